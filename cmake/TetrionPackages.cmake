@@ -1,0 +1,13 @@
+# Third parties, each behind one imported target; deploy/packages.txt installs them.
+find_package(Threads REQUIRED)
+find_package(GTest REQUIRED)
+include(GoogleTest)
+find_package(PkgConfig REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(prometheus-cpp REQUIRED CONFIG)
+pkg_check_modules(libzmq REQUIRED IMPORTED_TARGET libzmq)
+pkg_check_modules(sqlite3 REQUIRED IMPORTED_TARGET sqlite3)
+find_program(FLATC_PROGRAM flatc REQUIRED)
+if(TETRION_TORCH)
+  find_package(TorchWheel REQUIRED)
+endif()

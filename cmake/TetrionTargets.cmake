@@ -1,0 +1,54 @@
+# One call per target: a folder's CMakeLists.txt is a list of files and dependencies.
+include(CMakeParseArguments)
+
+# Adds a folder's CMakeLists.txt.
+function(tetrion_module folder)
+  if(EXISTS ${CMAKE_SOURCE_DIR}/${folder}/CMakeLists.txt)
+    add_subdirectory(${CMAKE_SOURCE_DIR}/${folder} ${CMAKE_BINARY_DIR}/${folder})
+  endif()
+endfunction()
+
+# tetrion_library(NAME [SRCS a.cc ...] [DEPS tetrion::core ...]): target tetrion::NAME.
+# Without sources the library is header-only.
+function(tetrion_library name)
+  cmake_parse_arguments(ARG "" "" "SRCS;DEPS" ${ARGN})
+  if(ARG_SRCS)
+    add_library(tetrion_${name} STATIC ${ARG_SRCS})
+    target_link_libraries(tetrion_${name} PUBLIC tetrion_flags ${ARG_DEPS})
+  else()
+    add_library(tetrion_${name} INTERFACE)
+    target_link_libraries(tetrion_${name} INTERFACE tetrion_flags ${ARG_DEPS})
+  endif()
+  add_library(tetrion::${name} ALIAS tetrion_${name})
+endfunction()
+
+# tetrion_program(NAME SRCS ... DEPS ...): an executable build/<preset>/bin/NAME.
+function(tetrion_program name)
+  cmake_parse_arguments(ARG "" "" "SRCS;DEPS" ${ARGN})
+  add_executable(${name} ${ARG_SRCS})
+  target_link_libraries(${name} PRIVATE tetrion_flags ${ARG_DEPS})
+endfunction()
+
+# tetrion_test(NAME SRCS ... DEPS ... [LABELS unit]): one GoogleTest program, one ctest entry a case.
+function(tetrion_test name)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "SRCS;DEPS;LABELS" ${ARGN})
+  if(NOT ARG_LABELS)
+    set(ARG_LABELS unit)
+  endif()
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 300)
+  endif()
+  add_executable(${name} ${ARG_SRCS})
+  target_link_libraries(${name} PRIVATE tetrion_flags ${ARG_DEPS} GTest::gmock GTest::gtest_main)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60
+    PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT})
+endfunction()
+
+# tetrion_bench(NAME SRCS ... DEPS ...): a benchmark program in build/<preset>/bench.
+function(tetrion_bench name)
+  cmake_parse_arguments(ARG "" "" "SRCS;DEPS" ${ARGN})
+  add_executable(${name} ${ARG_SRCS})
+  target_link_libraries(${name} PRIVATE tetrion_flags ${ARG_DEPS})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bench)
+endfunction()

@@ -1,0 +1,52 @@
+# Compiler flags shared by every target.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE RelWithDebInfo)
+endif()
+set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g1 -DNDEBUG")
+set(CMAKE_CXX_FLAGS_RELEASE "-O3 -DNDEBUG")
+
+find_program(CCACHE_PROGRAM ccache)
+if(CCACHE_PROGRAM)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros
+      ${CCACHE_PROGRAM})
+endif()
+find_program(MOLD_PROGRAM mold)
+
+# Every compiled target links this: warnings, architecture, hardening, sanitizers.
+add_library(tetrion_flags INTERFACE)
+target_include_directories(tetrion_flags INTERFACE ${CMAKE_SOURCE_DIR})
+target_compile_options(tetrion_flags INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wconversion -Wno-missing-field-initializers -Werror -fno-omit-frame-pointer
+  -fstack-protector-strong>)
+if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
+  target_compile_options(tetrion_flags INTERFACE -Wthread-safety)
+endif()
+if(TETRION_NATIVE)
+  target_compile_options(tetrion_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-march=native>)
+else()
+  target_compile_options(tetrion_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-march=x86-64-v3>)
+endif()
+if(MOLD_PROGRAM)
+  target_link_options(tetrion_flags INTERFACE -fuse-ld=mold)
+endif()
+target_link_options(tetrion_flags INTERFACE -Wl,-z,relro,-z,now)
+set(TETRION_SANITIZE "" CACHE STRING "Sanitizers for every target, as for -fsanitize=")
+if(TETRION_SANITIZE)
+  target_compile_options(tetrion_flags INTERFACE -fsanitize=${TETRION_SANITIZE} -fno-sanitize-recover=all)
+  target_link_options(tetrion_flags INTERFACE -fsanitize=${TETRION_SANITIZE})
+endif()
+
+if(TETRION_CUDA)
+  find_program(NVCC_PROGRAM nvcc HINTS /usr/local/cuda/bin REQUIRED)
+  set(CMAKE_CUDA_COMPILER ${NVCC_PROGRAM})
+  set(CMAKE_CUDA_ARCHITECTURES 90)
+  enable_language(CUDA)
+  # CMake 3.25 does not know the CUDA20 dialect.
+  string(APPEND CMAKE_CUDA_FLAGS " -std=c++20 -Werror all-warnings")
+  set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)
+endif()

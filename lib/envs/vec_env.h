@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "lib/frame/row_layout.h"
+#include "lib/frame/specs.h"
+#include "lib/frame/token.h"
+
+namespace tetrion {
+
+// M environment lanes stepped together, written straight into a row (lib/frame/row_layout.h).
+//
+// Thread role: one worker thread owns a VecEnv; nothing here locks, blocks or allocates after
+// construction.
+//
+// Autoreset is next-step: the row in which an episode ends carries its terminal observation with
+// is_last; the lane must then be given a token with Reset before the next Step, whose row is the
+// reset observation with is_first.
+class VecEnv {
+ public:
+  virtual ~VecEnv() = default;
+
+  virtual const EnvSpec& spec() const = 0;
+  virtual int lanes() const = 0;
+
+  // Lane `lane` plays `token` from the next Step on. May cut a running episode (its rows simply go
+  // on with is_first).
+  virtual void Reset(int lane, const Token& token) = 0;
+
+  // Writes record, mask, reward, flags, cont and episode_id of every lane in `active` into `row`.
+  // A freshly reset lane writes its first observation and ignores actions[lane]; any other lane takes
+  // actions[lane]. CHECKs that actions are in range and that no lane steps past is_last.
+  // `actions` is [M], indexed by lane. `active` holds lane numbers, ascending.
+  virtual void Step(std::span<const int> active, const std::int32_t* actions, const RowView& row) = 0;
+
+  // Return, length and lines of the episode lane `lane` is in, or has just ended. `policy_version` and
+  // `lane` are left to the caller.
+  virtual EpisodeResult Episode(int lane) const = 0;
+  // The token the lane plays or has just finished.
+  virtual const Token& token(int lane) const = 0;
+};
+
+struct EnvConfig {
+  std::string name;         // see envs/registry.h
+  std::string view;         // "" takes the environment's default view
+  int lanes = 1;            // M
+  std::uint64_t seed = 0;   // run seed
+  int queue_size = 4;       // Tetris: pieces in the preview, 1..7
+  bool iid_pieces = false;  // Tetris: independent pieces instead of 7-bags
+  bool illegal_is_noop = false;  // tetris-placement: an illegal choice is a NOOP instead of the end
+};
+
+// The registry (lib/envs/registry.cc): one line an environment.
+// Both throw Error(kUsage) naming the known environments or views when the name is unknown.
+EnvSpec MakeEnvSpec(const EnvConfig& config);
+std::unique_ptr<VecEnv> MakeVecEnv(const EnvConfig& config);
+
+}  // namespace tetrion

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace tetrion {
+
+// What a policy sees of n lanes at one logical time. All spans are the caller's, valid during the
+// call only.
+struct PolicyInput {
+  int n = 0;
+  const std::byte* records = nullptr;       // [n, record_bytes] u8, back to back
+  const std::uint64_t* masks = nullptr;     // [n] bit a: action a legal; null without masks
+  const std::uint8_t* flags = nullptr;      // [n] RowFlags; is_first resets recurrent state
+  const std::uint64_t* token_ids = nullptr; // [n] with `steps`: the counter of the action's random draw
+  const std::uint32_t* steps = nullptr;     // [n] actions taken so far in the episode
+};
+
+struct PolicyOutput {
+  std::int32_t* action = nullptr;  // [n]
+  float* log_prob = nullptr;       // [n] log-probability of the chosen action
+  float* value = nullptr;          // [n] or null when not wanted
+};
+
+enum class [[nodiscard]] ActResult {
+  kOk,
+  kNotFinite,  // logits hold NaN or infinity: nothing was written, the caller aborts the episodes
+};
+
+enum class [[nodiscard]] LoadResult {
+  kLoaded,
+  kWrongSize,      // not this network's parameters
+  kNotFinite,      // refused, the old weights stay
+};
+
+// Chooses actions. One instance per worker thread; no member is thread-safe. Recurrent state, if
+// any, lives in the policy. Draws come from Philox(seed, token, step, kActions), so a policy's choice
+// for an observation does not depend on lane count or timing.
+class Policy {
+ public:
+  virtual ~Policy() = default;
+  virtual ActResult Act(const PolicyInput& in, const PolicyOutput& out) = 0;
+  // Takes weights published by a trainer (Trainer::PolicyBlob). Policies without weights accept
+  // anything. `version` is what the rows will carry from now on.
+  virtual LoadResult LoadWeights(std::span<const std::byte> blob, std::uint32_t version) = 0;
+  // Bytes LoadWeights expects; 0 for policies without weights.
+  virtual std::size_t WeightsBytes() const { return 0; }
+  virtual std::uint32_t version() const = 0;
+};
+
+}  // namespace tetrion

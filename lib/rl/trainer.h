@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "lib/frame/row_batch.h"
+
+namespace tetrion {
+
+enum class [[nodiscard]] BatchStatus {
+  kReady,     // the batch was overwritten with fresh rows
+  kNotReady,  // not enough committed rows before the source's deadline; try again
+  kClosed,    // no batch will come any more
+};
+
+// Where a trainer's rows come from. Next blocks up to the source's own deadline (at most 100 ms).
+class BatchSource {
+ public:
+  virtual ~BatchSource() = default;
+  virtual BatchStatus Next(RowBatch& batch) = 0;
+};
+
+// What one call of Step did. All figures are of the last optimiser step of the call.
+struct UpdateStats {
+  BatchStatus status = BatchStatus::kNotReady;  // counters below are valid when kReady
+  int updates = 0;                              // optimiser steps taken
+  double policy_loss = 0, value_loss = 0, entropy = 0, total_loss = 0;
+  double grad_norm = 0;             // before clipping
+  double mean_rho = 0;              // mean clipped importance weight
+  double clipped_fraction = 0;      // share of rho above rho_clip
+  double explained_variance = 0;    // of the value targets
+  double lag_p50 = 0, lag_p99 = 0;  // policy lag of the batch's rows, versions
+  double learning_rate = 0;
+  bool finite = true;               // false: the update was skipped (NaN or infinity in loss or gradient)
+  // Seconds spent per stage of this call: wait, sample, forward, backward, optimise.
+  double wait_s = 0, sample_s = 0, forward_s = 0, backward_s = 0, optimise_s = 0;
+};
+
+// Named float tensors and counters of a trainer, as they go into a checkpoint (lib/checkpoint).
+struct TrainerState {
+  struct Tensor {
+    std::string name;
+    std::vector<std::int64_t> shape;
+    std::vector<float> data;
+  };
+  std::vector<Tensor> tensors;
+  std::map<std::string, std::int64_t> counters;  // "updates", "policy_version", ...
+};
+
+// A learning algorithm. One thread calls everything; PolicyBlob's bytes may be handed elsewhere.
+class Trainer {
+ public:
+  virtual ~Trainer() = default;
+
+  // Takes one batch from `source` and updates up to `reuse` times. `version` is the version the
+  // freshest published weights carry (for the lag). Blocks as long as the source does plus the update.
+  virtual UpdateStats Step(BatchSource& source, std::uint32_t version) = 0;
+
+  // The acting parameters as one flat f32 buffer, in the order TorchPolicy::LoadWeights reads.
+  virtual void PolicyBlob(std::vector<std::byte>& out) const = 0;
+  virtual std::size_t PolicyBlobBytes() const = 0;
+
+  virtual TrainerState Save() const = 0;
+  // Throws Error(kConfig) naming the tensor when shapes or names do not fit this trainer.
+  virtual void Load(const TrainerState& state) = 0;
+};
+
+}  // namespace tetrion

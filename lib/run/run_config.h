@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tetrion {
+
+// What must match across all processes of a run. The coordinator owns it: it is given the run's
+// settings, actor and learner receive them at registration. Every field is declared once, in
+// VisitRunConfig (run_config_fields.h): options, config file keys, canonical text, hash and docs all
+// follow from that list.
+struct RunConfig {
+  // Environment.
+  std::string env = "tetris-placement";
+  std::string view = "auto";  // auto takes the environment's default view
+  std::uint64_t seed = 1;
+  int queue_size = 4;
+  std::uint32_t max_steps = 0;  // 0: the environment's default
+  bool iid_pieces = false;
+  std::string illegal = "terminate";
+  // Shapes.
+  int lanes = 64;         // M, lanes per worker
+  int max_workers = 8;    // S, replay shard slots
+  int replay_rows = 0;    // Tcap, rows per shard; 0: the smallest the selector allows
+  int ring_rows = 256;    // rows per worker ring
+  int commit_stride = 8;  // rows per publication
+  // Algorithm.
+  std::string algo = "vtrace";
+  std::string network = "auto";  // scorer, mlp, conv; auto follows the view
+  int window = 32;               // T
+  int batch_windows = 1;         // windows per update
+  double discount = 0.997;
+  double lambda = 1.0;
+  double rho_clip = 1.0;
+  double c_clip = 1.0;
+  double value_coef = 0.5;
+  double entropy_coef = 0.01;
+  double learning_rate = 3e-4;
+  std::uint64_t decay_updates = 0;  // linear decay of the learning rate to 0 over so many updates; 0: none
+  double grad_clip = 0.5;
+  int reuse = 2;
+  int max_lag = 64;
+  bool normalise_advantage = false;
+  double ppo_clip = 0.0;  // 0: plain policy gradient
+  std::string reward_scale = "none";  // none, symlog
+  bool operator==(const RunConfig&) const = default;
+};
+
+// One setting the user gave: key (without "--", dashes as underscores) and text value.
+struct Setting {
+  std::string key;
+  std::string value;
+};
+
+// Canonical `key = value` lines, one a field, in declaration order: what travels in the registration
+// answer, what is hashed and what is written under [run] in the run folder's config.toml.
+std::string ToText(const RunConfig& config);
+// Parses ToText's output (also with keys missing or reordered). Throws Error(kConfig) naming the key for
+// an unknown key, an unreadable value or a value out of range.
+RunConfig RunConfigFromText(const std::string& text);
+// xxhash64 of ToText.
+std::uint64_t RunConfigHash(const RunConfig& config);
+
+// Sets one field. Throws Error(kUsage) naming key, value and the allowed range.
+void Apply(const Setting& setting, RunConfig& config);
+// Value of a field as text. CHECKs that the key exists.
+std::string ValueOf(const std::string& key, const RunConfig& config);
+// The preset of an environment: settings that differ from the defaults above (lanes, learning rate,
+// ...), applied before the user's own. Empty for unknown environments.
+std::vector<Setting> EnvPreset(const std::string& env);
+// Fields that contradict: every setting in `given` whose value in `config` differs, as
+// "key: here X, the run has Y". Empty when all agree.
+std::vector<std::string> Contradictions(const std::vector<Setting>& given, const RunConfig& config);
+// Checks relations between fields (replay_rows >= (2*batch_windows+2)*window, commit_stride divides
+// ring_rows, ...) and fills the fields whose 0 or "auto" means "derive". Throws Error(kUsage).
+void Resolve(RunConfig& config);
+
+}  // namespace tetrion

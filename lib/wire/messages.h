@@ -1,0 +1,222 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace tetrion::wire {
+
+// The control messages between coordinator, actors and learner as plain structs; proto/control.fbs is
+// their encoding, codec.h the only bridge between the two. Bounds (enforced by codec.cc on both
+// sides, so that no message exceeds 64 KiB) stand beside each vector and string.
+
+inline constexpr std::uint16_t kProtocolVersion = 1;
+inline constexpr std::size_t kMaxMessageBytes = 64 * 1024;
+inline constexpr std::size_t kMaxReports = 1024;      // episodes of one ReportBatch
+inline constexpr std::size_t kMaxRanges = 64;         // ranges of one Grant or Register
+inline constexpr std::size_t kMaxRings = 256;         // worker rings of one actor or one snapshot
+inline constexpr std::size_t kMaxStats = 128;         // figures of one heartbeat
+inline constexpr std::uint32_t kRangeTokens = 256;    // tokens of one range: the unit of the ledger
+inline constexpr std::size_t kRangeBitmapBytes = kRangeTokens / 8;
+
+using Bitmap = std::vector<std::uint8_t>;  // kRangeBitmapBytes bytes, bit i of byte i/8: token first_id + i
+
+enum class Role : std::uint8_t { kActor = 1, kLearner = 2 };
+
+// A setting the sender was given by its user; the coordinator refuses contradictions.
+struct GivenSetting {
+  std::string key;    // <= 64 bytes
+  std::string value;  // <= 256 bytes
+};
+
+// A range the sender still holds tokens of (played but unacknowledged, in play, or waiting).
+struct HeldRange {
+  std::uint64_t first_id = 0;
+  std::uint32_t attempt = 0;
+  Bitmap held;
+};
+
+// One worker ring an actor has created.
+struct RingInfo {
+  std::string path;          // absolute, <= 512 bytes
+  std::uint32_t worker = 0;  // worker number within the actor
+  std::int32_t slot = -1;    // replay shard slot; assigned by the coordinator
+  std::uint64_t session = 0; // session whose actor owns it
+};
+
+// First message of every actor and learner, and again after a reconnect.
+struct Register {
+  Role role = Role::kActor;
+  std::string name;       // <= 64 bytes: "actor-0", "learner"
+  std::string revision;   // <= 64 bytes
+  std::uint64_t previous_session = 0;     // 0: a new process
+  std::vector<HeldRange> held;            // with previous_session
+  std::uint32_t workers = 0;              // actor: how many slots it wants
+  std::vector<RingInfo> rings;            // actor, re-registering: rings it still owns, with slots
+  std::vector<GivenSetting> given;        // <= 64
+  std::string http_endpoint;              // host:port of its /metrics, <= 128 bytes
+  std::string shm_dir;                    // <= 512 bytes
+};
+
+struct Registered {
+  std::uint64_t session = 0;
+  std::uint64_t epoch = 0;            // +1 with every start of the coordinator
+  std::string run;                    // run name, <= 128 bytes
+  std::uint64_t run_id = 0;           // names the run's regions
+  std::string run_folder;             // absolute, <= 512 bytes
+  std::string run_config;             // ToText(RunConfig), <= 16 KiB
+  std::string shm_dir;                // <= 512 bytes
+  std::vector<std::int32_t> slots;    // actor: a replay slot per worker
+  std::uint32_t version_first = 0;    // learner: versions it may use, [first, limit)
+  std::uint32_t version_limit = 0;
+  std::uint32_t heartbeat_ms = 1000;
+  std::uint32_t session_lease_ms = 10000;
+};
+
+enum class RefuseReason : std::uint8_t {
+  kProtocolVersion = 1,
+  kConfigMismatch = 2,   // text names both values
+  kNoSlot = 3,           // text gives the sizes
+  kLearnerTaken = 4,     // another learner's session is alive
+  kDraining = 5,         // the run is ending
+  kMalformed = 6,
+};
+
+struct Refused {
+  RefuseReason reason = RefuseReason::kMalformed;
+  std::string text;  // <= 1024 bytes: what, where, what to do
+};
+
+// Actor -> coordinator: give me ranges. Repeating a request number returns the same grant.
+struct GrantRequest {
+  std::uint64_t session = 0;
+  std::uint64_t request = 0;      // from 1, +1 per new request of the session
+  std::uint32_t ranges = 1;       // wanted, 1..kMaxRanges
+};
+
+struct GrantedRange {
+  std::uint64_t first_id = 0;
+  std::uint32_t count = kRangeTokens;
+  std::uint32_t attempt = 0;
+  std::uint32_t max_steps = 0;
+  Bitmap done;  // tokens not to be played again; empty: none
+};
+
+struct Grant {
+  std::uint64_t session = 0;
+  std::uint64_t request = 0;
+  std::vector<GrantedRange> ranges;
+};
+
+// One finished episode; 32 bytes on the wire.
+struct EpisodeReport {
+  std::uint64_t token_id = 0;
+  std::uint32_t attempt = 0;
+  std::uint32_t length_steps = 0;
+  std::uint32_t lines = 0;
+  std::uint32_t policy_version = 0;
+  float episode_return = 0.0F;
+  std::uint16_t lane = 0;
+  std::uint16_t worker = 0;
+};
+static_assert(sizeof(EpisodeReport) == 32);
+
+struct ReportBatch {
+  std::uint64_t session = 0;
+  std::uint64_t batch = 0;  // from 1, kept by the actor until acknowledged
+  std::vector<EpisodeReport> episodes;
+};
+
+// Sent after the store has committed the batch.
+struct ReportAck {
+  std::uint64_t session = 0;
+  std::uint64_t batch = 0;
+  std::uint32_t accepted = 0, duplicates = 0, refused = 0;
+};
+
+// Tokens returned unplayed or cut; they become free with attempt + 1.
+struct Abandon {
+  std::uint64_t session = 0;
+  std::uint64_t request = 0;      // number of this message, as for grants; acknowledged by it
+  std::string reason;             // "drain", "not_finite", "env_error"; <= 64 bytes
+  std::vector<HeldRange> tokens;  // `held` marks the tokens given back
+};
+
+struct AbandonAck {
+  std::uint64_t session = 0;
+  std::uint64_t request = 0;
+};
+
+struct Stat {
+  std::string name;  // <= 64 bytes; keys in docs/metrics.md, "status figures"
+  double value = 0;
+};
+
+// Every heartbeat_ms; renews the session's lease.
+struct Heartbeat {
+  std::uint64_t session = 0;
+  std::string phase;              // <= 64 bytes: "running", "draining", "waiting for tokens"
+  std::uint64_t env_steps = 0;    // actor: actions taken since the process started
+  std::uint64_t rings_revision = 0;    // learner: the ring list it has
+  std::uint32_t policy_version = 0;    // learner: newest published
+  std::uint64_t rows_ingested = 0;     // learner
+  std::vector<Stat> stats;
+};
+
+struct HeartbeatAck {
+  std::uint64_t session = 0;
+  std::uint64_t epoch = 0;
+  bool drain = false;                  // the run ends: stop taking tokens, report, say goodbye
+  std::uint32_t version_limit = 0;     // learner
+  std::uint64_t episodes = 0;          // accounted so far
+  double mean_return = 0;              // of the last 100 accounted episodes
+  double mean_lines = 0;
+};
+
+// Coordinator -> learner: the whole list, whenever it changed and when a heartbeat shows an old one.
+struct RingList {
+  std::uint64_t session = 0;
+  std::uint64_t revision = 0;
+  std::vector<RingInfo> rings;
+};
+
+// Actor -> coordinator: the rings I created for my slots. Answered by RingsAck.
+struct RingsReady {
+  std::uint64_t session = 0;
+  std::vector<RingInfo> rings;
+};
+struct RingsAck {
+  std::uint64_t session = 0;
+};
+
+// Learner -> coordinator: this ring is drained and unlinked, its slot is free. owner_dead: its flock
+// was released without a goodbye, so the owner's session ends now. Repeated until acknowledged by a
+// RingList without the ring.
+struct RingGone {
+  std::uint64_t session = 0;
+  std::string path;
+  bool owner_dead = false;
+};
+
+// The last message of a session; everything outstanding of it becomes free.
+struct Goodbye {
+  std::uint64_t session = 0;
+  std::uint64_t env_steps = 0;
+};
+struct GoodbyeAck {
+  std::uint64_t session = 0;
+};
+
+// Nothing of this session is accepted any more: cut lanes, drop tokens, register anew.
+struct Fenced {
+  std::uint64_t session = 0;
+};
+
+using Message =
+    std::variant<Register, Registered, Refused, GrantRequest, Grant, ReportBatch, ReportAck, Abandon,
+                 AbandonAck, Heartbeat, HeartbeatAck, RingList, RingsReady, RingsAck, RingGone, Goodbye,
+                 GoodbyeAck, Fenced>;
+
+}  // namespace tetrion::wire
