@@ -1,0 +1,106 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/rl/trainer.h"
+
+namespace tetrion {
+
+// What a checkpoint says about itself; travels in the file's header.
+struct CheckpointInfo {
+  std::uint64_t config_hash = 0;  // RunConfigHash
+  std::string run;
+  std::string env;
+  std::string network;
+  std::int64_t updates = 0;
+  std::int64_t policy_version = 0;
+  std::int64_t env_steps = 0;
+  double mean_return = 0;
+  bool operator==(const CheckpointInfo&) const = default;
+};
+
+struct Checkpoint {
+  CheckpointInfo info;
+  TrainerState state;
+  std::string path;     // the file it came from
+  std::string warning;  // not empty: a newer file was unusable, and why
+};
+
+// One line of manifest.json.
+struct ManifestEntry {
+  std::string file;  // name within the folder
+  std::uint64_t xxhash64 = 0;
+  std::uint64_t bytes = 0;
+  CheckpointInfo info;
+};
+
+// Where a Save can be interrupted by a test; see CheckpointStore::SetPauseHook.
+enum class SavePoint : int {
+  kFileWritten = 0,
+  kFileSynced,
+  kFileRenamed,
+  kFileFolderSynced,
+  kManifestWritten,
+  kManifestSynced,
+  kManifestRenamed,
+  kManifestFolderSynced,
+};
+
+// Checkpoints of one run in one folder: <updates>.safetensors files and manifest.json, which names
+// the complete ones with their xxhash64, newest last. Every file is written beside its place,
+// synced and renamed, the manifest after the file, so that a crash or a full disk at any instant
+// leaves the previous checkpoints usable; files outside the manifest are remains and are removed by
+// the next Save.
+//
+// Thread role: one thread writes; other processes may read at any time.
+class CheckpointStore {
+ public:
+  // Keeps the newest `keep_last` files (at least 1) and the one with the best mean return. Creates
+  // nothing before the first Save.
+  CheckpointStore(std::string folder, int keep_last);
+
+  // Blocks for the write and four fsyncs. Throws Error(kTryAgain) naming file and cause when the
+  // disk refuses; what was saved before stays listed and loadable.
+  void Save(const TrainerState& state, const CheckpointInfo& info);
+
+  // The newest usable checkpoint; nothing when the folder holds none at all. Files that are
+  // missing, corrupt or foreign are passed over and named in Checkpoint::warning.
+  // `expected_config_hash`: 0 accepts any; a checkpoint of another configuration throws
+  // Error(kConfig) unless `force`. Throws Error(kConfig) when checkpoints are listed and none is
+  // usable.
+  std::optional<Checkpoint> LoadNewest(std::uint64_t expected_config_hash = 0,
+                                       bool force = false) const;
+  // The same for the checkpoint with the best mean return.
+  std::optional<Checkpoint> LoadBest(std::uint64_t expected_config_hash = 0,
+                                     bool force = false) const;
+
+  // The manifest's entries, newest last; empty without a manifest. Throws Error(kConfig) when it is
+  // not one.
+  std::vector<ManifestEntry> Manifest() const;
+
+  // Tests only: called on the saving thread after each step of Save.
+  using PauseHook = void (*)(SavePoint);
+  void SetPauseHook(PauseHook hook) { pause_hook_ = hook; }
+
+ private:
+  std::optional<Checkpoint> LoadFirstGood(const std::vector<ManifestEntry>& candidates,
+                                          std::uint64_t expected_config_hash, bool force) const;
+  void WriteDurably(const std::string& name, const std::vector<std::byte>& bytes,
+                    SavePoint written) const;
+  void RemoveUnlisted(const std::vector<ManifestEntry>& listed) const;
+
+  const std::string folder_;
+  const int keep_last_;
+  PauseHook pause_hook_ = nullptr;
+};
+
+// The acting parameters of a saved trainer as the flat f32 buffer Policy::LoadWeights reads: the
+// tensors named "policy.*" in their saved order.
+std::vector<std::byte> PolicyBlobOf(const TrainerState& state);
+
+}  // namespace tetrion

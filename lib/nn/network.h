@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lib/frame/specs.h"
+
+namespace tetrion {
+
+// Logit of an illegal action: finite, so that no arithmetic meets infinity, and so low that its
+// probability is exactly 0 in f32.
+inline constexpr float kMaskedLogit = -1e9F;
+
+struct NetworkConfig {
+  std::string name = "auto";  // scorer, mlp, conv; auto follows the view
+  std::uint64_t seed = 1;     // initial weights: a pure function of (seed, network, environment)
+  int max_states = 1;         // most states of one call; every buffer is allocated for it
+  bool training = false;      // false: no gradient buffer, Forward and Backward are not allowed
+  int threads = 1;            // threads of one call, the caller's included
+};
+
+// One named parameter: a piece of the flat buffer.
+struct ParameterInfo {
+  std::string name;
+  std::vector<std::int64_t> shape;
+  std::size_t offset = 0;  // floats from the start of the flat buffer
+  std::size_t size = 0;    // floats
+};
+
+// An actor-critic network: view -> logits and value. All parameters live in one flat f32 buffer and
+// all gradients in another of the same layout, so that publishing, loading and an all-reduce are
+// one copy. N states of a call, F = view_floats, A = actions.
+//
+// Thread role: one thread at a time; the instance owns its helper threads and all buffers. After
+// construction no call allocates more than the tensor library's small bookkeeping.
+class Network {
+ public:
+  virtual ~Network() = default;
+  Network(const Network&) = delete;
+  Network& operator=(const Network&) = delete;
+
+  const std::string& name() const { return name_; }
+  std::span<float> parameters() { return parameters_; }
+  std::span<const float> parameters() const { return parameters_; }
+  // Empty unless made for training. Backward adds to it; the optimiser zeroes it.
+  std::span<float> gradients() { return gradients_; }
+  // The pieces in buffer order, without gaps.
+  const std::vector<ParameterInfo>& layout() const { return layout_; }
+
+  // Inference. view [n, F] f32, mask [n] (null without masks) -> logits [n, A], masked with
+  // kMaskedLogit, and value [n]; either output may be null.
+  virtual void Infer(const float* view, const std::uint64_t* mask, int n, float* logits,
+                     float* value) = 0;
+  // The same, and keeps what Backward needs. `view` and `mask` must stay unchanged until then.
+  virtual void Forward(const float* view, const std::uint64_t* mask, int n, float* logits,
+                       float* value) = 0;
+  // Adds the gradient of the last Forward for d loss/d logits [n, A] and d loss/d value [n]. The
+  // gradient of a masked logit is ignored.
+  virtual void Backward(const float* grad_logits, const float* grad_value) = 0;
+
+ protected:
+  Network() = default;
+
+  // Adds a piece at the end of the layout and returns its offset; used before AllocateBuffers.
+  std::size_t AddParameter(const std::string& name, std::vector<std::int64_t> shape);
+  void AllocateBuffers(bool training);
+
+  std::string name_;
+  std::vector<ParameterInfo> layout_;
+  std::vector<float> parameters_;
+  std::vector<float> gradients_;
+};
+
+// The network `config.name` for an environment. Throws Error(kUsage) when there is no such network
+// or it cannot read the environment's view.
+std::unique_ptr<Network> MakeNetwork(const NetworkConfig& config, const EnvSpec& env);
+
+// What "auto" stands for: afterstates -> scorer, everything else -> mlp.
+std::string ResolveNetworkName(const std::string& name, const EnvSpec& env);
+
+}  // namespace tetrion

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "lib/frame/row_layout.h"
+#include "lib/frame/specs.h"
+#include "lib/rl/trainer.h"
+
+namespace tetrion {
+
+struct VtraceConfig {
+  std::string network = "auto";  // as NetworkConfig::name
+  std::uint64_t seed = 1;        // initial weights
+  int window = 32;               // T, transitions of a window
+  int batch_windows = 1;         // windows of a batch; lanes of a batch B = batch_windows * M
+  double discount = 0.997;
+  double lambda = 1.0;
+  double rho_clip = 1.0;
+  double c_clip = 1.0;
+  double value_coef = 0.5;
+  double entropy_coef = 0.01;
+  double learning_rate = 3e-4;
+  std::uint64_t decay_updates = 0;  // linear decay to 0 over so many updates; 0: constant
+  double grad_clip = 0.5;           // global norm; 0: none
+  double adam_epsilon = 1e-5;
+  int reuse = 2;     // passes over a batch
+  int max_lag = 64;  // no second pass over rows older than so many versions
+  bool normalise_advantage = false;
+  double ppo_clip = 0.0;       // 0: plain policy gradient
+  bool symlog_reward = false;  // sign(r) * ln(1 + |r|) before the loss
+  int minibatches = 1;         // optimiser steps per pass, each over B / minibatches lanes
+  int threads = 1;             // of the network, the caller's included
+};
+
+// V-trace actor-critic (Espeholt et al., IMPALA, 2018) over fifo windows. A lane's targets need
+// only that lane's rows, so a minibatch is a group of lanes and costs no extra forward pass.
+//
+// `rows` gives M; the batches a source delivers must have config.window steps and
+// config.batch_windows windows. Every buffer is allocated here. An update whose loss or gradient is
+// not finite is skipped and shown in UpdateStats::finite. Throws Error(kUsage) for settings out of
+// range.
+//
+// Save names: "policy.<parameter>", "adam_m.<parameter>", "adam_v.<parameter>" and the counter
+// "updates".
+std::unique_ptr<Trainer> MakeVtraceTrainer(const VtraceConfig& config, const EnvSpec& env,
+                                           const RowSpec& rows);
+
+}  // namespace tetrion
