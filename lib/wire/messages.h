@@ -18,6 +18,14 @@ inline constexpr std::size_t kMaxReports = 1024;      // episodes of one ReportB
 inline constexpr std::size_t kMaxRanges = 64;         // ranges of one Grant or Register
 inline constexpr std::size_t kMaxRings = 256;         // worker rings of one actor or one snapshot
 inline constexpr std::size_t kMaxStats = 128;         // figures of one heartbeat
+inline constexpr std::size_t kMaxGiven = 64;          // settings of one Register
+inline constexpr std::size_t kMaxNameBytes = 64;      // names, keys, phases, reasons
+inline constexpr std::size_t kMaxValueBytes = 256;    // value of a setting
+inline constexpr std::size_t kMaxEndpointBytes = 128; // host:port; run names too
+inline constexpr std::size_t kMaxRingPathBytes = 192; // kMaxRings of them must fit a message
+inline constexpr std::size_t kMaxFolderBytes = 512;
+inline constexpr std::size_t kMaxTextBytes = 1024;    // explanation of a refusal
+inline constexpr std::size_t kMaxConfigBytes = 16 * 1024;
 inline constexpr std::uint32_t kRangeTokens = 256;    // tokens of one range: the unit of the ledger
 inline constexpr std::size_t kRangeBitmapBytes = kRangeTokens / 8;
 
@@ -40,7 +48,7 @@ struct HeldRange {
 
 // One worker ring an actor has created.
 struct RingInfo {
-  std::string path;          // absolute, <= 512 bytes
+  std::string path;          // absolute, <= kMaxRingPathBytes
   std::uint32_t worker = 0;  // worker number within the actor
   std::int32_t slot = -1;    // replay shard slot; assigned by the coordinator
   std::uint64_t session = 0; // session whose actor owns it
@@ -55,7 +63,7 @@ struct Register {
   std::vector<HeldRange> held;            // with previous_session
   std::uint32_t workers = 0;              // actor: how many slots it wants
   std::vector<RingInfo> rings;            // actor, re-registering: rings it still owns, with slots
-  std::vector<GivenSetting> given;        // <= 64
+  std::vector<GivenSetting> given;        // <= kMaxGiven
   std::string http_endpoint;              // host:port of its /metrics, <= 128 bytes
   std::string shm_dir;                    // <= 512 bytes
 };

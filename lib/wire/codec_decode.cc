@@ -1,0 +1,304 @@
+#include <cstring>
+#include <type_traits>
+#include <utility>
+
+#include "lib/wire/codec.h"
+#include "proto/control_generated.h"
+
+namespace tetrion::wire {
+namespace {
+
+template <typename T>
+using FbVector = flatbuffers::Vector<T>;
+using FbStrings = FbVector<flatbuffers::Offset<flatbuffers::String>>;
+
+// A message has an envelope and a body; the room to the limits is for later versions.
+constexpr std::uint32_t kMaxDepth = 8;
+constexpr std::uint32_t kMaxTables = 64;
+constexpr std::size_t kMinBytes = 2 * sizeof(std::uint32_t);
+
+// Copies verified fields out under the bounds of messages.h. The first violation sets `ok` to false
+// and everything after it is empty; counts are bounded before anything is allocated.
+class Reader {
+ public:
+  bool ok = true;
+
+  std::string Text(const flatbuffers::String* text, std::size_t bound) {
+    if (text == nullptr || !Fits(text->size(), bound)) return {};
+    return text->str();
+  }
+  template <typename T>
+  std::size_t Count(const FbVector<T>* vector, std::size_t bound) {
+    if (vector == nullptr || !Fits(vector->size(), bound)) return 0;
+    return vector->size();
+  }
+  std::vector<HeldRange> Held(const FbVector<const fbs::HeldRange*>* vector) {
+    std::vector<HeldRange> held;
+    const std::size_t count = Count(vector, kMaxRanges);
+    held.reserve(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      const fbs::HeldRange* range = vector->Get(static_cast<std::uint32_t>(i));
+      held.push_back({range->first_id(), range->attempt(), Bits(range->held())});
+    }
+    return held;
+  }
+  std::vector<RingInfo> Rings(const FbStrings* paths, const FbVector<const fbs::Ring*>* vector) {
+    std::vector<RingInfo> rings;
+    const std::size_t count = Count(vector, kMaxRings);
+    if (!SameCount(Count(paths, kMaxRings), count)) return rings;
+    rings.reserve(count);
+    for (std::uint32_t i = 0; i < count && ok; ++i) {
+      const fbs::Ring* ring = vector->Get(i);
+      rings.push_back(
+          {Text(paths->Get(i), kMaxRingPathBytes), ring->worker(), ring->slot(), ring->session()});
+    }
+    return rings;
+  }
+  bool SameCount(std::size_t a, std::size_t b) {
+    if (a != b) ok = false;
+    return ok;
+  }
+  static Bitmap Bits(const fbs::Bits256& bits) {
+    const std::uint64_t words[4] = {bits.w0(), bits.w1(), bits.w2(), bits.w3()};
+    Bitmap bitmap(kRangeBitmapBytes);
+    std::memcpy(bitmap.data(), words, kRangeBitmapBytes);
+    return bitmap;
+  }
+
+ private:
+  bool Fits(std::size_t have, std::size_t bound) {
+    if (have > bound) ok = false;
+    return ok;
+  }
+};
+
+Register Unpack(Reader& r, const fbs::Register& f) {
+  Register m;
+  m.role = static_cast<Role>(f.role());
+  if (m.role != Role::kActor && m.role != Role::kLearner) r.ok = false;
+  m.name = r.Text(f.name(), kMaxNameBytes);
+  m.revision = r.Text(f.revision(), kMaxNameBytes);
+  m.previous_session = f.previous_session();
+  m.held = r.Held(f.held());
+  m.workers = f.workers();
+  if (m.workers > kMaxRings) r.ok = false;
+  m.rings = r.Rings(f.ring_paths(), f.rings());
+  const std::size_t given = r.Count(f.given_keys(), kMaxGiven);
+  if (r.SameCount(given, r.Count(f.given_values(), kMaxGiven))) {
+    for (std::uint32_t i = 0; i < given && r.ok; ++i) {
+      m.given.push_back({r.Text(f.given_keys()->Get(i), kMaxNameBytes),
+                         r.Text(f.given_values()->Get(i), kMaxValueBytes)});
+    }
+  }
+  m.http_endpoint = r.Text(f.http_endpoint(), kMaxEndpointBytes);
+  m.shm_dir = r.Text(f.shm_dir(), kMaxFolderBytes);
+  return m;
+}
+
+Registered Unpack(Reader& r, const fbs::Registered& f) {
+  Registered m;
+  m.session = f.session();
+  m.epoch = f.epoch();
+  m.run = r.Text(f.run(), kMaxEndpointBytes);
+  m.run_id = f.run_id();
+  m.run_folder = r.Text(f.run_folder(), kMaxFolderBytes);
+  m.run_config = r.Text(f.run_config(), kMaxConfigBytes);
+  m.shm_dir = r.Text(f.shm_dir(), kMaxFolderBytes);
+  const std::size_t slots = r.Count(f.slots(), kMaxRings);
+  for (std::uint32_t i = 0; i < slots; ++i) m.slots.push_back(f.slots()->Get(i));
+  m.version_first = f.version_first();
+  m.version_limit = f.version_limit();
+  m.heartbeat_ms = f.heartbeat_ms();
+  m.session_lease_ms = f.session_lease_ms();
+  return m;
+}
+
+Refused Unpack(Reader& r, const fbs::Refused& f) {
+  return {static_cast<RefuseReason>(f.reason()), r.Text(f.text(), kMaxTextBytes)};
+}
+
+GrantRequest Unpack(Reader& r, const fbs::GrantRequest& f) {
+  if (f.ranges() < 1 || f.ranges() > kMaxRanges) r.ok = false;
+  return {f.session(), f.request(), f.ranges()};
+}
+
+Grant Unpack(Reader& r, const fbs::Grant& f) {
+  Grant m{f.session(), f.request(), {}};
+  const std::size_t count = r.Count(f.ranges(), kMaxRanges);
+  m.ranges.reserve(count);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const fbs::GrantedRange* range = f.ranges()->Get(i);
+    if (range->count() < 1 || range->count() > kRangeTokens) r.ok = false;
+    const fbs::Bits256& done = range->done();
+    const bool any = (done.w0() | done.w1() | done.w2() | done.w3()) != 0;
+    m.ranges.push_back({range->first_id(), range->count(), range->attempt(), range->max_steps(),
+                        any ? Reader::Bits(done) : Bitmap{}});
+  }
+  return m;
+}
+
+ReportBatch Unpack(Reader& r, const fbs::ReportBatch& f) {
+  ReportBatch m{f.session(), f.batch(), {}};
+  const std::size_t count = r.Count(f.episodes(), kMaxReports);
+  m.episodes.reserve(count);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const fbs::EpisodeReport* e = f.episodes()->Get(i);
+    m.episodes.push_back({e->token_id(), e->attempt(), e->length_steps(), e->lines(),
+                          e->policy_version(), e->episode_return(), e->lane(), e->worker()});
+  }
+  return m;
+}
+
+ReportAck Unpack(Reader&, const fbs::ReportAck& f) {
+  return {f.session(), f.batch(), f.accepted(), f.duplicates(), f.refused()};
+}
+
+Abandon Unpack(Reader& r, const fbs::Abandon& f) {
+  return {f.session(), f.request(), r.Text(f.reason(), kMaxNameBytes), r.Held(f.tokens())};
+}
+
+AbandonAck Unpack(Reader&, const fbs::AbandonAck& f) {
+  return {f.session(), f.request()};
+}
+
+Heartbeat Unpack(Reader& r, const fbs::Heartbeat& f) {
+  Heartbeat m;
+  m.session = f.session();
+  m.phase = r.Text(f.phase(), kMaxNameBytes);
+  m.env_steps = f.env_steps();
+  m.rings_revision = f.rings_revision();
+  m.policy_version = f.policy_version();
+  m.rows_ingested = f.rows_ingested();
+  const std::size_t count = r.Count(f.stat_names(), kMaxStats);
+  if (r.SameCount(count, r.Count(f.stat_values(), kMaxStats))) {
+    for (std::uint32_t i = 0; i < count && r.ok; ++i) {
+      m.stats.push_back({r.Text(f.stat_names()->Get(i), kMaxNameBytes), f.stat_values()->Get(i)});
+    }
+  }
+  return m;
+}
+
+HeartbeatAck Unpack(Reader&, const fbs::HeartbeatAck& f) {
+  return {f.session(),  f.epoch(),       f.drain(),     f.version_limit(),
+          f.episodes(), f.mean_return(), f.mean_lines()};
+}
+
+RingList Unpack(Reader& r, const fbs::RingList& f) {
+  return {f.session(), f.revision(), r.Rings(f.ring_paths(), f.rings())};
+}
+
+RingsReady Unpack(Reader& r, const fbs::RingsReady& f) {
+  return {f.session(), r.Rings(f.ring_paths(), f.rings())};
+}
+
+RingsAck Unpack(Reader&, const fbs::RingsAck& f) {
+  return {f.session()};
+}
+
+RingGone Unpack(Reader& r, const fbs::RingGone& f) {
+  return {f.session(), r.Text(f.path(), kMaxRingPathBytes), f.owner_dead()};
+}
+
+Goodbye Unpack(Reader&, const fbs::Goodbye& f) {
+  return {f.session(), f.env_steps()};
+}
+
+GoodbyeAck Unpack(Reader&, const fbs::GoodbyeAck& f) {
+  return {f.session()};
+}
+
+Fenced Unpack(Reader&, const fbs::Fenced& f) {
+  return {f.session()};
+}
+
+// Unpacks the union's member of number Index + 1 into the variant's alternative of number Index.
+template <std::size_t Index = 0>
+DecodeStatus UnpackBody(const fbs::Envelope& envelope, Message& message) {
+  if constexpr (Index == std::variant_size_v<Message>) {
+    return DecodeStatus::kUnknownBody;
+  } else {
+    if (static_cast<std::size_t>(envelope.body_type()) != Index + 1) {
+      return UnpackBody<Index + 1>(envelope, message);
+    }
+    if (envelope.body() == nullptr) return DecodeStatus::kUnknownBody;
+    Reader reader;
+    const auto unpack = [&]<typename T>(const T* body) {
+      static_assert(static_cast<std::size_t>(fbs::BodyTraits<T>::enum_value) == Index + 1);
+      using Plain = decltype(Unpack(reader, *body));
+      static_assert(std::is_same_v<Plain, std::variant_alternative_t<Index, Message>>,
+                    "the union's order differs from Message");
+      message = Unpack(reader, *body);
+    };
+    // One conversion per type: the table type is found by the order of the union.
+    using Tables =
+        std::tuple<fbs::Register, fbs::Registered, fbs::Refused, fbs::GrantRequest, fbs::Grant,
+                   fbs::ReportBatch, fbs::ReportAck, fbs::Abandon, fbs::AbandonAck, fbs::Heartbeat,
+                   fbs::HeartbeatAck, fbs::RingList, fbs::RingsReady, fbs::RingsAck, fbs::RingGone,
+                   fbs::Goodbye, fbs::GoodbyeAck, fbs::Fenced>;
+    unpack(static_cast<const std::tuple_element_t<Index, Tables>*>(envelope.body()));
+    return reader.ok ? DecodeStatus::kOk : DecodeStatus::kBoundExceeded;
+  }
+}
+
+}  // namespace
+
+const char* Name(DecodeStatus status) {
+  switch (status) {
+    case DecodeStatus::kOk:
+      return "ok";
+    case DecodeStatus::kTooShort:
+      return "too_short";
+    case DecodeStatus::kTooLong:
+      return "too_long";
+    case DecodeStatus::kBadIdentifier:
+      return "bad_identifier";
+    case DecodeStatus::kUnverified:
+      return "unverified";
+    case DecodeStatus::kWrongVersion:
+      return "wrong_version";
+    case DecodeStatus::kUnknownBody:
+      return "unknown_body";
+    case DecodeStatus::kBoundExceeded:
+      return "bound_exceeded";
+  }
+  return "unknown";
+}
+
+bool Answerable(DecodeStatus status) {
+  return status == DecodeStatus::kWrongVersion || status == DecodeStatus::kUnknownBody ||
+         status == DecodeStatus::kBoundExceeded;
+}
+
+DecodeResult Decode(std::span<const std::byte> bytes) {
+  DecodeResult result;
+  const auto fail = [&result](DecodeStatus status) {
+    result.status = status;
+    result.message = {};
+    return std::move(result);
+  };
+  if (bytes.size() > kMaxMessageBytes) return fail(DecodeStatus::kTooLong);
+  if (bytes.size() < kMinBytes) return fail(DecodeStatus::kTooShort);
+  // Accessors read whole words; the engine hands out bytes from the middle of its buffers.
+  std::vector<std::byte> aligned;
+  if (reinterpret_cast<std::uintptr_t>(bytes.data()) % alignof(std::uint64_t) != 0) {
+    aligned.assign(bytes.begin(), bytes.end());
+    bytes = aligned;
+  }
+  const auto* data = reinterpret_cast<const std::uint8_t*>(bytes.data());
+  if (!fbs::EnvelopeBufferHasIdentifier(data)) return fail(DecodeStatus::kBadIdentifier);
+  flatbuffers::Verifier verifier(data, bytes.size(), kMaxDepth, kMaxTables);
+  if (!fbs::VerifyEnvelopeBuffer(verifier)) return fail(DecodeStatus::kUnverified);
+  const fbs::Envelope& envelope = *fbs::GetEnvelope(data);
+  result.have_version = envelope.protocol_version();
+  if (result.have_version != kProtocolVersion) return fail(DecodeStatus::kWrongVersion);
+  result.status = UnpackBody(envelope, result.message);
+  if (result.status != DecodeStatus::kOk) return fail(result.status);
+  return result;
+}
+
+std::string WrongVersionText(std::uint16_t have_version) {
+  return "peer speaks control protocol " + std::to_string(have_version) + ", this build needs " +
+         std::to_string(kProtocolVersion) + ": use the same Tetrion release on both sides";
+}
+
+}  // namespace tetrion::wire

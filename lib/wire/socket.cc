@@ -1,0 +1,233 @@
+#include "lib/wire/socket.h"
+
+#include <zmq.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "lib/core/check.h"
+#include "lib/core/error.h"
+
+namespace tetrion::wire {
+namespace {
+
+constexpr int kServerHighWaterMark = 4096;
+constexpr int kClientHighWaterMark = 1024;
+constexpr int kHeartbeatIntervalMs = 2000;
+constexpr int kHeartbeatTimeoutMs = 10000;
+constexpr int kHandshakeMs = 5000;
+
+void SetOption(void* socket, int option, int value) {
+  TETRION_CHECK(zmq_setsockopt(socket, option, &value, sizeof(value)) == 0,
+                "ZeroMQ refused a socket option");
+}
+
+// The options both ends share.
+void SetCommonOptions(void* socket, int high_water_mark) {
+  SetOption(socket, ZMQ_LINGER, 0);
+  SetOption(socket, ZMQ_SNDHWM, high_water_mark);
+  SetOption(socket, ZMQ_RCVHWM, high_water_mark);
+  const std::int64_t max_bytes = kMaxMessageBytes;
+  TETRION_CHECK(zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &max_bytes, sizeof(max_bytes)) == 0,
+                "ZeroMQ refused a socket option");
+  SetOption(socket, ZMQ_HEARTBEAT_IVL, kHeartbeatIntervalMs);
+  SetOption(socket, ZMQ_HEARTBEAT_TIMEOUT, kHeartbeatTimeoutMs);
+  SetOption(socket, ZMQ_HEARTBEAT_TTL, kHeartbeatTimeoutMs);
+  SetOption(socket, ZMQ_HANDSHAKE_IVL, kHandshakeMs);
+}
+
+// One context and one socket, closed in the right order.
+struct Socket {
+  explicit Socket(int type) {
+    context = zmq_ctx_new();
+    TETRION_CHECK(context != nullptr, "no ZeroMQ context");
+    socket = zmq_socket(context, type);
+    if (socket == nullptr) {
+      const int error = errno;
+      zmq_ctx_term(context);
+      throw Error(ExitCode::kTryAgain, std::string("cannot open a control socket: ") +
+                                           zmq_strerror(error) + "; raise the open-files limit");
+    }
+  }
+  ~Socket() {
+    zmq_close(socket);
+    zmq_ctx_term(context);
+  }
+  Socket(const Socket&) = delete;
+  Socket& operator=(const Socket&) = delete;
+
+  void* context = nullptr;
+  void* socket = nullptr;
+};
+
+class Frame {
+ public:
+  Frame() { zmq_msg_init(&message_); }
+  ~Frame() { zmq_msg_close(&message_); }
+  Frame(const Frame&) = delete;
+  Frame& operator=(const Frame&) = delete;
+
+  bool Receive(void* socket) { return zmq_msg_recv(&message_, socket, ZMQ_DONTWAIT) >= 0; }
+  bool More() { return zmq_msg_more(&message_) != 0; }
+  std::size_t size() { return zmq_msg_size(&message_); }
+  const std::byte* data() { return static_cast<const std::byte*>(zmq_msg_data(&message_)); }
+
+ private:
+  zmq_msg_t message_;
+};
+
+// Drops the frames of a message that has more of them than ours.
+void SkipRest(Frame& frame, void* socket) {
+  while (frame.More() && frame.Receive(socket)) {
+  }
+}
+
+Readiness PollSocket(void* socket, int timeout_ms, int extra_fd) {
+  zmq_pollitem_t items[2] = {{socket, 0, ZMQ_POLLIN, 0}, {nullptr, extra_fd, ZMQ_POLLIN, 0}};
+  const int ready = zmq_poll(items, extra_fd >= 0 ? 2 : 1, timeout_ms);
+  if (ready <= 0) return {};  // time-out, or a signal: the caller's loop comes back
+  return {items[0].revents != 0, extra_fd >= 0 && items[1].revents != 0};
+}
+
+}  // namespace
+
+struct ControlServer::Impl : Socket {
+  Impl() : Socket(ZMQ_ROUTER) {}
+};
+
+ControlServer::ControlServer(const std::string& endpoint) : impl_(std::make_unique<Impl>()) {
+  void* socket = impl_->socket;
+  SetCommonOptions(socket, kServerHighWaterMark);
+  SetOption(socket, ZMQ_ROUTER_MANDATORY, 1);
+  SetOption(socket, ZMQ_ROUTER_HANDOVER, 1);
+  if (zmq_bind(socket, endpoint.c_str()) != 0) {
+    const int error = zmq_errno();
+    throw Error(ExitCode::kUsage,
+                "cannot bind the control socket to " + endpoint + ": " + zmq_strerror(error) +
+                    (error == EADDRINUSE
+                         ? "; another process listens there: stop it, or choose a free port with "
+                           "--bind tcp://127.0.0.1:0"
+                         : "; give --bind an address of this machine, like tcp://127.0.0.1:0"));
+  }
+  char bound[256];
+  std::size_t bytes = sizeof(bound);
+  TETRION_CHECK(zmq_getsockopt(socket, ZMQ_LAST_ENDPOINT, bound, &bytes) == 0,
+                "a bound socket has an endpoint");
+  endpoint_ = bound;
+}
+
+ControlServer::~ControlServer() = default;
+
+Readiness ControlServer::Poll(int timeout_ms, int extra_fd) {
+  return PollSocket(impl_->socket, timeout_ms, extra_fd);
+}
+
+std::optional<ControlServer::Received> ControlServer::Receive() {
+  Frame id, body;
+  if (!id.Receive(impl_->socket)) return std::nullopt;
+  Received received;
+  received.peer.assign(reinterpret_cast<const char*>(id.data()), id.size());
+  if (id.More() && body.Receive(impl_->socket)) {
+    received.bytes.assign(body.data(), body.data() + body.size());
+    if (body.More()) {
+      SkipRest(body, impl_->socket);
+      received.bytes.clear();  // not a message of ours: Decode will say too short
+    }
+  }
+  ++stats_.messages_in;
+  stats_.bytes_in += received.bytes.size();
+  return received;
+}
+
+SendStatus ControlServer::Send(const PeerId& peer, const Message& message) {
+  const std::vector<std::byte> bytes = Encode(message);
+  if (zmq_send(impl_->socket, peer.data(), peer.size(), ZMQ_SNDMORE | ZMQ_DONTWAIT) < 0) {
+    ++stats_.dropped_out;
+    return zmq_errno() == EAGAIN ? SendStatus::kFull : SendStatus::kNoPeer;
+  }
+  if (zmq_send(impl_->socket, bytes.data(), bytes.size(), ZMQ_DONTWAIT) < 0) {
+    ++stats_.dropped_out;
+    return SendStatus::kNoPeer;
+  }
+  ++stats_.messages_out;
+  stats_.bytes_out += bytes.size();
+  return SendStatus::kOk;
+}
+
+struct ControlClient::Impl : Socket {
+  Impl() : Socket(ZMQ_DEALER) {}
+};
+
+ControlClient::ControlClient(const Config& config, const Clock& clock)
+    : config_(config), backoff_(clock, config.backoff) {
+  Open();
+}
+
+ControlClient::~ControlClient() = default;
+
+void ControlClient::Open() {
+  impl_.reset();
+  impl_ = std::make_unique<Impl>();
+  SetCommonOptions(impl_->socket, kClientHighWaterMark);
+  if (zmq_connect(impl_->socket, config_.endpoint.c_str()) != 0) {
+    throw Error(ExitCode::kUsage, "cannot connect to the coordinator at '" + config_.endpoint +
+                                      "': " + zmq_strerror(zmq_errno()) +
+                                      "; the address looks like tcp://127.0.0.1:41234");
+  }
+}
+
+SendStatus ControlClient::Send(const Message& message) {
+  const std::vector<std::byte> bytes = Encode(message);
+  if (zmq_send(impl_->socket, bytes.data(), bytes.size(), ZMQ_DONTWAIT) < 0) {
+    ++stats_.dropped_out;
+    return SendStatus::kFull;
+  }
+  ++stats_.messages_out;
+  stats_.bytes_out += bytes.size();
+  return SendStatus::kOk;
+}
+
+Readiness ControlClient::Poll(int timeout_ms, int extra_fd) {
+  return PollSocket(impl_->socket, timeout_ms, extra_fd);
+}
+
+ReceiveResult ControlClient::Receive(int timeout_ms) {
+  Frame frame;
+  if (!frame.Receive(impl_->socket)) {
+    if (timeout_ms <= 0 || !Poll(timeout_ms).socket || !frame.Receive(impl_->socket)) return {};
+  }
+  ++stats_.messages_in;
+  stats_.bytes_in += frame.size();
+  DecodeResult decoded;
+  decoded.status = DecodeStatus::kBadIdentifier;
+  if (frame.More()) {
+    SkipRest(frame, impl_->socket);
+  } else {
+    decoded = Decode({frame.data(), frame.size()});
+  }
+  if (decoded.status == DecodeStatus::kOk) {
+    backoff_.Reset();
+    return {ReceiveStatus::kMessage, std::move(decoded.message)};
+  }
+  ++stats_.malformed;
+  if (decoded.status == DecodeStatus::kWrongVersion) {
+    problem_ = WrongVersionText(decoded.have_version);
+    return {ReceiveStatus::kWrongVersion, {}};
+  }
+  problem_ = std::string("message refused: ") + Name(decoded.status);
+  return {ReceiveStatus::kMalformed, {}};
+}
+
+bool ControlClient::Reopen() {
+  return Reopen(config_.endpoint);
+}
+
+bool ControlClient::Reopen(const std::string& endpoint) {
+  if (!backoff_.TryNow()) return false;
+  config_.endpoint = endpoint;
+  Open();
+  ++stats_.reconnects;
+  return true;
+}
+
+}  // namespace tetrion::wire

@@ -1,0 +1,137 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/core/clock.h"
+#include "lib/wire/backoff.h"
+#include "lib/wire/codec.h"
+#include "lib/wire/messages.h"
+
+namespace tetrion::wire {
+
+// The control channel: one ROUTER at the coordinator, one DEALER at every actor and learner. Each
+// object belongs to one thread. ZeroMQ appears nowhere else.
+
+// Routing id of a connection, as the ROUTER gave it. A peer that reconnects gets another one.
+using PeerId = std::string;
+
+// Plain counts since construction; the owner turns them into metrics.
+struct LinkStats {
+  std::uint64_t messages_in = 0, messages_out = 0;
+  std::uint64_t bytes_in = 0, bytes_out = 0;
+  std::uint64_t malformed = 0;    // messages that Decode refused
+  std::uint64_t reconnects = 0;   // client: times the socket was destroyed and opened again
+  std::uint64_t dropped_out = 0;  // sends that found no room or no peer
+};
+
+enum class SendStatus : std::uint8_t {
+  kOk = 0,
+  kFull,    // high-water mark: the peer does not read; say it again later
+  kNoPeer,  // server only: that connection is gone
+};
+
+struct Readiness {
+  bool socket = false;
+  bool extra_fd = false;
+};
+
+// Policy of the coordinator's ROUTER: LINGER 0 (what matters was acknowledged or is repeated), send
+// and receive high-water marks of 4,096 messages a peer (then Send says kFull and the peer
+// repeats), MAXMSGSIZE 64 KiB (longer: the engine drops that connection, nobody else notices),
+// ROUTER_MANDATORY (an unknown peer is a result, not a silent drop), ROUTER_HANDOVER (a
+// reconnecting peer takes its id over), HEARTBEAT 2 s / time-out 10 s, HANDSHAKE_IVL 5 s (half-open
+// connections do not gather).
+class ControlServer {
+ public:
+  // Binds at once. `endpoint`: "tcp://127.0.0.1:0" picks a port. Throws Error(kUsage) when the port
+  // is in use or the address is unusable.
+  explicit ControlServer(const std::string& endpoint);
+  ~ControlServer();
+  ControlServer(const ControlServer&) = delete;
+  ControlServer& operator=(const ControlServer&) = delete;
+
+  // What the socket is bound to, with the chosen port.
+  const std::string& endpoint() const { return endpoint_; }
+
+  // Blocks until a message is there, `extra_fd` (if >= 0) is readable, or `timeout_ms` has passed.
+  Readiness Poll(int timeout_ms, int extra_fd = -1);
+
+  struct Received {
+    PeerId peer;
+    std::vector<std::byte> bytes;
+  };
+  // Returns at once; nothing when no message waits. Feed `bytes` to Decode and count failures with
+  // CountMalformed.
+  std::optional<Received> Receive();
+  // Returns at once.
+  [[nodiscard]] SendStatus Send(const PeerId& peer, const Message& message);
+  void CountMalformed() { ++stats_.malformed; }
+  const LinkStats& stats() const { return stats_; }
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+  std::string endpoint_;
+  LinkStats stats_;
+};
+
+enum class ReceiveStatus : std::uint8_t {
+  kMessage = 0,
+  kTimeout,
+  kMalformed,     // dropped and counted
+  kWrongVersion,  // text in ControlClient::problem(); exit with ExitCode::kConfig
+};
+
+struct ReceiveResult {
+  ReceiveStatus status = ReceiveStatus::kTimeout;
+  Message message;  // with kMessage
+};
+
+// Policy of an actor's or learner's DEALER: LINGER 0, high-water marks of 1,024 messages,
+// MAXMSGSIZE 64 KiB, HEARTBEAT 2 s / time-out 10 s. The engine reconnects by itself after a dropped
+// connection; an owner who has heard nothing for its own time-out calls Reopen, which also drops
+// what was queued (every message is repeated by its sender until it is answered).
+class ControlClient {
+ public:
+  struct Config {
+    std::string endpoint;
+    Backoff::Config backoff;
+  };
+  // Connects in the background. Throws Error(kUsage) for an address that cannot be parsed.
+  explicit ControlClient(const Config& config, const Clock& clock = MonotonicClock::Get());
+  ~ControlClient();
+  ControlClient(const ControlClient&) = delete;
+  ControlClient& operator=(const ControlClient&) = delete;
+
+  // Returns at once; kFull while the queue to the coordinator has no room.
+  [[nodiscard]] SendStatus Send(const Message& message);
+  // Blocks until a message is there, `extra_fd` (if >= 0) is readable, or `timeout_ms` has passed.
+  Readiness Poll(int timeout_ms, int extra_fd = -1);
+  // Blocks at most `timeout_ms`; 0 returns at once.
+  ReceiveResult Receive(int timeout_ms);
+  // Destroys the socket and opens a new one, unless the last reopening was too recent (back-off
+  // with jitter; a received message ends it). Returns whether it did. Never blocks.
+  bool Reopen();
+  // The same with another address, read anew from endpoints.json.
+  bool Reopen(const std::string& endpoint);
+  const std::string& endpoint() const { return config_.endpoint; }
+  // What was wrong with the last refused message, for people.
+  const std::string& problem() const { return problem_; }
+  const LinkStats& stats() const { return stats_; }
+
+ private:
+  struct Impl;
+  void Open();
+
+  Config config_;
+  Backoff backoff_;
+  std::unique_ptr<Impl> impl_;
+  std::string problem_;
+  LinkStats stats_;
+};
+
+}  // namespace tetrion::wire
