@@ -1,0 +1,116 @@
+"""The layers of the tree and the walls around third parties, once, as data.
+
+tests/tidy checks every #include against it; docs/ARCHITECTURE.md shows it. After a change here run
+`python3 tests/tidy/layers.py --write`, which rewrites the table in that document.
+"""
+
+import pathlib
+import sys
+from typing import NamedTuple
+
+
+class Layer(NamedTuple):
+    folder: str  # below lib/
+    holds: str
+    may_include: tuple  # folders below lib/, besides itself
+
+
+# In dependency order, lowest first.
+LAYERS = (
+    Layer("core", "check, error, clock, deadline, Philox, log, annotated mutex, agent", ()),
+    Layer("metrics", "metric catalog, hot-path counters, HTTP endpoint", ("core",)),
+    Layer("cuda", "error check, stream, device buffer, launch helpers", ("core",)),
+    Layer("frame", "row layout, record and action specs, row batch, token", ("core", "cuda")),
+    Layer("envs", "rules, records and expanders, vector environments, registry",
+          ("core", "frame", "cuda")),
+    Layer("shm", "regions, single-producer ring, doorbell", ("core", "frame")),
+    Layer("wire", "ZeroMQ sockets, FlatBuffers codec, control messages", ("core",)),
+    Layer("run", "run configuration, run folder, options, signals, exit codes", ("core",)),
+    Layer("policy", "policy interface, random policy, weights slot", ("core", "frame", "shm")),
+    Layer("stream", "streamed observation and action rings", ("core", "frame", "shm", "policy")),
+    Layer("collect", "lane loop, sinks, token source, worker pool",
+          ("core", "envs", "frame", "shm", "policy")),
+    Layer("replay", "replay shards, commit, read leases, selectors, limiters",
+          ("core", "frame", "cuda")),
+    Layer("nn", "torch blocks, distributions, networks", ("core", "frame")),
+    Layer("rl", "V-trace, returns, trainer interface, V-trace trainer", ("core", "frame", "nn")),
+    Layer("dreamer", "world model, actor-critic, Dreamer trainer", ("core", "frame", "nn", "rl")),
+    Layer("checkpoint", "safetensors and manifest, written by rename", ("core",)),
+)
+
+# Single files that may include more than their folder: path prefix -> (extra folders, reason).
+EXTRA = {
+    "lib/policy/torch_policy": (("nn", "rl", "dreamer"), "the policy that runs a torch network"),
+    "lib/checkpoint/": (("rl",), "TrainerState, the plain struct that a checkpoint stores"),
+}
+
+
+class Wall(NamedTuple):
+    name: str
+    pattern: str  # regular expression over the text between <> or ""
+    behind: tuple  # path prefixes that may include it
+
+
+# A test of a walled module stands behind the same wall: tests/ in front of a prefix is allowed too.
+WALLS = (
+    Wall("ZeroMQ", r"zmq(_addon)?\.h(pp)?$", ("lib/wire/",)),
+    Wall("FlatBuffers", r"(flatbuffers/.*|.*_generated\.h)$", ("lib/wire/",)),
+    Wall("Boost.Interprocess", r"boost/interprocess/.*", ("lib/shm/",)),
+    Wall("libtorch", r"(torch|ATen|c10)/.*",
+         ("lib/nn/", "lib/rl/", "lib/dreamer/", "lib/policy/torch_policy", "lib/checkpoint/",
+          "services/learner/trainer_agent")),
+    Wall("prometheus-cpp", r"prometheus/.*", ("lib/metrics/",)),
+    Wall("cpp-httplib", r"httplib\.h$", ("lib/metrics/",)),
+    Wall("SQLite", r"sqlite3\.h$", ("services/coordinator/",)),
+    Wall("CLI11", r"CLI/.*", ("lib/run/",)),
+    Wall("toml++", r"toml(\+\+|plusplus)/.*|toml\.hpp$", ("lib/run/",)),
+    Wall("spdlog", r"spdlog/.*", ("lib/core/log.",)),
+)
+
+# Path prefixes outside every wall: prefix -> reason.
+OUTSIDE_WALLS = {
+    "bench/": "a benchmark measures the rival library itself",
+    "tests/integration/": "looks into a run from outside: its database, its sockets",
+    "tests/stress/": "looks into a run from outside: its database, its sockets",
+}
+
+# Folders whose programs must not reach libtorch through any chain of includes.
+TORCH_FREE = ("services/coordinator/",)
+
+_BEGIN = "<!-- layers: written by tests/tidy/layers.py -->"
+_END = "<!-- layers: end -->"
+
+
+def markdown():
+    """The table as docs/ARCHITECTURE.md shows it, markers included."""
+    lines = [_BEGIN, "| folder | holds | may include | third parties |", "|---|---|---|---|"]
+    for layer in LAYERS:
+        prefix = f"lib/{layer.folder}/"
+        parties = [w.name for w in WALLS if any(b.startswith(prefix) for b in w.behind)]
+        may = ", ".join(layer.may_include) or "-"
+        for path, (extra, _) in EXTRA.items():
+            if path == prefix:
+                may += ", " + ", ".join(extra)
+            elif path.startswith(prefix):
+                may += f" ({path[len(prefix):]}: {', '.join(extra)})"
+        lines.append(f"| {layer.folder} | {layer.holds} | {may} | {', '.join(parties) or '-'} |")
+    return "\n".join(lines + [_END])
+
+
+def table_of(document):
+    """The text between the markers of a document, markers included; empty when there is none."""
+    begin, end = document.find(_BEGIN), document.find(_END)
+    return document[begin:end + len(_END)] if 0 <= begin < end else ""
+
+
+def main():
+    if sys.argv[1:] != ["--write"]:
+        print(markdown())
+        return
+    path = pathlib.Path(__file__).resolve().parents[2] / "docs" / "ARCHITECTURE.md"
+    document = path.read_text(encoding="utf-8")
+    path.write_text(document.replace(table_of(document), markdown()), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,257 @@
+"""The rules that tests/tidy enforces. Each takes {path: text} of the tree and returns findings,
+one sentence a finding, starting with path:line."""
+
+import posixpath
+import re
+
+import layers
+import source
+
+CPP = (".h", ".cc", ".cu")
+PRODUCT = ("lib/", "services/", "tools/")
+MAX_FUNCTION_LINES = 70
+MAX_COLUMNS = 100
+MAX_HEADER_LINES = 150
+MAX_FILE_LINES = 400
+
+# Path -> reason. A file listed here needs no test of its own name.
+NO_TWIN = {
+    "lib/core/check.cc": "prints and aborts; every death test in the tree goes through it",
+}
+
+# (path, rule name) -> reason. The named rule of BANNED does not apply to that file.
+BANNED_ALLOWED = {
+    ("lib/core/check.cc", "printf"): "the process is about to abort; no logger may be needed",
+    ("lib/core/log.cc", "system_clock"): "log lines carry wall time for people",
+    ("lib/core/mutex.h", "std::mutex"): "the annotated mutex is built on it",
+}
+
+# (name, pattern over code without comments and strings, path prefixes it applies to, reason).
+_ALL = ("",)
+BANNED = (
+    ("rand", r"\b(?:std::)?s?rand\s*\(", _ALL, "draw from Philox (lib/core/philox.h)"),
+    ("usleep", r"\busleep\s*\(", _ALL, "wait on what you wait for, with a deadline"),
+    ("sleep", r"(?<![\w.:>])(?:::)?sleep\s*\(", _ALL, "wait on what you wait for, with a deadline"),
+    ("system", r"(?<![\w.>])(?:std::|::)?system\s*\(", _ALL,
+     "start programs with posix_spawn or exec"),
+    ("printf", r"\b(?:std::)?f?printf\s*\(", ("lib/",), "log through lib/core/log.h"),
+    ("fence", r"\batomic_thread_fence\b", _ALL,
+     "ThreadSanitizer does not know fences; order the variables themselves"),
+    ("system_clock", r"\bsystem_clock\b", ("lib/", "services/"),
+     "leases and deadlines use CLOCK_MONOTONIC (lib/core/clock.h)"),
+    ("using namespace", r"\busing\s+namespace\b", _ALL, "name what you use"),
+    ("std::mutex", r"\bstd::(?:recursive_|shared_|timed_)?(?:mutex|condition_variable)\b",
+     ("lib/", "services/"), "use the annotated Mutex and CondVar of lib/core/mutex.h"),
+    ("std::jthread", r"\bstd::(?:jthread|stop_token)\b", _ALL,
+     "a thread is an Agent with a runner"),
+    ("torch::load", r"\btorch::(?:load|save|pickle_load)\b", _ALL,
+     "checkpoints are safetensors (lib/checkpoint)"),
+)
+# Headers that clang 14 with libstdc++ 12 cannot read.
+BANNED_HEADERS = ("ranges", "format", "print", "generator")
+
+_MARK = re.compile(r"\b(?:" + "|".join(("TO" + "DO", "FIX" + "ME", "X" * 3)) + r")\b")
+
+
+def _is(path, suffixes):
+    return path.endswith(suffixes)
+
+
+def _cpp(tree):
+    return ((path, text) for path, text in sorted(tree.items()) if _is(path, CPP))
+
+
+def _allowed_folders(path, folder):
+    layer = next((x for x in layers.LAYERS if x.folder == folder), None)
+    if layer is None:
+        return None
+    allowed = {folder, *layer.may_include}
+    for prefix, (extra, _) in layers.EXTRA.items():
+        if path.startswith(prefix):
+            allowed.update(extra)
+    return allowed
+
+
+def layering(tree):
+    """lib folders include only what the table allows; services never each other."""
+    found = []
+    for path, text in _cpp(tree):
+        parts = path.split("/")
+        if parts[0] not in ("lib", "services"):
+            continue
+        if parts[0] == "lib" and _allowed_folders(path, parts[1]) is None:
+            found.append(f"{path}:1: lib/{parts[1]} is not in tests/tidy/layers.py")
+            continue
+        for include in source.includes(text):
+            target = include.path.split("/")
+            where = f"{path}:{include.line}: includes {include.path}"
+            if target[0] == "services" and parts[0] == "lib":
+                found.append(f"{where}; nothing in lib includes a service")
+            elif target[0] == "services" and target[1] != parts[1]:
+                found.append(f"{where}; services talk by message or region only")
+            elif target[0] in ("tools", "tests", "bench"):
+                found.append(f"{where}; product code includes neither tools nor tests")
+            elif (target[0] == "lib" and parts[0] == "lib" and
+                  target[1] not in _allowed_folders(path, parts[1])):
+                found.append(f"{where}; lib/{parts[1]} may not include lib/{target[1]}")
+    return found
+
+
+def walls(tree):
+    """Each third party is included behind its wall only."""
+    found = []
+    for path, text in _cpp(tree):
+        if path.startswith(tuple(layers.OUTSIDE_WALLS)):
+            continue
+        product_path = path[len("tests/"):] if path.startswith("tests/") else path
+        for include in source.includes(text):
+            for wall in layers.WALLS:
+                if (re.fullmatch(wall.pattern, include.path) and
+                        not product_path.startswith(wall.behind)):
+                    found.append(f"{path}:{include.line}: includes {include.path}; {wall.name} "
+                                 f"stays behind {', '.join(wall.behind)}")
+    return found
+
+
+def _reaches_torch(path, tree, seen):
+    """The chain of includes from path to a torch header, or an empty list."""
+    if path in seen or path not in tree:
+        return []
+    seen.add(path)
+    torch = next(wall for wall in layers.WALLS if wall.name == "libtorch")
+    for include in source.includes(tree[path]):
+        if re.fullmatch(torch.pattern, include.path):
+            return [path, include.path]
+        chain = _reaches_torch(include.path, tree, seen)
+        if chain:
+            return [path, *chain]
+    return []
+
+
+def torch_free(tree):
+    """CUDA sources and the coordinator reach no torch header through any chain of includes."""
+    found = []
+    for path, _ in _cpp(tree):
+        if path.endswith(".cu") or path.startswith(layers.TORCH_FREE):
+            chain = _reaches_torch(path, tree, set())
+            if chain:
+                found.append(f"{path}:1: reaches libtorch: {' -> '.join(chain)}")
+    return found
+
+
+def includes_resolve(tree):
+    """Every #include "..." is a path from the root (or a generated header)."""
+    return [f'{path}:{include.line}: #include "{include.path}" is no file of the tree'
+            for path, text in _cpp(tree) for include in source.includes(text)
+            if include.quoted and include.path not in tree
+            and not include.path.endswith("_generated.h")]
+
+
+def function_length(tree):
+    """No function body is longer than MAX_FUNCTION_LINES."""
+    return [f"{path}:{f.line}: {f.name} has {f.lines} lines, at most {MAX_FUNCTION_LINES}"
+            for path, text in _cpp(tree) for f in source.functions(text)
+            if f.lines > MAX_FUNCTION_LINES]
+
+
+def line_length(tree):
+    """No line of code is wider than MAX_COLUMNS."""
+    return [f"{path}:{number}: {len(line)} columns, at most {MAX_COLUMNS}"
+            for path, text in sorted(tree.items())
+            if _is(path, CPP + (".py", ".sh", ".fbs")) or path in ("tetrion", ".ci/run")
+            for number, line in enumerate(text.splitlines(), 1) if len(line) > MAX_COLUMNS]
+
+
+def file_length(tree):
+    """No product source is longer than MAX_FILE_LINES."""
+    return [f"{path}:1: {text.count(chr(10))} lines, at most {MAX_FILE_LINES}"
+            for path, text in _cpp(tree)
+            if path.startswith(PRODUCT) and text.count("\n") > MAX_FILE_LINES]
+
+
+def long_headers(tree):
+    """Headers over MAX_HEADER_LINES: reported, not refused."""
+    return [f"{path}:1: {text.count(chr(10))} lines, aim at {MAX_HEADER_LINES}"
+            for path, text in _cpp(tree) if path.endswith(".h") and path.startswith(PRODUCT)
+            and text.count("\n") > MAX_HEADER_LINES]
+
+
+def banned(tree):
+    """Calls and headers this project does without."""
+    found = []
+    for path, text in _cpp(tree):
+        code = source.code_only(text)
+        for name, pattern, prefixes, reason in BANNED:
+            if (path, name) in BANNED_ALLOWED or not path.startswith(prefixes):
+                continue
+            for match in re.finditer(pattern, code):
+                line = code.count("\n", 0, match.start()) + 1
+                found.append(f"{path}:{line}: {match.group().strip()}: {reason}")
+        if re.search(r"\bftruncate\s*\(", code) and not re.search(r"\bposix_fallocate\s*\(", code):
+            found.append(f"{path}:1: ftruncate without posix_fallocate: touching memory that is "
+                         "not there is SIGBUS")
+        found += [f"{path}:{include.line}: <{include.path}>: clang 14 cannot read it"
+                  for include in source.includes(text)
+                  if not include.quoted and include.path in BANNED_HEADERS]
+    return found
+
+
+def marks(tree):
+    """No work is left lying about in comments."""
+    return [f"{path}:{number}: {match.group()}: do it now or leave it out"
+            for path, text in sorted(tree.items())
+            if _is(path, CPP + (".py", ".sh", ".cmake", ".txt", ".md", ".fbs"))
+            for number, line in enumerate(text.splitlines(), 1) for match in _MARK.finditer(line)]
+
+
+def pragma_once(tree):
+    """Every header says #pragma once, after comments at most."""
+    return [f"{path}:1: no #pragma once" for path, text in _cpp(tree)
+            if path.endswith(".h")
+            and not re.match(r"\s*#pragma once\n", source.code_only(text))]
+
+
+def twins(tree):
+    """lib/<m>/<f>.cc has tests/lib/<m>/<f>_test.cc, or a reason in NO_TWIN; no reason is stale."""
+    found = []
+    for path, _ in _cpp(tree):
+        twin = "tests/" + path[:-len(".cc")] + "_test.cc"
+        if path.startswith("lib/") and path.endswith(".cc"):
+            if twin not in tree and path not in NO_TWIN:
+                found.append(f"{path}:1: no {twin}, and no reason in tests/tidy/rules.py")
+            if twin in tree and path in NO_TWIN:
+                found.append(f"{path}:1: has {twin}; its line in NO_TWIN is stale")
+    return found + [f"{path}:1: in NO_TWIN but not in the tree" for path in NO_TWIN
+                    if path not in tree]
+
+
+def links(tree):
+    """Relative links and pictures of Markdown files point at something."""
+    found = []
+    folders = {posixpath.dirname(path) for path in tree}
+    for path, text in sorted(tree.items()):
+        if not path.endswith(".md"):
+            continue
+        for match in re.finditer(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
+            target = match.group(1)
+            if re.match(r"[a-z]+:", target):
+                continue
+            resolved = posixpath.normpath(posixpath.join(posixpath.dirname(path), target))
+            if resolved not in tree and not any(
+                    f == resolved or f.startswith(resolved + "/") for f in folders):
+                found.append(f"{path}:{text.count(chr(10), 0, match.start()) + 1}: "
+                             f"link to {target}, which is not there")
+    return found
+
+
+def documented_layers(tree):
+    """docs/ARCHITECTURE.md shows the table of layers.py."""
+    if layers.table_of(tree.get("docs/ARCHITECTURE.md", "")) == layers.markdown():
+        return []
+    return ["docs/ARCHITECTURE.md:1: the layer table differs from tests/tidy/layers.py; run "
+            "python3 tests/tidy/layers.py --write"]
+
+
+ENFORCED = (layering, walls, torch_free, includes_resolve, function_length, line_length,
+            file_length, banned, marks, pragma_once, twins, links, documented_layers)
+REPORTED = (long_headers,)

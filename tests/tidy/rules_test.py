@@ -1,0 +1,190 @@
+"""Every rule of tests/tidy must refuse what it exists to refuse and pass what it should pass."""
+
+import unittest
+
+import layers
+import rules
+import source
+
+
+def lines_of(count):
+    return "".join(f"  x += {i};\n" for i in range(count))
+
+
+class SourceTest(unittest.TestCase):
+
+    def test_comments_and_strings_are_blanked_and_lines_kept(self):
+        code = source.code_only('a // rand()\n/* sleep(1)\n */ "system(" + R"(x\n)y" b\n')
+        self.assertNotIn("rand", code)
+        self.assertNotIn("sleep", code)
+        self.assertNotIn("system", code)
+        self.assertIn("b\n", code)
+
+    def test_digit_separators_are_no_characters(self):
+        self.assertIn("rand()", source.code_only("int a = 1'000'000; rand(); int b = 2'000;"))
+
+    def test_includes_in_comments_do_not_count(self):
+        text = '#include <a.h>\n// #include <b.h>\n/*\n#include <c.h>\n*/\n  #  include "d/e.h"\n'
+        self.assertEqual([(i.path, i.line, i.quoted) for i in source.includes(text)],
+                         [("a.h", 1, False), ("d/e.h", 6, True)])
+
+    def test_functions_are_measured_from_signature_to_brace(self):
+        text = ("namespace a {\nclass B {\n public:\n  int Get() const { return 1; }\n};\n"
+                "int Long(int a,\n         int b) {\n  if (a) {\n    b = 1;\n  }\n  return b;\n}\n"
+                "constexpr A kTable[] = {\n{1},\n{2}};\nTEST(Suite, Case) {\n}\n}\n")
+        self.assertEqual([(f.name, f.line, f.lines) for f in source.functions(text)],
+                         [("Get", 4, 1), ("Long", 6, 7), ("TEST", 16, 2)])
+
+    def test_constructors_with_initialisers_and_macros_are_functions(self):
+        text = ("#define M(x) do { \\\n  } while (0)\n"
+                "Foo::Foo(int a)\n    : a_(a), b_{2} {\n  Run();\n}\n"
+                "Foo::Foo() : b_{2}, a_(1) {\n}\n")
+        self.assertEqual([(f.name, f.line, f.lines) for f in source.functions(text)],
+                         [("Foo::Foo", 3, 4), ("Foo::Foo", 7, 2)])
+
+    def test_a_class_with_a_macro_attribute_is_no_function(self):
+        text = 'class CAPABILITY("mutex") Mutex {\n public:\n  void Lock() { mu_.lock(); }\n};\n'
+        self.assertEqual([f.name for f in source.functions(text)], ["Lock"])
+
+
+class RuleTest(unittest.TestCase):
+
+    def refuses(self, rule, tree, count=1):
+        found = rule(tree)
+        self.assertEqual(len(found), count, found)
+        for finding in found:
+            self.assertRegex(finding, r"^[^:]+:\d+: .")
+
+    def passes(self, rule, tree):
+        self.assertEqual(rule(tree), [])
+
+    def test_layering(self):
+        self.refuses(rules.layering, {"lib/core/a.h": '#include "lib/frame/token.h"\n'})
+        self.refuses(rules.layering, {"lib/replay/a.cc": '#include "lib/metrics/catalog.h"\n'})
+        self.refuses(rules.layering, {"lib/core/a.h": '#include "services/actor/actor.h"\n'})
+        self.refuses(rules.layering, {"services/actor/a.h": '#include "services/learner/b.h"\n'})
+        self.refuses(rules.layering, {"lib/shm/a.h": '#include "tests/support/b.h"\n'})
+        self.refuses(rules.layering, {"lib/policy/random_policy.cc": '#include "lib/nn/mlp.h"\n'})
+        self.refuses(rules.layering, {"lib/unheard_of/a.h": ""})
+        self.passes(rules.layering, {
+            "lib/policy/torch_policy.cc": '#include "lib/nn/mlp.h"\n',
+            "lib/frame/a.h": '#include "lib/core/check.h"\n#include "lib/frame/token.h"\n',
+            "services/actor/a.cc": '#include "services/actor/a.h"\n#include "lib/wire/codec.h"\n'})
+
+    def test_the_layer_table_has_no_cycle(self):
+        known = []
+        for layer in layers.LAYERS:
+            self.assertLessEqual(set(layer.may_include), set(known), layer.folder)
+            known.append(layer.folder)
+
+    def test_walls(self):
+        for header in ("zmq.hpp", "zmq.h", "flatbuffers/flatbuffers.h", "torch/torch.h",
+                       "boost/interprocess/mapped_region.hpp", "prometheus/registry.h",
+                       "httplib.h", "sqlite3.h", "CLI/CLI.hpp", "toml++/toml.h",
+                       "spdlog/spdlog.h", "c10/util/Exception.h"):
+            self.refuses(rules.walls, {"lib/collect/a.h": f"#include <{header}>\n"})
+            self.refuses(rules.walls, {"tests/lib/collect/a_test.cc": f"#include <{header}>\n"})
+        self.refuses(rules.walls, {"services/learner/ingest_agent.cc": "#include <torch/torch.h>\n"})
+        self.passes(rules.walls, {
+            "lib/wire/socket.cc": "#include <zmq.hpp>\n",
+            "tests/lib/wire/socket_test.cc": "#include <zmq.hpp>\n",
+            "services/learner/trainer_agent.cc": "#include <torch/torch.h>\n",
+            "lib/core/log.h": "#include <spdlog/spdlog.h>\n",
+            "bench/shm/ring_bench.cc": "#include <zmq.hpp>\n",
+            "lib/collect/a.h": "#include <vector>\n// #include <zmq.hpp>\n"})
+
+    def test_torch_free(self):
+        chain = {"lib/nn/mlp.h": "#include <torch/torch.h>\n",
+                 "lib/rl/a.h": '#include "lib/nn/mlp.h"\n'}
+        self.refuses(rules.torch_free, {
+            **chain, "services/coordinator/ledger.cc": '#include "lib/rl/a.h"\n'})
+        self.refuses(rules.torch_free, {**chain, "lib/frame/a.cu": '#include "lib/nn/mlp.h"\n'})
+        self.refuses(rules.torch_free, {"lib/frame/a.cu": "#include <torch/extension.h>\n"})
+        self.passes(rules.torch_free, {**chain, "services/learner/a.cc": '#include "lib/rl/a.h"\n'})
+
+    def test_includes_resolve(self):
+        self.refuses(rules.includes_resolve, {"lib/core/a.cc": '#include "check.h"\n'})
+        self.passes(rules.includes_resolve, {
+            "lib/core/a.cc": '#include "lib/core/a.h"\n#include "proto/control_generated.h"\n',
+            "lib/core/a.h": ""})
+
+    def test_function_length(self):
+        limit = rules.MAX_FUNCTION_LINES
+        self.refuses(rules.function_length,
+                     {"lib/a/a.cc": "int F() {\n" + lines_of(limit - 1) + "}\n"})
+        self.refuses(rules.function_length,
+                     {"tests/a_test.cc": "TEST(A, B) {\n" + lines_of(limit) + "}\n"})
+        self.passes(rules.function_length,
+                    {"lib/a/a.cc": "int F() {\n" + lines_of(limit - 2) + "}\n"})
+
+    def test_line_length(self):
+        self.refuses(rules.line_length, {"lib/a/a.h": "x" * 101 + "\n"})
+        self.refuses(rules.line_length, {"tetrion": "#" * 101 + "\n"})
+        self.passes(rules.line_length, {"lib/a/a.h": "ä" * 100 + "\n", "README.md": "x" * 300})
+
+    def test_file_length(self):
+        self.refuses(rules.file_length, {"lib/a/a.cc": "\n" * 401})
+        self.passes(rules.file_length, {"lib/a/a.cc": "\n" * 400, "tests/a_test.cc": "\n" * 500})
+
+    def test_long_headers_are_reported(self):
+        self.refuses(rules.long_headers, {"lib/a/a.h": "\n" * 151})
+        self.passes(rules.long_headers, {"lib/a/a.h": "\n" * 150})
+
+    def test_banned_calls(self):
+        for call in ("std::rand()", "srand(1)", "rand ()", "usleep(10)", "sleep(1)", "::sleep(1)",
+                     "system(\"ls\")", "std::system(s)", "printf(\"x\")", "std::fprintf(stderr)",
+                     "std::atomic_thread_fence(x)", "std::chrono::system_clock::now()",
+                     "std::mutex mu", "std::condition_variable cv", "std::jthread t",
+                     "torch::load(m, p)", "ftruncate(fd, 1)"):
+            self.refuses(rules.banned, {"lib/shm/a.cc": f"void F() {{ {call}; }}\n"})
+        self.refuses(rules.banned, {"tests/a_test.cc": "using namespace std;\n"})
+        self.refuses(rules.banned, {"lib/shm/a.h": "#include <format>\n"})
+        self.passes(rules.banned, {
+            "lib/shm/a.cc": "posix_fallocate(fd, 0, n); ftruncate(fd, n); std::snprintf(b, 1); "
+                            "x.system(1); nanosleep(a); file_system(1); Mutex mu; operand();\n"
+                            "// printf(\nconst char* s = \"sleep(1)\";\n",
+            "tests/a_test.cc": "std::mutex mu; printf(\"x\");\n"})
+
+    def test_every_allowed_exception_is_still_needed(self):
+        for (path, name), reason in rules.BANNED_ALLOWED.items():
+            self.assertIn(name, [rule[0] for rule in rules.BANNED], path)
+            self.assertTrue(reason)
+
+    def test_marks(self):
+        for word in ("TO" + "DO", "FIX" + "ME", "X" * 3):
+            self.refuses(rules.marks, {"lib/a/a.h": f"// {word}(someone): later\n"})
+        self.passes(rules.marks, {"lib/a/a.cc": 'mkstemp("/tmp/XXXXXX"); // to do it well\n'})
+
+    def test_pragma_once(self):
+        self.refuses(rules.pragma_once, {"lib/a/a.h": "#ifndef A\n#define A\n#endif\n"})
+        self.passes(rules.pragma_once, {"lib/a/a.h": "// What it is.\n#pragma once\n"})
+
+    def test_twins(self):
+        listed = {path: "" for path in rules.NO_TWIN}
+        self.refuses(rules.twins, {**listed, "lib/shm/region.cc": ""})
+        self.refuses(rules.twins, {})  # the listed files are missing
+        self.refuses(rules.twins, {**listed, "tests/lib/core/check_test.cc": ""})
+        self.passes(rules.twins,
+                    {**listed, "lib/shm/region.cc": "", "tests/lib/shm/region_test.cc": ""})
+
+    def test_links(self):
+        self.refuses(rules.links, {"README.md": "[x](docs/GONE.md)\n"})
+        self.refuses(rules.links, {"docs/a.md": "![x](pictures/p.png)\n"})
+        self.passes(rules.links, {"README.md": "[x](docs/a.md#part) [y](https://e.org) [z](docs)",
+                                  "docs/a.md": "[up](../README.md)"})
+
+    def test_documented_layers(self):
+        table = layers.markdown()
+        self.refuses(rules.documented_layers, {})
+        self.refuses(rules.documented_layers,
+                     {"docs/ARCHITECTURE.md": table.replace("| core |", "| kern |", 1)})
+        self.passes(rules.documented_layers, {"docs/ARCHITECTURE.md": f"# A\n{table}\nmore\n"})
+
+    def test_every_rule_has_a_test(self):
+        for rule in rules.ENFORCED + rules.REPORTED:
+            self.assertTrue(any(name.startswith(f"test_{rule.__name__}")
+                                for name in dir(self)), rule.__name__)
+
+
+if __name__ == "__main__":
+    unittest.main()
