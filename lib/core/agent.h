@@ -28,8 +28,9 @@ class Agent {
 // Runs one agent on one named thread.
 class AgentRunner {
  public:
-  // `on_error` is called once, on the agent's thread, with what DoWork threw. The agent must outlive
-  // the runner. `idle_ns`: sleep after a cycle without work; 0 for agents that block by themselves.
+  // `on_error` is called once, on the agent's thread, with what DoWork threw. The agent must
+  // outlive the runner. `idle_ns`: sleep after a cycle without work; 0 for agents that block by
+  // themselves.
   AgentRunner(Agent& agent, std::function<void(std::exception_ptr)> on_error,
               std::int64_t idle_ns = 0);
   ~AgentRunner();
@@ -51,8 +52,8 @@ class AgentRunner {
   Agent& agent_;
   const std::function<void(std::exception_ptr)> on_error_;
   const std::int64_t idle_ns_;
-  std::atomic<bool> stop_{false};      // set by RequestStop; pairs with the load in Run
-  std::atomic<bool> running_{false};   // set by Run; pairs with Running
+  std::atomic<bool> stop_{false};     // set by RequestStop; pairs with the load in Run
+  std::atomic<bool> running_{false};  // set by Run; pairs with Running
   std::atomic<std::int64_t> max_cycle_ns_{0};
   std::thread thread_;
 };

@@ -10,8 +10,8 @@ namespace tetrion {
 }  // namespace tetrion
 
 // Always on, also in release builds; keep it off per-cell loops.
-#define TETRION_CHECK(condition, message)                                      \
-  do {                                                                         \
-    if (!(condition)) [[unlikely]]                                             \
-      ::tetrion::CheckFailed(__FILE__, __LINE__, #condition, message);         \
+#define TETRION_CHECK(condition, message)                              \
+  do {                                                                 \
+    if (!(condition)) [[unlikely]]                                     \
+      ::tetrion::CheckFailed(__FILE__, __LINE__, #condition, message); \
   } while (false)

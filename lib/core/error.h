@@ -8,11 +8,11 @@ namespace tetrion {
 // What a program's exit code says to whoever started it (sysexits numbering).
 enum class ExitCode : int {
   kOk = 0,
-  kInternal = 1,       // a bug of ours
-  kUsage = 2,          // unknown or out-of-range option, port in use, unusable path
-  kTryAgain = 75,      // EX_TEMPFAIL: a peer or a resource is gone; the supervisor decides
-  kConfig = 78,        // EX_CONFIG: configuration or version mismatch; the message gives both
-  kTerminated = 143,   // second SIGTERM or SIGINT
+  kInternal = 1,      // a bug of ours
+  kUsage = 2,         // unknown or out-of-range option, port in use, unusable path
+  kTryAgain = 75,     // EX_TEMPFAIL: a peer or a resource is gone; the supervisor decides
+  kConfig = 78,       // EX_CONFIG: configuration or version mismatch; the message gives both
+  kTerminated = 143,  // second SIGTERM or SIGINT
 };
 
 // The one exception type: failures of set-up and I/O. The message says what failed, where, and what

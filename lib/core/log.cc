@@ -18,7 +18,8 @@ class QuotedMessage final : public spdlog::custom_flag_formatter {
  public:
   void format(const spdlog::details::log_msg& message, const std::tm&,
               spdlog::memory_buf_t& out) override {
-    const std::string quoted = JsonQuoted(std::string(message.payload.data(), message.payload.size()));
+    const std::string quoted =
+        JsonQuoted(std::string(message.payload.data(), message.payload.size()));
     out.append(quoted.data(), quoted.data() + quoted.size());
   }
   std::unique_ptr<custom_flag_formatter> clone() const override {
@@ -72,7 +73,8 @@ void SetUpLogging(const LogConfig& config) {
     try {
       sinks.push_back(std::make_shared<spdlog::sinks::basic_file_sink_mt>(config.file));
     } catch (const spdlog::spdlog_ex& error) {
-      throw Error(ExitCode::kUsage, "cannot write the log file " + config.file + ": " + error.what() +
+      throw Error(ExitCode::kUsage, "cannot write the log file " + config.file + ": " +
+                                        error.what() +
                                         "; make its folder writable or choose another run folder");
     }
   }

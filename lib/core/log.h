@@ -7,12 +7,12 @@
 namespace tetrion {
 
 struct LogConfig {
-  std::string service;        // "coordinator", "actor", "learner", "up"
-  std::string run;            // run name; empty before it is known
-  std::string id;             // which actor; empty elsewhere
-  bool json = false;          // one JSON object a line instead of text
+  std::string service;         // "coordinator", "actor", "learner", "up"
+  std::string run;             // run name; empty before it is known
+  std::string id;              // which actor; empty elsewhere
+  bool json = false;           // one JSON object a line instead of text
   std::string level = "info";  // trace, debug, info, warn, error
-  std::string file;           // also append to this file; empty: stderr only
+  std::string file;            // also append to this file; empty: stderr only
 };
 
 // Sets up the process-wide logger (spdlog's default, stderr plus an optional file): one line per

@@ -21,7 +21,8 @@ struct PhiloxBlock {
 };
 
 // Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011): a pure
-// function of counter and key, so any draw can be made anywhere, in any order, on CPU and GPU alike.
+// function of counter and key, so any draw can be made anywhere, in any order, on CPU and GPU
+// alike.
 TETRION_HOST_DEVICE inline PhiloxBlock Philox4x32(PhiloxBlock counter, std::uint32_t key0,
                                                   std::uint32_t key1) {
   constexpr std::uint32_t kMul0 = 0xD2511F53u, kMul1 = 0xCD9E8D57u;
@@ -39,8 +40,8 @@ TETRION_HOST_DEVICE inline PhiloxBlock Philox4x32(PhiloxBlock counter, std::uint
   return counter;
 }
 
-// Block `block` of the draws of token `token_id` for `purpose` under `seed`. Everything random in an
-// episode comes from here: never from thread, lane count or wall time.
+// Block `block` of the draws of token `token_id` for `purpose` under `seed`. Everything random in
+// an episode comes from here: never from thread, lane count or wall time.
 TETRION_HOST_DEVICE inline PhiloxBlock PhiloxDraw(std::uint64_t seed, std::uint64_t token_id,
                                                   std::uint32_t block, PhiloxPurpose purpose) {
   const PhiloxBlock counter = {{static_cast<std::uint32_t>(token_id),

@@ -27,8 +27,8 @@ RowBatch::RowBatch(const RowSpec& row_spec, int step_count, int window_count)
 void RowBatch::CopyRow(const RowLayout& layout, const std::byte* row, int t, int window) {
   TETRION_CHECK(layout.spec == spec, "rows and batch must have the same spec");
   const std::size_t m = spec.lanes;
-  const std::size_t at =
-      static_cast<std::size_t>(t) * static_cast<std::size_t>(lanes) + static_cast<std::size_t>(window) * m;
+  const std::size_t at = static_cast<std::size_t>(t) * static_cast<std::size_t>(lanes) +
+                         static_cast<std::size_t>(window) * m;
   RowHeader header;
   std::memcpy(&header, row + layout.header, sizeof header);
   policy_version[static_cast<std::size_t>(t * windows + window)] = header.policy_version;

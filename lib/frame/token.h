@@ -4,8 +4,8 @@
 
 namespace tetrion {
 
-// The right and duty to play one episode. All randomness of the episode follows from (run seed, id);
-// `attempt` only says how often the token has been handed out.
+// The right and duty to play one episode. All randomness of the episode follows from (run seed,
+// id); `attempt` only says how often the token has been handed out.
 struct Token {
   std::uint64_t id = 0;
   std::uint32_t attempt = 0;

@@ -22,7 +22,10 @@ std::string LastLine(const std::filesystem::path& file) {
 TEST(LogTest, JsonLineIsValidJsonWhateverTheMessageHolds) {
   const auto file = std::filesystem::temp_directory_path() / "tetrion_log_test.jsonl";
   std::filesystem::remove(file);
-  SetUpLogging({.service = "actor", .run = "my \"run\" 100%", .id = "actor-0", .json = true,
+  SetUpLogging({.service = "actor",
+                .run = "my \"run\" 100%",
+                .id = "actor-0",
+                .json = true,
                 .file = file.string()});
   log::info("a \"quoted\"\nline with a tab\t and 50% {}", "{braces}");
   const auto line = nlohmann::json::parse(LastLine(file));

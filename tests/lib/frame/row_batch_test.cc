@@ -31,7 +31,8 @@ TEST(RowBatchTest, WindowsLieSideBySideTimeMajor) {
   RowBatch batch(kSpec, /*steps=*/2, /*windows=*/2);
   ASSERT_EQ(batch.lanes, 6);
   for (int window = 0; window < 2; ++window) {
-    for (int t = 0; t <= 2; ++t) batch.CopyRow(layout, TaggedRow(layout, window * 3 + t).data(), t, window);
+    for (int t = 0; t <= 2; ++t)
+      batch.CopyRow(layout, TaggedRow(layout, window * 3 + t).data(), t, window);
   }
   for (int t = 0; t <= 2; ++t) {
     for (int lane = 0; lane < 6; ++lane) {

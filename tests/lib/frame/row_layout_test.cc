@@ -41,11 +41,15 @@ TEST(RowLayoutTest, ColumnsAreAlignedAndDisjointForEveryLaneCount) {
   for (std::uint32_t lanes = 1; lanes <= 257; ++lanes) {
     const RowLayout layout({.record_bytes = 24, .lanes = lanes, .has_mask = lanes % 2 == 0});
     const std::vector<std::pair<std::size_t, std::size_t>> columns = {
-        {layout.header, 16},          {layout.record, 24U * lanes},
-        {layout.action, 4U * lanes},  {layout.log_prob, 4U * lanes},
+        {layout.header, 16},
+        {layout.record, 24U * lanes},
+        {layout.action, 4U * lanes},
+        {layout.log_prob, 4U * lanes},
         {layout.mask, layout.spec.has_mask ? 8U * lanes : 0U},
-        {layout.reward, 4U * lanes},  {layout.flags, lanes},
-        {layout.cont, 4U * lanes},    {layout.episode_id, 4U * lanes}};
+        {layout.reward, 4U * lanes},
+        {layout.flags, lanes},
+        {layout.cont, 4U * lanes},
+        {layout.episode_id, 4U * lanes}};
     std::size_t end = 0;
     for (const auto& [offset, bytes] : columns) {
       ASSERT_EQ(offset % 64, 0U) << lanes;
