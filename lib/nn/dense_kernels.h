@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+
+namespace tetrion {
+
+// Single-thread f32 kernels of the scorer, one table per instruction set. All matrices are
+// row-major; column counts n are multiples of 64. Pointers need float alignment only. Outputs must
+// not overlap inputs unless said. A row's result does not depend on how many rows share the call.
+struct DenseKernels {
+  const char* name;
+  // y [m, n] += x [m, k] * w [k, n]; rows of x are ldx floats apart.
+  void (*multiply_add)(const float* x, std::int64_t ldx, std::int64_t m, std::int64_t k,
+                       const float* w, std::int64_t n, float* y);
+  // w [k, n] += x^T [k, m] * y [m, n]: the gradient of a weight.
+  void (*outer_add)(const float* x, std::int64_t ldx, std::int64_t m, std::int64_t k,
+                    const float* y, std::int64_t n, float* w);
+  // y [m, n] = silu(x); slope [m, n] = silu'(x) unless null. y may be x.
+  void (*silu)(const float* x, std::int64_t m, std::int64_t n, float* y, float* slope);
+  // out [m] = y [m, n] . w [n] + bias.
+  void (*dot)(const float* y, std::int64_t m, std::int64_t n, const float* w, float bias,
+              float* out);
+  // grad [m, n] = g [m] (outer) w [n] * slope [m, n]: back through a dot and the SiLU before it.
+  void (*dot_backward)(const float* g, std::int64_t m, std::int64_t n, const float* w,
+                       const float* slope, float* grad);
+  // sum [n] += column sums of x [m, n].
+  void (*column_sum)(const float* x, std::int64_t m, std::int64_t n, float* sum);
+};
+
+// The fastest table this processor runs: AVX-512 or the build's baseline.
+const DenseKernels& BestDenseKernels();
+// The build's baseline, for tests that compare the two.
+const DenseKernels& BaselineDenseKernels();
+
+}  // namespace tetrion

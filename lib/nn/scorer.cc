@@ -1,0 +1,351 @@
+#include "lib/nn/scorer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "lib/core/check.h"
+#include "lib/core/error.h"
+#include "lib/nn/dense_kernels.h"
+#include "lib/nn/init.h"
+#include "lib/nn/scorer_rows.h"
+#include "lib/nn/thread_team.h"
+
+namespace tetrion {
+namespace {
+
+constexpr int kHidden = 64;        // of the shared scoring network
+constexpr int kValueHidden = 128;  // of the value network
+constexpr int kChunkStates = 16;   // at most 640 rows: 160 KiB an activation
+constexpr double kPolicyHeadGain = 0.01;
+
+// Copies `row` [n] to every row of y [m, n].
+void FillRows(const float* row, std::int64_t m, std::int64_t n, float* y) {
+  for (std::int64_t i = 0; i < m; ++i) std::copy_n(row, n, y + i * n);
+}
+
+void Transpose(const float* x, std::int64_t rows, std::int64_t columns, float* y) {
+  for (std::int64_t r = 0; r < rows; ++r) {
+    for (std::int64_t c = 0; c < columns; ++c) y[c * rows + r] = x[r * columns + c];
+  }
+}
+
+// What Backward needs of a chunk: its rows and the inputs of the four SiLUs.
+struct Activations {
+  void Allocate(int actions) {
+    const auto cells = static_cast<std::size_t>(kChunkStates * actions);
+    rows.Allocate(kChunkStates, actions);
+    hidden1.resize(cells * kHidden);
+    hidden2.resize(cells * kHidden);
+    value1.resize(kChunkStates * kValueHidden);
+    value2.resize(kChunkStates * kValueHidden);
+  }
+
+  ScorerRows rows;
+  std::vector<float> hidden1, hidden2;  // [rows, 64] before SiLU
+  std::vector<float> value1, value2;    // [states, 128] before SiLU
+};
+
+// Buffers of one team member, overwritten with every chunk.
+struct Scratch {
+  Scratch(int actions, std::size_t parameter_count, bool training, bool own_gradient) {
+    const auto cells = static_cast<std::size_t>(kChunkStates * actions);
+    const std::size_t wide = std::max(cells * kHidden, std::size_t{kChunkStates * kValueHidden});
+    inference.Allocate(actions);
+    state_part.resize(kChunkStates * kHidden);
+    score.resize(cells);
+    active1.resize(wide);
+    active2.resize(wide);
+    if (!training) return;
+    slope1.resize(wide);
+    slope2.resize(wide);
+    grad1.resize(wide);
+    grad2.resize(wide);
+    if (own_gradient) gradient.resize(parameter_count);
+  }
+
+  Activations inference;
+  std::vector<float> state_part;        // [states, 64]; in Backward its gradient
+  std::vector<float> score;             // [rows]; in Backward its gradient
+  std::vector<float> active1, active2;  // after SiLU
+  std::vector<float> slope1, slope2;    // SiLU'
+  std::vector<float> grad1, grad2;      // loss gradient before SiLU
+  std::vector<float> gradient;  // [parameters] of this member; member 0 adds to the network's
+};
+
+class Scorer final : public Network {
+ public:
+  Scorer(const NetworkConfig& config, const EnvSpec& env)
+      : actions_(env.action.count),
+        state_floats_(env.obs.view_floats - std::int64_t{actions_} * kAfterstateFloats),
+        view_floats_(env.obs.view_floats),
+        max_states_(config.max_states),
+        kernels_(BestDenseKernels()),
+        team_(std::max(1, config.threads)) {
+    name_ = "scorer";
+    DeclareParameters();
+    AllocateBuffers(config.training);
+    Initialise(config.seed);
+    for (int member = 0; member < team_.size(); ++member) {
+      scratch_.emplace_back(actions_, parameters_.size(), config.training, member > 0);
+    }
+    if (!config.training) return;
+    saved_.resize(static_cast<std::size_t>(ChunkCount(max_states_)));
+    for (Activations& saved : saved_) saved.Allocate(actions_);
+    w2_transposed_.resize(kHidden * kHidden);
+    value_w2_transposed_.resize(kValueHidden * kValueHidden);
+  }
+
+  void Infer(const float* view, const std::uint64_t* mask, int n, float* logits,
+             float* value) override {
+    Run(view, mask, n, logits, value, /*save=*/false);
+  }
+
+  void Forward(const float* view, const std::uint64_t* mask, int n, float* logits,
+               float* value) override {
+    TETRION_CHECK(!gradients_.empty(), "Forward is for networks made for training");
+    Run(view, mask, n, logits, value, /*save=*/true);
+    forward_view_ = view;
+    forward_states_ = n;
+  }
+
+  void Backward(const float* grad_logits, const float* grad_value) override;
+
+ private:
+  static int ChunkCount(int states) { return (states + kChunkStates - 1) / kChunkStates; }
+
+  void DeclareParameters();
+  void Initialise(std::uint64_t seed);
+  // Calls chunk(member, index) for every chunk; which member takes which depends on nothing else.
+  template <typename Work>
+  void ForEachChunk(int states, const Work& work);
+  void Run(const float* view, const std::uint64_t* mask, int n, float* logits, float* value,
+           bool save);
+  void ScoreChunk(const float* view, const std::uint64_t* mask, int states, Activations& act,
+                  Scratch& scratch, float* logits);
+  void ValueChunk(const float* view, int states, Activations& act, Scratch& scratch, float* value);
+  void ScoreChunkBackward(const float* view, int states, const Activations& act,
+                          const float* grad_logits, Scratch& scratch, float* gradient);
+  void ValueChunkBackward(const float* view, int states, const Activations& act,
+                          const float* grad_value, Scratch& scratch, float* gradient);
+  const float* P(std::size_t offset) const { return parameters_.data() + offset; }
+
+  const int actions_;
+  const std::int64_t state_floats_;  // S
+  const std::int64_t view_floats_;
+  const int max_states_;
+  const DenseKernels& kernels_;
+  ThreadTeam team_;
+  std::vector<Scratch> scratch_;    // one a member
+  std::vector<Activations> saved_;  // one a chunk of the last Forward
+  std::vector<float> w2_transposed_, value_w2_transposed_;
+  const float* forward_view_ = nullptr;
+  int forward_states_ = 0;
+  // Offsets in the flat buffer; weights are [in, out].
+  std::size_t after_w_, state_w_, b1_, w2_, b2_, w3_, b3_;
+  std::size_t value_w1_, value_b1_, value_w2_, value_b2_, value_w3_, value_b3_;
+};
+
+void Scorer::DeclareParameters() {
+  after_w_ = AddParameter("score.after.weight", {kAfterstateFloats, kHidden});
+  state_w_ = AddParameter("score.state.weight", {state_floats_, kHidden});
+  b1_ = AddParameter("score.1.bias", {kHidden});
+  w2_ = AddParameter("score.2.weight", {kHidden, kHidden});
+  b2_ = AddParameter("score.2.bias", {kHidden});
+  w3_ = AddParameter("score.3.weight", {kHidden, 1});
+  b3_ = AddParameter("score.3.bias", {1});
+  value_w1_ = AddParameter("value.1.weight", {state_floats_, kValueHidden});
+  value_b1_ = AddParameter("value.1.bias", {kValueHidden});
+  value_w2_ = AddParameter("value.2.weight", {kValueHidden, kValueHidden});
+  value_b2_ = AddParameter("value.2.bias", {kValueHidden});
+  value_w3_ = AddParameter("value.3.weight", {kValueHidden, 1});
+  value_b3_ = AddParameter("value.3.bias", {1});
+}
+
+void Scorer::Initialise(std::uint64_t seed) {
+  std::uint64_t stream = 0;
+  for (const ParameterInfo& info : layout_) {
+    ++stream;
+    if (info.shape.size() != 2) continue;  // biases start at 0
+    const double gain = info.offset == w3_         ? kPolicyHeadGain
+                        : info.offset == value_w3_ ? 1.0
+                                                   : std::sqrt(2.0);
+    OrthogonalInit(parameters().subspan(info.offset, info.size), info.shape[0], info.shape[1], gain,
+                   seed, stream);
+  }
+}
+
+template <typename Work>
+void Scorer::ForEachChunk(int states, const Work& work) {
+  const int chunks = ChunkCount(states);
+  const int members = team_.size();
+  team_.Run([&](int member) {
+    for (int c = chunks * member / members; c < chunks * (member + 1) / members; ++c) {
+      const int begin = c * kChunkStates;
+      work(member, c, begin, std::min(kChunkStates, states - begin));
+    }
+  });
+}
+
+void Scorer::Run(const float* view, const std::uint64_t* mask, int n, float* logits, float* value,
+                 bool save) {
+  TETRION_CHECK(n >= 0 && n <= max_states_, "more states than the network was made for");
+  ForEachChunk(n, [&](int member, int chunk, int begin, int states) {
+    Scratch& scratch = scratch_[static_cast<std::size_t>(member)];
+    Activations& act = save ? saved_[static_cast<std::size_t>(chunk)] : scratch.inference;
+    const float* chunk_view = view + begin * view_floats_;
+    if (logits != nullptr || save) {
+      ScoreChunk(chunk_view, mask == nullptr ? nullptr : mask + begin, states, act, scratch,
+                 logits == nullptr ? nullptr : logits + std::int64_t{begin} * actions_);
+    }
+    if (value != nullptr || save) {
+      ValueChunk(chunk_view, states, act, scratch, value == nullptr ? nullptr : value + begin);
+    }
+  });
+}
+
+void Scorer::ScoreChunk(const float* view, const std::uint64_t* mask, int states, Activations& act,
+                        Scratch& scratch, float* logits) {
+  ScorerRows& plan = act.rows;
+  plan.Plan(view, view_floats_, mask, states, actions_);
+  const std::int64_t rows = plan.rows;
+  float* state_part = scratch.state_part.data();
+  FillRows(P(b1_), states, kHidden, state_part);
+  kernels_.multiply_add(view + std::int64_t{actions_} * kAfterstateFloats, view_floats_, states,
+                        state_floats_, P(state_w_), kHidden, state_part);
+  float* hidden1 = act.hidden1.data();
+  for (int s = 0; s < states; ++s) {
+    const std::int32_t begin = plan.first[static_cast<std::size_t>(s)];
+    FillRows(state_part + s * kHidden, plan.first[static_cast<std::size_t>(s) + 1] - begin, kHidden,
+             hidden1 + std::int64_t{begin} * kHidden);
+  }
+  kernels_.multiply_add(plan.after.data(), kAfterstateFloats, rows, kAfterstateFloats, P(after_w_),
+                        kHidden, hidden1);
+  kernels_.silu(hidden1, rows, kHidden, scratch.active1.data(), nullptr);
+  float* hidden2 = act.hidden2.data();
+  FillRows(P(b2_), rows, kHidden, hidden2);
+  kernels_.multiply_add(scratch.active1.data(), kHidden, rows, kHidden, P(w2_), kHidden, hidden2);
+  kernels_.silu(hidden2, rows, kHidden, scratch.active2.data(), nullptr);
+  kernels_.dot(scratch.active2.data(), rows, kHidden, P(w3_), *P(b3_), scratch.score.data());
+  if (logits == nullptr) return;
+  for (int cell = 0; cell < states * actions_; ++cell) {
+    const std::int32_t row = plan.row_of[static_cast<std::size_t>(cell)];
+    logits[cell] = row < 0 ? kMaskedLogit : scratch.score[static_cast<std::size_t>(row)];
+  }
+}
+
+void Scorer::ValueChunk(const float* view, int states, Activations& act, Scratch& scratch,
+                        float* value) {
+  FillRows(P(value_b1_), states, kValueHidden, act.value1.data());
+  kernels_.multiply_add(view + std::int64_t{actions_} * kAfterstateFloats, view_floats_, states,
+                        state_floats_, P(value_w1_), kValueHidden, act.value1.data());
+  kernels_.silu(act.value1.data(), states, kValueHidden, scratch.active1.data(), nullptr);
+  FillRows(P(value_b2_), states, kValueHidden, act.value2.data());
+  kernels_.multiply_add(scratch.active1.data(), kValueHidden, states, kValueHidden, P(value_w2_),
+                        kValueHidden, act.value2.data());
+  if (value == nullptr) return;
+  kernels_.silu(act.value2.data(), states, kValueHidden, scratch.active2.data(), nullptr);
+  kernels_.dot(scratch.active2.data(), states, kValueHidden, P(value_w3_), *P(value_b3_), value);
+}
+
+void Scorer::Backward(const float* grad_logits, const float* grad_value) {
+  TETRION_CHECK(forward_view_ != nullptr, "Backward needs a Forward");
+  Transpose(P(w2_), kHidden, kHidden, w2_transposed_.data());
+  Transpose(P(value_w2_), kValueHidden, kValueHidden, value_w2_transposed_.data());
+  for (Scratch& scratch : scratch_)
+    std::fill(scratch.gradient.begin(), scratch.gradient.end(), 0.0F);
+  ForEachChunk(forward_states_, [&](int member, int chunk, int begin, int states) {
+    Scratch& scratch = scratch_[static_cast<std::size_t>(member)];
+    const Activations& act = saved_[static_cast<std::size_t>(chunk)];
+    float* gradient = member == 0 ? gradients_.data() : scratch.gradient.data();
+    const float* view = forward_view_ + begin * view_floats_;
+    ScoreChunkBackward(view, states, act, grad_logits + std::int64_t{begin} * actions_, scratch,
+                       gradient);
+    ValueChunkBackward(view, states, act, grad_value + begin, scratch, gradient);
+  });
+  for (std::size_t member = 1; member < scratch_.size(); ++member) {
+    const std::vector<float>& part = scratch_[member].gradient;
+    for (std::size_t i = 0; i < part.size(); ++i) gradients_[i] += part[i];
+  }
+  forward_view_ = nullptr;
+}
+
+void Scorer::ScoreChunkBackward(const float* view, int states, const Activations& act,
+                                const float* grad_logits, Scratch& scratch, float* gradient) {
+  const ScorerRows& plan = act.rows;
+  const std::int64_t rows = plan.rows;
+  float* grad_score = scratch.score.data();
+  std::fill_n(grad_score, rows, 0.0F);
+  for (int cell = 0; cell < states * actions_; ++cell) {
+    const std::int32_t row = plan.row_of[static_cast<std::size_t>(cell)];
+    if (row >= 0) grad_score[row] += grad_logits[cell];
+  }
+  float* active1 = scratch.active1.data();
+  float* active2 = scratch.active2.data();
+  kernels_.silu(act.hidden1.data(), rows, kHidden, active1, scratch.slope1.data());
+  kernels_.silu(act.hidden2.data(), rows, kHidden, active2, scratch.slope2.data());
+  // Through the dot product: d w3 = active2^T g, d b3 = sum g.
+  kernels_.multiply_add(grad_score, rows, 1, rows, active2, kHidden, gradient + w3_);
+  for (std::int64_t row = 0; row < rows; ++row) gradient[b3_] += grad_score[row];
+  float* grad2 = scratch.grad2.data();
+  kernels_.dot_backward(grad_score, rows, kHidden, P(w3_), scratch.slope2.data(), grad2);
+  kernels_.outer_add(active1, kHidden, rows, kHidden, grad2, kHidden, gradient + w2_);
+  kernels_.column_sum(grad2, rows, kHidden, gradient + b2_);
+  float* grad1 = scratch.grad1.data();
+  std::fill_n(grad1, rows * kHidden, 0.0F);
+  kernels_.multiply_add(grad2, kHidden, rows, kHidden, w2_transposed_.data(), kHidden, grad1);
+  for (std::int64_t i = 0; i < rows * kHidden; ++i)
+    grad1[i] *= scratch.slope1[static_cast<std::size_t>(i)];
+  kernels_.outer_add(plan.after.data(), kAfterstateFloats, rows, kAfterstateFloats, grad1, kHidden,
+                     gradient + after_w_);
+  float* grad_state = scratch.state_part.data();
+  std::fill_n(grad_state, states * kHidden, 0.0F);
+  for (int s = 0; s < states; ++s) {
+    const std::int32_t begin = plan.first[static_cast<std::size_t>(s)];
+    kernels_.column_sum(grad1 + std::int64_t{begin} * kHidden,
+                        plan.first[static_cast<std::size_t>(s) + 1] - begin, kHidden,
+                        grad_state + s * kHidden);
+  }
+  kernels_.outer_add(view + std::int64_t{actions_} * kAfterstateFloats, view_floats_, states,
+                     state_floats_, grad_state, kHidden, gradient + state_w_);
+  kernels_.column_sum(grad_state, states, kHidden, gradient + b1_);
+}
+
+void Scorer::ValueChunkBackward(const float* view, int states, const Activations& act,
+                                const float* grad_value, Scratch& scratch, float* gradient) {
+  float* active1 = scratch.active1.data();
+  float* active2 = scratch.active2.data();
+  kernels_.silu(act.value1.data(), states, kValueHidden, active1, scratch.slope1.data());
+  kernels_.silu(act.value2.data(), states, kValueHidden, active2, scratch.slope2.data());
+  kernels_.multiply_add(grad_value, states, 1, states, active2, kValueHidden, gradient + value_w3_);
+  for (int s = 0; s < states; ++s) gradient[value_b3_] += grad_value[s];
+  float* grad2 = scratch.grad2.data();
+  kernels_.dot_backward(grad_value, states, kValueHidden, P(value_w3_), scratch.slope2.data(),
+                        grad2);
+  kernels_.outer_add(active1, kValueHidden, states, kValueHidden, grad2, kValueHidden,
+                     gradient + value_w2_);
+  kernels_.column_sum(grad2, states, kValueHidden, gradient + value_b2_);
+  float* grad1 = scratch.grad1.data();
+  std::fill_n(grad1, states * kValueHidden, 0.0F);
+  kernels_.multiply_add(grad2, kValueHidden, states, kValueHidden, value_w2_transposed_.data(),
+                        kValueHidden, grad1);
+  for (int i = 0; i < states * kValueHidden; ++i)
+    grad1[i] *= scratch.slope1[static_cast<std::size_t>(i)];
+  kernels_.outer_add(view + std::int64_t{actions_} * kAfterstateFloats, view_floats_, states,
+                     state_floats_, grad1, kValueHidden, gradient + value_w1_);
+  kernels_.column_sum(grad1, states, kValueHidden, gradient + value_b1_);
+}
+
+}  // namespace
+
+std::unique_ptr<Network> MakeScorer(const NetworkConfig& config, const EnvSpec& env) {
+  if (env.obs.view != "afterstates" || env.action.count > 64 ||
+      env.obs.view_floats <= std::int64_t{env.action.count} * kAfterstateFloats) {
+    throw Error(ExitCode::kUsage, "network scorer reads view afterstates, but " + env.name +
+                                      " was given view " + env.obs.view +
+                                      ": choose --network mlp or --view afterstates");
+  }
+  return std::make_unique<Scorer>(config, env);
+}
+
+}  // namespace tetrion
