@@ -1,0 +1,183 @@
+"""Measures this machine: ./tetrion bench [--quick] [--only TEXT].
+
+Runs every program in build/release/bench. Each prints JSON lines, one a figure:
+  {"what", "unit", "ours": {median, min, max}, "rival": {"name", median, min, max} | null,
+   "ratio": {median, min, max} | null, "target": ">= 1.2x" | "<= 0.75x" | ">= 25M" | null}
+A target ending in x is about the ratio, any other about our own figure. Prints one table and writes
+bench/results/<date>-<machine>.json.
+"""
+
+import argparse
+import datetime
+import json
+import os
+import pathlib
+import platform
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BUILD = ROOT / "build" / "release"
+PROGRAM_TIMEOUT_S = 600
+_TARGET = re.compile(r"\s*(>=|<=|≥|≤)?\s*([0-9.]+(?:e[0-9]+)?)\s*([kMG]?)\s*(x?)\s*$")
+_SCALE = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9}
+
+
+def programs(folder, only):
+    """Executable files of the folder, sorted; only those whose name holds `only`."""
+    return sorted(p for p in folder.rglob("*") if p.is_file() and os.access(p, os.X_OK)
+                  and p.suffix == "" and only in p.name)
+
+
+def figures_of(output, program):
+    """The JSON lines of a program's output; other lines are its own remarks."""
+    figures = []
+    for line in output.splitlines():
+        if not line.lstrip().startswith("{"):
+            continue
+        try:
+            figure = json.loads(line)
+        except json.JSONDecodeError:
+            print(f"{program}: unreadable line: {line[:80]}", file=sys.stderr)
+            continue
+        if "what" in figure and "ours" in figure:
+            figures.append({**figure, "program": program})
+    return figures
+
+
+def run(program, quick):
+    """(figures, error sentence or None) of one program."""
+    command = [str(program)] + (["--quick"] if quick else [])
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False,
+                              timeout=PROGRAM_TIMEOUT_S, cwd=ROOT)
+    except subprocess.TimeoutExpired:
+        return [], f"{program.name}: no end within {PROGRAM_TIMEOUT_S} s"
+    figures = figures_of(done.stdout, program.name)
+    if done.returncode != 0:
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        return figures, f"{program.name}: exit status {done.returncode}: {last}"
+    return figures, None if figures else f"{program.name}: printed no figure"
+
+
+def verdict(figure):
+    """met, MISSED, or - when there is no target or nothing to hold it against."""
+    match = _TARGET.match(str(figure.get("target") or ""))
+    if not match:
+        return "-"
+    sign, number, scale, times = match.groups()
+    measured = figure.get("ratio") if times else figure["ours"]
+    if not measured:
+        return "-"
+    wanted = float(number) * _SCALE[scale]
+    below = sign in ("<=", "≤")
+    met = measured["median"] <= wanted if below else measured["median"] >= wanted
+    return "met" if met else "MISSED"
+
+
+def short(number):
+    """25300000 as 25.3M."""
+    for limit, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(number) >= limit:
+            return f"{number / limit:.3g}{unit}"
+    return f"{number:.3g}"
+
+
+def spread(measured, suffix=""):
+    """median (min-max) of a measurement."""
+    if not measured:
+        return "-"
+    text = short(measured["median"]) + suffix
+    if "min" in measured and "max" in measured:
+        text += f" ({short(measured['min'])}-{short(measured['max'])})"
+    return text
+
+
+def table(figures):
+    """The figures as aligned text."""
+    rows = [("what", "unit", "ours", "rival", "ratio", "target", "verdict")]
+    for figure in figures:
+        rival = figure.get("rival")
+        name = f" {rival['name']}" if rival and rival.get("name") else ""
+        rows.append((figure["what"], figure.get("unit", ""), spread(figure["ours"]),
+                     spread(rival) + name, spread(figure.get("ratio"), "x"),
+                     str(figure.get("target") or "-"), verdict(figure)))
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip()
+             for row in rows]
+    return "\n".join([lines[0], "  ".join("-" * width for width in widths), *lines[1:]])
+
+
+def cpu_model():
+    """As /proc/cpuinfo names it."""
+    for line in pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
+    return platform.machine()
+
+
+def output_of(*command):
+    """First line a command prints; empty when it fails."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    except OSError:
+        return ""
+    return done.stdout.strip().splitlines()[0] if done.returncode == 0 and done.stdout else ""
+
+
+def cached(name):
+    """A value of the release build's CMake cache."""
+    cache = BUILD / "CMakeCache.txt"
+    text = cache.read_text(encoding="utf-8") if cache.exists() else ""
+    match = re.search(rf"^{name}:[A-Z]+=(.*)$", text, re.MULTILINE)
+    return match.group(1) if match else ""
+
+
+def machine():
+    """Where the figures come from."""
+    native = cached("TETRION_NATIVE") in ("ON", "1", "TRUE")
+    march = "-march=native" if native else "-march=x86-64-v3"
+    return {"cpu": cpu_model(), "cores": os.cpu_count(), "kernel": platform.release(),
+            "compiler": output_of(cached("CMAKE_CXX_COMPILER") or "c++", "--version"),
+            "flags": f"-O3 -DNDEBUG {march}",
+            "revision": output_of("git", "describe", "--always", "--dirty") or "unknown"}
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="./tetrion bench", description=__doc__.split("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="shorter windows, at most 3 minutes")
+    parser.add_argument("--only", default="", metavar="TEXT", help="programs whose name holds TEXT")
+    parser.add_argument("--folder", type=pathlib.Path, default=BUILD / "bench",
+                        help="the folder with the programs")
+    parser.add_argument("--out", type=pathlib.Path, help="the result file")
+    args = parser.parse_args()
+    chosen = programs(args.folder, args.only) if args.folder.is_dir() else []
+    if not chosen:
+        print(f"tetrion bench: no program in {args.folder}"
+              f"{' named like ' + args.only if args.only else ''}", file=sys.stderr)
+        return 2
+    figures, errors = [], []
+    for program in chosen:
+        print(f"running {program.name}", file=sys.stderr, flush=True)
+        found, error = run(program, args.quick)
+        figures += found
+        errors += [error] if error else []
+    where = machine()
+    print(f"{where['cpu']}, {where['cores']} cores, {where['flags']}, {where['revision']}"
+          f"{', quick' if args.quick else ''}\n")
+    print(table(figures))
+    print(*(f"failed: {error}" for error in errors), sep="\n")
+    now = datetime.datetime.now()
+    out = args.out or (ROOT / "bench" / "results" /
+                       f"{now:%Y%m%d-%H%M%S}-{platform.node() or 'machine'}.json")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    result = {"date": f"{now:%Y-%m-%d %H:%M:%S}", "quick": args.quick, "machine": where,
+              "figures": [{**f, "verdict": verdict(f)} for f in figures], "errors": errors}
+    out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    print(f"written: {out}")
+    return 1 if errors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
