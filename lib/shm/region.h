@@ -1,0 +1,81 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "lib/shm/region_checks.h"
+#include "lib/shm/region_header.h"
+
+namespace tetrion {
+
+// One mapped file in the shared folder. The owner holds the file's exclusive flock for life: the
+// kernel drops it when the process ends, however it ends, and that is how others see death.
+//
+// Thread role: construction, Unlink and destruction belong to one thread; OwnerAlive and the
+// header's atomics may be used by any. The mapping is fully allocated and pre-faulted: touching it
+// never fails for want of memory. Contents are untrusted: other processes write here.
+//
+// Every function that creates, adopts or removes takes the ShmDirLock (blocks up to 30 s).
+class Region {
+ public:
+  // Makes `dir`/`name` of `bytes` (header included) and locks it. The payload is zero. The creator
+  // lays it out and then calls Seal; until then nobody can attach.
+  // Throws Error: kTryAgain when memory is short (naming bytes needed and free), kUsage when the
+  // name is taken or the folder unusable.
+  static Region Create(const std::string& dir, const std::string& name, RegionKind kind,
+                       std::uint64_t bytes, std::uint64_t run_id, std::uint64_t spec_hash);
+  // Maps an existing region of any owner, dead or alive. Throws Error: kTryAgain when it is
+  // missing, removed, not sealed yet or (if asked) stale; kUsage when it is not a plain file of
+  // this user with mode 0600; kConfig when it is truncated or damaged, or version, kind, size, run
+  // or layout differ from what is needed, with both values.
+  static Region Attach(const std::string& path, RegionKind kind, const AttachNeeds& needs = {});
+  // The same, but nullopt while the region is missing, removed or not sealed yet. Does not look at
+  // the owner.
+  static std::optional<Region> AttachIfReady(const std::string& path, RegionKind kind,
+                                             const AttachNeeds& needs = {});
+  // Becomes the owner of a dead owner's sealed region. Throws like Attach; kTryAgain when the owner
+  // lives; kConfig when size or layout differ: an adopted region is never rebuilt under its
+  // readers.
+  static Region Adopt(const std::string& dir, const std::string& name, RegionKind kind,
+                      std::uint64_t bytes, std::uint64_t run_id, std::uint64_t spec_hash);
+  // Adopt if a sealed region is there, else Create (removing one whose creator died before Seal),
+  // as one step under the lock. `sealed()` tells which: an adopted region is sealed.
+  static Region CreateOrAdopt(const std::string& dir, const std::string& name, RegionKind kind,
+                              std::uint64_t bytes, std::uint64_t run_id, std::uint64_t spec_hash);
+
+  Region(Region&&) noexcept;
+  Region& operator=(Region&&) noexcept;
+  // Unmaps and drops the lock; the file stays.
+  ~Region();
+
+  // Owner. Publishes the laid-out region; pairs with the magic's acquire load in Attach.
+  void Seal();
+  bool sealed() const;
+  // Owner. What people and tools read of the owner; decides nothing.
+  void Heartbeat(std::int64_t now_ns, RegionPhase phase);
+
+  // Whether some process holds the owner's flock. Never blocks; true for the owner itself.
+  bool OwnerAlive() const;
+  // Removes the file if the name still means this region; the mapping stays usable. May be called
+  // twice.
+  void Unlink();
+
+  RegionHeader& header() const;
+  std::byte* data() const;     // start of the mapping, page-aligned
+  std::byte* payload() const;  // data() + kRegionHeaderBytes
+  std::uint64_t size() const;  // bytes of the mapping, header included
+  const std::string& path() const;
+  bool is_owner() const;
+
+ private:
+  struct Impl;
+  explicit Region(std::unique_ptr<Impl> impl);
+
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace tetrion

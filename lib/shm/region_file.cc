@@ -1,0 +1,65 @@
+#include "lib/shm/region_file.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+
+#include "lib/core/clock.h"
+
+namespace tetrion {
+
+FileDescriptor::~FileDescriptor() {
+  if (fd_ >= 0) close(fd_);
+}
+
+Error ErrnoError(ExitCode code, const std::string& what, int error, const std::string& advice) {
+  return Error(code, what + ": " + std::strerror(error) + "; " + advice);
+}
+
+FileDescriptor OpenNoFollow(const std::string& path, int flags) {
+  return FileDescriptor(open(path.c_str(), flags | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600));
+}
+
+bool TryLockExclusive(int fd) {
+  constexpr int kTries = 50;  // a probe holds the shared lock for microseconds
+  for (int i = 0; i < kTries; ++i) {
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0) return true;
+    if (errno != EWOULDBLOCK && errno != EINTR) return false;
+    const timespec pause = {.tv_sec = 0, .tv_nsec = kNanosPerMilli};
+    nanosleep(&pause, nullptr);
+  }
+  return false;
+}
+
+bool LockedByOther(int fd) {
+  if (flock(fd, LOCK_SH | LOCK_NB) != 0) return errno == EWOULDBLOCK;
+  flock(fd, LOCK_UN);
+  return false;
+}
+
+void AllocateFile(int fd, const std::string& path, std::uint64_t bytes) {
+  int error = EINTR;
+  while (error == EINTR) error = posix_fallocate(fd, 0, static_cast<off_t>(bytes));
+  if (error == 0) return;
+  if (error != ENOSPC) {
+    throw ErrnoError(ExitCode::kUsage,
+                     "cannot allocate " + std::to_string(bytes) + " bytes for " + path, error,
+                     "choose a --shm-dir on a tmpfs");
+  }
+  struct statvfs space = {};
+  const bool known = fstatvfs(fd, &space) == 0;
+  throw Error(
+      ExitCode::kTryAgain,
+      "no room for the shared region " + path + ": " + std::to_string(bytes) + " bytes needed, " +
+          (known ? std::to_string(space.f_bavail * space.f_frsize) : "unknown") +
+          " bytes free; enlarge the file system behind --shm-dir (in docker-compose.yml the "
+          "volume's driver_opts: o: size=...), remove stale regions (./tetrion doctor), or "
+          "lower --workers, --lanes or --ring-rows");
+}
+
+}  // namespace tetrion

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace tetrion {
+
+// First page of every region file. Fields without atomic are written before the magic and never
+// again; `checksum` covers them.
+//
+//   0        8        16       24       32       40       48       56  60   64       72
+//   | magic  |ver|kind| total  | run_id | spec   | check  | start  |pid|phase| beat  | boot_id
+//   ..112 |        |        | bytes  |        | hash   | sum    | time   |   |     | ns    |
+//   reserved ..4096
+//
+// Bump kRegionVersion whenever a field moves or changes meaning; magic and version never move.
+inline constexpr std::uint64_t kRegionMagic = 0x314E4F4952544554;  // "TETRION1" as bytes
+inline constexpr std::uint32_t kRegionVersion = 1;
+inline constexpr std::size_t kRegionHeaderBytes = 4096;
+
+// What the payload is. Append only.
+enum class RegionKind : std::uint32_t {
+  kRing = 1,        // rows of one worker (spsc_ring.h)
+  kLearner = 2,     // bell and weights slots (lib/policy/learner_region.h)
+  kActionRing = 3,  // actions of one streamed worker (spsc_ring.h)
+};
+
+// What the owner was doing at its last heartbeat. Append only.
+enum class RegionPhase : std::uint32_t {
+  kStarting = 0,
+  kRunning = 1,
+  kDraining = 2,
+  kClosed = 3,
+};
+
+struct RegionHeader {
+  std::atomic<std::uint64_t> magic;  // stored last with release; pairs with Attach's acquire
+  std::uint32_t version;
+  std::uint32_t kind;         // RegionKind
+  std::uint64_t total_bytes;  // of the file
+  std::uint64_t run_id;
+  std::uint64_t spec_hash;                       // layout of the payload
+  std::uint64_t checksum;                        // xxhash64 of bytes 8..39
+  std::atomic<std::uint64_t> owner_start_ticks;  // /proc/<pid>/stat, field 22
+  std::atomic<std::uint32_t> owner_pid;          // in the owner's pid namespace
+  std::atomic<std::uint32_t> phase;              // RegionPhase
+  std::atomic<std::int64_t> heartbeat_ns;        // owner's CLOCK_MONOTONIC
+  char boot_id[40];                              // of the creator's kernel, zero-terminated
+  std::byte reserved[3984];                      // 0
+};
+static_assert(sizeof(RegionHeader) == kRegionHeaderBytes);
+static_assert(offsetof(RegionHeader, version) == 8);
+static_assert(offsetof(RegionHeader, kind) == 12);
+static_assert(offsetof(RegionHeader, total_bytes) == 16);
+static_assert(offsetof(RegionHeader, run_id) == 24);
+static_assert(offsetof(RegionHeader, spec_hash) == 32);
+static_assert(offsetof(RegionHeader, checksum) == 40);
+static_assert(offsetof(RegionHeader, owner_start_ticks) == 48);
+static_assert(offsetof(RegionHeader, owner_pid) == 56);
+static_assert(offsetof(RegionHeader, phase) == 60);
+static_assert(offsetof(RegionHeader, heartbeat_ns) == 64);
+static_assert(offsetof(RegionHeader, boot_id) == 72);
+static_assert(offsetof(RegionHeader, reserved) == 112);
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+
+}  // namespace tetrion

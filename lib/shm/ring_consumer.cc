@@ -1,0 +1,74 @@
+#include "lib/shm/ring_consumer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "lib/core/error.h"
+
+namespace tetrion {
+
+RingConsumer::RingConsumer(std::byte* memory, const RingSpec& spec)
+    : block_(reinterpret_cast<RingBlock*>(memory)),
+      records_(memory + kRingRecordsOffset),
+      capacity_(spec.capacity),
+      record_bytes_(spec.record_bytes),
+      stride_bytes_(RingStrideBytes(spec)),
+      space_bell_(&block_->space),
+      tail_(block_->tail.load(std::memory_order_acquire)),
+      cached_head_(tail_) {}
+
+RingConsumer RingConsumer::Over(std::byte* memory, const RingSpec& spec) {
+  return RingConsumer(memory, spec);
+}
+
+RingConsumer RingConsumer::Attach(const std::string& path, std::uint64_t spec_hash,
+                                  const AttachNeeds& needs, RegionKind kind) {
+  AttachNeeds all = needs;
+  all.spec_hash = spec_hash;
+  all.min_bytes = std::max(needs.min_bytes, kRegionHeaderBytes + kRingRecordsOffset);
+  Region region = Region::Attach(path, kind, all);
+  const auto* block = reinterpret_cast<const RingBlock*>(region.payload());
+  const RingSpec spec = {.capacity = block->capacity.load(std::memory_order_relaxed),
+                         .record_bytes = block->record_bytes.load(std::memory_order_relaxed),
+                         .spec_hash = block->spec_hash.load(std::memory_order_relaxed)};
+  const bool sane = IsPowerOfTwo(spec.capacity) && spec.capacity <= kMaxRingCapacity &&
+                    spec.record_bytes > 0 && spec.record_bytes <= kMaxRingRecordBytes;
+  if (!sane || RingRegionBytes(spec) > region.size() || spec.spec_hash != spec_hash) {
+    throw Error(ExitCode::kConfig,
+                path + " has a damaged ring header: capacity " + std::to_string(spec.capacity) +
+                    " x " + std::to_string(spec.record_bytes) + " bytes in a file of " +
+                    std::to_string(region.size()) + "; remove it and restart its owner");
+  }
+  RingConsumer consumer(region.payload(), spec);
+  consumer.region_.emplace(std::move(region));
+  return consumer;
+}
+
+RingStatus RingConsumer::Reload(std::uint64_t skip) {
+  TETRION_CHECK(skip <= cached_head_ - tail_, "skipped records that were never seen");
+  if (!corrupt_reason_.empty()) return RingStatus::kCorrupt;
+  // Closed first: whatever was published before Close is then in the head loaded after it.
+  const bool closed = block_->closed.load(std::memory_order_acquire) != 0;  // pairs with Close
+  const std::uint64_t head = block_->head.load(std::memory_order_acquire);  // pairs with Publish
+  if (head - tail_ > capacity_ || head - tail_ < cached_head_ - tail_) return Quarantine(head);
+  cached_head_ = head;
+  if (head - tail_ > skip) return RingStatus::kOk;
+  return closed ? RingStatus::kClosedAndEmpty : RingStatus::kEmpty;
+}
+
+RingStatus RingConsumer::Quarantine(std::uint64_t head) {
+  const bool back = head - tail_ > capacity_ ? tail_ - head <= capacity_ : true;
+  corrupt_reason_ = "the producer's cursor is impossible: head " + std::to_string(head) +
+                    (back ? " went back" : " is more than the capacity ahead") + " (tail " +
+                    std::to_string(tail_) + ", last head " + std::to_string(cached_head_) +
+                    ", capacity " + std::to_string(capacity_) + ")";
+  return RingStatus::kCorrupt;
+}
+
+std::uint64_t RingConsumer::BacklogApprox() const {
+  const std::uint64_t backlog =
+      block_->head.load(std::memory_order_relaxed) - block_->tail.load(std::memory_order_relaxed);
+  return std::min(backlog, capacity_);
+}
+
+}  // namespace tetrion

@@ -1,0 +1,109 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "lib/core/check.h"
+#include "lib/shm/bell.h"
+#include "lib/shm/region.h"
+#include "lib/shm/ring_block.h"
+
+namespace tetrion {
+
+enum class [[nodiscard]] RingStatus{
+    kOk,
+    kEmpty,           // for now; a dead owner publishes no more, ask OwnerAlive
+    kClosedAndEmpty,  // for ever
+    kCorrupt,         // quarantined, for ever: see RingConsumer::corrupt_reason
+};
+
+// A contiguous run of published records, up to the end of the ring's memory.
+struct RingPeek {
+  const std::byte* records = nullptr;  // [count, stride_bytes] u8; valid until released
+  std::uint64_t first = 0;             // number of the first record
+  std::uint32_t count = 0;             // at most the capacity; 0 unless kOk
+  RingStatus status = RingStatus::kEmpty;
+};
+
+// The reading end; see spsc_ring.h for roles, invariants and ordering.
+class RingConsumer {
+ public:
+  // Attaches to a ring of any owner, dead or alive, and goes on at its tail. Throws Error like
+  // Region::Attach; kConfig also when the ring's sizes do not fit the file.
+  static RingConsumer Attach(const std::string& path, std::uint64_t spec_hash,
+                             const AttachNeeds& needs = {}, RegionKind kind = RegionKind::kRing);
+  // The consumer of RingProducer::Over's memory.
+  static RingConsumer Over(std::byte* memory, const RingSpec& spec);
+
+  RingConsumer(RingConsumer&&) noexcept = default;
+
+  // The published records after the first `skip` unreleased ones (already peeked, not yet
+  // released). Never blocks. CHECKs that `skip` records were seen.
+  RingPeek Peek(std::uint64_t skip = 0) {
+    if (cached_head_ - tail_ <= skip) [[unlikely]] {
+      const RingStatus status = Reload(skip);
+      if (status != RingStatus::kOk) return {nullptr, tail_ + skip, 0, status};
+    }
+    const std::uint64_t first = tail_ + skip;
+    const std::uint64_t index = first & (capacity_ - 1);
+    const std::uint64_t left = cached_head_ - first;
+    const std::uint64_t to_wrap = capacity_ - index;
+    const auto count = static_cast<std::uint32_t>(left < to_wrap ? left : to_wrap);
+    return {records_ + index * stride_bytes_, first, count, RingStatus::kOk};
+  }
+
+  // Gives the oldest `n` records back to the producer and wakes it if it waits. CHECKs that they
+  // were peeked.
+  void Release(std::uint64_t n) {
+    TETRION_CHECK(n <= cached_head_ - tail_, "released records that were never published");
+    tail_ += n;
+    block_->tail.store(tail_, std::memory_order_release);  // pairs with FreeRecords
+    space_bell_.Ring();
+  }
+
+  // Records released, and published as far as Peek has seen.
+  std::uint64_t tail() const { return tail_; }
+  std::uint64_t head() const { return cached_head_; }
+  // Records waiting, for metrics: looks at the producer's cursor without judging it, at most the
+  // capacity. Any thread may call it on a ring over a region.
+  std::uint64_t BacklogApprox() const;
+
+  // Whether the producer's process lives (its flock). Once false, whatever Peek then still finds is
+  // all there will ever be. Over plain memory always true.
+  bool OwnerAlive() const { return !region_ || region_->OwnerAlive(); }
+  // Removes the ring's file; see Region::Unlink.
+  void Unlink() {
+    if (region_) region_->Unlink();
+  }
+
+  // Why Peek says kCorrupt; empty otherwise.
+  const std::string& corrupt_reason() const { return corrupt_reason_; }
+
+  std::uint64_t capacity() const { return capacity_; }
+  std::uint64_t record_bytes() const { return record_bytes_; }
+  std::uint64_t stride_bytes() const { return stride_bytes_; }
+  // Null over plain memory.
+  const Region* region() const { return region_ ? &*region_ : nullptr; }
+
+ private:
+  RingConsumer(std::byte* memory, const RingSpec& spec);
+  RingStatus Reload(std::uint64_t skip);
+  RingStatus Quarantine(std::uint64_t head);
+
+  // Immutable after construction; never re-read from the ring.
+  std::optional<Region> region_;
+  RingBlock* block_;
+  std::byte* records_;
+  std::uint64_t capacity_;
+  std::uint64_t record_bytes_;
+  std::uint64_t stride_bytes_;
+  Bell space_bell_;
+  // The consumer's own state.
+  std::uint64_t tail_;
+  std::uint64_t cached_head_;
+  std::string corrupt_reason_;
+};
+
+}  // namespace tetrion

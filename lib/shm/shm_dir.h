@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tetrion {
+
+// The folder of the shared regions. Every region file is named after its run, so that any process
+// can tell from the name and the owner's flock alone what is alive and what is left over.
+
+// "/dev/shm/tetrion-<uid>".
+std::string DefaultShmDir();
+// Creates the folder (mode 0700) unless it exists. Throws Error(kUsage) when it is no folder,
+// belongs to another user, is open to others, or cannot be made.
+void EnsureShmDir(const std::string& dir);
+
+// "<run_id as 16 hex digits>.ring.<pid>-<random as 8 hex digits>.<worker>".
+std::string RingName(std::uint64_t run_id, std::int32_t pid, std::uint32_t random,
+                     std::uint32_t worker);
+// "<run_id as 16 hex digits>.learner".
+std::string LearnerName(std::uint64_t run_id);
+
+// Creating, adopting and removing regions happen one at a time: an exclusive flock of <dir>/.lock.
+// The constructor blocks up to 30 s, then throws Error(kTryAgain).
+class ShmDirLock {
+ public:
+  explicit ShmDirLock(const std::string& dir);
+  ~ShmDirLock();
+  ShmDirLock(const ShmDirLock&) = delete;
+  ShmDirLock& operator=(const ShmDirLock&) = delete;
+
+ private:
+  int fd_;
+};
+
+struct RegionFile {
+  std::string path;
+  std::uint64_t run_id = 0;
+  std::uint64_t bytes = 0;
+  bool locked = false;  // an owner lives
+};
+
+// Every region file of `dir`, sorted by path; files with other names are left out. Asks the kernel
+// for each lock without blocking; owners that come or go meanwhile may show either way unless the
+// caller holds the ShmDirLock. A folder that does not exist holds none.
+std::vector<RegionFile> ListRegions(const std::string& dir);
+
+// Removes the files of every run other than `run_id` of which no file at all is locked. Returns the
+// number removed. Takes the ShmDirLock. Thread-safe, any process of the user.
+int RemoveStale(const std::string& dir, std::uint64_t run_id);
+
+// Final clean-up after a run: removes its files that nobody locks; returns the number removed.
+int ReapRun(const std::string& dir, std::uint64_t run_id);
+
+}  // namespace tetrion
