@@ -8,8 +8,8 @@ namespace tetrion {
 
 // What must match across all processes of a run. The coordinator owns it: it is given the run's
 // settings, actor and learner receive them at registration. Every field is declared once, in
-// VisitRunConfig (run_config_fields.h): options, config file keys, canonical text, hash and docs all
-// follow from that list.
+// VisitRunConfig (run_config_fields.h): options, config file keys, canonical text, hash and docs
+// all follow from that list.
 struct RunConfig {
   // Environment.
   std::string env = "tetris-placement";
@@ -37,12 +37,13 @@ struct RunConfig {
   double value_coef = 0.5;
   double entropy_coef = 0.01;
   double learning_rate = 3e-4;
-  std::uint64_t decay_updates = 0;  // linear decay of the learning rate to 0 over so many updates; 0: none
+  std::uint64_t decay_updates =
+      0;  // linear decay of the learning rate to 0 over so many updates; 0: none
   double grad_clip = 0.5;
   int reuse = 2;
   int max_lag = 64;
   bool normalise_advantage = false;
-  double ppo_clip = 0.0;  // 0: plain policy gradient
+  double ppo_clip = 0.0;              // 0: plain policy gradient
   std::string reward_scale = "none";  // none, symlog
   bool operator==(const RunConfig&) const = default;
 };
@@ -53,11 +54,12 @@ struct Setting {
   std::string value;
 };
 
-// Canonical `key = value` lines, one a field, in declaration order: what travels in the registration
-// answer, what is hashed and what is written under [run] in the run folder's config.toml.
+// Canonical `key = value` lines, one a field, in declaration order: what travels in the
+// registration answer, what is hashed and what is written under [run] in the run folder's
+// config.toml.
 std::string ToText(const RunConfig& config);
-// Parses ToText's output (also with keys missing or reordered). Throws Error(kConfig) naming the key for
-// an unknown key, an unreadable value or a value out of range.
+// Parses ToText's output (also with keys missing or reordered). Throws Error(kConfig) naming the
+// key for an unknown key, an unreadable value or a value out of range.
 RunConfig RunConfigFromText(const std::string& text);
 // xxhash64 of ToText.
 std::uint64_t RunConfigHash(const RunConfig& config);
@@ -75,5 +77,8 @@ std::vector<std::string> Contradictions(const std::vector<Setting>& given, const
 // Checks relations between fields (replay_rows >= (2*batch_windows+2)*window, commit_stride divides
 // ring_rows, ...) and fills the fields whose 0 or "auto" means "derive". Throws Error(kUsage).
 void Resolve(RunConfig& config);
+// Defaults, then the preset of the environment that `given` names (or the default one), then
+// `given`, resolved. Throws as Apply and Resolve do.
+RunConfig MakeRunConfig(const std::vector<Setting>& given);
 
 }  // namespace tetrion

@@ -1,0 +1,100 @@
+#pragma once
+
+#include <array>
+
+#include "lib/metrics/metric_info.h"
+
+namespace tetrion {
+
+// Every metric of every service, declared once: recorders, scrape text and docs/metrics.md follow.
+// Names are tetrion_<component>_<what>_<unit>[_total] in base units.
+inline constexpr std::array kCatalog = {
+    GaugeInfo("tetrion_build_info", "", {"revision", "preset"},
+              "always 1; what the binary was built from"),
+    // Actor.
+    CounterInfo("tetrion_actor_env_steps_total", "steps", {"worker"}, "actions taken"),
+    CounterInfo("tetrion_actor_episodes_total", "episodes", {"worker"}, "episodes finished"),
+    CounterInfo("tetrion_actor_rows_committed_total", "rows", {"worker"},
+                "rows published into the ring"),
+    CounterInfo("tetrion_actor_wait_seconds_total", "seconds", {"worker", "reason"},
+                "time a worker was blocked; reason = token, ring, weights"),
+    GaugeInfo("tetrion_actor_policy_version", "version", {}, "version of the weights in use"),
+    HistogramInfo("tetrion_actor_policy_lag_versions", "versions", {}, kVersionsBounds,
+                  "published minus acting version when new weights are taken"),
+    HistogramInfo("tetrion_actor_inference_seconds", "seconds", {}, kSecondsBounds,
+                  "policy inference of one batch of lanes"),
+    HistogramInfo("tetrion_actor_env_step_seconds", "seconds", {}, kSecondsBounds,
+                  "environment step of one batch of lanes"),
+    // Rings.
+    GaugeInfo("tetrion_ring_used_rows", "rows", {"shard"},
+              "published rows the consumer has not released"),
+    GaugeInfo("tetrion_ring_capacity_rows", "rows", {"shard"}, "size of the ring"),
+    CounterInfo("tetrion_ring_doorbells_total", "calls", {"shard"},
+                "wake-up calls to a sleeping peer"),
+    // Coordinator.
+    CounterInfo("tetrion_coordinator_tokens_total", "tokens", {"event"},
+                "tokens by event: issued, done, abandoned, freed, duplicate, fenced"),
+    GaugeInfo("tetrion_coordinator_tokens_outstanding", "tokens", {},
+              "tokens granted and not yet done"),
+    GaugeInfo("tetrion_coordinator_actors", "sessions", {}, "actor sessions alive"),
+    GaugeInfo("tetrion_coordinator_leases_oldest_seconds", "seconds", {},
+              "time since the longest silent session was heard"),
+    HistogramInfo("tetrion_coordinator_request_seconds", "seconds", {"kind"}, kSecondsBounds,
+                  "handling of one message by kind"),
+    HistogramInfo("tetrion_episode_return", "reward", {"env"}, kReturnBounds,
+                  "return of accounted episodes"),
+    GaugeInfo("tetrion_episode_return_mean", "reward", {"env"},
+              "mean return of the last 100 accounted episodes"),
+    HistogramInfo("tetrion_episode_length_steps", "steps", {"env"}, kStepsBounds,
+                  "length of accounted episodes"),
+    GaugeInfo("tetrion_episode_length_steps_mean", "steps", {"env"},
+              "mean length of the last 100 accounted episodes"),
+    HistogramInfo("tetrion_episode_lines", "lines", {"env"}, kLinesBounds,
+                  "lines cleared in accounted episodes"),
+    GaugeInfo("tetrion_episode_lines_mean", "lines", {"env"},
+              "mean lines of the last 100 accounted episodes"),
+    // Replay.
+    GaugeInfo("tetrion_replay_rows", "rows", {"shard"}, "rows that can be sampled"),
+    GaugeInfo("tetrion_replay_committed_rows", "rows", {"shard"}, "rows committed since the start"),
+    GaugeInfo("tetrion_replay_capacity_rows", "rows", {"shard"}, "rows the shard holds"),
+    GaugeInfo("tetrion_replay_commit_lag_rows", "rows", {"shard"},
+              "rows written and not yet committed"),
+    GaugeInfo("tetrion_replay_bytes", "bytes", {"shard"}, "memory of the shard"),
+    CounterInfo("tetrion_replay_sampled_sequences_total", "windows", {},
+                "windows handed to the trainer"),
+    CounterInfo("tetrion_replay_not_ready_total", "samples", {},
+                "samples refused for want of committed rows"),
+    CounterInfo("tetrion_replay_lease_wait_seconds_total", "seconds", {},
+                "time ingest waited for readers or the limiter"),
+    GaugeInfo("tetrion_replay_samples_per_insert", "ratio", {}, "rows sampled per row inserted"),
+    // Learner.
+    CounterInfo("tetrion_learner_updates_total", "updates", {}, "optimiser steps"),
+    HistogramInfo("tetrion_learner_update_seconds", "seconds", {}, kSecondsBounds,
+                  "one call of the trainer without waiting"),
+    HistogramInfo("tetrion_learner_stage_seconds", "seconds", {"stage"}, kSecondsBounds,
+                  "stages: wait, sample, forward, backward, optimise, publish"),
+    GaugeInfo("tetrion_learner_loss", "", {"part"},
+              "loss of the last update; part = policy, value, entropy, total"),
+    GaugeInfo("tetrion_learner_grad_norm", "", {}, "gradient norm before clipping"),
+    GaugeInfo("tetrion_learner_entropy", "nats", {}, "mean policy entropy"),
+    GaugeInfo("tetrion_learner_explained_variance", "ratio", {}, "of the value targets"),
+    GaugeInfo("tetrion_learner_policy_version", "version", {}, "newest published version"),
+    CounterInfo("tetrion_learner_weights_published_total", "versions", {},
+                "weights published to actors"),
+    HistogramInfo("tetrion_learner_checkpoint_seconds", "seconds", {}, kSecondsBounds,
+                  "writing one checkpoint"),
+    GaugeInfo("tetrion_learner_checkpoint_age_seconds", "seconds", {},
+              "time since the last complete checkpoint"),
+    CounterInfo("tetrion_learner_rings_quarantined_total", "rings", {},
+                "rings given up for impossible contents"),
+    // Links.
+    CounterInfo("tetrion_link_reconnects_total", "connections", {"peer"},
+                "sockets destroyed and opened anew"),
+    CounterInfo("tetrion_link_messages_total", "messages", {"peer", "direction"},
+                "messages; direction = in, out"),
+    CounterInfo("tetrion_link_bytes_total", "bytes", {"peer", "direction"},
+                "message bytes; direction = in, out"),
+    CounterInfo("tetrion_link_malformed_total", "messages", {"peer"}, "messages dropped unread"),
+};
+
+}  // namespace tetrion

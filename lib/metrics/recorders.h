@@ -1,0 +1,67 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "lib/core/align.h"
+
+namespace tetrion {
+
+// Recorders are what hot paths touch: plain relaxed stores on a cache line of their own, no lock,
+// no read-modify-write. Owned by MetricsRegistry, which reads them at scrape time.
+//
+// Thread role: one writer per counter and per histogram (ask the registry for another `writer`
+// number for a second thread); gauges take any writer, the last one wins. Any thread may read.
+
+// A sum that only grows: steps, rows, seconds.
+class alignas(kCacheLinePairBytes) HotCounter {
+ public:
+  void Add(double amount) {
+    value_.store(value_.load(std::memory_order_relaxed) + amount, std::memory_order_relaxed);
+  }
+  void Increment() { Add(1.0); }
+  double Value() const { return value_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<double> value_{0.0};
+};
+
+// A value that goes up and down.
+class alignas(kCacheLinePairBytes) HotGauge {
+ public:
+  void Set(double value) { value_.store(value, std::memory_order_relaxed); }
+  double Value() const { return value_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<double> value_{0.0};
+};
+
+// Counts per bucket. `bounds` are ascending inclusive upper bounds; what lies above the last falls
+// into the +Inf bucket. A reader may see a sum one observation ahead of or behind the counts.
+class alignas(kCacheLinePairBytes) HotHistogram {
+ public:
+  static constexpr std::size_t kMaxBounds = 23;
+
+  // `bounds` must outlive the histogram (catalog.h's are static).
+  explicit HotHistogram(std::span<const double> bounds);
+
+  // NaN is not counted.
+  void Observe(double value);
+  // Observes the same value `times` times: a batch of equal waits.
+  void ObserveMany(double value, std::uint64_t times);
+
+  std::span<const double> bounds() const { return bounds_; }
+  // Count of bucket i, not cumulative; i == bounds().size() is +Inf.
+  std::uint64_t Count(std::size_t i) const { return counts_[i].load(std::memory_order_relaxed); }
+  double Sum() const { return sum_.load(std::memory_order_relaxed); }
+
+ private:
+  const std::span<const double> bounds_;
+  std::atomic<double> sum_{0.0};
+  std::array<std::atomic<std::uint64_t>, kMaxBounds + 1> counts_{};
+};
+
+}  // namespace tetrion

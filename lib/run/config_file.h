@@ -1,0 +1,20 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "lib/run/run_config.h"
+
+namespace tetrion {
+
+// Settings of a TOML file by section; keys with underscores, values as text (strings without
+// quotes).
+using ConfigSections = std::map<std::string, std::vector<Setting>>;
+
+// Reads a config file. Throws Error(kUsage) with file, line and reason: unreadable file, TOML
+// errors, keys outside a section, unknown sections, values that are neither string, number nor
+// boolean.
+ConfigSections ReadConfigFile(const std::string& path);
+
+}  // namespace tetrion

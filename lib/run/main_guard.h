@@ -1,0 +1,13 @@
+#pragma once
+
+#include <functional>
+
+namespace tetrion {
+
+// The outermost frame of every program: runs `fn` and turns what it throws into one line on stderr,
+// "tetrion-actor: error: ...", and an exit code: an Error's own, 1 for any other exception.
+// `argv[0]` names the program. Blocks as long as `fn`.
+int GuardedMain(int argc, const char* const* argv,
+                const std::function<int(int, const char* const*)>& fn) noexcept;
+
+}  // namespace tetrion

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "lib/core/log.h"
+#include "lib/run/run_config.h"
+#include "lib/run/value_text.h"
+
+namespace tetrion {
+
+// A program's options: each is declared once with help, range, default and unit; command line,
+// config file, --help and docs/options.md all follow from that declaration.
+//
+// Precedence: command line, then the config file (`--config FILE`, TOML with the sections [run],
+// [coordinator], [actor], [learner], [up]), then the default, which is what the bound variable
+// holds when it is declared. A program reads its own section and [run]; keys there that it does not
+// know are errors. Keys are option names with underscores. Every program has --help, --version and
+// --config.
+//
+// One thread; bound variables belong to the caller and must outlive Parse.
+class ServiceOptions {
+ public:
+  // `program`: "tetrion-actor". `section`: its section of the config file.
+  ServiceOptions(std::string program, std::string section, std::string description);
+  ~ServiceOptions();
+  ServiceOptions(const ServiceOptions&) = delete;
+  ServiceOptions& operator=(const ServiceOptions&) = delete;
+
+  // A number in [min, max]. `name` without "--", words joined by dashes. T: int, uint32, int64,
+  // uint64, double.
+  template <typename T>
+  void Add(const std::string& name, T* value, const std::string& help, std::type_identity_t<T> min,
+           std::type_identity_t<T> max, const std::string& unit = "") {
+    static_assert(std::is_arithmetic_v<T> && !std::is_same_v<T, bool>);
+    AddNumber(
+        name, help, ValueText(*value), RangeText<T>(min, max), unit,
+        [value, min, max](const std::string& text) { return ParseValue(text, min, max, *value); });
+  }
+  // Any text.
+  void Add(const std::string& name, std::string* value, const std::string& help);
+  // One of `allowed`.
+  void Add(const std::string& name, std::string* value, const std::string& help,
+           std::vector<std::string> allowed);
+  // False unless given; `--name=false` takes back what the config file says.
+  void AddFlag(const std::string& name, bool* value, const std::string& help);
+  // An argument without a name; declaration order is their order.
+  void AddPositional(const std::string& name, std::string* value, const std::string& help,
+                     bool required = false);
+  // Every RunConfig field as --key-with-dashes. `given` receives, once per key, only what the user
+  // gave by flag or in [run], each value already checked on its own.
+  void AddRun(std::vector<Setting>* given);
+  // --log-format and --log-level.
+  void AddLogging(LogConfig* log);
+
+  // nullopt: go on. 0: --help or --version was answered on stdout. Throws Error(kUsage) naming
+  // option, value and allowed range; for unknown names also the nearest known one.
+  [[nodiscard]] std::optional<int> Parse(int argc, const char* const* argv);
+
+  // True when the option came from the command line or the config file. For after Parse.
+  bool Given(const std::string& name) const;
+  // The --config file, empty without one.
+  const std::string& config_file() const;
+  // What --help prints.
+  std::string Help() const;
+  // The program's section of docs/options.md (`--help-markdown` prints it).
+  std::string Markdown() const;
+  // One line `name = value` per option, for the log; (given) marks what the user set.
+  std::string Summary() const;
+
+ private:
+  struct Impl;
+  using Setter = std::function<bool(const std::string&)>;  // false: unreadable or out of range
+
+  void AddNumber(const std::string& name, const std::string& help, const std::string& default_text,
+                 const std::string& range, const std::string& unit, Setter set);
+
+  std::unique_ptr<Impl> impl_;
+};
+
+// The run's settings as the [run] section of docs/options.md.
+std::string RunConfigMarkdown();
+// The candidate with the smallest edit distance to `name`, empty when none is near (at most a third
+// of the letters differ).
+std::string NearestName(const std::string& name, const std::vector<std::string>& candidates);
+
+}  // namespace tetrion

@@ -1,0 +1,256 @@
+#include "lib/run/run_config.h"
+
+#include <xxhash.h>
+
+#include <algorithm>
+#include <array>
+#include <sstream>
+
+#include "lib/core/align.h"
+#include "lib/core/check.h"
+#include "lib/core/error.h"
+#include "lib/run/run_config_fields.h"
+#include "lib/run/value_text.h"
+
+namespace tetrion {
+namespace {
+
+// What the service knows of an environment besides its name.
+struct EnvDefaults {
+  const char* env;
+  const char* view;
+  std::uint32_t max_steps;
+};
+constexpr std::array kEnvDefaults = {
+    EnvDefaults{"cartpole", "vector", 500},
+    EnvDefaults{"tetris-placement", "afterstates", 5000},
+    EnvDefaults{"tetris", "planes", 10000},
+};
+
+// For each field: key, value as text, value as TOML (strings quoted).
+struct TextWriter {
+  std::string* out;
+  template <typename T>
+  void Number(const char* key, const T& value, T, T, const char*, const char*) {
+    Line(key, ValueText(value));
+  }
+  void Flag(const char* key, bool value, const char*) { Line(key, value ? "true" : "false"); }
+  void Choice(const char* key, const std::string& value, const char*, const char*) {
+    Quoted(key, value);
+  }
+  void Text(const char* key, const std::string& value, const char*) { Quoted(key, value); }
+
+ private:
+  void Quoted(const char* key, const std::string& value) { Line(key, '"' + value + '"'); }
+  void Line(const char* key, const std::string& value) { *out += key + (" = " + value) + '\n'; }
+};
+
+struct ValueReader {
+  const std::string& wanted;
+  std::string* value;
+  bool found = false;
+  template <typename T>
+  void Number(const char* key, const T& field, T, T, const char*, const char*) {
+    Take(key, [&] { return ValueText(field); });
+  }
+  void Flag(const char* key, bool field, const char*) {
+    Take(key, [&] { return field ? "true" : "false"; });
+  }
+  void Choice(const char* key, const std::string& field, const char*, const char*) {
+    Take(key, [&] { return field; });
+  }
+  void Text(const char* key, const std::string& field, const char*) {
+    Take(key, [&] { return field; });
+  }
+
+ private:
+  template <typename F>
+  void Take(const char* key, F text) {
+    if (wanted != key) return;
+    *value = text();
+    found = true;
+  }
+};
+
+// Sets the field named by the setting; `expected` says what it takes when the value is refused.
+struct FieldSetter {
+  const Setting& setting;
+  bool found = false;
+  std::string expected;
+  template <typename T>
+  void Number(const char* key, T& field, T min, T max, const char*, const char*) {
+    if (setting.key != key) return;
+    found = true;
+    if (!ParseValue(setting.value, min, max, field)) expected = RangeText(min, max);
+  }
+  void Flag(const char* key, bool& field, const char*) {
+    if (setting.key != key) return;
+    found = true;
+    if (!ParseValue(setting.value, field)) expected = "true or false";
+  }
+  void Choice(const char* key, std::string& field, const char* allowed, const char*) {
+    if (setting.key != key) return;
+    found = true;
+    if (IsOneOf(setting.value, allowed)) {
+      field = setting.value;
+    } else {
+      expected = std::string("one of ") + allowed;
+    }
+  }
+  void Text(const char* key, std::string& field, const char*) {
+    if (setting.key != key) return;
+    found = true;
+    if (IsPlainName(setting.value)) {
+      field = setting.value;
+    } else {
+      expected = "1 to 64 letters, digits, '.', '_' or '-'";
+    }
+  }
+};
+
+[[noreturn]] void Refuse(const std::string& message) {
+  throw Error(ExitCode::kUsage, message);
+}
+
+std::string Trimmed(const std::string& text) {
+  const auto first = text.find_first_not_of(" \t\r");
+  if (first == std::string::npos) return "";
+  return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
+}
+
+Setting ParseLine(const std::string& line) {
+  const auto equals = line.find('=');
+  if (equals == std::string::npos) {
+    throw Error(ExitCode::kConfig, "run configuration: no '=' in the line '" + line + "'");
+  }
+  Setting setting{Trimmed(line.substr(0, equals)), Trimmed(line.substr(equals + 1))};
+  std::string& value = setting.value;
+  if (value.size() >= 2 && value.front() == '"' && value.back() == '"') {
+    value = value.substr(1, value.size() - 2);
+  }
+  return setting;
+}
+
+// A value that asks for derivation contradicts nothing.
+bool MeansDerive(const Setting& setting) {
+  return setting.value == "auto" ||
+         (setting.value == "0" && (setting.key == "max_steps" || setting.key == "replay_rows"));
+}
+
+}  // namespace
+
+std::string ToText(const RunConfig& config) {
+  std::string text;
+  VisitRunConfig(config, TextWriter{&text});
+  return text;
+}
+
+RunConfig RunConfigFromText(const std::string& text) {
+  RunConfig config;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    line = Trimmed(line);
+    if (line.empty() || line.front() == '#') continue;
+    try {
+      Apply(ParseLine(line), config);
+    } catch (const Error& error) {
+      throw Error(ExitCode::kConfig, error.what());
+    }
+  }
+  return config;
+}
+
+std::uint64_t RunConfigHash(const RunConfig& config) {
+  const std::string text = ToText(config);
+  return XXH64(text.data(), text.size(), 0);
+}
+
+void Apply(const Setting& setting, RunConfig& config) {
+  FieldSetter setter{setting};
+  VisitRunConfig(config, setter);
+  if (!setter.found) Refuse("unknown run setting '" + setting.key + "'");
+  if (!setter.expected.empty()) {
+    Refuse("run setting " + setting.key + " = '" + setting.value + "': expected " +
+           setter.expected);
+  }
+}
+
+std::string ValueOf(const std::string& key, const RunConfig& config) {
+  std::string value;
+  ValueReader reader{key, &value};
+  VisitRunConfig(config, reader);
+  TETRION_CHECK(reader.found, "no such run setting");
+  return value;
+}
+
+std::vector<Setting> EnvPreset(const std::string& env) {
+  if (env == "cartpole") {
+    return {{"lanes", "16"},           {"window", "32"},   {"discount", "0.98"},
+            {"lambda", "0.9"},         {"reuse", "8"},     {"learning_rate", "0.001"},
+            {"entropy_coef", "0.001"}, {"ppo_clip", "0.2"}};
+  }
+  if (env == "tetris-placement") {
+    return {{"lanes", "64"}, {"window", "32"}, {"learning_rate", "0.001"}};
+  }
+  if (env == "tetris") {
+    return {{"lanes", "64"}, {"window", "32"}, {"reward_scale", "symlog"}};
+  }
+  return {};
+}
+
+std::vector<std::string> Contradictions(const std::vector<Setting>& given,
+                                        const RunConfig& config) {
+  std::vector<std::string> contradictions;
+  for (const Setting& setting : given) {
+    if (MeansDerive(setting)) continue;
+    RunConfig here = config;
+    Apply(setting, here);
+    if (here == config) continue;
+    contradictions.push_back(setting.key + ": here " + ValueOf(setting.key, here) +
+                             ", the run has " + ValueOf(setting.key, config));
+  }
+  return contradictions;
+}
+
+void Resolve(RunConfig& config) {
+  const auto known =
+      std::find_if(kEnvDefaults.begin(), kEnvDefaults.end(),
+                   [&](const EnvDefaults& defaults) { return config.env == defaults.env; });
+  if (known != kEnvDefaults.end()) {
+    if (config.view == "auto") config.view = known->view;
+    if (config.max_steps == 0) config.max_steps = known->max_steps;
+  }
+  if (config.max_steps == 0)
+    Refuse("run setting max_steps: give it for environment '" + config.env + "'");
+  if (config.network == "auto") config.network = config.view == "afterstates" ? "scorer" : "mlp";
+  const auto ring_rows = static_cast<std::uint64_t>(config.ring_rows);
+  if (!IsPowerOfTwo(ring_rows) || config.ring_rows < 2 * config.commit_stride ||
+      config.ring_rows % config.commit_stride != 0) {
+    Refuse("run setting ring_rows = " + std::to_string(config.ring_rows) +
+           ": expected a power of two, a multiple of commit_stride = " +
+           std::to_string(config.commit_stride) + " and at least twice as large");
+  }
+  const std::int64_t needed = (2 * std::int64_t{config.batch_windows} + 2) * config.window;
+  const std::int64_t stride = config.commit_stride;
+  const std::int64_t smallest = (needed + stride - 1) / stride * stride;
+  if (config.replay_rows == 0) config.replay_rows = static_cast<int>(smallest);
+  if (config.replay_rows < smallest || config.replay_rows % stride != 0) {
+    Refuse("run setting replay_rows = " + std::to_string(config.replay_rows) +
+           ": expected at least (2 * batch_windows + 2) * window = " + std::to_string(needed) +
+           " and a multiple of commit_stride = " + std::to_string(stride) + ", so " +
+           std::to_string(smallest) + " or more (0 takes that)");
+  }
+}
+
+RunConfig MakeRunConfig(const std::vector<Setting>& given) {
+  RunConfig config;
+  for (const Setting& setting : given) {
+    if (setting.key == "env") Apply(setting, config);
+  }
+  for (const Setting& setting : EnvPreset(config.env)) Apply(setting, config);
+  for (const Setting& setting : given) Apply(setting, config);
+  Resolve(config);
+  return config;
+}
+
+}  // namespace tetrion

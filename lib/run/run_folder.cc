@@ -1,0 +1,207 @@
+#include "lib/run/run_folder.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "lib/core/error.h"
+#include "lib/run/config_file.h"
+#include "lib/run/revision.h"
+#include "lib/run/value_text.h"
+
+namespace tetrion {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void Refuse(const std::string& message) {
+  throw Error(ExitCode::kUsage, message);
+}
+
+[[noreturn]] void WriteFailed(const std::string& path) {
+  throw Error(ExitCode::kTryAgain, "cannot write " + path + ": " + std::strerror(errno) +
+                                       "; check free space and permissions");
+}
+
+std::string WithoutTrailingSlash(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path;
+}
+
+void MakeFolder(const std::string& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error) {
+    Refuse("cannot make the folder " + path + ": " + error.message() +
+           "; make its parent writable or choose another with --runs-dir");
+  }
+}
+
+// The run below `runs_dir` whose config.toml was written last; empty when there is none.
+std::string LatestRun(const std::string& runs_dir) {
+  std::string latest;
+  fs::file_time_type newest{};
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(runs_dir, ignored)) {
+    std::error_code missing;
+    const auto written = fs::last_write_time(entry.path() / "config.toml", missing);
+    if (missing || (!latest.empty() && written <= newest)) continue;
+    newest = written;
+    latest = entry.path().string();
+  }
+  return latest;
+}
+
+void SyncFolder(const std::string& folder) {
+  const int fd = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) WriteFailed(folder);
+  const int result = fsync(fd);
+  close(fd);
+  if (result != 0) WriteFailed(folder);
+}
+
+// Writes all of `text` to `fd` and syncs it.
+bool WriteAndSync(int fd, const std::string& text) {
+  std::size_t written = 0;
+  while (written < text.size()) {
+    const ssize_t n = write(fd, text.data() + written, text.size() - written);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    written += static_cast<std::size_t>(n);
+  }
+  return fsync(fd) == 0;
+}
+
+}  // namespace
+
+RunFolder RunFolder::Create(const std::string& runs_dir, const std::string& name) {
+  if (!IsPlainName(name) || name == "latest") {
+    Refuse("run name '" + name +
+           "': expected 1 to 64 letters, digits, '.', '_' or '-', and not 'latest'");
+  }
+  MakeFolder(runs_dir);
+  const RunFolder folder(fs::absolute(WithoutTrailingSlash(runs_dir)) / name);
+  std::error_code error;
+  if (!fs::create_directory(folder.path(), error)) {
+    if (!error) {
+      Refuse("run " + name + " exists in " + runs_dir +
+             "; to go on with it: ./tetrion up --resume " + name);
+    }
+    Refuse("cannot make the folder " + folder.path() + ": " + error.message() +
+           "; make its parent writable or choose another with --runs-dir");
+  }
+  MakeFolder(folder.checkpoints());
+  MakeFolder(folder.logs());
+  return folder;
+}
+
+RunFolder RunFolder::Open(const std::string& runs_dir, const std::string& name) {
+  std::string path = name;
+  if (name == "latest") {
+    path = LatestRun(runs_dir);
+    if (path.empty()) {
+      Refuse("no run in " + runs_dir +
+             ": none of its folders has a config.toml; start one with "
+             "./tetrion up");
+    }
+  } else if (name.find('/') == std::string::npos) {
+    path = runs_dir + "/" + name;
+  }
+  const RunFolder folder = At(path);
+  if (!fs::is_directory(folder.path())) Refuse("no run at " + folder.path() + ": no such folder");
+  if (!fs::exists(folder.config_toml())) {
+    Refuse("no run at " + folder.path() + ": config.toml is missing");
+  }
+  return folder;
+}
+
+RunFolder RunFolder::At(const std::string& path) {
+  return RunFolder(fs::absolute(WithoutTrailingSlash(path)).lexically_normal());
+}
+
+std::string RunFolder::name() const {
+  return fs::path(path_).filename();
+}
+
+void RunFolder::WriteConfig(const RunConfig& config) const {
+  WriteAtomically(config_toml(), std::string("# Effective settings; written by tetrion ") +
+                                     Version() + " (revision " + Revision() + ").\n[run]\n" +
+                                     ToText(config));
+  WriteAtomically(revision(), std::string(Revision()) + "\n");
+}
+
+RunConfig RunFolder::ReadConfig() const {
+  try {
+    RunConfig config;
+    for (const Setting& setting : ReadConfigFile(config_toml())["run"]) Apply(setting, config);
+    return config;
+  } catch (const Error& error) {
+    throw Error(ExitCode::kConfig, config_toml() + ": " + error.what());
+  }
+}
+
+void WriteAtomically(const std::string& path, const std::string& text) {
+  std::string temporary = path + ".XXXXXX";
+  const int fd = mkostemp(temporary.data(), O_CLOEXEC);
+  if (fd < 0) WriteFailed(path);
+  const bool written = WriteAndSync(fd, text) && fchmod(fd, 0644) == 0;
+  const int reason = errno;
+  close(fd);
+  if (!written || std::rename(temporary.c_str(), path.c_str()) != 0) {
+    errno = written ? errno : reason;
+    const int why = errno;
+    unlink(temporary.c_str());
+    errno = why;
+    WriteFailed(path);
+  }
+  const fs::path parent = fs::path(path).parent_path();
+  SyncFolder(parent.empty() ? "." : parent.string());
+}
+
+std::string DefaultRunName(const std::string& env, std::time_t time) {
+  std::tm local{};
+  localtime_r(&time, &local);
+  char stamp[32];
+  std::strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", &local);
+  return env + "-" + stamp;
+}
+
+Endpoints ReadEndpoints(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) {
+    throw Error(ExitCode::kTryAgain, "no coordinator yet: " + path +
+                                         " is missing; start "
+                                         "tetrion-coordinator for this run");
+  }
+  std::stringstream text;
+  text << file.rdbuf();
+  try {
+    const auto json = nlohmann::json::parse(text.str());
+    Endpoints endpoints;
+    endpoints.control = json.at("control").get<std::string>();
+    endpoints.http = json.value("http", endpoints.http);
+    endpoints.pid = json.value("pid", std::int64_t{0});
+    endpoints.run = json.value("run", std::string());
+    return endpoints;
+  } catch (const nlohmann::json::exception& error) {
+    throw Error(ExitCode::kConfig, path + ": not an endpoints file: " + error.what() +
+                                       "; remove it and start the coordinator again");
+  }
+}
+
+void WriteEndpoints(const std::string& path, const Endpoints& endpoints) {
+  const nlohmann::json json = {{"control", endpoints.control},
+                               {"http", endpoints.http},
+                               {"pid", endpoints.pid},
+                               {"run", endpoints.run}};
+  WriteAtomically(path, json.dump(2) + "\n");
+}
+
+}  // namespace tetrion

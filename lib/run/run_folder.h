@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <ctime>
+#include <map>
+#include <string>
+
+#include "lib/run/run_config.h"
+
+namespace tetrion {
+
+// Where the services of a run listen, as the coordinator wrote it into endpoints.json.
+struct Endpoints {
+  std::string control;  // ZeroMQ endpoint of the coordinator's control socket
+  std::map<std::string, std::string>
+      http;              // service ("coordinator", "learner", "actor-0") -> host:port
+  std::int64_t pid = 0;  // of the coordinator that wrote the file; 0: unknown
+  std::string run;       // run name
+};
+
+// Reads endpoints.json. Throws Error(kTryAgain) when the file is not there (yet) and Error(kConfig)
+// when it is not what WriteEndpoints writes.
+Endpoints ReadEndpoints(const std::string& path);
+void WriteEndpoints(const std::string& path, const Endpoints& endpoints);
+
+// The folder `runs/<name>/` of one run. Owns nothing but paths; copies are cheap.
+class RunFolder {
+ public:
+  // Makes the folder with checkpoints/ and logs/. Throws Error(kUsage): the run exists (the message
+  // has the line that resumes it), the name is no file name, or the path cannot be written (named).
+  static RunFolder Create(const std::string& runs_dir, const std::string& name);
+  // An existing run by name, by "latest" (the run whose config.toml is newest) or, when `name`
+  // holds a slash, by path. Throws Error(kUsage) saying what is missing when that is no run.
+  static RunFolder Open(const std::string& runs_dir, const std::string& name);
+  // The folder at `path` as it is, unchecked: for services that are started by `--run-folder`
+  // before the coordinator has filled it.
+  static RunFolder At(const std::string& path);
+
+  const std::string& path() const { return path_; }
+  std::string name() const;
+  std::string config_toml() const { return path_ + "/config.toml"; }
+  std::string revision() const { return path_ + "/revision"; }
+  std::string endpoints_json() const { return path_ + "/endpoints.json"; }
+  std::string store() const { return path_ + "/tetrion.db"; }
+  std::string metrics_jsonl() const { return path_ + "/metrics.jsonl"; }
+  std::string checkpoints() const { return path_ + "/checkpoints"; }
+  std::string logs() const { return path_ + "/logs"; }
+  std::string log_file(const std::string& service) const { return logs() + "/" + service + ".log"; }
+
+  // config.toml: the effective run settings under [run], and the revision.
+  void WriteConfig(const RunConfig& config) const;
+  // Throws Error(kConfig) naming file and key.
+  RunConfig ReadConfig() const;
+
+ private:
+  explicit RunFolder(std::string path) : path_(std::move(path)) {}
+  std::string path_;
+};
+
+// Writes `text` beside `path`, syncs it, renames it and syncs the folder: readers see the old or
+// the new file, never half of one. Throws Error(kTryAgain) naming path and reason.
+void WriteAtomically(const std::string& path, const std::string& text);
+
+// "tetris-placement-20260131-174502" (local time).
+std::string DefaultRunName(const std::string& env, std::time_t time);
+
+}  // namespace tetrion

@@ -1,0 +1,98 @@
+#include "lib/run/signals.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "lib/core/check.h"
+#include "lib/core/error.h"
+
+namespace tetrion {
+namespace {
+
+sigset_t WatchedSignals() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGTERM);
+  sigaddset(&set, SIGINT);
+  return set;
+}
+
+// Makes an eventfd readable.
+void Ring(int fd) {
+  const std::uint64_t one = 1;
+  const ssize_t written = write(fd, &one, sizeof one);
+  TETRION_CHECK(written == sizeof one || errno == EAGAIN, "eventfd refused a write");
+}
+
+}  // namespace
+
+SignalWatcher::SignalWatcher() {
+  const sigset_t watched = WatchedSignals();
+  TETRION_CHECK(pthread_sigmask(SIG_BLOCK, &watched, nullptr) == 0, "cannot block signals");
+  signal(SIGPIPE, SIG_IGN);
+  signal_fd_ = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
+  drain_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  stop_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (signal_fd_ < 0 || drain_fd_ < 0 || stop_fd_ < 0) {
+    throw Error(ExitCode::kTryAgain, "no file descriptors left for signals; raise ulimit -n");
+  }
+  thread_ = std::thread([this] { Run(); });
+}
+
+SignalWatcher::~SignalWatcher() {
+  Ring(stop_fd_);
+  thread_.join();
+  close(signal_fd_);
+  close(drain_fd_);
+  close(stop_fd_);
+}
+
+bool SignalWatcher::WaitFor(std::int64_t timeout_ms) const {
+  pollfd drained = {drain_fd_, POLLIN, 0};
+  poll(&drained, 1, static_cast<int>(timeout_ms));
+  return Draining();
+}
+
+void SignalWatcher::RequestDrain() {
+  draining_.store(true, std::memory_order_release);
+  Ring(drain_fd_);
+}
+
+void SignalWatcher::SetEmergencyHook(std::function<void()> hook) {
+  TETRION_CHECK(!hook_set_.load(std::memory_order_relaxed), "the emergency hook is set once");
+  hook_ = std::move(hook);
+  hook_set_.store(true, std::memory_order_release);
+}
+
+void SignalWatcher::UnblockInChild() {
+  const sigset_t watched = WatchedSignals();
+  sigprocmask(SIG_UNBLOCK, &watched, nullptr);
+  signal(SIGPIPE, SIG_DFL);
+}
+
+void SignalWatcher::Run() {
+  pthread_setname_np(pthread_self(), "signals");
+  int seen = 0;
+  while (true) {
+    pollfd fds[] = {{signal_fd_, POLLIN, 0}, {stop_fd_, POLLIN, 0}};
+    constexpr int kLookAgainMs = 1000;
+    poll(fds, 2, kLookAgainMs);
+    if ((fds[1].revents & POLLIN) != 0) return;
+    signalfd_siginfo info;
+    if (read(signal_fd_, &info, sizeof info) != sizeof info) continue;
+    if (++seen == 1) {
+      RequestDrain();
+      continue;
+    }
+    if (hook_set_.load(std::memory_order_acquire)) hook_();
+    _exit(static_cast<int>(ExitCode::kTerminated));
+  }
+}
+
+}  // namespace tetrion

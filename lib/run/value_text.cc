@@ -1,0 +1,83 @@
+#include "lib/run/value_text.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+
+namespace tetrion {
+namespace {
+
+template <typename T>
+std::string Shortest(T value) {
+  std::array<char, 64> buffer;
+  const auto [end, error] = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value);
+  return error == std::errc() ? std::string(buffer.data(), end) : std::string();
+}
+
+template <typename T>
+bool ParseWhole(std::string_view text, T min, T max, T& out) {
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return false;
+  if (!(value >= min && value <= max)) return false;  // also refuses NaN
+  out = value;
+  return true;
+}
+
+bool IsNameCharacter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+         c == '_' || c == '-';
+}
+
+}  // namespace
+
+std::string ValueText(double value) {
+  return Shortest(value);
+}
+std::string ValueText(std::int64_t value) {
+  return Shortest(value);
+}
+std::string ValueText(std::uint64_t value) {
+  return Shortest(value);
+}
+
+bool ParseValue(std::string_view text, double min, double max, double& out) {
+  return ParseWhole(text, min, max, out);
+}
+bool ParseValue(std::string_view text, std::int64_t min, std::int64_t max, std::int64_t& out) {
+  return ParseWhole(text, min, max, out);
+}
+bool ParseValue(std::string_view text, std::uint64_t min, std::uint64_t max, std::uint64_t& out) {
+  return ParseWhole(text, min, max, out);
+}
+bool ParseValue(std::string_view text, int min, int max, int& out) {
+  return ParseWhole(text, min, max, out);
+}
+bool ParseValue(std::string_view text, std::uint32_t min, std::uint32_t max, std::uint32_t& out) {
+  return ParseWhole(text, min, max, out);
+}
+
+bool ParseValue(std::string_view text, bool& out) {
+  const bool yes = IsOneOf(text, "true|1|on|yes");
+  if (!yes && !IsOneOf(text, "false|0|off|no")) return false;
+  out = yes;
+  return true;
+}
+
+bool IsOneOf(std::string_view value, std::string_view alternatives) {
+  if (value.empty()) return false;
+  while (true) {
+    const auto bar = alternatives.find('|');
+    if (alternatives.substr(0, bar) == value) return true;
+    if (bar == std::string_view::npos) return false;
+    alternatives.remove_prefix(bar + 1);
+  }
+}
+
+bool IsPlainName(std::string_view text) {
+  return !text.empty() && text.size() <= 64 && text.front() != '.' && text.front() != '-' &&
+         std::all_of(text.begin(), text.end(), IsNameCharacter);
+}
+
+}  // namespace tetrion
