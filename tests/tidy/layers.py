@@ -81,18 +81,24 @@ _BEGIN = "<!-- layers: written by tests/tidy/layers.py -->"
 _END = "<!-- layers: end -->"
 
 
-def markdown():
-    """The table as docs/ARCHITECTURE.md shows it, markers included."""
+def folders_of(paths):
+    """The folders below lib/ that hold files."""
+    return {path.split("/")[1] for path in paths if path.startswith("lib/") and path.count("/") > 1}
+
+
+def markdown(folders):
+    """The table as docs/ARCHITECTURE.md shows it, markers included: the layers in `folders`."""
     lines = [_BEGIN, "| folder | holds | may include | third parties |", "|---|---|---|---|"]
     for layer in LAYERS:
+        if layer.folder not in folders:
+            continue
         prefix = f"lib/{layer.folder}/"
-        parties = [w.name for w in WALLS if any(b.startswith(prefix) for b in w.behind)]
-        may = ", ".join(layer.may_include) or "-"
+        may = ", ".join(f for f in layer.may_include if f in folders) or "-"
         for path, (extra, _) in EXTRA.items():
-            if path == prefix:
-                may += ", " + ", ".join(extra)
-            elif path.startswith(prefix):
-                may += f" ({path[len(prefix):]}: {', '.join(extra)})"
+            names = ", ".join(f for f in extra if f in folders)
+            if path.startswith(prefix) and names:
+                may += f", {names}" if path == prefix else f" ({path[len(prefix):]}: {names})"
+        parties = [w.name for w in WALLS if any(b.startswith(prefix) for b in w.behind)]
         lines.append(f"| {layer.folder} | {layer.holds} | {may} | {', '.join(parties) or '-'} |")
     return "\n".join(lines + [_END])
 
@@ -104,12 +110,14 @@ def table_of(document):
 
 
 def main():
+    root = pathlib.Path(__file__).resolve().parents[2]
+    table = markdown(folders_of(str(p.relative_to(root)) for p in root.glob("lib/*/*")))
     if sys.argv[1:] != ["--write"]:
-        print(markdown())
+        print(table)
         return
-    path = pathlib.Path(__file__).resolve().parents[2] / "docs" / "ARCHITECTURE.md"
+    path = root / "docs" / "ARCHITECTURE.md"
     document = path.read_text(encoding="utf-8")
-    path.write_text(document.replace(table_of(document), markdown()), encoding="utf-8")
+    path.write_text(document.replace(table_of(document), table), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -174,11 +174,15 @@ class RuleTest(unittest.TestCase):
                                   "docs/a.md": "[up](../README.md)"})
 
     def test_documented_layers(self):
-        table = layers.markdown()
-        self.refuses(rules.documented_layers, {})
-        self.refuses(rules.documented_layers,
-                     {"docs/ARCHITECTURE.md": table.replace("| core |", "| kern |", 1)})
-        self.passes(rules.documented_layers, {"docs/ARCHITECTURE.md": f"# A\n{table}\nmore\n"})
+        tree = {"lib/core/a.h": "", "lib/shm/b.h": ""}
+        table = layers.markdown({"core", "shm"})
+        self.refuses(rules.documented_layers, tree)
+        self.refuses(rules.documented_layers, {
+            **tree, "docs/ARCHITECTURE.md": table.replace("| core |", "| kern |", 1)})
+        self.refuses(rules.documented_layers, {
+            **tree, "lib/wire/c.h": "", "docs/ARCHITECTURE.md": table})
+        self.passes(rules.documented_layers, {
+            **tree, "docs/ARCHITECTURE.md": f"# A\n{table}\nmore\n"})
 
     def test_every_rule_has_a_test(self):
         for rule in rules.ENFORCED + rules.REPORTED:
