@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstdint>
+
+#include "lib/policy/policy.h"
+
+namespace tetrion {
+
+// Where a worker's policy gets newer weights from. Worker thread only, one instance per worker.
+class WeightsSource {
+ public:
+  virtual ~WeightsSource() = default;
+  // Loads the newest weights into `policy` if they are newer than its version. Never blocks;
+  // returns false when there are no weights yet at all.
+  virtual bool Refresh(Policy& policy) = 0;
+  // Newest version seen; 0 before the first.
+  virtual std::uint32_t NewestVersion() const = 0;
+};
+
+}  // namespace tetrion

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <exception>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lib/collect/lane_loop.h"
+#include "lib/core/agent.h"
+
+namespace tetrion {
+
+// N lane loops, each on its own thread. Used by actors and by the collector; only the sinks differ.
+class WorkerPool {
+ public:
+  // `on_error` is called on the failing worker's thread.
+  explicit WorkerPool(std::function<void(std::exception_ptr)> on_error);
+  ~WorkerPool();
+  WorkerPool(const WorkerPool&) = delete;
+  WorkerPool& operator=(const WorkerPool&) = delete;
+
+  // Before Start only.
+  void Add(std::string name, std::unique_ptr<LaneLoop> loop);
+  // Returns at once.
+  void Start();
+  // True once every worker has cut its lanes and published everything (its tokens were drained), or
+  // has failed. After Start.
+  bool Drained() const;
+  // Ends the threads after the row they are in, drained or not; blocks for at most one wait
+  // time-out. May be called twice.
+  void Stop();
+  int size() const { return static_cast<int>(workers_.size()); }
+  const LaneCounters& counters(int worker) const;
+
+ private:
+  struct Worker;
+  const std::function<void(std::exception_ptr)> on_error_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+};
+
+}  // namespace tetrion

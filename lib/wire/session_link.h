@@ -1,0 +1,91 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "lib/core/clock.h"
+#include "lib/wire/backoff.h"
+#include "lib/wire/socket.h"
+
+namespace tetrion::wire {
+
+// What an actor or a learner does on behalf of its session. All calls come from
+// SessionLink::DoWork.
+class SessionOwner {
+ public:
+  virtual ~SessionOwner() = default;
+  // First message, and again after every reconnect; the link fills previous_session.
+  virtual Register MakeRegister() = 0;
+  // The session stands. `renewed`: it is the one from before, its tokens and rings are kept.
+  virtual void OnRegistered(const Registered& registered, bool renewed) = 0;
+  // The session ended behind our back: cut lanes, drop tokens. The link registers anew.
+  virtual void OnFenced() = 0;
+  // The link fills session.
+  virtual Heartbeat MakeHeartbeat() = 0;
+  virtual void OnHeartbeatAck(const HeartbeatAck& ack) = 0;
+  // Everything else that belongs to the session.
+  virtual void OnMessage(const Message& message) = 0;
+};
+
+// The client's half of a session: registers, renews the lease, notices a silent or restarted
+// coordinator and registers again under the same number, starts a new session when fenced.
+//
+// Thread role: one link thread calls everything.
+class SessionLink {
+ public:
+  struct Config {
+    // Address of the coordinator, asked before every (re)connection: a restarted coordinator may
+    // have moved. Empty while unknown.
+    std::function<std::string()> endpoint;
+    std::int64_t silence_ns = 3 * kNanosPerSecond;    // nothing heard for so long: reconnect
+    std::int64_t give_up_ns = 120 * kNanosPerSecond;  // nothing heard for so long: Error(kTryAgain)
+    std::uint64_t backoff_seed = 0;                   // differs between processes
+  };
+
+  SessionLink(Config config, SessionOwner& owner, const Clock& clock = MonotonicClock::Get());
+
+  // One cycle: receives (blocks at most `timeout_ms` for the first message), registers or
+  // heartbeats when due. Throws Error: kConfig when refused for good (both values in the text),
+  // kTryAgain when refused for now for too long, or after give_up_ns of silence.
+  void DoWork(int timeout_ms);
+
+  // False while there is no coordinator or it has not answered; sends are then dropped, which their
+  // senders, who repeat until answered, do not mind.
+  bool registered() const { return registered_; }
+  std::uint64_t session() const { return session_; }
+  bool Send(const Message& message);
+  // No heartbeat or registration goes out any more: after the goodbye.
+  void Retire() { retired_ = true; }
+
+  // Why not `registered`, for /readyz.
+  const std::string& problem() const { return problem_; }
+  LinkStats stats() const { return client_ ? client_->stats() : LinkStats{}; }
+
+ private:
+  void Connect();
+  void SendDue();
+  void Handle(const Message& message);
+  void HandleRegistered(const Registered& registered);
+  void HandleRefused(const Refused& refused);
+  bool IsMine(std::uint64_t session) const { return registered_ && session == session_; }
+
+  const Config config_;
+  SessionOwner& owner_;
+  const Clock& clock_;
+  std::unique_ptr<ControlClient> client_;
+  Backoff connect_backoff_;
+  Backoff register_backoff_;
+  bool registered_ = false;
+  bool retired_ = false;
+  std::uint64_t session_ = 0;  // 0: none yet, or fenced
+  std::uint64_t epoch_ = 0;
+  std::int64_t heartbeat_ns_ = kNanosPerSecond;
+  std::int64_t last_heard_ns_;   // any message
+  std::int64_t last_answer_ns_;  // a message of a standing session, or the start
+  std::int64_t next_heartbeat_ns_ = 0;
+  std::string problem_ = "no coordinator yet";
+};
+
+}  // namespace tetrion::wire

@@ -1,0 +1,249 @@
+#include "services/actor/actor.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "lib/core/error.h"
+#include "lib/core/log.h"
+#include "lib/core/philox.h"
+#include "lib/envs/vec_env.h"
+#include "lib/run/run_folder.h"
+#include "lib/shm/shm_dir.h"
+#include "services/actor/policy_factory.h"
+
+namespace tetrion {
+namespace {
+
+constexpr const char* kReasonNames[kWaitReasons] = {"token", "ring", "weights"};
+
+EnvConfig EnvConfigOf(const RunConfig& run) {
+  return {.name = run.env,
+          .view = run.view == "auto" ? "" : run.view,
+          .lanes = run.lanes,
+          .seed = run.seed,
+          .queue_size = run.queue_size,
+          .iid_pieces = run.iid_pieces,
+          .illegal_is_noop = run.illegal == "noop"};
+}
+
+std::string EndpointOf(const ActorOptions& options) {
+  if (!options.coordinator.empty()) return options.coordinator;
+  try {
+    return ReadEndpoints(RunFolder::At(options.run_folder).endpoints_json()).control;
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::kTryAgain) throw;
+    return "";  // not written yet
+  }
+}
+
+}  // namespace
+
+// One worker's ends; the lane loop itself lives in the pool. Also the loop's listener.
+struct Actor::Worker final : LaneListener {
+  Worker(int worker_number, Outbox& box, MetricsRegistry& metrics)
+      : number(worker_number),
+        outbox(box),
+        inference(metrics.Histogram("tetrion_actor_inference_seconds", {}, number)),
+        env_step(metrics.Histogram("tetrion_actor_env_step_seconds", {}, number)),
+        lag(metrics.Histogram("tetrion_actor_policy_lag_versions", {}, number)),
+        steps(metrics.Counter("tetrion_actor_env_steps_total", {std::to_string(number)})),
+        episodes(metrics.Counter("tetrion_actor_episodes_total", {std::to_string(number)})),
+        rows(metrics.Counter("tetrion_actor_rows_committed_total", {std::to_string(number)})) {
+    for (int r = 0; r < kWaitReasons; ++r) {
+      waits[r] = &metrics.Counter("tetrion_actor_wait_seconds_total",
+                                  {std::to_string(number), kReasonNames[r]});
+    }
+  }
+
+  void OnEpisodes(std::span<const EpisodeResult> results) override {
+    outbox.PutEpisodes(number, results);
+  }
+  void OnAbandoned(std::span<const Token> tokens, const char* reason) override {
+    outbox.PutAbandoned(tokens, reason);
+  }
+  void OnRow(std::int64_t env_ns, std::int64_t inference_ns, std::uint32_t lag_versions) override {
+    env_step.Observe(static_cast<double>(env_ns) * 1e-9);
+    inference.Observe(static_cast<double>(inference_ns) * 1e-9);
+    lag.Observe(lag_versions);
+  }
+
+  const int number;
+  Outbox& outbox;
+  HotHistogram &inference, &env_step, &lag;
+  HotCounter &steps, &episodes, &rows;
+  HotCounter* waits[kWaitReasons];
+  CreditQueue credits;
+  std::unique_ptr<RingSink> sink;
+  std::unique_ptr<SlotWeights> weights;
+};
+
+Actor::Actor(ActorOptions options, SignalWatcher& signals)
+    : options_(std::move(options)),
+      signals_(signals),
+      pool_([this](std::exception_ptr error) { Fail(error); }) {
+  metrics_.OnScrape([this] { RefreshMetrics(); });
+  http_ = std::make_unique<HttpEndpoint>(options_.http_bind, metrics_, [this] { return Ready(); });
+  link_ = std::make_unique<LinkAgent>(LinkConfig(), LinkHooks(), outbox_, signals_.drain_flag());
+}
+
+Actor::~Actor() = default;
+
+LinkAgent::Config Actor::LinkConfig() const {
+  LinkAgent::Config config = {.name = options_.name,
+                              .http_endpoint = http_->address(),
+                              .shm_dir = options_.shm_dir,
+                              .workers = options_.workers,
+                              .drain_timeout_ns = options_.drain_timeout_s * kNanosPerSecond,
+                              .link = {.endpoint = [this] { return EndpointOf(options_); },
+                                       .give_up_ns = options_.give_up_s * kNanosPerSecond,
+                                       .backoff_seed = static_cast<std::uint64_t>(getpid())}};
+  for (const Setting& setting : options_.given) {
+    config.given.push_back({.key = setting.key, .value = setting.value});
+  }
+  return config;
+}
+
+LinkAgent::Hooks Actor::LinkHooks() {
+  return {.build = [this](const wire::Registered& registered, std::vector<wire::RingInfo>& rings,
+                          std::vector<CreditQueue*>& queues) { Build(registered, rings, queues); },
+          .stats = [this] { return Stats(); },
+          .env_steps = [this] { return EnvSteps(); },
+          .workers_drained = [this] { return pool_.Drained(); },
+          .close_rings =
+              [this] {
+                pool_.Stop();
+                for (const auto& worker : workers_) worker->sink->Close();
+              }};
+}
+
+void Actor::Run() {
+  http_->Start();
+  AgentRunner runner(*link_, [this](std::exception_ptr error) { Fail(error); });
+  runner.Start();
+  while (!link_->Done() && runner.Running()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  runner.RequestStop();
+  runner.Join();
+  pool_.Stop();
+  http_->Stop();
+  {
+    MutexLock lock(mu_);
+    if (error_) std::rethrow_exception(error_);
+  }
+  log::info("drained: {} steps, {} episodes acknowledged, {} fenced", EnvSteps(),
+            link_->acknowledged(), link_->fenced());
+}
+
+void Actor::Build(const wire::Registered& registered, std::vector<wire::RingInfo>& rings,
+                  std::vector<CreditQueue*>& queues) {
+  SetUpLogging({.service = "actor",
+                .run = registered.run,
+                .id = options_.name,
+                .json = options_.log.json,
+                .level = options_.log.level,
+                .file = options_.log.file});
+  const RunConfig run = RunConfigFromText(registered.run_config);
+  const std::string dir = options_.shm_dir.empty() ? registered.shm_dir : options_.shm_dir;
+  EnsureShmDir(dir);
+  const EnvSpec spec = MakeEnvSpec(EnvConfigOf(run));
+  const RowLayout layout({.record_bytes = spec.obs.record_bytes,
+                          .lanes = static_cast<std::uint32_t>(run.lanes),
+                          .has_mask = spec.action.has_mask});
+  const RingSpec ring = {.capacity = static_cast<std::uint64_t>(run.ring_rows),
+                         .record_bytes = layout.row_bytes,
+                         .spec_hash = layout.Hash()};
+  const auto pid = static_cast<std::uint32_t>(getpid());
+  const std::uint32_t random = PhiloxDraw(static_cast<std::uint64_t>(MonotonicClock::Get().NowNs()),
+                                          pid, 0, PhiloxPurpose::kSampler)
+                                   .word[0];
+  for (int w = 0; w < options_.workers; ++w) {
+    auto worker = std::make_unique<Worker>(w, outbox_, metrics_);
+    Region region =
+        Region::Create(dir,
+                       RingName(registered.run_id, static_cast<std::int32_t>(pid), random,
+                                static_cast<std::uint32_t>(w)),
+                       RegionKind::kRing, RingRegionBytes(ring), registered.run_id, ring.spec_hash);
+    rings.push_back({.path = region.path(), .worker = static_cast<std::uint32_t>(w)});
+    worker->sink = std::make_unique<RingSink>(layout, RingProducer::Create(std::move(region), ring),
+                                              run.commit_stride);
+    RingSink* const sink = worker->sink.get();
+    worker->weights = std::make_unique<SlotWeights>(
+        SlotWeights::Config{
+            .shm_dir = dir, .run_id = registered.run_id, .spec_hash = RunConfigHash(run)},
+        [sink](Bell bell) { sink->SetBell(bell); });
+    pool_.Add(
+        "worker-" + std::to_string(w),
+        std::make_unique<LaneLoop>(LaneLoopConfig{}, MakeVecEnv(EnvConfigOf(run)),
+                                   MakeWorkerPolicy(options_.policy, run, spec), worker->credits,
+                                   *worker->sink, worker->weights.get(), *worker));
+    queues.push_back(&worker->credits);
+    workers_.push_back(std::move(worker));
+  }
+  built_.store(true, std::memory_order_release);
+  pool_.Start();
+  log::info("{} workers x {} lanes of {}", options_.workers, run.lanes, run.env);
+}
+
+std::uint64_t Actor::EnvSteps() const {
+  std::uint64_t steps = 0;
+  if (!built_.load(std::memory_order_acquire)) return 0;
+  for (int w = 0; w < pool_.size(); ++w) steps += pool_.counters(w).env_steps.load();
+  return steps;
+}
+
+std::vector<wire::Stat> Actor::Stats() const {
+  double waits_s[kWaitReasons] = {}, rows = 0, episodes = 0, not_finite = 0;
+  for (int w = 0; w < pool_.size(); ++w) {
+    const LaneCounters& counters = pool_.counters(w);
+    for (int r = 0; r < kWaitReasons; ++r) {
+      waits_s[r] += static_cast<double>(counters.wait_ns[r].load()) * 1e-9;
+    }
+    rows += static_cast<double>(counters.rows.load());
+    episodes += static_cast<double>(counters.episodes.load());
+    not_finite += static_cast<double>(counters.not_finite.load());
+  }
+  return {{"wait_token_s", waits_s[0]},
+          {"wait_ring_s", waits_s[1]},
+          {"wait_weights_s", waits_s[2]},
+          {"workers", static_cast<double>(pool_.size())},
+          {"rows", rows},
+          {"episodes", episodes},
+          {"not_finite_rows", not_finite},
+          {"acknowledged", static_cast<double>(link_->acknowledged())},
+          {"fenced", static_cast<double>(link_->fenced())}};
+}
+
+// Brings the scraped counters up to the workers' own.
+void Actor::RefreshMetrics() {
+  if (!built_.load(std::memory_order_acquire)) return;
+  MutexLock lock(refresh_mu_);
+  const auto raise = [](HotCounter& counter, double to) { counter.Add(to - counter.Value()); };
+  for (const auto& worker : workers_) {
+    const LaneCounters& counters = pool_.counters(worker->number);
+    raise(worker->steps, static_cast<double>(counters.env_steps.load()));
+    raise(worker->episodes, static_cast<double>(counters.episodes.load()));
+    raise(worker->rows, static_cast<double>(counters.rows.load()));
+    for (int r = 0; r < kWaitReasons; ++r) {
+      raise(*worker->waits[r], static_cast<double>(counters.wait_ns[r].load()) * 1e-9);
+    }
+  }
+}
+
+void Actor::Fail(std::exception_ptr error) {
+  {
+    MutexLock lock(mu_);
+    if (!error_) error_ = error;
+  }
+  signals_.RequestDrain();
+}
+
+Readiness Actor::Ready() const {
+  const std::string problem = link_->Problem();
+  return {.ready = problem.empty(), .reason = problem};
+}
+
+}  // namespace tetrion

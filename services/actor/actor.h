@@ -1,0 +1,63 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lib/collect/credit_queue.h"
+#include "lib/collect/ring_sink.h"
+#include "lib/collect/slot_weights.h"
+#include "lib/collect/worker_pool.h"
+#include "lib/core/mutex.h"
+#include "lib/metrics/http_endpoint.h"
+#include "lib/metrics/registry.h"
+#include "lib/run/signals.h"
+#include "services/actor/link_agent.h"
+#include "services/actor/options.h"
+#include "services/actor/outbox.h"
+
+namespace tetrion {
+
+// Composition root of the actor process: one link agent, N workers, one HTTP endpoint.
+//
+//   coordinator ⇄ LinkAgent ──credits──▶ CreditQueue ─▶ worker (LaneLoop) ─▶ RingSink ─▶ learner
+//                      ◀────reports──── Outbox ◀────────────┘      ▲ SlotWeights ◀──── learner
+class Actor {
+ public:
+  Actor(ActorOptions options, SignalWatcher& signals);
+  ~Actor();
+  // Blocks until drained or failed. Rethrows the first Error of a thread.
+  void Run();
+
+ private:
+  struct Worker;
+
+  LinkAgent::Config LinkConfig() const;
+  LinkAgent::Hooks LinkHooks();
+  void Build(const wire::Registered& registered, std::vector<wire::RingInfo>& rings,
+             std::vector<CreditQueue*>& queues);
+  std::vector<wire::Stat> Stats() const;
+  std::uint64_t EnvSteps() const;
+  void RefreshMetrics();
+  void Fail(std::exception_ptr error);
+  Readiness Ready() const;
+
+  const ActorOptions options_;
+  SignalWatcher& signals_;
+  MetricsRegistry metrics_;
+  Outbox outbox_;
+  WorkerPool pool_;
+  std::vector<std::unique_ptr<Worker>> workers_;  // built once, on the link thread
+  std::atomic<bool> built_{false};  // pairs the link thread's Build with other readers
+  std::unique_ptr<LinkAgent> link_;
+  std::unique_ptr<HttpEndpoint> http_;
+
+  Mutex mu_;
+  std::exception_ptr error_ TETRION_GUARDED_BY(mu_);
+  Mutex refresh_mu_;  // scrapes may overlap
+};
+
+}  // namespace tetrion

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "lib/frame/token.h"
+#include "lib/wire/messages.h"
+
+namespace tetrion {
+
+// Every token this actor answers for: waiting, in play, or finished but not yet acknowledged. Kept
+// by range, as the ledger does, so that a re-registration can list exactly what is held. Pure
+// bookkeeping; link thread only.
+class HeldTokens {
+ public:
+  // Takes a granted range; its tokens (those not done) join the pool.
+  void Add(const wire::GrantedRange& range);
+  // Moves up to `count` tokens from the pool into `out`.
+  void TakeFromPool(std::size_t count, std::vector<Token>& out);
+  std::size_t pool_size() const { return pool_.size(); }
+  // Empties the pool: at drain, to give the tokens back.
+  std::vector<Token> TakePool();
+
+  // False for a token of a session gone by: its episode must not be reported.
+  bool Holds(std::uint64_t token_id, std::uint32_t attempt) const;
+  // The coordinator has settled the token (acknowledged report or abandonment).
+  void Settle(std::uint64_t token_id);
+  std::size_t held() const { return held_; }
+
+  // For Register, at most kMaxRanges ranges, oldest first; with more the rest is freed by the
+  // coordinator, so they are dropped here too (their episodes count as fenced).
+  std::vector<wire::HeldRange> ListHeld();
+  // Groups tokens by range for an Abandon message.
+  static std::vector<wire::HeldRange> Group(std::span<const Token> tokens);
+  // The session ended.
+  void Clear();
+
+ private:
+  struct Range {
+    std::uint32_t attempt = 0;
+    std::uint32_t held = 0;
+    wire::Bitmap bitmap;  // held tokens
+  };
+
+  std::map<std::uint64_t, Range> ranges_;  // by first_id
+  std::deque<Token> pool_;
+  std::size_t held_ = 0;
+};
+
+}  // namespace tetrion

@@ -1,0 +1,262 @@
+#include "services/actor/link_agent.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "lib/core/log.h"
+#include "lib/run/revision.h"
+#include "lib/run/run_config.h"
+
+namespace tetrion {
+namespace {
+
+constexpr int kPollMs = 2;
+constexpr std::int64_t kResendNs = kNanosPerSecond;
+// Credits per worker: enough for the shortest episodes between two cycles of the link.
+constexpr std::size_t kMinLowWater = 512;
+// Reports that may wait for acknowledgement before no more tokens are asked for.
+constexpr std::size_t kMaxUnackedBatches = 64;
+constexpr std::int64_t kGoodbyeNs = 5 * kNanosPerSecond;
+
+}  // namespace
+
+LinkAgent::LinkAgent(Config config, Hooks hooks, Outbox& outbox, const std::atomic<bool>& drain,
+                     const Clock& clock)
+    : config_(std::move(config)),
+      hooks_(std::move(hooks)),
+      outbox_(outbox),
+      drain_(drain),
+      clock_(clock),
+      link_(config_.link, *this, clock),
+      reports_(clock, kResendNs),
+      abandons_(clock, kResendNs),
+      requests_(clock, kResendNs) {}
+
+int LinkAgent::DoWork() {
+  link_.DoWork(kPollMs);
+  PublishProblem();
+  if (drain_.load(std::memory_order_acquire) && phase_.load() == Phase::kRunning) StartDrain();
+  if (!built_) return 1;
+  Collect();
+  SendReports();
+  if (phase_.load() == Phase::kRunning) {
+    Feed();
+    RequestTokens();
+  } else {
+    Drain();
+  }
+  return 1;
+}
+
+wire::Register LinkAgent::MakeRegister() {
+  return {.role = wire::Role::kActor,
+          .name = config_.name,
+          .revision = Revision(),
+          .held = held_.ListHeld(),
+          .workers = static_cast<std::uint32_t>(config_.workers),
+          .rings = rings_,
+          .given = config_.given,
+          .http_endpoint = config_.http_endpoint,
+          .shm_dir = config_.shm_dir};
+}
+
+void LinkAgent::OnRegistered(const wire::Registered& registered, bool renewed) {
+  if (!built_) {
+    hooks_.build(registered, rings_, queues_);
+    const RunConfig config = RunConfigFromText(registered.run_config);
+    low_water_ = std::max(kMinLowWater, 2 * static_cast<std::size_t>(config.lanes));
+    built_ = true;
+  }
+  for (std::size_t i = 0; i < rings_.size() && i < registered.slots.size(); ++i) {
+    rings_[i].slot = registered.slots[i];
+  }
+  for (wire::RingInfo& ring : rings_) ring.session = registered.session;
+  rings_acked_ = false;
+  next_rings_ns_ = 0;
+  // What was sent before may be lost; it is repeated under the session it belongs to.
+  reports_.ResendAll();
+  abandons_.ResendAll();
+  requests_.ResendAll();
+  log::info("session {} {} with {} held tokens", registered.session, renewed ? "renewed" : "begun",
+            held_.held());
+}
+
+void LinkAgent::OnFenced() {
+  std::uint64_t lost = episodes_.size();
+  reports_.ResendAll();
+  reports_.SendDue([&lost](const wire::ReportBatch& batch) {
+    lost += batch.episodes.size();
+    return true;
+  });
+  fenced_.fetch_add(lost, std::memory_order_relaxed);
+  reports_.Clear();
+  abandons_.Clear();
+  requests_.Clear();
+  episodes_.clear();
+  abandoned_.clear();
+  held_.Clear();
+  for (CreditQueue* queue : queues_) queue->Fence();
+}
+
+wire::Heartbeat LinkAgent::MakeHeartbeat() {
+  const char* phase = phase_.load() == Phase::kRunning ? "running" : "draining";
+  return {.phase = phase,
+          .env_steps = built_ ? hooks_.env_steps() : 0,
+          .stats = built_ ? hooks_.stats() : std::vector<wire::Stat>{}};
+}
+
+void LinkAgent::OnHeartbeatAck(const wire::HeartbeatAck& ack) {
+  if (ack.drain && phase_.load() == Phase::kRunning) StartDrain();
+}
+
+void LinkAgent::OnMessage(const wire::Message& message) {
+  if (const auto* grant = std::get_if<wire::Grant>(&message)) {
+    requests_.Acknowledge(grant->request, [&](const wire::GrantRequest&) {
+      for (const wire::GrantedRange& range : grant->ranges) held_.Add(range);
+    });
+  } else if (const auto* ack = std::get_if<wire::ReportAck>(&message)) {
+    reports_.Acknowledge(ack->batch, [&](const wire::ReportBatch& batch) {
+      for (const wire::EpisodeReport& episode : batch.episodes) held_.Settle(episode.token_id);
+      acknowledged_.fetch_add(batch.episodes.size() - ack->refused, std::memory_order_relaxed);
+      fenced_.fetch_add(ack->refused, std::memory_order_relaxed);
+    });
+  } else if (const auto* given_back = std::get_if<wire::AbandonAck>(&message)) {
+    abandons_.Acknowledge(given_back->request, [&](const wire::Abandon& abandon) {
+      for (const wire::HeldRange& range : abandon.tokens) {
+        for (std::uint64_t i = 0; i < wire::kRangeTokens; ++i) {
+          if (((range.held[i / 8] >> (i % 8)) & 1U) != 0) held_.Settle(range.first_id + i);
+        }
+      }
+    });
+  } else if (std::holds_alternative<wire::RingsAck>(message)) {
+    rings_acked_ = true;
+  } else if (std::holds_alternative<wire::GoodbyeAck>(message)) {
+    if (phase_.load() == Phase::kGoodbye) phase_.store(Phase::kDone, std::memory_order_release);
+  }
+}
+
+// Empties the workers' outbox; drops what belongs to a session gone by.
+void LinkAgent::Collect() {
+  const std::size_t before = episodes_.size();
+  outbox_.Take(episodes_, abandoned_);
+  const auto fresh = episodes_.begin() + static_cast<std::ptrdiff_t>(before);
+  const auto stale = std::remove_if(fresh, episodes_.end(), [this](const auto& episode) {
+    return !held_.Holds(episode.token_id, episode.attempt);
+  });
+  fenced_.fetch_add(static_cast<std::uint64_t>(episodes_.end() - stale), std::memory_order_relaxed);
+  episodes_.erase(stale, episodes_.end());
+  for (auto& [reason, tokens] : abandoned_) {
+    std::erase_if(tokens, [this](const Token& t) { return !held_.Holds(t.id, t.attempt); });
+    GiveBack(reason, tokens);
+  }
+  abandoned_.clear();
+}
+
+void LinkAgent::GiveBack(const std::string& reason, const std::vector<Token>& tokens) {
+  std::vector<wire::HeldRange> groups = HeldTokens::Group(tokens);
+  for (std::size_t at = 0; at < groups.size(); at += wire::kMaxRanges) {
+    const std::size_t end = std::min(groups.size(), at + wire::kMaxRanges);
+    wire::Abandon abandon = {.request = abandons_.NextNumber(), .reason = reason};
+    abandon.tokens.assign(groups.begin() + static_cast<std::ptrdiff_t>(at),
+                          groups.begin() + static_cast<std::ptrdiff_t>(end));
+    const std::uint64_t number = abandon.request;
+    abandons_.Add(number, std::move(abandon));
+  }
+}
+
+void LinkAgent::SendReports() {
+  for (std::size_t at = 0; at < episodes_.size(); at += wire::kMaxReports) {
+    const std::size_t end = std::min(episodes_.size(), at + wire::kMaxReports);
+    wire::ReportBatch batch = {.batch = reports_.NextNumber()};
+    batch.episodes.assign(episodes_.begin() + static_cast<std::ptrdiff_t>(at),
+                          episodes_.begin() + static_cast<std::ptrdiff_t>(end));
+    const std::uint64_t number = batch.batch;
+    reports_.Add(number, std::move(batch));
+  }
+  episodes_.clear();
+  if (!link_.registered()) return;
+  const auto send = [this](auto& message) {
+    message.session = link_.session();
+    return link_.Send(message);
+  };
+  reports_.SendDue(send);
+  abandons_.SendDue(send);
+  requests_.SendDue(send);
+  if (!rings_acked_ && clock_.NowNs() >= next_rings_ns_) {
+    link_.Send(wire::RingsReady{.session = link_.session(), .rings = rings_});
+    next_rings_ns_ = clock_.NowNs() + kResendNs;
+  }
+}
+
+// Tops the workers' credits up from the pool.
+void LinkAgent::Feed() {
+  for (CreditQueue* queue : queues_) {
+    const std::size_t have = queue->size();
+    if (have >= low_water_ || held_.pool_size() == 0) continue;
+    scratch_.clear();
+    held_.TakeFromPool(2 * low_water_ - have, scratch_);
+    queue->Push(scratch_);
+  }
+}
+
+void LinkAgent::RequestTokens() {
+  if (!link_.registered() || !requests_.empty() || reports_.size() > kMaxUnackedBatches) return;
+  const std::size_t want = 2 * low_water_ * queues_.size();
+  if (held_.pool_size() >= want) return;
+  const std::size_t ranges = (want - held_.pool_size()) / wire::kRangeTokens + 1;
+  const std::uint64_t number = requests_.NextNumber();
+  requests_.Add(number,
+                {.request = number,
+                 .ranges = static_cast<std::uint32_t>(std::min(ranges, wire::kMaxRanges / 2))});
+}
+
+void LinkAgent::StartDrain() {
+  phase_.store(Phase::kDraining, std::memory_order_release);
+  drain_until_ns_ = clock_.NowNs() + config_.drain_timeout_ns;
+  log::info("draining");
+  if (!built_) {
+    phase_.store(Phase::kDone, std::memory_order_release);
+    return;
+  }
+  requests_.Clear();
+  GiveBack("drain", held_.TakePool());
+  for (CreditQueue* queue : queues_) GiveBack("drain", queue->Drain());
+}
+
+// After the workers' last rows: everything settled or given back, then the goodbye.
+void LinkAgent::Drain() {
+  if (phase_.load() == Phase::kDraining) {
+    if (!hooks_.workers_drained() && clock_.NowNs() < drain_until_ns_) return;
+    Collect();
+    SendReports();
+    hooks_.close_rings();
+    goodbye_until_ns_ = goodbye_until_ns_ == 0 ? clock_.NowNs() + kGoodbyeNs : goodbye_until_ns_;
+    const bool late = clock_.NowNs() >= goodbye_until_ns_;
+    if (!late && !(reports_.empty() && abandons_.empty())) return;
+    if (late) log::warn("{} reports were not acknowledged in time", reports_.size());
+    goodbye_until_ns_ = clock_.NowNs() + kGoodbyeNs;
+    phase_.store(Phase::kGoodbye, std::memory_order_release);
+  }
+  const std::int64_t now_ns = clock_.NowNs();
+  if (phase_.load() != Phase::kGoodbye) return;
+  if (now_ns >= goodbye_until_ns_) {
+    phase_.store(Phase::kDone, std::memory_order_release);
+  } else if (now_ns >= next_goodbye_ns_) {
+    link_.Send(wire::Goodbye{.session = link_.session(), .env_steps = hooks_.env_steps()});
+    next_goodbye_ns_ = now_ns + kResendNs / 5;
+  }
+}
+
+void LinkAgent::PublishProblem() {
+  const std::string problem = link_.registered() ? "" : link_.problem();
+  MutexLock lock(problem_mu_);
+  problem_ = problem;
+}
+
+std::string LinkAgent::Problem() const {
+  MutexLock lock(problem_mu_);
+  return problem_;
+}
+
+}  // namespace tetrion

@@ -1,0 +1,116 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lib/collect/credit_queue.h"
+#include "lib/core/agent.h"
+#include "lib/core/mutex.h"
+#include "lib/wire/session_link.h"
+#include "services/actor/held_tokens.h"
+#include "services/actor/outbox.h"
+#include "services/actor/unacked.h"
+
+namespace tetrion {
+
+// The actor's side of the control channel: registers, turns grants into the workers' credits,
+// reports episodes until they are acknowledged, drains.
+//
+// Thread roles: DoWork and everything it calls belong to the link thread; the other public calls
+// say theirs. Workers are reached through their CreditQueues, they answer through the Outbox.
+class LinkAgent final : public Agent, private wire::SessionOwner {
+ public:
+  struct Config {
+    std::string name;  // "actor-0"
+    std::string http_endpoint;
+    std::string shm_dir;  // empty: the run's
+    int workers = 1;
+    std::int64_t drain_timeout_ns = 10 * kNanosPerSecond;  // for the workers' last rows
+    std::vector<wire::GivenSetting> given;  // checked by the coordinator against the run's
+    wire::SessionLink::Config link;
+  };
+
+  // What the rest of the actor supplies once the run is known. Called on the link thread.
+  struct Hooks {
+    // First registration only: builds rings and workers; returns the rings (paths, slots) and the
+    // queues, one a worker, which must outlive the agent. May throw Error.
+    std::function<void(const wire::Registered&, std::vector<wire::RingInfo>&,
+                       std::vector<CreditQueue*>&)>
+        build;
+    std::function<std::vector<wire::Stat>()> stats;  // for the heartbeat
+    std::function<std::uint64_t()> env_steps;
+    std::function<bool()> workers_drained;  // after their queues were drained
+    std::function<void()> close_rings;      // after that
+  };
+
+  LinkAgent(Config config, Hooks hooks, Outbox& outbox, const std::atomic<bool>& drain,
+            const Clock& clock = MonotonicClock::Get());
+
+  std::string name() const override { return "link"; }
+  int DoWork() override;
+
+  // Any thread: the goodbye is acknowledged (or its time is over), the actor may exit.
+  bool Done() const { return phase_.load(std::memory_order_acquire) == Phase::kDone; }
+  // Any thread: empty when connected and working, else the reason, for /readyz.
+  std::string Problem() const;
+  // Any thread: episodes whose report was acknowledged, and those the coordinator refused or that
+  // belonged to a session gone by.
+  std::uint64_t acknowledged() const { return acknowledged_.load(std::memory_order_relaxed); }
+  std::uint64_t fenced() const { return fenced_.load(std::memory_order_relaxed); }
+
+ private:
+  enum class Phase { kRunning, kDraining, kGoodbye, kDone };
+
+  wire::Register MakeRegister() override;
+  void OnRegistered(const wire::Registered& registered, bool renewed) override;
+  void OnFenced() override;
+  wire::Heartbeat MakeHeartbeat() override;
+  void OnHeartbeatAck(const wire::HeartbeatAck& ack) override;
+  void OnMessage(const wire::Message& message) override;
+
+  void Collect();
+  void SendReports();
+  void Feed();
+  void RequestTokens();
+  void StartDrain();
+  void Drain();
+  void GiveBack(const std::string& reason, const std::vector<Token>& tokens);
+  void PublishProblem();
+
+  const Config config_;
+  const Hooks hooks_;
+  Outbox& outbox_;
+  const std::atomic<bool>& drain_;
+  const Clock& clock_;
+  wire::SessionLink link_;
+  std::atomic<Phase> phase_{Phase::kRunning};
+  std::atomic<std::uint64_t> acknowledged_{0};
+  std::atomic<std::uint64_t> fenced_{0};
+
+  bool built_ = false;
+  std::vector<wire::RingInfo> rings_;
+  std::vector<CreditQueue*> queues_;
+  std::size_t low_water_ = 0;  // credits below which a worker's queue is refilled to twice as many
+  HeldTokens held_;
+  Unacked<wire::ReportBatch> reports_;
+  Unacked<wire::Abandon> abandons_;
+  Unacked<wire::GrantRequest> requests_;  // at most one
+  bool rings_acked_ = false;
+  std::int64_t next_rings_ns_ = 0;
+  std::int64_t drain_until_ns_ = 0;
+  std::int64_t goodbye_until_ns_ = 0;
+  std::int64_t next_goodbye_ns_ = 0;
+  std::vector<wire::EpisodeReport> episodes_;            // collected, not yet in a batch
+  std::map<std::string, std::vector<Token>> abandoned_;  // collected, by reason
+  std::vector<Token> scratch_;
+
+  mutable Mutex problem_mu_;
+  std::string problem_ TETRION_GUARDED_BY(problem_mu_) = "starting";
+};
+
+}  // namespace tetrion
