@@ -1,5 +1,6 @@
 """Every rule of tests/tidy must refuse what it exists to refuse and pass what it should pass."""
 
+import pathlib
 import unittest
 
 import layers
@@ -188,6 +189,12 @@ class RuleTest(unittest.TestCase):
         for rule in rules.ENFORCED + rules.REPORTED:
             self.assertTrue(any(name.startswith(f"test_{rule.__name__}")
                                 for name in dir(self)), rule.__name__)
+
+    def test_every_rule_is_registered_with_ctest(self):
+        here = pathlib.Path(__file__).resolve().parent
+        registered = (here / "CMakeLists.txt").read_text(encoding="utf-8")
+        for rule in rules.ENFORCED:
+            self.assertRegex(registered, rf"\b{rule.__name__}\b")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,237 @@
+"""./tetrion in a folder of its own, with a space in its name, among fake programs that record how
+they are called: what it installs, builds and starts, and in which order."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import unittest
+import zipfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+# Appends its name and arguments to $CALLS, then runs the body.
+FAKE = '#!/bin/bash\necho "$(basename "$0") $*" >>"$CALLS"\n'
+# A second configuration at the same time, or none before a build, fails.
+FAKE_CMAKE = FAKE + '''
+mkdir "$CALLS.busy" || exit 9
+for ((i = 1; i <= $#; i++)); do [[ ${!i} == -S ]] && j=$((i + 1)) && src=${!j}; done
+mkdir -p "$src/build/$2" && touch "$src/build/$2/build.ninja"
+echo "CMAKE_HOME_DIRECTORY:INTERNAL=$src" >"$src/build/$2/CMakeCache.txt"
+rmdir "$CALLS.busy"
+'''
+FAKE_NINJA = FAKE + '''
+if [[ " $* " == *" -n "* ]]; then
+  [[ -f $2/built ]] && echo "ninja: no work to do." || echo "[1/1] would build"
+  exit
+fi
+[[ -f $2/../../broken ]] && { echo "error: expected a semicolon"; exit 1; }
+mkdir -p "$2/bin"
+printf '#!/bin/bash\\nprintf "[%%s]" "$0" "$@"\\n' >"$2/bin/tetrion-up"
+cp "$2/bin/tetrion-up" "$2/bin/tetrion-eval"
+chmod +x "$2"/bin/*
+touch "$2/built"
+'''
+
+
+class Bootstrap(unittest.TestCase):
+
+    def setUp(self):
+        self.base = pathlib.Path(tempfile.mkdtemp(prefix="tetrion-bootstrap-"))
+        self.addCleanup(shutil.rmtree, self.base)
+        self.root = self.base / "a folder"
+        (self.root / "deploy").mkdir(parents=True)
+        shutil.copy(ROOT / "tetrion", self.root)
+        shutil.copy(ROOT / "CMakeLists.txt", self.root)
+        self.write("deploy/packages.txt", "# list\nalpha\nbeta-dev  # needed\n")
+        self.write("deploy/wheels.txt", "# none\n")
+        self.calls = self.base / "calls"
+        self.bin = self.base / "bin"
+        self.bin.mkdir()
+        self.fake("dpkg-query", 'printf "ii alpha\\nii beta-dev\\n"\n')
+        self.fake("apt-get", "exit 0\n")
+        self.fake("ctest", "exit 0\n")
+        self.program("cmake", FAKE_CMAKE)
+        self.program("ninja", FAKE_NINJA)
+
+    def write(self, path, text):
+        target = self.root / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+
+    def program(self, name, text):
+        (self.bin / name).write_text(text, encoding="utf-8")
+        (self.bin / name).chmod(0o755)
+
+    def fake(self, name, body):
+        self.program(name, FAKE + body)
+
+    def environment(self):
+        return {**os.environ, "PATH": f"{self.bin}:/usr/bin:/bin", "CALLS": str(self.calls)}
+
+    def run_it(self, *args, script=None, status=0):
+        done = subprocess.run([str(script or self.root / "tetrion"), *args], cwd="/",
+                              env=self.environment(), capture_output=True, text=True, timeout=60,
+                              check=False)
+        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+        return done
+
+    def called(self, name):
+        lines = self.calls.read_text(encoding="utf-8").splitlines() if self.calls.exists() else []
+        return [line for line in lines if line.split()[0] == name]
+
+    def builds(self):
+        return [line for line in self.called("ninja") if " -n" not in line]
+
+    def test_up_configures_builds_and_becomes_the_program(self):
+        done = self.run_it("up", "--env", "cart pole")
+        self.assertIn("/build/cpu/bin/tetrion-up]", done.stdout)
+        self.assertTrue(done.stdout.endswith("[--env][cart pole]"), done.stdout)
+        self.assertEqual((len(self.called("cmake")), len(self.builds())), (1, 1))
+        self.assertIn("tetrion-learner", self.builds()[0])
+
+    def test_a_second_call_does_nothing_but_start_the_program(self):
+        self.run_it("up")
+        done = self.run_it("up")
+        self.assertEqual((len(self.called("cmake")), len(self.builds())), (1, 1))
+        self.assertEqual(done.stderr, "")
+
+    def test_eval_and_play_are_verbs_of_one_program(self):
+        for verb in ("eval", "play"):
+            self.assertTrue(self.run_it(verb, "latest").stdout.endswith(f"[{verb}][latest]"))
+
+    def test_test_builds_everything_and_passes_arguments_to_ctest(self):
+        self.run_it("test", "-R", "Ledger")
+        self.assertNotIn("tetrion-up", self.builds()[0])
+        self.assertRegex(self.called("ctest")[0], r"-j2 --output-on-failure -R Ledger$")
+
+    def test_the_exit_status_of_ctest_is_ours(self):
+        self.fake("ctest", "exit 8\n")
+        self.run_it("test", status=8)
+
+    def test_a_failed_build_shows_the_end_of_its_log(self):
+        self.write("broken", "")
+        done = self.run_it("up", status=1)
+        self.assertIn("expected a semicolon", done.stderr)
+        self.assertIn("build/cpu/build.log", done.stderr)
+
+    def test_a_new_module_configures_again(self):
+        self.run_it("up")
+        self.write("lib/new/CMakeLists.txt", "")
+        self.run_it("up")
+        self.assertEqual(len(self.called("cmake")), 2)
+
+    def test_a_moved_folder_starts_from_a_fresh_build(self):
+        self.run_it("up")
+        self.root = self.root.rename(self.base / "elsewhere")
+        self.run_it("up")
+        self.assertEqual((len(self.called("cmake")), len(self.builds())), (2, 2))
+
+    def test_it_works_through_a_symbolic_link(self):
+        link = self.base / "link"
+        link.symlink_to(self.root / "tetrion")
+        self.assertIn(str(self.root / "build"), self.run_it("up", script=link).stdout)
+
+    def test_calls_at_the_same_time_build_once(self):
+        running = [subprocess.Popen([str(self.root / "tetrion"), "up"], env=self.environment(),
+                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                   for _ in range(4)]
+        for process in running:
+            out, err = process.communicate(timeout=60)
+            self.assertEqual(process.returncode, 0, err)
+            self.assertIn(b"tetrion-up]", out)
+        self.assertEqual((len(self.called("cmake")), len(self.builds())), (1, 1))
+
+    def test_the_started_program_does_not_hold_the_lock(self):
+        self.run_it("up")
+        (self.root / "build/cpu/bin/tetrion-up").write_text("#!/bin/bash\nls -l /proc/self/fd\n")
+        self.assertNotIn(".deps/lock", self.run_it("up").stdout)
+
+    def test_only_missing_packages_are_installed_or_asked_for(self):
+        self.fake("dpkg-query", 'printf "ii alpha\\nrc beta-dev\\n"; exit 1\n')
+        self.fake("sudo", "exit 1\n")
+        if os.geteuid() == 0:
+            self.run_it("up")
+            self.assertRegex(self.called("apt-get")[-1], r"install .*recommends beta-dev$")
+        else:
+            done = self.run_it("up", status=1)
+            self.assertIn("apt-get install -y beta-dev", done.stderr)
+            self.assertEqual(self.called("cmake"), [])
+
+    def test_wheels_are_unpacked_once_without_the_cuda_libraries(self):
+        self.write("deploy/wheels.txt", "some-torch==1.2 --hash=sha256:0\n")
+        wheel = self.base / "some_torch-1.2-py3-none-any.whl"
+        with zipfile.ZipFile(wheel, "w") as archive:
+            for name in ("torch/lib/libtorch_cpu.so", "torch/lib/libtorch_cuda.so",
+                         "torch/include/a.h", "some_torch-1.2.dist-info/RECORD"):
+                archive.writestr(name, "x")
+        pip = self.root / ".deps/py/bin/pip"
+        pip.parent.mkdir(parents=True)
+        pip.write_text(FAKE + f'mkdir -p "${{@: -1}}" && cp "{wheel}" "${{@: -1}}"\n')
+        pip.chmod(0o755)
+        self.write(".deps/torch.new/half", "left by an interrupted call")
+        self.run_it("up")
+        self.run_it("up")
+        self.assertEqual(len(self.called("pip")), 1)
+        self.assertIn("--require-hashes", self.called("pip")[0])
+        torch = self.root / ".deps/torch"
+        self.assertTrue((torch / "torch/lib/libtorch_cpu.so").exists())
+        self.assertFalse((torch / "torch/lib/libtorch_cuda.so").exists())
+        self.assertFalse((torch / "half").exists())
+
+    def test_a_failed_download_leaves_nothing_that_looks_finished(self):
+        self.write("deploy/wheels.txt", "some-torch==1.2 --hash=sha256:0\n")
+        pip = self.root / ".deps/py/bin/pip"
+        pip.parent.mkdir(parents=True)
+        pip.write_text("#!/bin/bash\necho 'hashes do not match'\nexit 1\n")
+        pip.chmod(0o755)
+        done = self.run_it("up", status=1)
+        self.assertIn("hashes do not match", done.stderr)
+        self.assertFalse((self.root / ".deps/torch").exists())
+        self.assertEqual(self.called("cmake"), [])
+
+
+class CommandLine(unittest.TestCase):
+
+    def run_it(self, *args):
+        return subprocess.run([str(ROOT / "tetrion"), *args], capture_output=True, text=True,
+                              timeout=60, check=False)
+
+    def test_help_names_every_command(self):
+        done = self.run_it("--help")
+        self.assertEqual(done.returncode, 0)
+        for command in ("up", "test", "eval", "play", "plot", "bench", "doctor"):
+            self.assertRegex(done.stdout, rf"(?m)^  {command} ")
+
+    def test_unknown_and_missing_commands_are_usage_errors(self):
+        self.assertEqual(self.run_it("fly").returncode, 2)
+        self.assertIn('"fly"', self.run_it("fly").stderr)
+        self.assertEqual(self.run_it().returncode, 2)
+
+    def test_version_is_that_of_the_project(self):
+        project = (ROOT / "CMakeLists.txt").read_text(encoding="utf-8")
+        version = project.split("project(tetrion VERSION ")[1].split()[0]
+        self.assertIn(f"tetrion {version} (", self.run_it("--version").stdout)
+
+
+class Lists(unittest.TestCase):
+
+    def entries(self, name):
+        text = (ROOT / "deploy" / name).read_text(encoding="utf-8")
+        return [line.split("#")[0].strip() for line in text.splitlines()
+                if line.split("#")[0].strip()]
+
+    def test_wheels_are_pinned_by_hash(self):
+        for line in self.entries("wheels.txt"):
+            self.assertRegex(line, r"^[a-z0-9-]+==[0-9.]+ --hash=sha256:[0-9a-f]{64}$")
+
+    def test_debian_packages_are_sorted_and_named_once(self):
+        names = self.entries("packages.txt")
+        self.assertEqual(names, sorted(set(names)))
+        for name in names:
+            self.assertRegex(name, r"^[a-z0-9][a-z0-9.+-]+$")
+
+
+if __name__ == "__main__":
+    unittest.main()

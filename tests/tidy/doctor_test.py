@@ -1,0 +1,92 @@
+"""./tetrion doctor on made-up machines: what it says, and that it only looks."""
+
+import fcntl
+import os
+import pathlib
+import shutil
+import struct
+import subprocess
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+class Doctor(unittest.TestCase):
+
+    def setUp(self):
+        self.base = pathlib.Path(tempfile.mkdtemp(prefix="tetrion-doctor-"))
+        self.addCleanup(shutil.rmtree, self.base)
+        self.shm = self.base / "shm"
+        self.shm.mkdir(mode=0o700)
+        (self.shm / ".lock").touch()
+        self.root = self.base / "a tree"
+        (self.root / "tools").mkdir(parents=True)
+        (self.root / "deploy").mkdir()
+        shutil.copy(ROOT / "tools" / "doctor.sh", self.root / "tools")
+        (self.root / "deploy" / "packages.txt").write_text("alpha\nbeta\n")
+        (self.root / "deploy" / "wheels.txt").write_text("some-torch==1.2 --hash=sha256:0\n")
+        (self.root / ".deps/torch/some_torch-1.2.dist-info").mkdir(parents=True)
+        self.bin = self.base / "bin"
+        self.bin.mkdir()
+        self.fake("dpkg-query", 'printf "ii alpha\\nii beta\\n"')
+
+    def fake(self, name, body):
+        (self.bin / name).write_text(f"#!/bin/bash\n{body}\n")
+        (self.bin / name).chmod(0o755)
+
+    def region(self, name, pid):
+        path = self.shm / name
+        path.write_bytes(bytes(56) + struct.pack("<I", pid) + bytes(4036))
+        return path
+
+    def examine(self, status, *args):
+        environment = {**os.environ, "PATH": f"{self.bin}:/usr/bin:/bin"}
+        done = subprocess.run([str(self.root / "tools" / "doctor.sh"),
+                               *(args or ("--shm-dir", str(self.shm)))], env=environment,
+                              capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+        return done.stdout
+
+    def test_a_healthy_machine_has_no_failures(self):
+        said = self.examine(0)
+        self.assertIn("ok    packages: all 2", said)
+        self.assertIn("ok    libtorch", said)
+        self.assertNotIn("FAIL", said)
+
+    def test_missing_packages_fail_with_the_line_that_mends_it(self):
+        self.fake("dpkg-query", 'printf "ii alpha\\n"; exit 1')
+        self.assertRegex(self.examine(1), r"FAIL  packages: 1 missing; .*apt-get install -y beta\n")
+
+    def test_missing_wheels_fail(self):
+        shutil.rmtree(self.root / ".deps")
+        self.assertIn("FAIL  libtorch: not unpacked: some-torch==1.2", self.examine(1))
+
+    def test_regions_of_the_living_and_the_dead_are_told_apart_and_left_alone(self):
+        self.region("00000000000000aa.ring.77-00000001.0", 77)
+        living = self.region("00000000000000aa.learner", os.getpid())
+        with living.open("rb") as owner:
+            fcntl.flock(owner, fcntl.LOCK_EX)
+            said = self.examine(0)
+        self.assertIn("regions: 1 with a living owner", said)
+        self.assertIn("regions: 1 left by dead owners", said)
+        self.assertIn("ring.77-00000001.0 (owner was pid 77)", said)
+        self.assertEqual(len(list(self.shm.iterdir())), 3)
+
+    def test_a_folder_without_regions_is_fine(self):
+        self.assertIn("ok    regions: none", self.examine(0, f"--shm-dir={self.base}/absent"))
+
+    def test_a_folder_open_to_others_fails(self):
+        self.shm.chmod(0o755)
+        self.assertRegex(self.examine(1), r"FAIL  shared memory: .*chmod 700")
+
+    def test_an_old_toolkit_is_a_warning(self):
+        self.fake("nvcc", "echo 'Cuda compilation tools, release 12.4, V12.4.1'")
+        self.assertIn("warn  CUDA toolkit: 12.4", self.examine(0))
+
+    def test_unknown_arguments_are_usage_errors(self):
+        self.examine(2, "--fix")
+
+
+if __name__ == "__main__":
+    unittest.main()

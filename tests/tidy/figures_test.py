@@ -1,0 +1,164 @@
+"""tools/bench.py and tools/plot.py: what they make of good, odd and missing input."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+
+import bench  # noqa: E402
+import plot  # noqa: E402
+
+
+def figure(median, ratio=None, target=None):
+    spread = {"median": median, "min": median, "max": median}
+    return {"what": "w", "unit": "u", "ours": spread, "rival": None, "target": target,
+            "ratio": ratio and {"median": ratio, "min": ratio, "max": ratio}}
+
+
+class Bench(unittest.TestCase):
+
+    def setUp(self):
+        self.base = pathlib.Path(tempfile.mkdtemp(prefix="tetrion-bench-"))
+        self.addCleanup(shutil.rmtree, self.base)
+
+    def program(self, name, body):
+        path = self.base / "programs" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"#!/bin/bash\n{body}\n")
+        path.chmod(0o755)
+
+    def run_it(self, *args):
+        done = subprocess.run([sys.executable, "-B", str(ROOT / "tools" / "bench.py"),
+                               "--folder", str(self.base / "programs"),
+                               "--out", str(self.base / "result.json"), *args],
+                              capture_output=True, text=True, timeout=60, check=False)
+        result = self.base / "result.json"
+        return done, json.loads(result.read_text()) if result.exists() else None
+
+    def test_targets_with_x_judge_the_ratio_and_others_our_figure(self):
+        self.assertEqual(bench.verdict(figure(10, 1.3, ">= 1.2x")), "met")
+        self.assertEqual(bench.verdict(figure(10, 1.1, ">= 1.2x")), "MISSED")
+        self.assertEqual(bench.verdict(figure(10, 0.7, "<= 0.75x")), "met")
+        self.assertEqual(bench.verdict(figure(10, 0.8, "<= 0.75x")), "MISSED")
+        self.assertEqual(bench.verdict(figure(26e6, None, ">= 25M")), "met")
+        self.assertEqual(bench.verdict(figure(24e6, 100, ">= 25M")), "MISSED")
+        self.assertEqual(bench.verdict(figure(25e6, None, ">= 25e6")), "met")
+
+    def test_no_target_or_nothing_to_compare_gives_no_verdict(self):
+        self.assertEqual(bench.verdict(figure(10)), "-")
+        self.assertEqual(bench.verdict(figure(10, None, ">= 2x")), "-")
+        self.assertEqual(bench.verdict(figure(10, None, "as fast as possible")), "-")
+
+    def test_remarks_between_the_json_lines_are_left_out(self):
+        output = "warming up\n" + json.dumps(figure(1)) + "\n{broken\n[1]\n{\"other\": 1}\n"
+        self.assertEqual([f["program"] for f in bench.figures_of(output, "p")], ["p"])
+
+    def test_a_run_writes_figures_machine_and_errors(self):
+        self.program("good", f"echo '{json.dumps(figure(3, 2.0, '>= 1x'))}'; echo \"$1\" >&2")
+        self.program("silent", "exit 0")
+        self.program("crash", "echo no memory >&2; exit 3")
+        done, result = self.run_it("--quick")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("met", done.stdout)
+        self.assertEqual([f["verdict"] for f in result["figures"]], ["met"])
+        self.assertEqual(result["errors"], ["crash: exit status 3: no memory",
+                                            "silent: printed no figure"])
+        self.assertTrue(result["machine"]["cpu"] and result["machine"]["cores"])
+        self.assertTrue(result["quick"])
+
+    def test_programs_are_told_to_be_quick_and_may_be_chosen(self):
+        self.program("ring_bench", f"[[ $1 == --quick ]] && echo '{json.dumps(figure(1))}'")
+        self.program("other", "exit 1")
+        done, result = self.run_it("--quick", "--only", "ring")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(len(result["figures"]), 1)
+
+    def test_nothing_to_run_is_said(self):
+        done, _ = self.run_it()
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("no program", done.stderr)
+
+
+class Plot(unittest.TestCase):
+
+    def setUp(self):
+        self.runs = pathlib.Path(tempfile.mkdtemp(prefix="tetrion-plot-"))
+        self.addCleanup(shutil.rmtree, self.runs)
+
+    def run_folder(self, name, lines):
+        folder = self.runs / name
+        folder.mkdir()
+        (folder / "metrics.jsonl").write_text("\n".join(lines))
+        return folder
+
+    def samples(self, count):
+        return [json.dumps({"elapsed_s": 5 * i, "env_steps": 1000 * i, "return_mean": i,
+                            "learner": {"policy_loss": 1 / i, "value_loss": i},
+                            "actor": {"wait_ring_s": 2.5 * i}}) for i in range(1, count + 1)]
+
+    def refuses(self, words, call, *args):
+        with self.assertRaises(plot.PlotError) as caught:
+            call(*args)
+        self.assertIn(words, str(caught.exception))
+
+    def test_a_half_written_last_line_is_left_out(self):
+        folder = self.run_folder("a", self.samples(3) + ['{"elapsed_s": 2'])
+        self.assertEqual(len(plot.read_samples(folder)), 3)
+
+    def test_a_broken_line_in_the_middle_is_an_error_with_its_number(self):
+        folder = self.run_folder("a", self.samples(1) + ["{"] + self.samples(2))
+        self.refuses("metrics.jsonl:2", plot.read_samples, folder)
+
+    def test_too_few_samples_and_no_file_say_what_to_do(self):
+        self.refuses("wait 10 s", plot.read_samples, self.run_folder("a", self.samples(1)))
+        (self.runs / "empty").mkdir()
+        self.refuses("is not there", plot.read_samples, self.runs / "empty")
+
+    def test_runs_are_found_by_name_by_path_and_as_latest(self):
+        self.refuses("no run in", plot.find_run, self.runs, "latest")
+        old = self.run_folder("old", self.samples(2))
+        new = self.run_folder("new", self.samples(2))
+        os.utime(old / "metrics.jsonl", (1, 1))
+        self.assertEqual(plot.find_run(self.runs, "latest").name, "new")
+        self.assertEqual(plot.find_run(self.runs, "old").name, "old")
+        self.assertEqual(plot.find_run(self.runs, str(new)), new)
+        self.refuses("old", plot.find_run, self.runs, "gone")
+
+    def test_figures_are_read_nested_and_flat_and_missing_is_nan(self):
+        sample = {"learner": {"entropy": 1.5}, "actor_wait_ring_s": 2, "flag": True, "text": "3"}
+        self.assertEqual(plot.value(sample, "learner.entropy"), 1.5)
+        self.assertEqual(plot.value(sample, "actor.wait_ring_s"), 2.0)
+        for key in ("learner.loss", "flag", "text", "a.b.c"):
+            self.assertNotEqual(plot.value(sample, key), plot.value(sample, key))
+
+    def test_counters_of_seconds_become_seconds_per_second(self):
+        samples = [json.loads(line) for line in self.samples(3)]
+        self.assertEqual(plot.shares(samples, "actor.wait_ring_s")[1:], [0.5, 0.5])
+
+    def test_a_restarted_counter_is_no_negative_wait(self):
+        samples = [{"elapsed_s": 5, "w": 9.0}, {"elapsed_s": 10, "w": 1.0}]
+        self.assertEqual(plot.shares(samples, "w")[1], 0.0)
+
+    def test_a_picture_is_drawn(self):
+        python = ROOT / ".deps" / "py" / "bin" / "python"
+        command = [str(python) if python.exists() else sys.executable, "-B",
+                   str(ROOT / "tools" / "plot.py"), "latest", "--runs-dir", str(self.runs)]
+        self.run_folder("a", self.samples(50))
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        if "matplotlib is missing" in done.stderr:
+            self.skipTest("matplotlib is in .deps/py only after ./tetrion test or plot")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        picture = pathlib.Path(done.stdout.strip()).read_bytes()
+        self.assertEqual(picture[:8], b"\x89PNG\r\n\x1a\n")
+        self.assertGreater(len(picture), 20_000)
+
+
+if __name__ == "__main__":
+    unittest.main()
