@@ -1,0 +1,139 @@
+#include "lib/shm/shm_dir.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "lib/shm/region.h"
+#include "tests/lib/shm/scratch_dir.h"
+
+namespace tetrion {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr std::uint64_t kRun = 0xABCDEF;
+constexpr std::uint64_t kOtherRun = 0x123456789ABCDEF0;
+
+Region MakeRegion(const std::string& dir, const std::string& name, std::uint64_t run_id) {
+  Region region = Region::Create(dir, name, RegionKind::kRing, 8192, run_id, 1);
+  region.Seal();
+  return region;
+}
+
+bool Exists(const std::string& path) {
+  return std::filesystem::exists(path);
+}
+
+TEST(ShmDirTest, NamesCarryRunProcessAndWorker) {
+  EXPECT_EQ(RingName(kRun, 4711, 0xBEEF, 3), "0000000000abcdef.ring.4711-0000beef.3");
+  EXPECT_EQ(LearnerName(kOtherRun), "123456789abcdef0.learner");
+  EXPECT_EQ(DefaultShmDir(), "/dev/shm/tetrion-" + std::to_string(geteuid()));
+}
+
+TEST(ShmDirTest, FolderIsMadePrivateAndAcceptedAgain) {
+  const ScratchDir scratch;
+  const std::string dir = scratch.path() + "/regions";
+  EnsureShmDir(dir);
+  EnsureShmDir(dir);
+  struct stat info = {};
+  ASSERT_EQ(stat(dir.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777U, 0700U);
+}
+
+TEST(ShmDirTest, FolderOpenToOthersIsRefused) {
+  const ScratchDir scratch;
+  ASSERT_EQ(chmod(scratch.path().c_str(), 0755), 0);
+  const Error error = ErrorOf([&] { EnsureShmDir(scratch.path()); });
+  EXPECT_EQ(error.code(), ExitCode::kUsage);
+  EXPECT_THAT(error.what(), HasSubstr("open to other users"));
+}
+
+TEST(ShmDirTest, LinkInPlaceOfTheFolderIsRefused) {
+  const ScratchDir scratch;
+  const std::string link = scratch.path() + "/link";
+  ASSERT_EQ(symlink("/tmp", link.c_str()), 0);
+  EXPECT_THAT(ErrorOf([&] { EnsureShmDir(link); }).what(), HasSubstr("is no folder"));
+}
+
+TEST(ShmDirTest, FolderOfAnotherUserIsRefused) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give a folder away";
+  const ScratchDir scratch;
+  ASSERT_EQ(chown(scratch.path().c_str(), 4711, 4711), 0);
+  EXPECT_THAT(ErrorOf([&] { EnsureShmDir(scratch.path()); }).what(), HasSubstr("uid 4711"));
+}
+
+TEST(ShmDirTest, ListShowsRegionsWithTheirRunAndLockOnly) {
+  const ScratchDir scratch;
+  const Region live = MakeRegion(scratch.path(), RingName(kRun, 1, 2, 3), kRun);
+  { const Region dead = MakeRegion(scratch.path(), LearnerName(kOtherRun), kOtherRun); }
+  std::ofstream(scratch.path() + "/notes.txt") << "not a region";
+  std::ofstream(scratch.path() + "/0000000000abcdef.other") << "neither";
+  const std::vector<RegionFile> files = ListRegions(scratch.path());
+  ASSERT_EQ(files.size(), 2U);
+  EXPECT_EQ(files[0].run_id, kRun);
+  EXPECT_TRUE(files[0].locked);
+  EXPECT_EQ(files[1].run_id, kOtherRun);
+  EXPECT_FALSE(files[1].locked);
+  EXPECT_EQ(files[1].bytes, 8192U);
+  EXPECT_TRUE(ListRegions(scratch.path() + "/nowhere").empty());
+}
+
+TEST(ShmDirTest, RemoveStaleSparesARunWithOneLiveRegion) {
+  const ScratchDir scratch;
+  const std::string& dir = scratch.path();
+  const Region live = MakeRegion(dir, RingName(kOtherRun, 1, 2, 0), kOtherRun);
+  { const Region dead = MakeRegion(dir, RingName(kOtherRun, 1, 2, 1), kOtherRun); }
+  EXPECT_EQ(RemoveStale(dir, kRun), 0);
+  EXPECT_TRUE(Exists(dir + "/" + RingName(kOtherRun, 1, 2, 1)));
+}
+
+TEST(ShmDirTest, RemoveStaleTakesDeadRunsButNeverTheOwnOne) {
+  const ScratchDir scratch;
+  const std::string& dir = scratch.path();
+  {
+    const Region a = MakeRegion(dir, RingName(kOtherRun, 1, 2, 0), kOtherRun);
+    const Region b = MakeRegion(dir, LearnerName(kOtherRun), kOtherRun);
+    const Region own = MakeRegion(dir, LearnerName(kRun), kRun);
+  }
+  std::ofstream(dir + "/notes.txt") << "not a region";
+  EXPECT_EQ(RemoveStale(dir, kRun), 2);
+  EXPECT_TRUE(Exists(dir + "/" + LearnerName(kRun)));
+  EXPECT_TRUE(Exists(dir + "/notes.txt"));
+  EXPECT_EQ(RemoveStale(dir, kRun), 0);
+}
+
+TEST(ShmDirTest, ReapTakesOneRunsUnlockedFilesOnly) {
+  const ScratchDir scratch;
+  const std::string& dir = scratch.path();
+  const Region live = MakeRegion(dir, RingName(kRun, 1, 2, 0), kRun);
+  {
+    const Region dead = MakeRegion(dir, RingName(kRun, 1, 2, 1), kRun);
+    const Region other = MakeRegion(dir, LearnerName(kOtherRun), kOtherRun);
+  }
+  EXPECT_EQ(ReapRun(dir, kRun), 1);
+  EXPECT_TRUE(Exists(live.path()));
+  EXPECT_TRUE(Exists(dir + "/" + LearnerName(kOtherRun)));
+}
+
+// Files left by killed owners are seen as dead every time, live ones never.
+TEST(ShmDirTest, KilledOwnersFilesAreRemovedAHundredTimes) {
+  const ScratchDir scratch;
+  const std::string& dir = scratch.path();
+  for (int i = 0; i < 100; ++i) {
+    PausedChild owner([&] {
+      Region region = MakeRegion(dir, LearnerName(kOtherRun), kOtherRun);
+      raise(SIGSTOP);
+    });
+    ASSERT_EQ(RemoveStale(dir, kRun), 0) << "removed a live region in round " << i;
+    owner.Kill();
+    ASSERT_EQ(RemoveStale(dir, kRun), 1) << "kept a dead region in round " << i;
+  }
+}
+
+}  // namespace
+}  // namespace tetrion
