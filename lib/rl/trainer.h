@@ -10,10 +10,10 @@
 
 namespace tetrion {
 
-enum class [[nodiscard]] BatchStatus {
-  kReady,     // the batch was overwritten with fresh rows
-  kNotReady,  // not enough committed rows before the source's deadline; try again
-  kClosed,    // no batch will come any more
+enum class [[nodiscard]] BatchStatus{
+    kReady,     // the batch was overwritten with fresh rows
+    kNotReady,  // not enough committed rows before the source's deadline; try again
+    kClosed,    // no batch will come any more
 };
 
 // Where a trainer's rows come from. Next blocks up to the source's own deadline (at most 100 ms).
@@ -34,7 +34,7 @@ struct UpdateStats {
   double explained_variance = 0;    // of the value targets
   double lag_p50 = 0, lag_p99 = 0;  // policy lag of the batch's rows, versions
   double learning_rate = 0;
-  bool finite = true;               // false: the update was skipped (NaN or infinity in loss or gradient)
+  bool finite = true;  // false: the update was skipped (NaN or infinity in loss or gradient)
   // Seconds spent per stage of this call: wait, sample, forward, backward, optimise.
   double wait_s = 0, sample_s = 0, forward_s = 0, backward_s = 0, optimise_s = 0;
 };
@@ -56,7 +56,8 @@ class Trainer {
   virtual ~Trainer() = default;
 
   // Takes one batch from `source` and updates up to `reuse` times. `version` is the version the
-  // freshest published weights carry (for the lag). Blocks as long as the source does plus the update.
+  // freshest published weights carry (for the lag). Blocks as long as the source does plus the
+  // update.
   virtual UpdateStats Step(BatchSource& source, std::uint32_t version) = 0;
 
   // The acting parameters as one flat f32 buffer, in the order TorchPolicy::LoadWeights reads.

@@ -1,0 +1,275 @@
+#include "lib/checkpoint/checkpoint_store.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+
+#include "lib/checkpoint/manifest.h"
+#include "lib/checkpoint/safetensors.h"
+#include "lib/core/error.h"
+
+namespace tetrion {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kManifestName[] = "manifest.json";
+constexpr char kTemporarySuffix[] = ".partial";
+constexpr char kFileSuffix[] = ".safetensors";
+constexpr char kCounterPrefix[] = "counter.";
+constexpr char kPolicyPrefix[] = "policy.";
+constexpr std::uint64_t kMaxManifestBytes = std::uint64_t{16} << 20;
+constexpr std::uint64_t kMaxCheckpointBytes = std::uint64_t{16} << 30;
+
+[[noreturn]] void Fail(const std::string& what, const std::string& path) {
+  throw Error(ExitCode::kTryAgain, "cannot " + what + " " + path + ": " + std::strerror(errno));
+}
+
+class FileHandle {
+ public:
+  FileHandle(const std::string& path, int flags)
+      : fd_(::open(path.c_str(), flags | O_CLOEXEC, 0600)) {}
+  ~FileHandle() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  FileHandle(const FileHandle&) = delete;
+  FileHandle& operator=(const FileHandle&) = delete;
+  int fd() const { return fd_; }
+
+ private:
+  const int fd_;
+};
+
+void SyncFolder(const std::string& folder) {
+  const FileHandle handle(folder, O_RDONLY | O_DIRECTORY);
+  if (handle.fd() < 0 || ::fsync(handle.fd()) != 0) Fail("sync", folder);
+}
+
+// The file's bytes. Throws Error(kConfig) when it is missing, no plain file or larger than `limit`.
+std::vector<std::byte> ReadFile(const std::string& path, std::uint64_t limit) {
+  const FileHandle handle(path, O_RDONLY | O_NOFOLLOW);
+  struct stat info = {};
+  if (handle.fd() < 0 || ::fstat(handle.fd(), &info) != 0 || !S_ISREG(info.st_mode)) {
+    throw Error(ExitCode::kConfig, path + " cannot be read: " + std::strerror(errno));
+  }
+  if (static_cast<std::uint64_t>(info.st_size) > limit) {
+    throw Error(ExitCode::kConfig, path + " is larger than any checkpoint of ours");
+  }
+  std::vector<std::byte> bytes(static_cast<std::size_t>(info.st_size));
+  std::size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t count = ::read(handle.fd(), bytes.data() + done, bytes.size() - done);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) throw Error(ExitCode::kConfig, path + " ends early");
+    done += static_cast<std::size_t>(count);
+  }
+  return bytes;
+}
+
+std::vector<std::byte> BytesOf(const std::string& text) {
+  const auto* data = reinterpret_cast<const std::byte*>(text.data());
+  return {data, data + text.size()};
+}
+
+SafetensorsFile FileOf(const TrainerState& state, const CheckpointInfo& info) {
+  SafetensorsFile file{.tensors = state.tensors, .metadata = MetadataOf(info)};
+  for (const auto& [name, value] : state.counters) {
+    file.metadata[kCounterPrefix + name] = std::to_string(value);
+  }
+  return file;
+}
+
+// Reads and verifies one file. Throws Error(kConfig) with the reason when it is unusable.
+Checkpoint ReadCheckpoint(const std::string& path, const ManifestEntry& entry) {
+  const std::vector<std::byte> bytes = ReadFile(path, kMaxCheckpointBytes);
+  if (bytes.size() != entry.bytes) {
+    throw Error(ExitCode::kConfig, path + " is corrupt: it has " + std::to_string(bytes.size()) +
+                                       " bytes, the manifest says " + std::to_string(entry.bytes));
+  }
+  if (XXH64(bytes.data(), bytes.size(), 0) != entry.xxhash64) {
+    throw Error(ExitCode::kConfig, path + " is corrupt: its xxhash64 differs from the manifest's");
+  }
+  SafetensorsFile file = DecodeSafetensors(bytes, path);
+  Checkpoint checkpoint{.info = InfoOf(file.metadata, path), .path = path};
+  checkpoint.state.tensors = std::move(file.tensors);
+  const std::string prefix = kCounterPrefix;
+  for (const auto& [key, text] : file.metadata) {
+    if (key.compare(0, prefix.size(), prefix) != 0) continue;
+    std::int64_t value = 0;
+    const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc{} || stop != text.data() + text.size()) {
+      throw Error(ExitCode::kConfig, path + " has an unreadable counter " + key);
+    }
+    checkpoint.state.counters[key.substr(prefix.size())] = value;
+  }
+  return checkpoint;
+}
+
+// A file name that no listed checkpoint has: two saves may be of the same update.
+std::string FreshName(std::int64_t updates, const std::vector<ManifestEntry>& listed) {
+  char digits[24];
+  std::snprintf(digits, sizeof digits, "%012lld", static_cast<long long>(updates));
+  std::string name = std::string(digits) + kFileSuffix;
+  for (std::size_t copy = 2; copy <= listed.size() + 2; ++copy) {
+    const bool taken = std::any_of(listed.begin(), listed.end(),
+                                   [&](const ManifestEntry& entry) { return entry.file == name; });
+    if (!taken) break;
+    name = std::string(digits) + "-" + std::to_string(copy) + kFileSuffix;
+  }
+  return name;
+}
+
+// The newest `keep_last` entries and the best one.
+std::vector<ManifestEntry> Keep(const std::vector<ManifestEntry>& entries, int keep_last) {
+  const ManifestEntry* best = BestOf(entries);
+  const auto count = static_cast<std::ptrdiff_t>(entries.size());
+  std::vector<ManifestEntry> kept;
+  for (std::ptrdiff_t i = 0; i < count; ++i) {
+    const ManifestEntry& entry = entries[static_cast<std::size_t>(i)];
+    if (i >= count - keep_last || &entry == best) kept.push_back(entry);
+  }
+  return kept;
+}
+
+}  // namespace
+
+CheckpointStore::CheckpointStore(std::string folder, int keep_last)
+    : folder_(std::move(folder)), keep_last_(std::max(1, keep_last)) {}
+
+void CheckpointStore::WriteDurably(const std::string& name, const std::vector<std::byte>& bytes,
+                                   SavePoint written) const {
+  const auto reached = [&](int step) {
+    if (pause_hook_ != nullptr)
+      pause_hook_(static_cast<SavePoint>(static_cast<int>(written) + step));
+  };
+  const std::string path = folder_ + "/" + name;
+  const std::string temporary = path + kTemporarySuffix;
+  try {
+    const FileHandle handle(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW);
+    if (handle.fd() < 0) Fail("create", temporary);
+    std::size_t done = 0;
+    while (done < bytes.size()) {
+      const ssize_t count = ::write(handle.fd(), bytes.data() + done, bytes.size() - done);
+      if (count < 0 && errno == EINTR) continue;
+      if (count <= 0) Fail("write", temporary);
+      done += static_cast<std::size_t>(count);
+    }
+    reached(0);
+    if (::fsync(handle.fd()) != 0) Fail("sync", temporary);
+    reached(1);
+    if (::rename(temporary.c_str(), path.c_str()) != 0) Fail("rename", temporary);
+  } catch (const Error&) {
+    ::unlink(temporary.c_str());
+    throw;
+  }
+  reached(2);
+  SyncFolder(folder_);
+  reached(3);
+}
+
+void CheckpointStore::Save(const TrainerState& state, const CheckpointInfo& info) {
+  std::error_code error;
+  fs::create_directories(folder_, error);
+  if (error) throw Error(ExitCode::kTryAgain, "cannot create " + folder_ + ": " + error.message());
+  std::vector<ManifestEntry> entries = Manifest();
+  const std::vector<std::byte> bytes = EncodeSafetensors(FileOf(state, info));
+  entries.push_back({.file = FreshName(info.updates, entries),
+                     .xxhash64 = XXH64(bytes.data(), bytes.size(), 0),
+                     .bytes = bytes.size(),
+                     .info = info});
+  WriteDurably(entries.back().file, bytes, SavePoint::kFileWritten);
+  const std::vector<ManifestEntry> kept = Keep(entries, keep_last_);
+  WriteDurably(kManifestName, BytesOf(EncodeManifest(kept)), SavePoint::kManifestWritten);
+  RemoveUnlisted(kept);
+}
+
+void CheckpointStore::RemoveUnlisted(const std::vector<ManifestEntry>& listed) const {
+  std::error_code error;
+  std::vector<fs::path> unlisted;
+  for (const fs::directory_entry& file : fs::directory_iterator(folder_, error)) {
+    const std::string name = file.path().filename();
+    const bool ours =
+        file.path().extension() == kFileSuffix || file.path().extension() == kTemporarySuffix;
+    const bool known = std::any_of(listed.begin(), listed.end(),
+                                   [&](const ManifestEntry& entry) { return entry.file == name; });
+    if (ours && !known) unlisted.push_back(file.path());
+  }
+  // A file that cannot be removed now is tried again by the next Save.
+  for (const fs::path& path : unlisted) fs::remove(path, error);
+}
+
+std::vector<ManifestEntry> CheckpointStore::Manifest() const {
+  const std::string path = folder_ + "/" + kManifestName;
+  std::error_code error;
+  if (!fs::exists(path, error)) return {};
+  const std::vector<std::byte> bytes = ReadFile(path, kMaxManifestBytes);
+  return DecodeManifest({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path);
+}
+
+std::optional<Checkpoint> CheckpointStore::LoadFirstGood(
+    const std::vector<ManifestEntry>& candidates, std::uint64_t expected_config_hash,
+    bool force) const {
+  std::string warning;
+  for (const ManifestEntry& entry : candidates) {
+    std::optional<Checkpoint> checkpoint;
+    try {
+      checkpoint = ReadCheckpoint(folder_ + "/" + entry.file, entry);
+    } catch (const Error& bad) {
+      warning += (warning.empty() ? "" : "; ") + std::string(bad.what());
+      continue;
+    }
+    const std::uint64_t have = checkpoint->info.config_hash;
+    if (!force && expected_config_hash != 0 && have != expected_config_hash) {
+      char text[96];
+      std::snprintf(text, sizeof text, " has configuration %016llx, this run %016llx",
+                    static_cast<unsigned long long>(have),
+                    static_cast<unsigned long long>(expected_config_hash));
+      throw Error(ExitCode::kConfig,
+                  checkpoint->path + text + ": give the settings it was made with, or --force");
+    }
+    checkpoint->warning = warning;
+    return checkpoint;
+  }
+  if (!candidates.empty()) {
+    throw Error(ExitCode::kConfig, "no checkpoint in " + folder_ + " is usable: " + warning);
+  }
+  return std::nullopt;
+}
+
+std::optional<Checkpoint> CheckpointStore::LoadNewest(std::uint64_t expected_config_hash,
+                                                      bool force) const {
+  std::vector<ManifestEntry> candidates = Manifest();
+  std::reverse(candidates.begin(), candidates.end());
+  return LoadFirstGood(candidates, expected_config_hash, force);
+}
+
+std::optional<Checkpoint> CheckpointStore::LoadBest(std::uint64_t expected_config_hash,
+                                                    bool force) const {
+  std::vector<ManifestEntry> left = Manifest(), candidates;
+  while (const ManifestEntry* best = BestOf(left)) {
+    candidates.push_back(*best);
+    left.erase(left.begin() + (best - left.data()));
+  }
+  return LoadFirstGood(candidates, expected_config_hash, force);
+}
+
+std::vector<std::byte> PolicyBlobOf(const TrainerState& state) {
+  const std::string prefix = kPolicyPrefix;
+  std::vector<std::byte> blob;
+  for (const TrainerState::Tensor& tensor : state.tensors) {
+    if (tensor.name.compare(0, prefix.size(), prefix) != 0) continue;
+    const auto* data = reinterpret_cast<const std::byte*>(tensor.data.data());
+    blob.insert(blob.end(), data, data + tensor.data.size() * sizeof(float));
+  }
+  return blob;
+}
+
+}  // namespace tetrion

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+
+namespace tetrion {
+
+struct ActorCriticCoefficients {
+  double value_coef = 0.5;     // c_v
+  double entropy_coef = 0.01;  // c_e
+  double ppo_clip = 0.0;       // 0: plain policy gradient
+};
+
+// N = T*B rows with actions; A actions. Rows with flag is_last have weight 0.
+struct ActorCriticInput {
+  std::int64_t rows = 0;                      // N
+  int actions = 0;                            // A
+  const float* logits = nullptr;              // [N, A] f32, masked
+  const float* log_normaliser = nullptr;      // [N] f32, log sum exp of the logits
+  const float* value = nullptr;               // [N] f32
+  const std::int32_t* action = nullptr;       // [N]
+  const std::uint8_t* flags = nullptr;        // [N] RowFlags
+  const float* behaviour_log_prob = nullptr;  // [N] f32; read with ppo_clip only
+  const float* target = nullptr;              // [N] f32, constant
+  const float* advantage = nullptr;           // [N] f32, constant
+};
+
+// Means over the rows that are not is_last.
+struct ActorCriticLoss {
+  double policy = 0;  // -A * pi, or the clipped surrogate
+  double value = 0;   // 0.5 * (v - V)^2
+  double entropy = 0;
+  double total = 0;  // policy + c_v * value - c_e * entropy
+  std::int64_t valid = 0;
+};
+
+// The loss and its gradient: grad_logits [N, A] and grad_value [N] are overwritten. Pure, no
+// allocation. With ppo_clip e > 0 the policy part is -min(r A, clip(r, 1-e, 1+e) A), r = exp(pi -
+// mu) (Schulman et al., PPO, 2017), for which `advantage` must not carry an importance weight.
+ActorCriticLoss ComputeActorCriticLoss(const ActorCriticCoefficients& coefficients,
+                                       const ActorCriticInput& in, float* grad_logits,
+                                       float* grad_value);
+
+}  // namespace tetrion

@@ -1,0 +1,39 @@
+#include "lib/rl/adam.h"
+
+#include <cmath>
+
+#include "lib/core/check.h"
+
+namespace tetrion {
+
+Adam::Adam(const AdamConfig& config, std::size_t size)
+    : config_(config), mean_(size, 0.0F), square_(size, 0.0F) {}
+
+void Adam::Step(std::span<float> parameters, std::span<const float> gradients, double learning_rate,
+                double scale) {
+  TETRION_CHECK(parameters.size() == mean_.size() && gradients.size() == mean_.size(),
+                "Adam was made for another parameter count");
+  ++steps_;
+  const auto steps = static_cast<double>(steps_);
+  const double correct1 = 1.0 - std::pow(config_.beta1, steps);
+  const double correct2 = 1.0 - std::pow(config_.beta2, steps);
+  const auto rate = static_cast<float>(learning_rate / correct1);
+  const auto root2 = static_cast<float>(1.0 / std::sqrt(correct2));
+  const auto epsilon = static_cast<float>(config_.epsilon);
+  const auto beta1 = static_cast<float>(config_.beta1), beta2 = static_cast<float>(config_.beta2);
+  const auto factor = static_cast<float>(scale);
+  for (std::size_t i = 0; i < mean_.size(); ++i) {
+    const float g = gradients[i] * factor;
+    mean_[i] += (1.0F - beta1) * (g - mean_[i]);
+    square_[i] += (1.0F - beta2) * (g * g - square_[i]);
+    parameters[i] -= rate * mean_[i] / (std::sqrt(square_[i]) * root2 + epsilon);
+  }
+}
+
+double GlobalNorm(std::span<const float> values) {
+  double sum = 0;
+  for (float value : values) sum += static_cast<double>(value) * value;
+  return std::sqrt(sum);
+}
+
+}  // namespace tetrion

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace tetrion {
+
+// Adam (Kingma and Ba, 2015) over one flat buffer.
+struct AdamConfig {
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-5;
+};
+
+class Adam {
+ public:
+  Adam(const AdamConfig& config, std::size_t size);
+
+  // parameters -= learning_rate * corrected mean / (sqrt(corrected square) + epsilon), with every
+  // gradient multiplied by `scale` first (norm clipping).
+  void Step(std::span<float> parameters, std::span<const float> gradients, double learning_rate,
+            double scale);
+
+  std::span<float> mean() { return mean_; }
+  std::span<const float> mean() const { return mean_; }
+  std::span<float> square() { return square_; }
+  std::span<const float> square() const { return square_; }
+  std::int64_t steps() const { return steps_; }
+  void set_steps(std::int64_t steps) { steps_ = steps; }
+
+ private:
+  const AdamConfig config_;
+  std::vector<float> mean_, square_;
+  std::int64_t steps_ = 0;
+};
+
+// Euclidean norm in double; NaN or infinity when an element is.
+double GlobalNorm(std::span<const float> values);
+
+}  // namespace tetrion
