@@ -1,0 +1,250 @@
+#include "lib/envs/vec_env.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "lib/core/error.h"
+#include "lib/envs/cartpole_rules.h"
+#include "lib/envs/tetris_pieces.h"
+#include "lib/envs/tetris_rules.h"
+#include "lib/envs/views.h"
+#include "tests/support/envs_driver.h"
+
+namespace tetrion {
+namespace {
+
+using testing::Draws;
+using testing::RowedEnv;
+
+TEST(RegistryTest, DefaultViewsAndShapes) {
+  const EnvSpec cartpole = MakeEnvSpec({.name = "cartpole"});
+  EXPECT_EQ(cartpole.obs.view, "vector");
+  EXPECT_EQ(cartpole.obs.record_bytes, 16U);
+  EXPECT_EQ(cartpole.obs.view_floats, 4);
+  EXPECT_EQ(cartpole.action.count, 2);
+  EXPECT_FALSE(cartpole.has_lines);
+  const EnvSpec tetris = MakeEnvSpec({.name = "tetris", .queue_size = 7});
+  EXPECT_EQ(tetris.obs.view, "planes");
+  EXPECT_EQ(tetris.obs.view_floats, 469);
+  EXPECT_EQ(tetris.action.count, 8);
+  EXPECT_FALSE(tetris.action.has_mask);
+  EXPECT_TRUE(tetris.has_lines);
+  const EnvSpec placement = MakeEnvSpec({.name = "tetris-placement"});
+  EXPECT_EQ(placement.obs.view, "afterstates");
+  EXPECT_EQ(placement.obs.view_floats, 688);
+  EXPECT_EQ(placement.obs.record, "compact");
+  EXPECT_EQ(placement.action.count, 40);
+  EXPECT_TRUE(placement.action.has_mask);
+  EXPECT_EQ(MakeEnvSpec({.name = "tetris-placement", .view = "planes"}).obs.view_floats, 448);
+}
+
+// What a bad configuration is told.
+std::string Refusal(const EnvConfig& config) {
+  try {
+    (void)MakeVecEnv(config);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kUsage);
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(RegistryTest, UnknownNamesAreAnsweredWithTheKnownOnes) {
+  EXPECT_NE(Refusal({.name = "pong"}).find("cartpole, tetris, tetris-placement"),
+            std::string::npos);
+  EXPECT_NE(Refusal({.name = "tetris", .view = "pixels"}).find("planes"), std::string::npos);
+  EXPECT_NE(Refusal({.name = "tetris", .view = "afterstates"}).find("planes"), std::string::npos);
+  EXPECT_NE(Refusal({.name = "tetris", .queue_size = 8}).find("1 to 7"), std::string::npos);
+  EXPECT_NE(Refusal({.name = "tetris", .queue_size = 0}).find("1 to 7"), std::string::npos);
+  EXPECT_NE(Refusal({.name = "cartpole", .lanes = 0}).find("lanes"), std::string::npos);
+}
+
+class EveryEnvTest : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(EveryEnvTest, RowsFollowTheRowContract) {
+  RowedEnv rows({.name = GetParam(), .lanes = 3, .seed = 5, .illegal_is_noop = true});
+  Draws draws(1);
+  std::uint64_t next_token = 100;
+  std::vector<std::uint32_t> length(3, 0);
+  std::vector<float> sum(3, 0.0F);
+  std::vector<bool> fresh(3, true);
+  std::vector<std::int32_t> episode(3, -1);
+  for (int lane = 0; lane < 3; ++lane) rows.env->Reset(lane, {next_token++, 2, 70});
+  for (int t = 0; t < 2000; ++t) {
+    for (auto& action : rows.actions) action = draws.Below(rows.env->spec().action.count);
+    rows.StepAll();
+    for (int lane = 0; lane < 3; ++lane) {
+      const auto i = static_cast<std::size_t>(lane);
+      const std::uint8_t flags = rows.row.flags[lane];
+      ASSERT_EQ((flags & kIsFirst) != 0, fresh[i]);
+      if (fresh[i]) {
+        ASSERT_EQ(rows.row.reward[lane], 0.0F);
+        ASSERT_EQ(flags, kIsFirst);
+        length[i] = 0;
+        sum[i] = 0;
+        ++episode[i];
+      } else {
+        ++length[i];
+        sum[i] += rows.row.reward[lane];
+      }
+      ASSERT_EQ(rows.row.episode_id[lane], episode[i]);
+      ASSERT_EQ(rows.row.cont[lane], (flags & kTerminated) != 0 ? 0.0F : 1.0F);
+      fresh[i] = (flags & kIsLast) != 0;
+      ASSERT_EQ((flags & (kTerminated | kTruncated)) != 0, fresh[i]);
+      ASSERT_NE(flags & (kTerminated | kTruncated), kTerminated | kTruncated);
+      const EpisodeResult result = rows.env->Episode(lane);
+      ASSERT_EQ(result.length_steps, length[i]);
+      ASSERT_EQ(result.episode_return, sum[i]);
+      ASSERT_EQ(result.attempt, 2U);
+      ASSERT_EQ(result.token_id, rows.env->token(lane).id);
+      if ((flags & kTruncated) != 0) {
+        ASSERT_EQ(length[i], 70U);
+      }
+      if (fresh[i]) rows.env->Reset(lane, {next_token++, 2, 70});
+    }
+  }
+  EXPECT_GT(next_token, 120U);
+}
+
+// An episode depends on (seed, token) and its actions only: not on lane, lane count or neighbours.
+TEST_P(EveryEnvTest, EpisodeIsTheSameInAnyLane) {
+  RowedEnv wide({.name = GetParam(), .lanes = 9, .seed = 8, .illegal_is_noop = true});
+  RowedEnv narrow({.name = GetParam(), .lanes = 1, .seed = 8, .illegal_is_noop = true});
+  const std::size_t bytes = wide.env->spec().obs.record_bytes;
+  for (int lane = 0; lane < 9; ++lane) {
+    wide.env->Reset(lane, {static_cast<std::uint64_t>(40 + lane), 0, 60});
+  }
+  narrow.env->Reset(0, {47, 0, 60});
+  Draws draws(3);
+  for (int t = 0; t <= 60; ++t) {
+    const int action = draws.Below(wide.env->spec().action.count);
+    wide.actions[7] = narrow.actions[0] = action;
+    const int only[] = {7};
+    wide.env->Step(only, wide.actions.data(), wide.row);
+    narrow.StepAll();
+    ASSERT_EQ(std::memcmp(wide.row.record + 7 * bytes, narrow.row.record, bytes), 0) << t;
+    ASSERT_EQ(wide.row.reward[7], narrow.row.reward[0]);
+    ASSERT_EQ(wide.row.flags[7], narrow.row.flags[0]);
+    if ((narrow.row.flags[0] & kIsLast) != 0) break;
+  }
+}
+
+TEST_P(EveryEnvTest, ResetMayCutARunningEpisode) {
+  RowedEnv rows({.name = GetParam()});
+  rows.env->Reset(0, {1, 0, 50});
+  rows.StepAll();
+  rows.actions[0] = 1;
+  rows.env->Reset(0, {2, 0, 50});
+  rows.StepAll();
+  EXPECT_EQ(rows.row.flags[0], kIsFirst);
+  EXPECT_EQ(rows.row.episode_id[0], 1);
+  EXPECT_EQ(rows.env->Episode(0).length_steps, 0U);
+}
+
+using EveryEnvDeathTest = EveryEnvTest;
+
+TEST_P(EveryEnvDeathTest, ActionOutOfRangeIsABug) {
+  RowedEnv rows({.name = GetParam()});
+  rows.env->Reset(0, {1, 0, 50});
+  rows.StepAll();
+  rows.actions[0] = rows.env->spec().action.count;
+  EXPECT_DEATH(rows.StepAll(), "action out of range");
+  rows.actions[0] = -1;
+  EXPECT_DEATH(rows.StepAll(), "action out of range");
+}
+
+TEST_P(EveryEnvDeathTest, SteppingPastTheLastRowIsABug) {
+  RowedEnv rows({.name = GetParam()});
+  EXPECT_DEATH(rows.StepAll(), "without a token");
+  rows.env->Reset(0, {1, 0, 1});
+  rows.StepAll();
+  rows.StepAll();
+  EXPECT_EQ(rows.row.flags[0] & kIsLast, kIsLast);
+  EXPECT_DEATH(rows.StepAll(), "past is_last");
+}
+
+TEST_P(EveryEnvDeathTest, UnknownLaneIsABug) {
+  RowedEnv rows({.name = GetParam()});
+  EXPECT_DEATH(rows.env->Reset(1, {1, 0, 50}), "no such lane");
+  EXPECT_DEATH(rows.env->Reset(-1, {1, 0, 50}), "no such lane");
+}
+
+INSTANTIATE_TEST_SUITE_P(All, EveryEnvTest,
+                         ::testing::Values("cartpole", "tetris", "tetris-placement"));
+INSTANTIATE_TEST_SUITE_P(All, EveryEnvDeathTest,
+                         ::testing::Values("cartpole", "tetris", "tetris-placement"));
+
+TEST(PlacementEnvTest, MaskComesWithEveryObservationAndIllegalChoicesCost) {
+  for (const bool noop : {false, true}) {
+    RowedEnv rows({.name = "tetris-placement", .illegal_is_noop = noop});
+    rows.env->Reset(0, {3, 0, 100});
+    rows.StepAll();
+    ASSERT_EQ(rows.row.mask[0], PlacementMask(rows.RecordAt<TetrisRecord>(0)));
+    rows.actions[0] = std::countr_one(rows.row.mask[0]);
+    rows.StepAll();
+    EXPECT_EQ(rows.row.reward[0], kIllegalReward);
+    EXPECT_EQ(rows.row.flags[0], noop ? 0 : kIsLast | kTerminated);
+    EXPECT_EQ(rows.row.cont[0], noop ? 1.0F : 0.0F);
+  }
+}
+
+TEST(TetrisEnvTest, EpisodeCountsLines) {
+  RowedEnv rows({.name = "tetris-placement", .seed = 4});
+  rows.env->Reset(0, {5, 0, 400});
+  rows.StepAll();
+  std::vector<float> view(static_cast<std::size_t>(rows.env->spec().obs.view_floats));
+  while ((rows.row.flags[0] & kIsLast) == 0) {
+    rows.env->spec().obs.expand(rows.row.record, 1, 4, view.data());
+    float best = 1e9F;
+    for (int action = 0; action < 40; ++action) {
+      if ((rows.row.mask[0] >> action & 1) == 0) continue;
+      const float* row = &view[static_cast<std::size_t>(16 * action)];
+      const float score = 8 * row[11] + row[10] + row[12] + row[14] + 100 * row[15];
+      if (score < best) rows.actions[0] = action;
+      best = std::min(best, score);
+    }
+    rows.StepAll();
+  }
+  EXPECT_EQ(rows.env->Episode(0).lines, rows.RecordAt<TetrisRecord>(0).lines);
+  EXPECT_GT(rows.env->Episode(0).lines, 30U);
+}
+
+TEST(CartPoleTest, StartsWithinFiveHundredthsAndDiffersByToken) {
+  RowedEnv rows({.name = "cartpole", .lanes = 200, .seed = 1});
+  for (int lane = 0; lane < 200; ++lane)
+    rows.env->Reset(lane, {static_cast<std::uint64_t>(lane), 0, 500});
+  rows.StepAll();
+  float lowest = 1, highest = -1;
+  for (int lane = 0; lane < 200; ++lane) {
+    const auto& record = rows.RecordAt<CartPoleRecord>(lane);
+    for (const float value : {record.x, record.x_dot, record.theta, record.theta_dot}) {
+      ASSERT_LE(std::abs(value), 0.05F);
+      lowest = std::min(lowest, value);
+      highest = std::max(highest, value);
+    }
+  }
+  EXPECT_LT(lowest, -0.045F);
+  EXPECT_GT(highest, 0.045F);
+}
+
+TEST(CartPoleTest, PushingOneWayFallsAndPaysOneForEveryStep) {
+  RowedEnv rows({.name = "cartpole"});
+  rows.env->Reset(0, {1, 0, 500});
+  rows.StepAll();
+  rows.actions[0] = 1;
+  while ((rows.row.flags[0] & kIsLast) == 0) {
+    rows.StepAll();
+    EXPECT_EQ(rows.row.reward[0], 1.0F);
+  }
+  EXPECT_EQ(rows.row.flags[0], kIsLast | kTerminated);
+  const EpisodeResult result = rows.env->Episode(0);
+  EXPECT_GE(result.length_steps, 8U);
+  EXPECT_LE(result.length_steps, 11U);
+  EXPECT_EQ(result.episode_return, static_cast<float>(result.length_steps));
+  EXPECT_GT(std::abs(rows.RecordAt<CartPoleRecord>(0).theta), 0.209F);
+}
+
+}  // namespace
+}  // namespace tetrion
