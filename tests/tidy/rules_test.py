@@ -43,6 +43,9 @@ class SourceTest(unittest.TestCase):
         self.assertEqual([(f.name, f.line, f.lines) for f in source.functions(text)],
                          [("Foo::Foo", 3, 4), ("Foo::Foo", 7, 2)])
 
+    def test_odd_text_is_no_function_and_no_crash(self):
+        self.assertEqual(source.functions("x) { y }\n}}}{{{ ( ) {\n"), [])
+
     def test_a_class_with_a_macro_attribute_is_no_function(self):
         text = 'class CAPABILITY("mutex") Mutex {\n public:\n  void Lock() { mu_.lock(); }\n};\n'
         self.assertEqual([f.name for f in source.functions(text)], ["Lock"])
@@ -106,7 +109,8 @@ class RuleTest(unittest.TestCase):
     def test_includes_resolve(self):
         self.refuses(rules.includes_resolve, {"lib/core/a.cc": '#include "check.h"\n'})
         self.passes(rules.includes_resolve, {
-            "lib/core/a.cc": '#include "lib/core/a.h"\n#include "proto/control_generated.h"\n',
+            "lib/core/a.cc": '#include "lib/core/a.h"\n#include "proto/control_generated.h"\n'
+                             '#include "generated/revision.h"\n',
             "lib/core/a.h": ""})
 
     def test_function_length(self):
@@ -136,7 +140,7 @@ class RuleTest(unittest.TestCase):
                      "system(\"ls\")", "std::system(s)", "printf(\"x\")", "std::fprintf(stderr)",
                      "std::atomic_thread_fence(x)", "std::chrono::system_clock::now()",
                      "std::mutex mu", "std::condition_variable cv", "std::jthread t",
-                     "torch::load(m, p)", "ftruncate(fd, 1)"):
+                     "torch::load(m, p)", "ftruncate(fd, 1)"):  # one finding each
             self.refuses(rules.banned, {"lib/shm/a.cc": f"void F() {{ {call}; }}\n"})
         self.refuses(rules.banned, {"tests/a_test.cc": "using namespace std;\n"})
         self.refuses(rules.banned, {"lib/shm/a.h": "#include <format>\n"})
@@ -144,7 +148,7 @@ class RuleTest(unittest.TestCase):
             "lib/shm/a.cc": "posix_fallocate(fd, 0, n); ftruncate(fd, n); std::snprintf(b, 1); "
                             "x.system(1); nanosleep(a); file_system(1); Mutex mu; operand();\n"
                             "// printf(\nconst char* s = \"sleep(1)\";\n",
-            "tests/a_test.cc": "std::mutex mu; printf(\"x\");\n"})
+            "tests/a_test.cc": "std::mutex mu; printf(\"x\"); ftruncate(fd, 1);\n"})
 
     def test_every_allowed_exception_is_still_needed(self):
         for (path, name), reason in rules.BANNED_ALLOWED.items():
@@ -165,8 +169,12 @@ class RuleTest(unittest.TestCase):
         self.refuses(rules.twins, {**listed, "lib/shm/region.cc": ""})
         self.refuses(rules.twins, {})  # the listed files are missing
         self.refuses(rules.twins, {**listed, "tests/lib/core/check_test.cc": ""})
-        self.passes(rules.twins,
-                    {**listed, "lib/shm/region.cc": "", "tests/lib/shm/region_test.cc": ""})
+        self.refuses(rules.twins, {**listed, "lib/shm/region.cc": "",
+                                   "tests/lib/shm/bell_test.cc": '#include "lib/shm/bell.h"\n'})
+        for test, text in (("tests/lib/shm/region_file_test.cc", ""),
+                           ("tests/lib/shm/region_test.cc", ""),
+                           ("tests/lib/shm/all_test.cc", '#include "lib/shm/region_file.h"\n')):
+            self.passes(rules.twins, {**listed, "lib/shm/region_file.cc": "", test: text})
 
     def test_links(self):
         self.refuses(rules.links, {"README.md": "[x](docs/GONE.md)\n"})

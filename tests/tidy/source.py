@@ -60,7 +60,7 @@ def includes(text):
 
 def _opens_function(header):
     header = header.strip()
-    if ")" not in header or _SCOPE.match(header) or _CONTROL.match(header):
+    if "(" not in header or ")" not in header or _SCOPE.match(header) or _CONTROL.match(header):
         return False
     # An initialiser (`x = {`, `x = [](...) {`) is no function of its own.
     before_parameters = header[:header.index("(")]
