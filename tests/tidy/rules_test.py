@@ -43,6 +43,10 @@ class SourceTest(unittest.TestCase):
         self.assertEqual([(f.name, f.line, f.lines) for f in source.functions(text)],
                          [("Foo::Foo", 3, 4), ("Foo::Foo", 7, 2)])
 
+    def test_entries_of_a_table_are_no_functions(self):
+        text = "constexpr std::array kTable = {\n    Entry(1, {2}, 3),\n    Entry(4, {5}, 6),\n};\n"
+        self.assertEqual(source.functions(text + "void F() {}\n")[0].name, "F")
+
     def test_odd_text_is_no_function_and_no_crash(self):
         self.assertEqual(source.functions("x) { y }\n}}}{{{ ( ) {\n"), [])
 

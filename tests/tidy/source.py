@@ -70,7 +70,7 @@ def _opens_function(header):
 def functions(text):
     """Every outermost function body (also TEST bodies) with its length."""
     code = _DIRECTIVE.sub(lambda m: _spaces(m.group()), code_only(text))
-    found, header_start, depth, opened = [], 0, 0, None  # opened: (depth, start) of a function
+    found, header_start, depth, opened = [], 0, 0, None  # opened: (depth, start)
     for match in re.finditer(r"[{};]|\b(?:public|protected|private)\s*:(?!:)", code):
         token, at = match.group(), match.start()
         if token == "{":
@@ -82,9 +82,12 @@ def functions(text):
                 opened = (depth, found.pop()[0])
             elif opened is None and _opens_function(header):
                 opened = (depth, at - len(header.lstrip()))
+            elif opened is None and not _SCOPE.match(header.strip()):
+                opened = (depth, None)  # an initialiser: nothing inside is a function of the file
         elif token == "}":
             if opened and opened[0] == depth:
-                found.append((opened[1], at))
+                if opened[1] is not None:
+                    found.append((opened[1], at))
                 opened = None
             depth -= 1
         header_start = match.end()
