@@ -1,0 +1,96 @@
+#include "lib/policy/learner_region.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "lib/shm/shm_dir.h"
+#include "lib/shm/spsc_ring.h"
+#include "tests/lib/shm/scratch_dir.h"
+
+namespace tetrion {
+namespace {
+
+constexpr std::uint64_t kRun = 0xABC;
+constexpr std::uint64_t kSpec = 0x5EC;
+constexpr std::uint64_t kMaxBytes = 1000;
+
+std::vector<std::byte> Blob(int value) {
+  return std::vector<std::byte>(kMaxBytes, static_cast<std::byte>(value));
+}
+
+TEST(LearnerRegionTest, ActorWaitsUntilTheLearnerIsThere) {
+  const ScratchDir scratch;
+  EXPECT_FALSE(LearnerRegion::Attach(scratch.path(), kRun, kSpec));
+  {
+    const Region half_made =
+        Region::Create(scratch.path(), LearnerName(kRun), RegionKind::kLearner, 65536, kRun, kSpec);
+    EXPECT_FALSE(LearnerRegion::Attach(scratch.path(), kRun, kSpec));
+  }
+  const LearnerRegion learner =
+      LearnerRegion::CreateOrAdopt(scratch.path(), kRun, kMaxBytes, kSpec);
+  EXPECT_FALSE(learner.adopted());
+  const auto actor = LearnerRegion::Attach(scratch.path(), kRun, kSpec);
+  ASSERT_TRUE(actor);
+  EXPECT_TRUE(actor->OwnerAlive());
+  EXPECT_EQ(actor->max_blob_bytes(), learner.max_blob_bytes());
+  EXPECT_GE(actor->max_blob_bytes(), kMaxBytes);
+}
+
+TEST(LearnerRegionTest, ActorOfAnotherLayoutIsRefused) {
+  const ScratchDir scratch;
+  const LearnerRegion learner =
+      LearnerRegion::CreateOrAdopt(scratch.path(), kRun, kMaxBytes, kSpec);
+  const Error error = ErrorOf([&] { LearnerRegion::Attach(scratch.path(), kRun, kSpec + 1); });
+  EXPECT_EQ(error.code(), ExitCode::kConfig);
+}
+
+TEST(LearnerRegionTest, BellAndWeightsReachTheOtherMapping) {
+  const ScratchDir scratch;
+  const LearnerRegion learner =
+      LearnerRegion::CreateOrAdopt(scratch.path(), kRun, kMaxBytes, kSpec);
+  const auto actor = LearnerRegion::Attach(scratch.path(), kRun, kSpec);
+  ASSERT_TRUE(actor);
+  const std::uint32_t armed = learner.bell().Arm();
+  actor->bell().Ring();
+  EXPECT_EQ(learner.bell().Wait(armed, 0), BellResult::kRung);
+  learner.MakeWriter().Publish(1, Blob(1));
+  WeightsSlotReader reader = actor->MakeReader();
+  std::vector<std::byte> out;
+  std::uint32_t version = 0;
+  ASSERT_EQ(reader.Read(out, version), WeightsRead::kFresh);
+  EXPECT_EQ(out, Blob(1));
+}
+
+TEST(LearnerRegionTest, RestartedLearnerAdoptsAndActorsKeepTheirMapping) {
+  const ScratchDir scratch;
+  PausedChild first([&] {
+    const LearnerRegion learner =
+        LearnerRegion::CreateOrAdopt(scratch.path(), kRun, kMaxBytes, kSpec);
+    learner.MakeWriter().Publish(7, Blob(7));
+    raise(SIGSTOP);
+  });
+  const auto actor = LearnerRegion::Attach(scratch.path(), kRun, kSpec);
+  ASSERT_TRUE(actor);
+  WeightsSlotReader reader = actor->MakeReader();
+  std::vector<std::byte> out;
+  std::uint32_t version = 0;
+  ASSERT_EQ(reader.Read(out, version), WeightsRead::kFresh);
+  const auto adopt = [&] {
+    return LearnerRegion::CreateOrAdopt(scratch.path(), kRun, kMaxBytes, kSpec);
+  };
+  EXPECT_EQ(ErrorOf([&] { adopt(); }).code(), ExitCode::kTryAgain);
+  first.Kill();
+  EXPECT_FALSE(actor->OwnerAlive());
+  const LearnerRegion second = adopt();
+  EXPECT_TRUE(second.adopted());
+  EXPECT_TRUE(actor->OwnerAlive());
+  WeightsSlotWriter writer = second.MakeWriter();
+  EXPECT_EQ(writer.NewestVersion(), 7U);
+  writer.Publish(1000, Blob(8));
+  ASSERT_EQ(reader.Read(out, version), WeightsRead::kFresh);
+  EXPECT_EQ(version, 1000U);
+  EXPECT_EQ(out, Blob(8));
+}
+
+}  // namespace
+}  // namespace tetrion
