@@ -3,6 +3,7 @@
 import pathlib
 import unittest
 
+import clang
 import layers
 import rules
 import source
@@ -53,6 +54,17 @@ class SourceTest(unittest.TestCase):
     def test_a_class_with_a_macro_attribute_is_no_function(self):
         text = 'class CAPABILITY("mutex") Mutex {\n public:\n  void Lock() { mu_.lock(); }\n};\n'
         self.assertEqual([f.name for f in source.functions(text)], ["Lock"])
+
+
+class ClangTest(unittest.TestCase):
+
+    def test_a_compile_command_becomes_one_that_only_reads(self):
+        command = clang.clang_command({"command": "cmake -E env A=b /usr/bin/ccache /usr/bin/c++ "
+                                       "-I'/a b' -std=gnu++20 -fsanitize=thread -MD -MT x.o -MF "
+                                       "x.o.d -o x.o -c /s/x.cc"})
+        self.assertEqual(command[:4], ["clang++-14", "-I/a b", "-std=gnu++20", "/s/x.cc"])
+        self.assertIn("-fsyntax-only", command)
+        self.assertIn("-Wthread-safety", command)
 
 
 class RuleTest(unittest.TestCase):

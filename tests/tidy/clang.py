@@ -1,0 +1,58 @@
+"""Reads every product source of a build folder with clang 14: clang.py build/asan.
+
+The tree is compiled by g++; clang checks what g++ cannot: which mutex guards what
+(-Wthread-safety), and that the headers stay readable to clang's tools. Parses only.
+"""
+
+import concurrent.futures
+import json
+import os
+import pathlib
+import shlex
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PRODUCT = ("lib", "services", "tools")
+# Options of the g++ build that take an argument or that clang does not know.
+_WITH_ARGUMENT = ("-o", "-MF", "-MT")
+_DROPPED = ("-c", "-MD", "-fsanitize", "-fno-sanitize")
+
+
+def clang_command(entry):
+    """The entry's compile command as a clang command that writes nothing."""
+    words = shlex.split(entry["command"])
+    compiler = next(i for i, word in enumerate(words)
+                    if os.path.basename(word).startswith(("g++", "c++")))
+    kept, skip = [], False
+    for word in words[compiler + 1:]:
+        if not skip and not word.startswith(_DROPPED) and word not in _WITH_ARGUMENT:
+            kept.append(word)
+        skip = word in _WITH_ARGUMENT
+    return ["clang++-14", *kept, "-fsyntax-only", "-Wthread-safety",
+            "-Wno-unused-command-line-argument"]
+
+
+def read(entry):
+    """Clang's complaints about one file; empty when it has none."""
+    done = subprocess.run(clang_command(entry), cwd=entry["directory"], capture_output=True,
+                          text=True, check=False)
+    return done.stderr if done.returncode else ""
+
+
+def main(build):
+    entries = json.loads((ROOT / build / "compile_commands.json").read_text(encoding="utf-8"))
+    chosen = [e for e in entries
+              if pathlib.Path(e["file"]).relative_to(ROOT).parts[0] in PRODUCT
+              and e["file"].endswith(".cc")]
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        complaints = [text for text in pool.map(read, chosen) if text]
+    print(*complaints, sep="\n")
+    print(f"clang 14 read {len(chosen)} files and refused {len(complaints)}")
+    return 1 if complaints or not chosen else 0
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    sys.exit(main(sys.argv[1]))
