@@ -1,0 +1,109 @@
+#include "lib/nn/dense_kernels.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "tests/lib/nn/test_envs.h"
+
+namespace tetrion {
+namespace {
+
+using testing::Noise;
+
+// Every table against plain loops in double.
+class DenseKernelsTest : public ::testing::TestWithParam<const DenseKernels*> {
+ protected:
+  const DenseKernels& kernels() const { return *GetParam(); }
+};
+
+constexpr std::int64_t kColumns = 128;
+
+TEST_P(DenseKernelsTest, MultiplyAddAndOuterAddMatchLoopsForEveryRowRemainder) {
+  for (std::int64_t m : {0, 1, 4, 5, 6, 11}) {
+    for (std::int64_t k : {1, 3, 16, 48}) {
+      const std::int64_t ldx = k + 2;
+      const auto x = Noise(static_cast<std::size_t>(m * ldx), 1);
+      const auto w = Noise(static_cast<std::size_t>(k * kColumns), 2);
+      const auto y0 = Noise(static_cast<std::size_t>(m * kColumns), 3);
+      auto y = y0;
+      kernels().multiply_add(x.data(), ldx, m, k, w.data(), kColumns, y.data());
+      auto gradient = w;
+      kernels().outer_add(x.data(), ldx, m, k, y0.data(), kColumns, gradient.data());
+      for (std::int64_t row = 0; row < m; ++row) {
+        for (std::int64_t c = 0; c < kColumns; ++c) {
+          double sum = y0[static_cast<std::size_t>(row * kColumns + c)];
+          for (std::int64_t i = 0; i < k; ++i) {
+            sum += static_cast<double>(x[static_cast<std::size_t>(row * ldx + i)]) *
+                   w[static_cast<std::size_t>(i * kColumns + c)];
+          }
+          ASSERT_NEAR(y[static_cast<std::size_t>(row * kColumns + c)], sum, 1e-5);
+        }
+      }
+      for (std::int64_t i = 0; i < k; ++i) {
+        for (std::int64_t c = 0; c < kColumns; ++c) {
+          double sum = w[static_cast<std::size_t>(i * kColumns + c)];
+          for (std::int64_t row = 0; row < m; ++row) {
+            sum += static_cast<double>(x[static_cast<std::size_t>(row * ldx + i)]) *
+                   y0[static_cast<std::size_t>(row * kColumns + c)];
+          }
+          ASSERT_NEAR(gradient[static_cast<std::size_t>(i * kColumns + c)], sum, 1e-5);
+        }
+      }
+    }
+  }
+}
+
+TEST_P(DenseKernelsTest, SiluAndItsSlopeAreAccurateFromTinyToHuge) {
+  std::vector<float> x;
+  for (int i = 0; i < 64; ++i) x.push_back(static_cast<float>(i - 32) * 0.37F);
+  for (int i = 0; i < 64; ++i)
+    x.push_back(static_cast<float>((i % 2 == 0 ? 1 : -1) * std::pow(10.0, i % 12 - 6)));
+  std::vector<float> y(x.size()), slope(x.size());
+  kernels().silu(x.data(), 1, kColumns, y.data(), slope.data());
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double sigmoid = 1 / (1 + std::exp(-static_cast<double>(x[i])));
+    EXPECT_NEAR(y[i], x[i] * sigmoid, 1e-6 * std::max(1.0, std::abs(static_cast<double>(x[i]))))
+        << x[i];
+    EXPECT_NEAR(slope[i], sigmoid * (1 + x[i] * (1 - sigmoid)), 2e-6) << x[i];
+  }
+}
+
+TEST_P(DenseKernelsTest, NanIsNeverHidden) {
+  std::vector<float> x(kColumns, 0.5F), y(kColumns);
+  x[7] = std::numeric_limits<float>::quiet_NaN();
+  kernels().silu(x.data(), 1, kColumns, y.data(), nullptr);
+  EXPECT_TRUE(std::isnan(y[7]));
+  EXPECT_FALSE(std::isnan(y[8]));
+}
+
+TEST_P(DenseKernelsTest, DotItsBackwardAndColumnSumMatchLoops) {
+  constexpr std::int64_t kRows = 7;
+  const auto y = Noise(kRows * kColumns, 4), slope = Noise(kRows * kColumns, 5);
+  const auto w = Noise(kColumns, 6), g = Noise(kRows, 7);
+  std::vector<float> out(kRows), grad(kRows * kColumns), sum(kColumns, 1.0F);
+  kernels().dot(y.data(), kRows, kColumns, w.data(), 0.25F, out.data());
+  kernels().dot_backward(g.data(), kRows, kColumns, w.data(), slope.data(), grad.data());
+  kernels().column_sum(y.data(), kRows, kColumns, sum.data());
+  for (std::size_t row = 0; row < kRows; ++row) {
+    double dot = 0.25;
+    for (std::size_t c = 0; c < kColumns; ++c) {
+      dot += static_cast<double>(y[row * kColumns + c]) * w[c];
+      EXPECT_NEAR(grad[row * kColumns + c], g[row] * w[c] * slope[row * kColumns + c], 1e-6);
+    }
+    EXPECT_NEAR(out[row], dot, 1e-5);
+  }
+  double first = 1.0;
+  for (std::size_t row = 0; row < kRows; ++row) first += y[row * kColumns];
+  EXPECT_NEAR(sum[0], first, 1e-5);
+}
+
+INSTANTIATE_TEST_SUITE_P(Tables, DenseKernelsTest,
+                         ::testing::Values(&BaselineDenseKernels(), &BestDenseKernels()),
+                         [](const auto& info) {
+                           return std::to_string(info.index) + "_" + std::string(info.param->name);
+                         });
+
+}  // namespace
+}  // namespace tetrion
