@@ -46,7 +46,8 @@ if(TETRION_CUDA)
   set(CMAKE_CUDA_COMPILER ${NVCC_PROGRAM})
   set(CMAKE_CUDA_ARCHITECTURES 90)
   enable_language(CUDA)
-  # CMake 3.25 does not know the CUDA20 dialect.
-  string(APPEND CMAKE_CUDA_FLAGS " -std=c++20 -Werror all-warnings")
+  # CMake 3.25 does not know the CUDA20 dialect, which CMAKE_CXX_STANDARD 20 asks for.
+  set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
+  string(APPEND CMAKE_CUDA_FLAGS " -Werror all-warnings")
   set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)
 endif()

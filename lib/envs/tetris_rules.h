@@ -47,7 +47,7 @@ TETRION_HOST_DEVICE constexpr int SpawnX(int id) {
 namespace tetris_tables {
 
 // Tables are indexed as bits 0-4 of TetrisRecord::active: id | rotation << 3.
-constexpr int Oriented(int id, int rotation) {
+TETRION_HOST_DEVICE constexpr int Oriented(int id, int rotation) {
   return id | rotation << 3;
 }
 
@@ -56,7 +56,7 @@ struct PieceTable {
   std::uint64_t rows[32];
 };
 
-constexpr PieceTable MakePieceTable() {
+TETRION_HOST_DEVICE constexpr PieceTable MakePieceTable() {
   // Rotation 0, four hexadecimal digits a piece: top row first, bit j = box column j.
   constexpr std::uint16_t kBase[kTetrisPieces] = {0x0F00, 0x3300, 0x2700, 0x6300,
                                                   0x3600, 0x1700, 0x4700};
@@ -83,7 +83,7 @@ struct MaskTable {
   std::uint64_t mask[32];
 };
 
-constexpr MaskTable MakeMaskTable() {
+TETRION_HOST_DEVICE constexpr MaskTable MakeMaskTable() {
   const PieceTable pieces = MakePieceTable();
   MaskTable table = {};
   for (int oriented = 0; oriented < 32; ++oriented) {

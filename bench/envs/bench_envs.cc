@@ -1,0 +1,235 @@
+// Environments on one core: steps a second of lanes with a random policy and their rows, of the
+// bare rules, and of a plain cell-array Tetris, in turns within one run; time of an afterstates
+// view. Prints one JSON line a figure. --quick: shorter windows.
+#include <bit>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/envs/windows.h"
+#include "lib/core/check.h"
+#include "lib/core/philox.h"
+#include "lib/envs/tetris_pieces.h"
+#include "lib/envs/tetris_rules.h"
+#include "lib/envs/views.h"
+#include "tests/support/envs_driver.h"
+#include "tests/support/reference_tetris.h"
+
+namespace tetrion::bench {
+namespace {
+
+constexpr int kLanes = 1024;  // M
+constexpr std::uint32_t kMaxSteps = 10000;
+
+// Random actions of three bits or one, many from each Philox block.
+class CheapPolicy {
+ public:
+  explicit CheapPolicy(int bits) : bits_(bits) {}
+  void Fill(std::vector<std::int32_t>& actions) {
+    std::size_t i = 0;
+    while (i < actions.size()) {
+      const PhiloxBlock block = PhiloxDraw(1, 2, number_++, PhiloxPurpose::kActions);
+      for (const std::uint32_t word : block.word) {
+        for (int at = 0; at + bits_ <= 32 && i < actions.size(); at += bits_) {
+          actions[i++] = static_cast<std::int32_t>(word >> at & ((1U << bits_) - 1));
+        }
+      }
+    }
+  }
+
+ private:
+  const int bits_;
+  std::uint32_t number_ = 0;
+};
+
+// M lanes behind the VecEnv interface, rows written.
+class Lanes {
+ public:
+  Lanes(const std::string& name, int action_bits)
+      : rows_({.name = name, .lanes = kLanes, .seed = 1}), policy_(action_bits) {
+    for (int lane = 0; lane < kLanes; ++lane) rows_.env->Reset(lane, {next_token_++, 0, kMaxSteps});
+  }
+  int Step() {
+    policy_.Fill(rows_.actions);
+    rows_.StepAll();
+    for (int lane = 0; lane < kLanes; ++lane) {
+      if ((rows_.row.flags[lane] & kIsLast) != 0) {
+        rows_.env->Reset(lane, {next_token_++, 0, kMaxSteps});
+      }
+    }
+    return kLanes;
+  }
+  // The last row's records hold as many cells as pieces and lines say.
+  void CheckTetrisRow() const {
+    for (int lane = 0; lane < kLanes; ++lane) {
+      const TetrisRecord& record = rows_.RecordAt<TetrisRecord>(lane);
+      int cells = 0;
+      for (int r = 0; r < kTetrisRows; ++r) cells += std::popcount(FieldRow(record, r));
+      TETRION_CHECK(cells == static_cast<int>(4 * record.pieces - 10 * record.lines), "cells lost");
+    }
+  }
+
+ private:
+  testing::RowedEnv rows_;
+  CheapPolicy policy_;
+  std::uint64_t next_token_ = 0;
+};
+
+// The rules alone: no rows, no account.
+class BareRules {
+ public:
+  BareRules() : actions_(kLanes), record_(kLanes), pieces_(kLanes) {
+    for (std::size_t lane = 0; lane < kLanes; ++lane) Reset(lane);
+  }
+  int Step() {
+    policy_.Fill(actions_);
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      if (TetrisStep(record_[lane], actions_[lane], pieces_[lane]).terminated) Reset(lane);
+    }
+    return kLanes;
+  }
+
+ private:
+  void Reset(std::size_t lane) {
+    pieces_[lane] = PhiloxPieces::Of(1, next_token_++, false);
+    TetrisReset(record_[lane], 4, pieces_[lane]);
+  }
+
+  CheapPolicy policy_{3};
+  std::vector<std::int32_t> actions_;
+  std::vector<TetrisRecord> record_;
+  std::vector<PhiloxPieces> pieces_;
+  std::uint64_t next_token_ = 0;
+};
+
+// The plain reference, one game after the other.
+class PlainGames {
+ public:
+  PlainGames() : actions_(kLanes) { Reset(); }
+  int Step() {
+    policy_.Fill(actions_);
+    for (const int action : actions_) {
+      if (game_->Step(action).terminated) Reset();
+    }
+    return kLanes;
+  }
+
+ private:
+  void Reset() {
+    pieces_ = PhiloxPieces::Of(1, next_token_++, false);
+    game_.emplace(4, [this] { return pieces_.Next(); });
+  }
+
+  CheapPolicy policy_{3};
+  std::vector<std::int32_t> actions_;
+  PhiloxPieces pieces_;
+  std::optional<testing::ReferenceTetris> game_;
+  std::uint64_t next_token_ = 0;
+};
+
+// Fields of half-played placement games, as training meets them.
+std::vector<TetrisRecord> PlacementStates() {
+  std::vector<TetrisRecord> states;
+  std::vector<float> view(static_cast<std::size_t>(AfterstatesLayout::Floats(4)));
+  testing::Draws draws(5);
+  for (std::uint64_t token = 0; states.size() < 1024; ++token) {
+    PhiloxPieces pieces = PhiloxPieces::Of(1, token, false);
+    TetrisRecord record;
+    TetrisReset(record, 4, pieces);
+    for (bool over = false; !over && states.size() < 1024;) {
+      states.push_back(record);
+      ExpandAfterstates(reinterpret_cast<const std::byte*>(&record), 1, 4, view.data());
+      int best = std::countr_zero(PlacementMask(record));
+      float best_score = 1e9F;
+      for (int action = 0; action < kPlacementActions; ++action) {
+        const float* row = &view[static_cast<std::size_t>(16 * action)];
+        const float score = 8 * row[11] + row[10] + row[12] + 100 * row[15];
+        if ((PlacementMask(record) >> action & 1) == 0 || score >= best_score) continue;
+        best = action;
+        best_score = score;
+      }
+      if (draws.Below(8) == 0) best = draws.Below(kPlacementActions);
+      over = PlacementStep(record, best, false, pieces).terminated;
+    }
+  }
+  return states;
+}
+
+void Print(const std::string& what, const std::string& unit, const Spread& ours,
+           const std::string& rival, const std::string& target) {
+  std::printf("{\"what\": \"%s\", \"unit\": \"%s\", \"ours\": {%s}, %s, \"target\": %s}\n",
+              what.c_str(), unit.c_str(), ours.Json().c_str(), rival.c_str(), target.c_str());
+  (void)std::fflush(stdout);
+}
+
+constexpr const char* kNoRival = "\"rival\": null, \"ratio\": null";
+
+// Lanes, bare rules and plain games take turns.
+void TetrisFigures(const Windows& windows) {
+  Lanes lanes("tetris", 3);
+  BareRules bare;
+  PlainGames plain;
+  Rates lane_rate, bare_rate, plain_rate, ratio;
+  for (int i = -1; i < windows.count; ++i) {  // the first turn warms up
+    const double a = Window(windows, [&lanes] { return lanes.Step(); });
+    const double b = Window(windows, [&plain] { return plain.Step(); });
+    const double c = Window(windows, [&bare] { return bare.Step(); });
+    if (i < 0) continue;
+    lane_rate.push_back(a);
+    plain_rate.push_back(b);
+    bare_rate.push_back(c);
+    ratio.push_back(a / b);
+  }
+  lanes.CheckTetrisRow();
+  const std::string rival = "\"rival\": {\"name\": \"plain cell arrays\", " +
+                            Spread(plain_rate).Json() + "}, \"ratio\": {" + Spread(ratio).Json() +
+                            "}";
+  Print("tetris lanes, compact rows, M=1024", "steps/s", Spread(lane_rate), rival, "\">= 25M\"");
+  Print("tetris rules, no output, M=1024", "steps/s", Spread(bare_rate), kNoRival, "null");
+}
+
+void CartPoleFigure(const Windows& windows) {
+  Lanes lanes("cartpole", 1);
+  Rates rate;
+  for (int i = -1; i < windows.count; ++i) {
+    const double steps = Window(windows, [&lanes] { return lanes.Step(); });
+    if (i >= 0) rate.push_back(steps);
+  }
+  Print("cartpole lanes, double, M=1024", "steps/s", Spread(rate), kNoRival, "\">= 40M\"");
+}
+
+void AfterstatesFigure(const Windows& windows) {
+  const std::vector<TetrisRecord> states = PlacementStates();
+  constexpr int kBatch = 64;
+  std::vector<float> view(static_cast<std::size_t>(kBatch * AfterstatesLayout::Floats(4)));
+  std::size_t at = 0;
+  float sum = 0;
+  Rates micros;
+  for (int i = -1; i < windows.count; ++i) {
+    const double rate = Window(windows, [&] {
+      ExpandAfterstates(reinterpret_cast<const std::byte*>(&states[at]), kBatch, 4, view.data());
+      at = (at + kBatch) % states.size();
+      sum += view[at];
+      return kBatch;
+    });
+    if (i >= 0) micros.push_back(1e6 / rate);
+  }
+  TETRION_CHECK(sum >= 0, "heights are not negative");
+  Print("afterstates view, 40 placements", "us/state", Spread(micros), kNoRival, "\"<= 2\"");
+}
+
+}  // namespace
+}  // namespace tetrion::bench
+
+int main(int argc, char** argv) {
+  tetrion::bench::Windows windows;
+  if (argc > 1 && std::strcmp(argv[1], "--quick") == 0) windows = {3, tetrion::kNanosPerSecond / 5};
+  tetrion::bench::TetrisFigures(windows);
+  tetrion::bench::CartPoleFigure(windows);
+  tetrion::bench::AfterstatesFigure(windows);
+  return 0;
+}
