@@ -79,14 +79,20 @@ def present(values):
 
 
 def minutes(samples):
-    """Minutes since the first sample's start."""
+    """Minutes of running, resumed runs joined end to end."""
     elapsed = column(samples, "elapsed_s")
     if not present(elapsed):
         wall = column(samples, "time")
         elapsed = [t - wall[0] for t in wall]
     if not present(elapsed):
         raise PlotError("the samples hold neither elapsed_s nor time")
-    return [s / 60 for s in elapsed]
+    out, before, last = [], 0.0, 0.0
+    for seconds in elapsed:
+        if seconds < last:  # a resumed run counts from 0 again
+            before += last
+        last = seconds
+        out.append((before + seconds) / 60)
+    return out
 
 
 def smooth(values, window):

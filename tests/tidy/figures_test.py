@@ -146,6 +146,10 @@ class Plot(unittest.TestCase):
         samples = [{"elapsed_s": 5, "w": 9.0}, {"elapsed_s": 10, "w": 1.0}]
         self.assertEqual(plot.shares(samples, "w")[1], 0.0)
 
+    def test_a_resumed_run_goes_on_where_it_ended(self):
+        samples = [{"elapsed_s": s} for s in (60, 120, 30, 60)]
+        self.assertEqual(plot.minutes(samples), [1.0, 2.0, 2.5, 3.0])
+
     def test_a_picture_is_drawn(self):
         python = ROOT / ".deps" / "py" / "bin" / "python"
         command = [str(python) if python.exists() else sys.executable, "-B",
