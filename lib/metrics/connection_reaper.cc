@@ -27,7 +27,7 @@ bool IsConnectionOf(int fd, std::uint16_t port) {
 
 }  // namespace
 
-int ConnectionReaper::CutOlderThan(std::uint16_t port, std::int64_t max_age_ns) {
+int ConnectionReaper::CutOlderThan(std::int64_t max_age_ns) {
   MutexLock lock(mu_);
   const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir("/proc/self/fd"), &closedir);
   if (folder == nullptr) return 0;
@@ -37,7 +37,7 @@ int ConnectionReaper::CutOlderThan(std::uint16_t port, std::int64_t max_age_ns) 
   while (const dirent* entry = readdir(folder.get())) {
     const int fd = std::atoi(entry->d_name);
     struct stat info;
-    if (fd <= 2 || !IsConnectionOf(fd, port) || fstat(fd, &info) != 0) continue;
+    if (fd <= 2 || !IsConnectionOf(fd, port_) || fstat(fd, &info) != 0) continue;
     const auto known = first_seen_ns_.find(info.st_ino);
     const std::int64_t first_ns = known == first_seen_ns_.end() ? now_ns : known->second;
     seen_ns[info.st_ino] = first_ns;

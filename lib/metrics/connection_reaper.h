@@ -13,13 +13,14 @@ namespace tetrion {
 // request. Thread-safe; nothing blocks.
 class ConnectionReaper {
  public:
-  explicit ConnectionReaper(const Clock& clock) : clock_(clock) {}
+  ConnectionReaper(std::uint16_t port, const Clock& clock) : port_(port), clock_(clock) {}
 
-  // Looks through the process's sockets and shuts down those connected to `port` that were seen
+  // Looks through the process's sockets and shuts down those connected to the port that were seen
   // first at least `max_age_ns` ago; 0 cuts all. Returns how many. The owner still closes them.
-  int CutOlderThan(std::uint16_t port, std::int64_t max_age_ns) TETRION_EXCLUDES(mu_);
+  int CutOlderThan(std::int64_t max_age_ns) TETRION_EXCLUDES(mu_);
 
  private:
+  const std::uint16_t port_;
   const Clock& clock_;
   Mutex mu_;
   // First sight of each connection by socket inode (descriptors are reused, inodes are not).

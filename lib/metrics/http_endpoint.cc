@@ -115,13 +115,13 @@ constexpr const char* kJson = "application/json";
 
 struct HttpEndpoint::Impl {
   httplib::Server server;
-  ConnectionReaper reaper{MonotonicClock::Get()};
+  std::unique_ptr<ConnectionReaper> reaper;  // from Bind on
   std::atomic<bool> stopping{false};
   std::uint16_t port = 0;
   std::thread thread;
   bool started = false;
 
-  void Reap() { reaper.CutOlderThan(port, stopping.load() ? 0 : kConnectionAgeNs); }
+  void Reap() { reaper->CutOlderThan(stopping.load() ? 0 : kConnectionAgeNs); }
   void Configure();
   void Bind(const std::string& bind, const HostPort& wanted);
 };
@@ -170,6 +170,7 @@ void HttpEndpoint::Impl::Bind(const std::string& bind, const HostPort& wanted) {
                     "; choose another with --http-bind (port 0 takes a free one)");
   }
   port = static_cast<std::uint16_t>(bound);
+  reaper = std::make_unique<ConnectionReaper>(port, MonotonicClock::Get());
 }
 
 HttpEndpoint::HttpEndpoint(const std::string& bind, const MetricsRegistry& registry,

@@ -55,7 +55,7 @@ class ServiceOptions {
   // Every RunConfig field as --key-with-dashes. `given` receives, once per key, only what the user
   // gave by flag or in [run], each value already checked on its own.
   void AddRun(std::vector<Setting>* given);
-  // --log-format and --log-level.
+  // --log-format, --log-level and --log-file.
   void AddLogging(LogConfig* log);
 
   // nullopt: go on. 0: --help or --version was answered on stdout. Throws Error(kUsage) naming

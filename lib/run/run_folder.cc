@@ -140,7 +140,10 @@ void RunFolder::WriteConfig(const RunConfig& config) const {
 RunConfig RunFolder::ReadConfig() const {
   try {
     RunConfig config;
-    for (const Setting& setting : ReadConfigFile(config_toml())["run"]) Apply(setting, config);
+    const ConfigSections sections = ReadConfigFile(config_toml());
+    const auto run = sections.find("run");
+    if (run == sections.end()) throw Error(ExitCode::kConfig, "the section [run] is missing");
+    for (const Setting& setting : run->second) Apply(setting, config);
     return config;
   } catch (const Error& error) {
     throw Error(ExitCode::kConfig, config_toml() + ": " + error.what());

@@ -1,0 +1,253 @@
+#include "lib/run/options.h"
+
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "lib/core/error.h"
+
+namespace tetrion {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// A program with one option of every kind.
+struct Program {
+  int workers = 2;
+  std::uint32_t port = 0;
+  std::int64_t offset = -5;
+  std::uint64_t big = 7;
+  double rate = 0.5;
+  std::string folder = "runs";
+  std::string mode = "fast";
+  bool resume = false;
+  std::string what;
+  LogConfig log;
+  std::vector<Setting> given;
+  ServiceOptions options{"tetrion-actor", "actor", "Plays episodes."};
+
+  Program() {
+    options.Add("workers", &workers, "worker threads", 1, 64, "workers");
+    options.Add("port", &port, "HTTP port", 0, 65535);
+    options.Add("offset", &offset, "an offset", -10, 10);
+    options.Add("big", &big, "a large number", 0, 1ULL << 63);
+    options.Add("lease-rate", &rate, "a rate", 0.0, 1.0, "1/s");
+    options.Add("run-folder", &folder, "the run's folder");
+    options.Add("mode", &mode, "how", {"fast", "slow"});
+    options.AddFlag("resume", &resume, "go on");
+    options.AddPositional("what", &what, "what to do");
+    options.AddLogging(&log);
+    options.AddRun(&given);
+  }
+
+  std::optional<int> Parse(std::vector<const char*> arguments) {
+    arguments.insert(arguments.begin(), "tetrion-actor");
+    return options.Parse(static_cast<int>(arguments.size()), arguments.data());
+  }
+};
+
+// What parsing complains about; "" when it is content.
+std::string Complaint(std::vector<const char*> arguments) {
+  Program program;
+  try {
+    EXPECT_EQ(program.Parse(std::move(arguments)), std::nullopt);
+  } catch (const Error& error) {
+    EXPECT_EQ(static_cast<int>(error.code()), 2);
+    return error.what();
+  }
+  return "";
+}
+
+// A config file that lives as long as the object.
+class ConfigFile {
+ public:
+  explicit ConfigFile(const std::string& text)
+      : path_(std::filesystem::temp_directory_path() /
+              ("tetrion-options-" + std::to_string(getpid()) + ".toml")) {
+    std::ofstream(path_) << text;
+  }
+  ~ConfigFile() { std::filesystem::remove(path_); }
+  const char* path() const { return path_.c_str(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+TEST(OptionsTest, DefaultsStayWithoutArguments) {
+  Program program;
+  EXPECT_EQ(program.Parse({}), std::nullopt);
+  EXPECT_EQ(program.workers, 2);
+  EXPECT_EQ(program.offset, -5);
+  EXPECT_EQ(program.mode, "fast");
+  EXPECT_TRUE(program.given.empty());
+  EXPECT_FALSE(program.options.Given("workers"));
+}
+
+TEST(OptionsTest, EveryKindOfValueIsRead) {
+  Program program;
+  EXPECT_EQ(program.Parse({"--workers", "64", "--port=65535", "--offset", "-10", "--big",
+                           "9223372036854775808", "--lease-rate", "1e-3", "--run-folder",
+                           "/tmp/x y", "--mode=slow", "--resume", "play", "--log-format", "json"}),
+            std::nullopt);
+  EXPECT_EQ(program.workers, 64);
+  EXPECT_EQ(program.port, 65535U);
+  EXPECT_EQ(program.offset, -10);
+  EXPECT_EQ(program.big, 1ULL << 63);
+  EXPECT_EQ(program.rate, 1e-3);
+  EXPECT_EQ(program.folder, "/tmp/x y");
+  EXPECT_EQ(program.mode, "slow");
+  EXPECT_TRUE(program.resume);
+  EXPECT_EQ(program.what, "play");
+  EXPECT_TRUE(program.log.json);
+  EXPECT_TRUE(program.options.Given("workers"));
+}
+
+TEST(OptionsTest, LastOfRepeatedOptionsWins) {
+  Program program;
+  EXPECT_EQ(program.Parse({"--workers", "3", "--workers", "4"}), std::nullopt);
+  EXPECT_EQ(program.workers, 4);
+}
+
+TEST(OptionsTest, RefusalNamesOptionValueAndRange) {
+  EXPECT_EQ(Complaint({"--workers", "0"}), "--workers 0: expected 1 to 64 workers");
+  EXPECT_EQ(Complaint({"--workers", "65"}), "--workers 65: expected 1 to 64 workers");
+  EXPECT_EQ(Complaint({"--workers", "many"}), "--workers many: expected 1 to 64 workers");
+  EXPECT_EQ(Complaint({"--lease-rate", "nan"}), "--lease-rate nan: expected 0 to 1 1/s");
+  EXPECT_EQ(Complaint({"--mode", "slowly"}), "--mode slowly: expected one of fast|slow");
+  EXPECT_EQ(Complaint({"--lanes", "0"}), "--lanes 0: expected 1 to 4096 lanes");
+  EXPECT_THAT(Complaint({"--resume=perhaps"}), HasSubstr("resume"));
+  EXPECT_THAT(Complaint({"--workers"}), HasSubstr("workers"));
+}
+
+TEST(OptionsTest, UnknownOptionSuggestsTheNearest) {
+  EXPECT_THAT(Complaint({"--wokers", "3"}),
+              HasSubstr("unknown option --wokers; did you mean --workers?"));
+  EXPECT_THAT(Complaint({"--commit_stride=4"}), HasSubstr("did you mean --commit-stride?"));
+  EXPECT_THAT(Complaint({"--zzzzzzzz"}), Not(HasSubstr("did you mean")));
+  EXPECT_THAT(Complaint({"play", "twice"}), HasSubstr("unexpected argument 'twice'"));
+}
+
+TEST(OptionsTest, MissingRequiredArgumentIsNamed) {
+  std::string run;
+  ServiceOptions options("tetrion-eval", "", "Evaluates.");
+  options.AddPositional("run", &run, "name of the run", true);
+  const char* argv[] = {"tetrion-eval"};
+  try {
+    (void)options.Parse(1, argv);
+    FAIL() << "must throw";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "missing argument run: name of the run");
+  }
+}
+
+TEST(OptionsTest, RunSettingsAreCollectedOnlyWhenGiven) {
+  Program program;
+  EXPECT_EQ(program.Parse({"--lanes", "8", "--iid-pieces", "--discount", "0.990"}), std::nullopt);
+  ASSERT_EQ(program.given.size(), 3U);
+  const RunConfig config = MakeRunConfig(program.given);
+  EXPECT_EQ(config.lanes, 8);
+  EXPECT_TRUE(config.iid_pieces);
+  EXPECT_EQ(config.discount, 0.99);
+}
+
+TEST(OptionsTest, CommandLineBeatsTheConfigFile) {
+  const ConfigFile file(
+      "[run]\nlanes = 8\nwindow = 16\n[actor]\nworkers = 5\nmode = \"slow\"\nresume = true\n");
+  Program program;
+  EXPECT_EQ(
+      program.Parse({"--config", file.path(), "--workers", "6", "--lanes=9", "--resume=false"}),
+      std::nullopt);
+  EXPECT_EQ(program.workers, 6);
+  EXPECT_EQ(program.mode, "slow");
+  EXPECT_FALSE(program.resume);
+  const RunConfig config = MakeRunConfig(program.given);
+  EXPECT_EQ(config.lanes, 9);
+  EXPECT_EQ(config.window, 16);
+  EXPECT_EQ(program.given.size(), 2U);
+}
+
+TEST(OptionsTest, OtherServicesSectionsAreLeftToThem) {
+  const ConfigFile file("[coordinator]\nno_such_key = 1\n[learner]\nthreads = 2\n");
+  EXPECT_EQ(Complaint({"--config", file.path()}), "");
+}
+
+TEST(OptionsTest, ConfigFileErrorsSayWhere) {
+  const auto complaint = [](const std::string& text) {
+    const ConfigFile file(text);
+    return Complaint({"--config", file.path()});
+  };
+  EXPECT_THAT(complaint("[actor]\nwokers = 3\n"),
+              HasSubstr("[actor] wokers: unknown key; did you mean workers?"));
+  EXPECT_THAT(complaint("[run]\nlane = 3\n"),
+              HasSubstr("[run] lane: unknown key; did you mean lanes?"));
+  EXPECT_THAT(complaint("[actor]\nlanes = 3\n"), HasSubstr("[actor] lanes: unknown key"));
+  EXPECT_THAT(complaint("[run]\nworkers = 3\n"), HasSubstr("[run] workers: unknown key"));
+  EXPECT_THAT(complaint("[actor]\nworkers = 0\n"),
+              HasSubstr("workers = '0': expected 1 to 64 workers"));
+  EXPECT_THAT(complaint("[actors]\nworkers = 1\n"), HasSubstr("unknown section: actors"));
+  EXPECT_THAT(complaint("workers = 1\n"), HasSubstr("outside a section: workers"));
+  EXPECT_THAT(complaint("[actor]\nworkers = [1]\n"), HasSubstr("workers: expected a string"));
+  EXPECT_THAT(complaint("[actor]\nworkers = \n"), HasSubstr(":2: "));
+  EXPECT_THAT(Complaint({"--config", "/no/such/file.toml"}), HasSubstr("/no/such/file.toml"));
+}
+
+TEST(OptionsTest, HelpShowsRangeUnitAndDefaultOfEverything) {
+  Program program;
+  const std::string help = program.options.Help();
+  EXPECT_THAT(help, HasSubstr("--workers N"));
+  EXPECT_THAT(help, HasSubstr("worker threads (1 to 64 workers, default 2)"));
+  EXPECT_THAT(help, HasSubstr("(fast|slow, default fast)"));
+  EXPECT_THAT(help, HasSubstr("--commit-stride N"));
+  EXPECT_THAT(help, HasSubstr("(0 to 1, default 0.997)"));
+  EXPECT_THAT(help, HasSubstr("--config FILE"));
+  EXPECT_THAT(help, HasSubstr("[what]"));
+}
+
+TEST(OptionsTest, HelpAndVersionAreAnsweredOnStdout) {
+  for (const char* flag : {"--help", "--version", "--help-markdown"}) {
+    Program program;
+    testing::internal::CaptureStdout();
+    EXPECT_EQ(program.Parse({flag}), 0);
+    EXPECT_THAT(testing::internal::GetCapturedStdout(), HasSubstr("tetrion-actor"));
+  }
+}
+
+TEST(OptionsTest, SummaryMarksWhatTheUserSet) {
+  Program program;
+  EXPECT_EQ(program.Parse({"--workers", "3", "--lanes", "4"}), std::nullopt);
+  const std::string summary = program.options.Summary();
+  EXPECT_THAT(summary, HasSubstr("workers = 3 (given)\n"));
+  EXPECT_THAT(summary, HasSubstr("mode = fast\n"));
+  EXPECT_THAT(summary, HasSubstr("lanes = 4 (given)\n"));
+  EXPECT_THAT(summary, Not(HasSubstr("window")));
+}
+
+TEST(OptionsTest, NearestNameForgivesTyposOnly) {
+  const std::vector<std::string> names = {"lanes", "workers", "commit-stride"};
+  EXPECT_EQ(NearestName("lane", names), "lanes");
+  EXPECT_EQ(NearestName("comit-strid", names), "commit-stride");
+  EXPECT_EQ(NearestName("temperature", names), "");
+  EXPECT_EQ(NearestName("", {}), "");
+}
+
+TEST(OptionsTest, DocumentationOfTheRunSettingsIsUpToDate) {
+  std::ifstream file(TETRION_SOURCE_DIR "/docs/options.md");
+  ASSERT_TRUE(file) << "docs/options.md is missing";
+  std::stringstream text;
+  text << file.rdbuf();
+  EXPECT_THAT(text.str(), HasSubstr(RunConfigMarkdown())) << "run tools/up/options_doc.py";
+}
+
+TEST(OptionsDeathTest, DeclaringAnOptionTwiceIsABug) {
+  int a = 0;
+  ServiceOptions options("p", "", "d");
+  options.Add("x", &a, "h", 0, 1);
+  EXPECT_DEATH(options.Add("x", &a, "h", 0, 1), "twice");
+}
+
+}  // namespace
+}  // namespace tetrion

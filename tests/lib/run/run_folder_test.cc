@@ -1,0 +1,177 @@
+#include "lib/run/run_folder.h"
+
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "lib/core/error.h"
+#include "lib/run/config_file.h"
+#include "lib/run/revision.h"
+
+namespace tetrion {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+class RunFolderTest : public testing::Test {
+ protected:
+  RunFolderTest() {
+    std::string pattern = fs::temp_directory_path() / "tetrion-runs-XXXXXX";
+    runs_ = mkdtemp(pattern.data());
+  }
+  ~RunFolderTest() override {
+    fs::permissions(runs_, fs::perms::owner_all);
+    fs::remove_all(runs_);
+  }
+
+  std::string ErrorOf(const std::function<void()>& fn, ExitCode code = ExitCode::kUsage) {
+    try {
+      fn();
+    } catch (const Error& error) {
+      EXPECT_EQ(static_cast<int>(error.code()), static_cast<int>(code));
+      return error.what();
+    }
+    return "";
+  }
+
+  std::string runs_;
+};
+
+TEST_F(RunFolderTest, CreatedFolderHoldsWhatServicesWriteInto) {
+  const RunFolder folder = RunFolder::Create(runs_ + "/deep/er", "first");
+  EXPECT_EQ(folder.path(), runs_ + "/deep/er/first");
+  EXPECT_EQ(folder.name(), "first");
+  EXPECT_TRUE(fs::is_directory(folder.checkpoints()));
+  EXPECT_TRUE(fs::is_directory(folder.logs()));
+  EXPECT_EQ(folder.log_file("actor-0"), folder.path() + "/logs/actor-0.log");
+}
+
+TEST_F(RunFolderTest, ExistingRunIsRefusedWithTheLineThatResumesIt) {
+  (void)RunFolder::Create(runs_, "first");
+  EXPECT_THAT(ErrorOf([&] { (void)RunFolder::Create(runs_, "first"); }),
+              HasSubstr("./tetrion up --resume first"));
+}
+
+TEST_F(RunFolderTest, NamesThatAreNoFileNamesAreRefused) {
+  for (const char* name : {"", ".", "..", "a/b", "-x", "latest", "a b"}) {
+    EXPECT_THAT(ErrorOf([&] { (void)RunFolder::Create(runs_, name); }), HasSubstr("run name"))
+        << name;
+  }
+}
+
+TEST_F(RunFolderTest, PathThatCannotBeWrittenIsNamed) {
+  std::ofstream(runs_ + "/file") << "not a folder";
+  EXPECT_THAT(ErrorOf([&] { (void)RunFolder::Create(runs_ + "/file", "x"); }),
+              HasSubstr(runs_ + "/file"));
+}
+
+TEST_F(RunFolderTest, ConfigurationRoundTripsAsToml) {
+  const RunFolder folder = RunFolder::Create(runs_, "first");
+  const RunConfig config = MakeRunConfig({{"env", "cartpole"}, {"seed", "9007199254740993"}});
+  folder.WriteConfig(config);
+  EXPECT_EQ(RunFolder::Open(runs_, "first").ReadConfig(), config);
+  std::ifstream revision(folder.revision());
+  std::string line;
+  std::getline(revision, line);
+  EXPECT_EQ(line, Revision());
+}
+
+TEST_F(RunFolderTest, LatestIsTheRunConfiguredLast) {
+  for (const char* name : {"b", "c", "a"}) RunFolder::Create(runs_, name).WriteConfig(RunConfig());
+  (void)RunFolder::Create(runs_, "unconfigured");
+  const auto now = fs::file_time_type::clock::now();
+  fs::last_write_time(runs_ + "/c/config.toml", now + std::chrono::seconds(5));
+  EXPECT_EQ(RunFolder::Open(runs_, "latest").name(), "c");
+  EXPECT_EQ(RunFolder::Open("/nowhere", runs_ + "/b/").name(), "b");
+}
+
+TEST_F(RunFolderTest, WhatIsNoRunIsToldWhy) {
+  EXPECT_THAT(ErrorOf([&] { (void)RunFolder::Open(runs_, "latest"); }),
+              HasSubstr("no run in " + runs_));
+  EXPECT_THAT(ErrorOf([&] { (void)RunFolder::Open(runs_, "gone"); }), HasSubstr("no such folder"));
+  fs::create_directory(runs_ + "/empty");
+  EXPECT_THAT(ErrorOf([&] { (void)RunFolder::Open(runs_, "empty"); }),
+              HasSubstr("config.toml is missing"));
+}
+
+TEST_F(RunFolderTest, SpoiltConfigurationNamesFileAndKey) {
+  const RunFolder folder = RunFolder::Create(runs_, "first");
+  WriteAtomically(folder.config_toml(), "[run]\nlanes = 0\n");
+  const std::string message = ErrorOf([&] { (void)folder.ReadConfig(); }, ExitCode::kConfig);
+  EXPECT_THAT(message, HasSubstr("config.toml"));
+  EXPECT_THAT(message, HasSubstr("lanes"));
+}
+
+TEST_F(RunFolderTest, ReadersOfAnAtomicallyWrittenFileNeverSeeHalfOfIt) {
+  const std::string path = runs_ + "/file";
+  WriteAtomically(path, std::string(100'000, 'a'));
+  std::atomic<bool> done{false};
+  std::thread writer([&] {
+    for (int i = 0; i < 50; ++i)
+      WriteAtomically(path, std::string(100'000, i % 2 == 0 ? 'b' : 'a'));
+    done.store(true);
+  });
+  int reads = 0;
+  while (!done.load() || reads == 0) {
+    std::ifstream file(path);
+    const std::string text((std::istreambuf_iterator<char>(file)),
+                           std::istreambuf_iterator<char>());
+    ASSERT_EQ(text.size(), 100'000U);
+    ASSERT_EQ(text.find_first_not_of(text[0]), std::string::npos);
+    ++reads;
+  }
+  writer.join();
+  EXPECT_EQ(std::distance(fs::directory_iterator(runs_), fs::directory_iterator()), 1)
+      << "left-overs";
+}
+
+TEST_F(RunFolderTest, FailedWriteNamesThePathAndLeavesNothing) {
+  EXPECT_THAT(ErrorOf([&] { WriteAtomically(runs_ + "/no/file", "x"); }, ExitCode::kTryAgain),
+              HasSubstr(runs_ + "/no/file"));
+  fs::create_directory(runs_ + "/folder");
+  EXPECT_THAT(ErrorOf([&] { WriteAtomically(runs_ + "/folder", "x"); }, ExitCode::kTryAgain),
+              HasSubstr(runs_ + "/folder"));
+  EXPECT_EQ(std::distance(fs::directory_iterator(runs_), fs::directory_iterator()), 1);
+}
+
+TEST_F(RunFolderTest, EndpointsRoundTrip) {
+  const std::string path = runs_ + "/endpoints.json";
+  const Endpoints written = {
+      "ipc:///tmp/x", {{"coordinator", "127.0.0.1:1"}, {"actor-0", "h:2"}}, 42, "r"};
+  WriteEndpoints(path, written);
+  const Endpoints read = ReadEndpoints(path);
+  EXPECT_EQ(read.control, written.control);
+  EXPECT_EQ(read.http, written.http);
+  EXPECT_EQ(read.pid, 42);
+  EXPECT_EQ(read.run, "r");
+}
+
+TEST_F(RunFolderTest, EndpointsAreMissingOrWrongWithDifferentCodes) {
+  EXPECT_THAT(ErrorOf([&] { (void)ReadEndpoints(runs_ + "/e.json"); }, ExitCode::kTryAgain),
+              HasSubstr("tetrion-coordinator"));
+  for (const char* text :
+       {"", "{", "[]", "{}", R"({"control": 3})", R"({"control": "x", "http": []})"}) {
+    WriteAtomically(runs_ + "/e.json", text);
+    EXPECT_THAT(ErrorOf([&] { (void)ReadEndpoints(runs_ + "/e.json"); }, ExitCode::kConfig),
+                HasSubstr("e.json"))
+        << text;
+  }
+}
+
+TEST(RunNameTest, DefaultNameCarriesEnvironmentAndTime) {
+  std::tm local{};
+  local.tm_year = 126;
+  local.tm_mday = 31;
+  local.tm_hour = 17;
+  local.tm_min = 5;
+  local.tm_isdst = -1;
+  EXPECT_EQ(DefaultRunName("cartpole", std::mktime(&local)), "cartpole-20260131-170500");
+}
+
+}  // namespace
+}  // namespace tetrion

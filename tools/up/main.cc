@@ -1,0 +1,37 @@
+#include <ctime>
+#include <filesystem>
+#include <thread>
+
+#include "lib/core/log.h"
+#include "lib/run/main_guard.h"
+#include "lib/run/revision.h"
+#include "lib/run/run_folder.h"
+#include "lib/run/signals.h"
+#include "tools/up/up.h"
+#include "tools/up/up_options.h"
+
+namespace {
+
+int Main(int argc, const char* const* argv) {
+  tetrion::UpOptions options;
+  if (const std::optional<int> code = tetrion::ParseUpOptions(argc, argv, options)) return *code;
+  if (options.bin_dir.empty()) {
+    options.bin_dir = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+  }
+  options.log.service = "up";
+  tetrion::SetUpLogging(options.log);
+  const std::string env = tetrion::MakeRunConfig(options.given).env;
+  tetrion::RunPlan plan =
+      tetrion::PlanRun(options, tetrion::DefaultRunName(env, std::time(nullptr)),
+                       static_cast<int>(std::thread::hardware_concurrency()));
+  tetrion::SignalWatcher signals;
+  tetrion::log::debug("tetrion-up {} ({})", tetrion::Version(), tetrion::Revision());
+  tetrion::Up up(options, std::move(plan), signals);
+  return up.Run();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return tetrion::GuardedMain(argc, argv, Main);
+}

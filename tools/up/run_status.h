@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+namespace tetrion {
+
+// The coordinator's /status page, which is also a line of metrics.jsonl.
+struct RunStatus {
+  std::string run, env, phase;
+  double elapsed_s = 0;
+  int actors = 0;
+  double env_steps = 0, env_steps_per_s = 0;
+  double episodes = 0, episodes_per_s = 0;
+  double return_mean = 0, return_best = 0, lines_mean = 0, length_mean = 0;
+  std::optional<double> stop_progress;    // 0 to 1; nullopt: the run has no end
+  std::map<std::string, double> actor;    // sums over the live actors: wait_token_s, ...
+  std::map<std::string, double> learner;  // updates, updates_per_s, loss, ...
+
+  // A figure of `learner` or `actor`, 0 when it is not there.
+  double Learner(const std::string& key) const;
+  double Actor(const std::string& key) const;
+};
+
+// nullopt when `json` is no object. Missing or odd fields keep their defaults.
+std::optional<RunStatus> ParseStatus(const std::string& json);
+// The last whole line of metrics.jsonl as a status; nullopt without one.
+std::optional<RunStatus> LastStatusOf(const std::string& metrics_jsonl);
+
+}  // namespace tetrion

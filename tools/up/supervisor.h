@@ -1,0 +1,96 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/core/clock.h"
+#include "tools/up/restart_policy.h"
+
+namespace tetrion {
+
+struct ChildSpec {
+  enum class Role { kCoordinator, kLearner, kActor };
+  std::string name;  // "coordinator", "learner", "actor-0"
+  Role role = Role::kActor;
+  std::vector<std::string> command;          // program and arguments
+  std::vector<std::string> restart_command;  // after a death; empty: the same
+};
+
+// Starts, asks and signals processes; the supervisor's only contact with the kernel.
+class ProcessHost {
+ public:
+  virtual ~ProcessHost() = default;
+  // Returns the child's pid. Throws Error(kTryAgain) when no process can be made.
+  virtual pid_t Start(const std::string& name, const std::vector<std::string>& command) = 0;
+  // How the child ended; nullopt while it lives. Never blocks. A reported child is gone.
+  virtual std::optional<ChildExit> Poll(pid_t pid) = 0;
+  // To the child's whole process group.
+  virtual void Signal(pid_t pid, int signal) = 0;
+};
+
+// Keeps the services of one run alive until the run ends.
+//
+//   running:  a death is judged (restart_policy.h). Restarts wait for their delay. The end of the
+//             coordinator or the learner with 0 begins draining; an actor that ends with 0 has
+//             left. A fatal exit or too many restarts begin draining with that failure.
+//   draining: every child is asked once (SIGTERM), nothing is started any more; whoever is alive
+//   after
+//             the drain time-out is killed.
+//   ended:    no child lives.
+// One thread, which calls Tick some times a second; nothing blocks.
+class Supervisor {
+ public:
+  enum class State { kRunning, kDraining, kEnded };
+
+  Supervisor(std::vector<ChildSpec> specs, std::int64_t drain_timeout_ns, ProcessHost& host,
+             const Clock& clock);
+
+  // Starts every child, in order.
+  void StartAll();
+  State Tick();
+  // Begins draining; again has no effect. `why` goes to the log.
+  void Drain(const std::string& why);
+
+  State state() const { return state_; }
+  // 0, the code of a fatal child, or 75. For after kEnded.
+  int exit_code() const { return exit_code_; }
+  // The child that ended the run by failing; empty when none did.
+  const std::string& failed_child() const { return failed_child_; }
+  // Whether a child had to be killed: its shared memory may be left.
+  bool killed_any() const { return killed_any_; }
+  int restarts() const { return restarts_; }
+  int ActorsUp() const;
+  // 0 while the child is down.
+  pid_t PidOf(const std::string& name) const;
+
+ private:
+  struct Child {
+    ChildSpec spec;
+    RestartPolicy policy;
+    pid_t pid = 0;
+    std::int64_t start_at_ns = 0;  // next start; 0: none planned
+    bool died = false;             // at least once
+  };
+
+  void Start(Child& child);
+  void OnExit(Child& child, const ChildExit& exit);
+  void OnExitWhileDraining(const Child& child, const ChildExit& exit);
+  void Fail(const Child& child, int code, const std::string& why);
+
+  std::vector<Child> children_;
+  const std::int64_t drain_timeout_ns_;
+  ProcessHost& host_;
+  const Clock& clock_;
+  State state_ = State::kRunning;
+  std::int64_t kill_at_ns_ = 0;
+  int exit_code_ = 0;
+  int restarts_ = 0;
+  bool killed_any_ = false;
+  std::string failed_child_;
+};
+
+}  // namespace tetrion

@@ -1,0 +1,141 @@
+#include "tools/up/up.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <thread>
+
+#include "lib/core/error.h"
+#include "lib/core/log.h"
+#include "lib/metrics/http_endpoint.h"
+#include "lib/shm/shm_dir.h"
+
+namespace tetrion {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t kTickMs = 50;
+constexpr std::int64_t kPollPeriodNs = kNanosPerSecond / 2;
+constexpr int kPollTimeoutMs = 500;
+
+void Print(const std::string& text) {
+  std::fputs(text.c_str(), stdout);
+  std::fflush(stdout);
+}
+
+std::string Greeting(const UpOptions& options, const RunPlan& plan) {
+  return "run " + plan.name + " (" + plan.config.env + ", " + plan.config.algo + ", seed " +
+         std::to_string(plan.config.seed) + ") in " + plan.folder + ": " +
+         std::to_string(options.actors) + " actors, " + std::to_string(plan.config.lanes) +
+         " lanes a worker; Ctrl-C ends it\n";
+}
+
+}  // namespace
+
+Up::Up(const UpOptions& options, RunPlan plan, SignalWatcher& signals)
+    : options_(options),
+      plan_(std::move(plan)),
+      folder_(RunFolder::At(plan_.folder)),
+      signals_(signals),
+      processes_(folder_.logs()),
+      supervisor_(plan_.children, options.drain_timeout_s * kNanosPerSecond, processes_,
+                  MonotonicClock::Get()),
+      console_(isatty(STDOUT_FILENO) != 0, MonotonicClock::Get()) {
+  signals_.SetEmergencyHook([this] {
+    processes_.KillAll();
+    ReapSharedMemory();
+  });
+}
+
+int Up::Run() {
+  const std::int64_t start_ns = MonotonicClock::Get().NowNs();
+  Print(Greeting(options_, plan_));
+  supervisor_.StartAll();
+  while (supervisor_.Tick() != Supervisor::State::kEnded) {
+    if (signals_.Draining()) {
+      supervisor_.Drain("asked to; once more ends it at once");
+      std::this_thread::sleep_for(std::chrono::milliseconds(kTickMs));
+    } else {
+      signals_.WaitFor(kTickMs);
+    }
+    PollStatus();
+    if (status_) Print(console_.Show(*status_, supervisor_.ActorsUp()));
+  }
+  const std::int64_t wall_ns = MonotonicClock::Get().NowNs() - start_ns;
+  ReapSharedMemory();
+  ReportFailure();
+  PrintSummary(static_cast<double>(wall_ns) / kNanosPerSecond);
+  return supervisor_.exit_code();
+}
+
+// A coordinator that is not there (yet, or any more) is no error: the supervisor sees to it.
+void Up::PollStatus() {
+  const std::int64_t now_ns = MonotonicClock::Get().NowNs();
+  const pid_t coordinator = supervisor_.PidOf("coordinator");
+  if (now_ns < next_poll_ns_ || coordinator == 0) return;
+  next_poll_ns_ = now_ns + kPollPeriodNs;
+  try {
+    const Endpoints endpoints = ReadEndpoints(folder_.endpoints_json());
+    const auto http = endpoints.http.find("coordinator");
+    if (endpoints.pid != coordinator || http == endpoints.http.end()) return;
+    const std::optional<RunStatus> status =
+        ParseStatus(HttpGet(http->second, "/status", kPollTimeoutMs));
+    if (status) status_ = status;
+  } catch (const Error& error) {
+    log::debug("no status: {}", error.what());
+  }
+}
+
+void Up::ReportFailure() const {
+  if (supervisor_.failed_child().empty()) return;
+  std::string text = supervisor_.failed_child() + " failed; its last lines:\n";
+  for (const std::string& line : processes_.LastLines(supervisor_.failed_child())) {
+    text += "  " + line + "\n";
+  }
+  std::fputs(text.c_str(), stderr);
+}
+
+void Up::PrintSummary(double wall_s) {
+  // The coordinator's last line is newer than the last status that was fetched.
+  if (const std::optional<RunStatus> last = LastStatusOf(folder_.metrics_jsonl())) {
+    if (!status_ || last->env_steps >= status_->env_steps) status_ = last;
+  }
+  if (!fs::exists(folder_.config_toml())) return;  // it never began
+  Print(SummaryText({.status = status_.value_or(RunStatus()),
+                     .run = plan_.name,
+                     .runs_dir = options_.runs_dir,
+                     .checkpoint = NewestCheckpoint(),
+                     .wall_s = wall_s}));
+}
+
+// What killed services leave. Regions that somebody holds (an actor started by hand) stay.
+void Up::ReapSharedMemory() const {
+  const std::string dir = options_.shm_dir.empty() ? DefaultShmDir() : options_.shm_dir;
+  if (ListRegions(dir).empty()) return;
+  try {
+    constexpr std::uint64_t kNoRun = 0;
+    RemoveStale(dir, kNoRun);
+  } catch (const Error& error) {
+    log::warn("shared memory may be left in {}: {}", dir, error.what());
+  }
+}
+
+std::string Up::NewestCheckpoint() const {
+  std::string newest;
+  fs::file_time_type newest_time{};
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder_.checkpoints(), ignored)) {
+    std::error_code gone;
+    const auto time = fs::last_write_time(entry.path(), gone);
+    if (gone || entry.path().extension() != ".safetensors") continue;
+    if (!newest.empty() && time <= newest_time) continue;
+    newest = entry.path().string();
+    newest_time = time;
+  }
+  return newest;
+}
+
+}  // namespace tetrion

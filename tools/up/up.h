@@ -1,0 +1,44 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "lib/run/run_folder.h"
+#include "lib/run/signals.h"
+#include "tools/up/child_processes.h"
+#include "tools/up/console.h"
+#include "tools/up/run_status.h"
+#include "tools/up/supervisor.h"
+#include "tools/up/up_options.h"
+
+namespace tetrion {
+
+// The foreground process of a run: supervisor, console and summary. One thread (the main one, which
+// must also have been the first: children die with it).
+class Up {
+ public:
+  Up(const UpOptions& options, RunPlan plan, SignalWatcher& signals);
+
+  // Blocks until the run has ended; returns the exit code.
+  int Run();
+
+ private:
+  void PollStatus();
+  void ReportFailure() const;
+  void PrintSummary(double wall_s);
+  void ReapSharedMemory() const;
+  std::string NewestCheckpoint() const;
+
+  const UpOptions options_;
+  const RunPlan plan_;
+  const RunFolder folder_;
+  SignalWatcher& signals_;
+  ChildProcesses processes_;
+  Supervisor supervisor_;
+  Console console_;
+  std::optional<RunStatus> status_;  // the newest seen
+  std::int64_t next_poll_ns_ = 0;
+};
+
+}  // namespace tetrion

@@ -1,0 +1,165 @@
+#include "tools/up/up_options.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "lib/core/error.h"
+#include "lib/run/options.h"
+#include "lib/run/run_folder.h"
+
+namespace tetrion {
+namespace {
+
+constexpr const char* kDescription =
+    "Starts coordinator, learner and actors of one run, watches them and shows how it goes.";
+
+[[noreturn]] void Refuse(const std::string& message) {
+  throw Error(ExitCode::kUsage, message);
+}
+
+using Command = std::vector<std::string>;
+
+void Append(Command& command, const Command& more) {
+  command.insert(command.end(), more.begin(), more.end());
+}
+
+// The user's run settings as flags; `=` keeps a flag's value with it.
+Command RunFlags(const std::vector<Setting>& given) {
+  Command flags;
+  for (const Setting& setting : given) {
+    std::string key = setting.key;
+    std::replace(key.begin(), key.end(), '_', '-');
+    flags.push_back("--" + key + "=" + setting.value);
+  }
+  return flags;
+}
+
+// What every service is told.
+Command CommonFlags(const UpOptions& options) {
+  Command flags = {"--log-format", options.log.json ? "json" : "text", "--log-level",
+                   options.log.level};
+  if (!options.config_file.empty()) Append(flags, {"--config", options.config_file});
+  return flags;
+}
+
+ChildSpec Coordinator(const UpOptions& options, const RunPlan& plan,
+                      const std::vector<Setting>& given) {
+  const std::string program = options.bin_dir + "/tetrion-coordinator";
+  Command command = {"--runs-dir", options.runs_dir};
+  Append(command, CommonFlags(options));
+  if (!options.shm_dir.empty()) Append(command, {"--shm-dir", options.shm_dir});
+  if (!options.stop_after.empty()) Append(command, {"--stop-after", options.stop_after});
+  Append(command, RunFlags(given));
+  Command first = {program, "--run", plan.name}, again = {program, "--resume", plan.name};
+  Append(first, command);
+  Append(again, command);
+  return {"coordinator", ChildSpec::Role::kCoordinator, plan.resuming ? again : first, again};
+}
+
+// With a config file the services see its [run] section, so that flags which beat the file must
+// reach them all.
+Command RunFlagsBesideAFile(const UpOptions& options, const std::vector<Setting>& given) {
+  return options.config_file.empty() ? Command() : RunFlags(given);
+}
+
+ChildSpec Learner(const UpOptions& options, const RunPlan& plan,
+                  const std::vector<Setting>& given) {
+  Command command = {options.bin_dir + "/tetrion-learner", "--run-folder", plan.folder};
+  Append(command, CommonFlags(options));
+  if (options.threads > 0) Append(command, {"--threads", std::to_string(options.threads)});
+  Append(command, RunFlagsBesideAFile(options, given));
+  Command again = command;
+  again.push_back("--resume");
+  return {"learner", ChildSpec::Role::kLearner, plan.resuming ? again : command, again};
+}
+
+ChildSpec Actor(const UpOptions& options, const RunPlan& plan, const std::vector<Setting>& given,
+                int number, int workers) {
+  const std::string name = "actor-" + std::to_string(number);
+  Command command = {options.bin_dir + "/tetrion-actor",
+                     "--run-folder",
+                     plan.folder,
+                     "--name",
+                     name,
+                     "--workers",
+                     std::to_string(workers)};
+  Append(command, CommonFlags(options));
+  Append(command, RunFlagsBesideAFile(options, given));
+  return {name, ChildSpec::Role::kActor, command, {}};
+}
+
+// One core is the learner's; the rest is shared by the actors.
+int WorkersPerActor(const UpOptions& options, int cores) {
+  if (options.workers > 0) return options.workers;
+  return std::clamp((cores - 1) / options.actors, 1, 64);
+}
+
+}  // namespace
+
+std::optional<int> ParseUpOptions(int argc, const char* const* argv, UpOptions& o) {
+  ServiceOptions parser("tetrion-up", "up", kDescription);
+  parser.Add("actors", &o.actors, "actor processes", 1, 64, "processes");
+  parser.Add("workers", &o.workers, "worker threads of an actor; 0: what the cores allow", 0, 64,
+             "threads");
+  parser.Add("threads", &o.threads, "the learner's compute threads; 0: its default", 0, 256,
+             "threads");
+  parser.Add("run", &o.run, "name of the new run; empty: environment and time");
+  parser.Add("resume", &o.resume, "go on with this run; latest is the newest");
+  parser.Add("stop-after", &o.stop_after,
+             "end by itself: 30s, 2m, 1h or 50000000steps; empty: never");
+  parser.Add("runs-dir", &o.runs_dir, "folder of the run folders");
+  parser.Add("shm-dir", &o.shm_dir, "folder of the shared regions; empty: /dev/shm/tetrion-<uid>");
+  parser.Add("bin-dir", &o.bin_dir, "folder of the services' programs; empty: this program's");
+  parser.Add("drain-timeout", &o.drain_timeout_s,
+             "after a Ctrl-C services are killed when they take longer", 1, 3600, "s");
+  parser.AddLogging(&o.log);
+  parser.AddRun(&o.given);
+  if (const std::optional<int> done = parser.Parse(argc, argv)) return done;
+  o.config_file = parser.config_file();
+  if (!o.run.empty() && !o.resume.empty()) {
+    Refuse("--run starts a new run, --resume goes on with an old one: give one of them");
+  }
+  return std::nullopt;
+}
+
+RunPlan PlanRun(const UpOptions& options, const std::string& default_name, int cores) {
+  RunPlan plan;
+  std::vector<Setting> given = options.given;
+  const int workers = WorkersPerActor(options, cores);
+  const int all_workers = workers * options.actors;
+  plan.resuming = !options.resume.empty();
+  if (plan.resuming) {
+    const RunFolder folder = RunFolder::Open(options.runs_dir, options.resume);
+    plan.name = folder.name();
+    plan.folder = folder.path();
+    plan.config = folder.ReadConfig();
+  } else {
+    plan.name = options.run.empty() ? default_name : options.run;
+    plan.folder = RunFolder::At(options.runs_dir + "/" + plan.name).path();
+    if (std::filesystem::exists(plan.folder)) {
+      Refuse("run " + plan.name + " exists in " + options.runs_dir +
+             "; to go on with it: ./tetrion up --resume " + plan.name);
+    }
+    const bool slots_given = std::any_of(given.begin(), given.end(), [](const Setting& setting) {
+      return setting.key == "max_workers";
+    });
+    if (!slots_given && all_workers > RunConfig().max_workers) {
+      given.push_back({"max_workers", std::to_string(all_workers)});
+    }
+    plan.config = MakeRunConfig(given);
+  }
+  if (all_workers > plan.config.max_workers) {
+    Refuse(std::to_string(options.actors) + " actors of " + std::to_string(workers) +
+           " workers need " + std::to_string(all_workers) + " replay slots, the run has " +
+           std::to_string(plan.config.max_workers) +
+           "; give fewer, or start a run with --max-workers " + std::to_string(all_workers));
+  }
+  plan.children.push_back(Coordinator(options, plan, given));
+  plan.children.push_back(Learner(options, plan, given));
+  for (int i = 0; i < options.actors; ++i) {
+    plan.children.push_back(Actor(options, plan, given, i, workers));
+  }
+  return plan;
+}
+
+}  // namespace tetrion

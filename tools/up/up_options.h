@@ -1,0 +1,46 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/core/log.h"
+#include "lib/run/run_config.h"
+#include "tools/up/supervisor.h"
+
+namespace tetrion {
+
+struct UpOptions {
+  int actors = 1;
+  int workers = 0;     // per actor; 0: what the machine's cores allow
+  int threads = 0;     // the learner's; 0: its own default
+  std::string run;     // name of a new run; empty: environment and time
+  std::string resume;  // name of a run to go on with, or "latest"
+  std::string stop_after;
+  std::string runs_dir = "runs";
+  std::string shm_dir;  // empty: the services' default
+  std::string bin_dir;  // folder of the services' programs; empty: this program's
+  std::string config_file;
+  int drain_timeout_s = 30;
+  LogConfig log;
+  std::vector<Setting> given;  // run settings of command line and config file
+};
+
+// nullopt: go on; otherwise the exit code. Throws as ServiceOptions::Parse does, and Error(kUsage)
+// for options that exclude each other.
+std::optional<int> ParseUpOptions(int argc, const char* const* argv, UpOptions& options);
+
+// What is to be started for a run, once names and folders are known.
+struct RunPlan {
+  std::string name;
+  std::string folder;
+  RunConfig config;
+  bool resuming = false;
+  std::vector<ChildSpec> children;
+};
+// `default_name` names a new run that was given none; `cores` is the machine's. Throws
+// Error(kUsage): an existing --run (with the line that resumes it), a missing --resume, or more
+// workers than the run has replay slots.
+RunPlan PlanRun(const UpOptions& options, const std::string& default_name, int cores);
+
+}  // namespace tetrion
