@@ -1,0 +1,273 @@
+#include "lib/checkpoint/checkpoint_store.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "lib/core/error.h"
+
+namespace tetrion {
+namespace {
+
+namespace fs = std::filesystem;
+
+TrainerState StateOf(int tag, std::size_t floats = 100) {
+  TrainerState state;
+  state.tensors = {{"policy.w",
+                    {static_cast<std::int64_t>(floats)},
+                    std::vector<float>(floats, static_cast<float>(tag))},
+                   {"adam_m.w", {1}, {0.5F}},
+                   {"policy.b", {2}, {1.0F, 2.0F}}};
+  state.counters = {{"updates", tag}, {"minus", -3}};
+  return state;
+}
+
+CheckpointInfo InfoOf(int tag, double mean_return = 0) {
+  return {.config_hash = 0xABCDEF0123456789u,
+          .run = "run \"1\"",
+          .env = "cartpole",
+          .network = "mlp",
+          .updates = tag,
+          .policy_version = tag * 2,
+          .env_steps = tag * 1000,
+          .mean_return = mean_return};
+}
+
+class CheckpointStoreTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::path(::testing::TempDir()) /
+              ("checkpoints-" + std::to_string(::getpid()) + "-" +
+               ::testing::UnitTest::GetInstance()->current_test_info()->name());
+    fs::remove_all(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  std::set<std::string> Files() const {
+    std::set<std::string> names;
+    for (const auto& file : fs::directory_iterator(folder_)) names.insert(file.path().filename());
+    return names;
+  }
+  void Damage(const std::string& file, std::streamoff at) const {
+    std::fstream stream(folder_ / file, std::ios::in | std::ios::out | std::ios::binary);
+    stream.seekg(at);
+    const char byte = static_cast<char>(stream.get() ^ 0x40);
+    stream.seekp(at);
+    stream.put(byte);
+  }
+  std::string NewestFile() const { return CheckpointStore(folder_, 3).Manifest().back().file; }
+
+  fs::path folder_;
+};
+
+TEST_F(CheckpointStoreTest, SavedStateAndInfoComeBack) {
+  CheckpointStore store(folder_, 3);
+  EXPECT_FALSE(store.LoadNewest().has_value());
+  CheckpointInfo info = InfoOf(7, -1.25e-7);
+  store.Save(StateOf(7), info);
+  const auto loaded = CheckpointStore(folder_, 3).LoadNewest(info.config_hash);
+  ASSERT_TRUE(loaded.has_value());
+  EXPECT_EQ(loaded->info, info);
+  EXPECT_EQ(loaded->warning, "");
+  EXPECT_EQ(loaded->state.counters, StateOf(7).counters);
+  ASSERT_EQ(loaded->state.tensors.size(), 3u);
+  EXPECT_EQ(loaded->state.tensors[0].data, StateOf(7).tensors[0].data);
+  EXPECT_EQ(loaded->state.tensors[2].name, "policy.b");
+}
+
+TEST_F(CheckpointStoreTest, PolicyBlobIsThePolicyTensorsInOrder) {
+  const std::vector<std::byte> blob = PolicyBlobOf(StateOf(3));
+  ASSERT_EQ(blob.size(), 102 * sizeof(float));
+  float values[102];
+  std::memcpy(values, blob.data(), blob.size());
+  EXPECT_EQ(values[0], 3.0F);
+  EXPECT_EQ(values[101], 2.0F);
+}
+
+TEST_F(CheckpointStoreTest, KeepsTheNewestAndTheBestAndNothingElse) {
+  CheckpointStore store(folder_, 2);
+  for (int tag = 1; tag <= 6; ++tag) store.Save(StateOf(tag), InfoOf(tag, tag == 2 ? 100 : tag));
+  EXPECT_EQ(Files(), (std::set<std::string>{"000000000002.safetensors", "000000000005.safetensors",
+                                            "000000000006.safetensors", "manifest.json"}));
+  EXPECT_EQ(store.LoadNewest()->info.updates, 6);
+  EXPECT_EQ(store.LoadBest()->info.updates, 2);
+  store.Save(StateOf(7), InfoOf(7, 200));
+  EXPECT_EQ(store.LoadBest()->info.updates, 7);
+  EXPECT_EQ(store.Manifest().size(), 2u);
+}
+
+TEST_F(CheckpointStoreTest, NotANumberReturnIsNeverTheBest) {
+  CheckpointStore store(folder_, 5);
+  store.Save(StateOf(1), InfoOf(1, NAN));
+  store.Save(StateOf(2), InfoOf(2, -5));
+  store.Save(StateOf(3), InfoOf(3, NAN));
+  EXPECT_EQ(store.LoadBest()->info.updates, 2);
+}
+
+TEST_F(CheckpointStoreTest, TwoSavesOfTheSameUpdateDoNotOverwriteEachOther) {
+  CheckpointStore store(folder_, 3);
+  store.Save(StateOf(1), InfoOf(4));
+  store.Save(StateOf(2), InfoOf(4));
+  ASSERT_EQ(store.Manifest().size(), 2u);
+  EXPECT_EQ(store.LoadNewest()->state.counters.at("updates"), 2);
+}
+
+TEST_F(CheckpointStoreTest, CorruptNewestFallsBackToThePreviousAndSaysSo) {
+  CheckpointStore store(folder_, 3);
+  for (int tag = 1; tag <= 3; ++tag) store.Save(StateOf(tag), InfoOf(tag));
+  const std::string newest = NewestFile();
+  const auto size = static_cast<std::streamoff>(fs::file_size(folder_ / newest));
+  for (const std::streamoff at : {std::streamoff{0}, std::streamoff{40}, size - 1}) {
+    Damage(newest, at);
+    const auto loaded = store.LoadNewest();
+    ASSERT_TRUE(loaded.has_value());
+    EXPECT_EQ(loaded->info.updates, 2);
+    EXPECT_NE(loaded->warning.find(newest), std::string::npos);
+    Damage(newest, at);  // undo
+    EXPECT_EQ(store.LoadNewest()->info.updates, 3);
+  }
+  fs::resize_file(folder_ / newest, 100);
+  EXPECT_EQ(store.LoadNewest()->info.updates, 2);
+  fs::remove(folder_ / newest);
+  EXPECT_EQ(store.LoadNewest()->info.updates, 2);
+}
+
+TEST_F(CheckpointStoreTest, NoUsableFileIsAnErrorThatNamesEach) {
+  CheckpointStore store(folder_, 3);
+  store.Save(StateOf(1), InfoOf(1));
+  store.Save(StateOf(2), InfoOf(2));
+  for (const ManifestEntry& entry : store.Manifest()) Damage(entry.file, 60);
+  try {
+    (void)store.LoadNewest();
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kConfig);
+    EXPECT_NE(std::string(error.what()).find("000000000001"), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("000000000002"), std::string::npos);
+  }
+}
+
+TEST_F(CheckpointStoreTest, OtherConfigurationIsRefusedUnlessForced) {
+  CheckpointStore store(folder_, 3);
+  store.Save(StateOf(1), InfoOf(1));
+  try {
+    (void)store.LoadNewest(0x1234);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kConfig);
+    EXPECT_NE(std::string(error.what()).find("abcdef0123456789"), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("0000000000001234"), std::string::npos);
+  }
+  EXPECT_TRUE(store.LoadNewest(0x1234, /*force=*/true).has_value());
+  EXPECT_TRUE(store.LoadNewest(0).has_value());
+}
+
+TEST_F(CheckpointStoreTest, ForeignOrEscapingManifestIsRefused) {
+  CheckpointStore store(folder_, 3);
+  store.Save(StateOf(1), InfoOf(1));
+  std::ifstream in(folder_ / "manifest.json");
+  const std::string good((std::istreambuf_iterator<char>(in)), {});
+  for (const auto& [from, to] :
+       {std::pair<std::string, std::string>{"000000000001.safetensors\", \"xx", "../evil\", \"xx"},
+        {"\"version\": 1", "\"version\": 9"},
+        {"checkpoints", "others"},
+        {"}", ""}}) {
+    std::string bad = good;
+    bad.replace(bad.find(from), from.size(), to);
+    std::ofstream(folder_ / "manifest.json") << bad;
+    EXPECT_THROW((void)store.LoadNewest(), Error) << from;
+  }
+}
+
+// Property: whatever instant of Save the process dies at, the folder loads the previous or the new
+// checkpoint, complete, and the next Save works and leaves no remains.
+class KilledSaveTest : public CheckpointStoreTest, public ::testing::WithParamInterface<int> {};
+
+int die_at = -1;
+void DieHere(SavePoint point) {
+  if (static_cast<int>(point) == die_at) std::raise(SIGKILL);
+}
+
+TEST_P(KilledSaveTest, LeavesACompleteCheckpoint) {
+  const fs::path base = folder_;
+  CheckpointStore store(base, 2);
+  for (int round = 1; round <= 10; ++round) {
+    const int before = 2 * round - 1, after = 2 * round;
+    store.Save(StateOf(before), InfoOf(before, before));
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      die_at = GetParam();
+      CheckpointStore dying(base, 2);
+      dying.SetPauseHook(DieHere);
+      dying.Save(StateOf(after), InfoOf(after, after));
+      ::_exit(0);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFSIGNALED(status));
+    const auto loaded = store.LoadNewest();
+    ASSERT_TRUE(loaded.has_value());
+    const bool published = GetParam() >= static_cast<int>(SavePoint::kManifestRenamed);
+    EXPECT_EQ(loaded->info.updates, published ? after : before);
+    EXPECT_EQ(loaded->state.tensors[0].data,
+              StateOf(static_cast<int>(loaded->info.updates)).tensors[0].data);
+    EXPECT_EQ(loaded->warning, "");
+  }
+  store.Save(StateOf(100), InfoOf(100, 100));
+  EXPECT_EQ(Files().size(), 3u);
+}
+
+INSTANTIATE_TEST_SUITE_P(AllPoints, KilledSaveTest, ::testing::Range(0, 8));
+
+TEST_F(CheckpointStoreTest, FullDiskKeepsWhatWasSavedAndALaterSaveWorks) {
+  CheckpointStore(folder_, 2).Save(StateOf(1), InfoOf(1));
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    // A file size limit fails writes half way, as a full disk does.
+    std::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit = {.rlim_cur = 4096, .rlim_max = 4096};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    int refused = 0;
+    CheckpointStore store(folder_, 2);
+    for (int attempt = 0; attempt < 3; ++attempt) {
+      try {
+        store.Save(StateOf(2, 5000), InfoOf(2));
+      } catch (const Error& error) {
+        refused += error.code() == ExitCode::kTryAgain ? 1 : 0;
+      }
+    }
+    ::_exit(refused == 3 && store.LoadNewest()->info.updates == 1 ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_EQ(Files(), (std::set<std::string>{"000000000001.safetensors", "manifest.json"}));
+  CheckpointStore store(folder_, 2);
+  store.Save(StateOf(2, 5000), InfoOf(2));
+  EXPECT_EQ(store.LoadNewest()->info.updates, 2);
+}
+
+TEST_F(CheckpointStoreTest, UnusableFolderIsOneSentence) {
+  std::ofstream(folder_) << "a file, not a folder";
+  try {
+    CheckpointStore(folder_, 2).Save(StateOf(1), InfoOf(1));
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kTryAgain);
+    EXPECT_NE(std::string(error.what()).find(folder_.string()), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace tetrion

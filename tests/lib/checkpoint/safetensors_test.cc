@@ -1,0 +1,211 @@
+#include "lib/checkpoint/safetensors.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <functional>
+
+#include "lib/checkpoint/json_value.h"
+#include "lib/core/error.h"
+#include "lib/core/philox.h"
+
+namespace tetrion {
+namespace {
+
+SafetensorsFile Sample() {
+  SafetensorsFile file;
+  file.tensors = {{"policy.w", {2, 3}, {1, 2, 3, 4, 5, 6}},
+                  {"empty", {0, 4}, {}},
+                  {"scalar", {}, {-0.5F}},
+                  {"adam \"m\"\n", {4}, {1e-30F, 0, -1, 1e30F}}};
+  file.metadata = {{"run", "a \\ \"b\"\t"}, {"counter.updates", "12"}};
+  return file;
+}
+
+bool Equal(const SafetensorsFile& a, const SafetensorsFile& b) {
+  if (a.tensors.size() != b.tensors.size()) return false;
+  for (std::size_t i = 0; i < a.tensors.size(); ++i) {
+    if (a.tensors[i].name != b.tensors[i].name || a.tensors[i].shape != b.tensors[i].shape ||
+        a.tensors[i].data != b.tensors[i].data) {
+      return false;
+    }
+  }
+  return a.metadata == b.metadata;
+}
+
+// A file with a header of our choice.
+std::vector<std::byte> FileWith(const std::string& header, std::size_t data_bytes) {
+  std::vector<std::byte> bytes(8 + header.size() + data_bytes);
+  const std::uint64_t length = header.size();
+  std::memcpy(bytes.data(), &length, 8);
+  std::memcpy(bytes.data() + 8, header.data(), header.size());
+  return bytes;
+}
+
+std::string RefusalOf(const std::vector<std::byte>& bytes) {
+  try {
+    (void)DecodeSafetensors(bytes, "file.safetensors");
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kConfig);
+    EXPECT_NE(std::string(error.what()).find("file.safetensors"), std::string::npos);
+    return error.what();
+  }
+  return "";
+}
+
+TEST(SafetensorsTest, WhatIsWrittenIsRead) {
+  EXPECT_TRUE(Equal(DecodeSafetensors(EncodeSafetensors(Sample()), "x"), Sample()));
+  EXPECT_TRUE(Equal(DecodeSafetensors(EncodeSafetensors({}), "x"), {}));
+}
+
+TEST(SafetensorsTest, DataStartsEightByteAligned) {
+  const std::vector<std::byte> bytes = EncodeSafetensors(Sample());
+  std::uint64_t header = 0;
+  std::memcpy(&header, bytes.data(), 8);
+  EXPECT_EQ(header % 8, 0u);
+}
+
+TEST(SafetensorsTest, FilesOfOtherWritersAreReadWhateverTheirKeyOrder) {
+  std::vector<std::byte> bytes = FileWith(
+      R"({"b":{"data_offsets":[4,8],"shape":[1],"dtype":"F32"},"a":{"dtype":"F32","shape":[1,1],"data_offsets":[0,4]}})",
+      8);
+  const float values[2] = {3, 4};
+  std::memcpy(bytes.data() + bytes.size() - 8, values, 8);
+  const SafetensorsFile file = DecodeSafetensors(bytes, "x");
+  ASSERT_EQ(file.tensors.size(), 2u);
+  EXPECT_EQ(file.tensors[0].name, "a");
+  EXPECT_EQ(file.tensors[0].data[0], 3.0F);
+  EXPECT_EQ(file.tensors[1].data[0], 4.0F);
+}
+
+TEST(SafetensorsTest, EveryTruncationIsRefusedInOneSentence) {
+  const std::vector<std::byte> bytes = EncodeSafetensors(Sample());
+  for (std::size_t size = 0; size < bytes.size(); ++size) {
+    EXPECT_NE(RefusalOf({bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size)}), "")
+        << size;
+  }
+}
+
+TEST(SafetensorsTest, HostileHeadersAreRefused) {
+  const auto tensor = [](const std::string& body) { return "{\"t\":{" + body + "}}"; };
+  for (
+      const std::string& header : {
+          std::string("[]"),
+          std::string("{"),
+          std::string("{}x"),
+          std::string("not json"),
+          tensor(R"("dtype":"F64","shape":[1],"data_offsets":[0,8])"),
+          tensor(R"("shape":[2],"data_offsets":[0,8])"),
+          tensor(R"("dtype":"F32","shape":[2])"),
+          tensor(R"("dtype":"F32","shape":[2],"data_offsets":[0,8,8])"),
+          tensor(R"("dtype":"F32","shape":[2],"data_offsets":[8,0])"),
+          tensor(R"("dtype":"F32","shape":[2],"data_offsets":[0,16])"),
+          tensor(R"("dtype":"F32","shape":[3],"data_offsets":[0,8])"),
+          tensor(R"("dtype":"F32","shape":[-2],"data_offsets":[0,8])"),
+          tensor(R"("dtype":"F32","shape":[2.0],"data_offsets":[0,8])"),
+          tensor(R"("dtype":"F32","shape":["2"],"data_offsets":[0,8])"),
+          tensor(R"("dtype":"F32","shape":[1],"data_offsets":[4,8])"),
+          tensor(R"("dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0])"),
+          tensor(R"("dtype":"F32","shape":[1,1,1,1,1,1,1,1,2],"data_offsets":[0,8])"),
+          tensor(R"("dtype":"F32","shape":[99999999999999999999],"data_offsets":[0,8])"),
+          std::string(
+              R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"a":{"dtype":"F32","shape":[0],"data_offsets":[8,8]}})"),
+          std::string(
+              R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})"),
+          std::string(
+              R"({"__metadata__":{"x":1},"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})"),
+      }) {
+    EXPECT_NE(RefusalOf(FileWith(header, 8)), "") << header;
+  }
+  EXPECT_EQ(RefusalOf(FileWith(tensor(R"("dtype":"F32","shape":[2],"data_offsets":[0,8])"), 8)),
+            "");
+}
+
+TEST(SafetensorsTest, PickleUnderOurNameIsRefused) {
+  std::vector<std::byte> zip(200, std::byte{0});
+  std::memcpy(zip.data(), "PK\x03\x04", 4);
+  EXPECT_NE(RefusalOf(zip), "");
+  std::vector<std::byte> pickle(200, std::byte{'.'});
+  std::memcpy(pickle.data(),
+              "\x80\x02"
+              "cposix\nsystem\n",
+              16);
+  EXPECT_NE(RefusalOf(pickle), "");
+}
+
+TEST(SafetensorsTest, ImpossibleHeaderLengthsAreRefused) {
+  for (const std::uint64_t length : {std::uint64_t{0}, ~std::uint64_t{0}, std::uint64_t{1} << 63,
+                                     static_cast<std::uint64_t>(kMaxHeaderBytes + 1)}) {
+    std::vector<std::byte> bytes = EncodeSafetensors(Sample());
+    std::memcpy(bytes.data(), &length, 8);
+    EXPECT_NE(RefusalOf(bytes), "") << length;
+  }
+}
+
+// Random damage: flipped, inserted, removed and copied bytes. Every result is either refused or
+// decodes to tensors whose shapes fit their data; under ASan this also shows that no byte outside
+// is read.
+TEST(SafetensorsTest, FortyThousandMutationsAreRefusedOrConsistent) {
+  const std::vector<std::byte> original = EncodeSafetensors(Sample());
+  int refused = 0;
+  for (std::uint64_t round = 0; round < 40000; ++round) {
+    std::vector<std::byte> bytes = original;
+    const std::uint32_t edits = 1 + PhiloxDraw(1, round, 0, PhiloxPurpose::kSampler).word[0] % 4;
+    for (std::uint32_t edit = 1; edit <= edits; ++edit) {
+      const PhiloxBlock draw = PhiloxDraw(1, round, edit, PhiloxPurpose::kSampler);
+      const auto at = static_cast<std::ptrdiff_t>(
+          BoundedDraw(draw.word[0], static_cast<std::uint32_t>(bytes.size())));
+      const auto value = static_cast<std::byte>(draw.word[1]);
+      switch (draw.word[2] % 4) {
+        case 0:
+          bytes[static_cast<std::size_t>(at)] ^= value;
+          break;
+        case 1:
+          bytes.insert(bytes.begin() + at, value);
+          break;
+        case 2:
+          bytes.erase(bytes.begin() + at);
+          break;
+        default:
+          bytes[static_cast<std::size_t>(at)] = bytes[draw.word[3] % bytes.size()];
+          break;
+      }
+    }
+    try {
+      for (const TrainerState::Tensor& tensor : DecodeSafetensors(bytes, "x").tensors) {
+        std::int64_t floats = 1;
+        for (const std::int64_t extent : tensor.shape) floats *= extent;
+        ASSERT_EQ(static_cast<std::size_t>(floats), tensor.data.size());
+      }
+    } catch (const Error&) {
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, 20000);
+}
+
+TEST(JsonValueTest, DepthAndValueCountAreBounded) {
+  JsonValue value;
+  EXPECT_TRUE(ParseJson(std::string(kMaxJsonDepth, '[') + std::string(kMaxJsonDepth, ']'), value));
+  EXPECT_FALSE(ParseJson(std::string(100000, '['), value));
+  std::string many = "[0";
+  for (std::size_t i = 0; i < kMaxJsonValues; ++i) many += ",0";
+  EXPECT_FALSE(ParseJson(many + "]", value));
+}
+
+TEST(JsonValueTest, StringsAndNumbersFollowTheGrammar) {
+  JsonValue value;
+  ASSERT_TRUE(ParseJson(R"( "a\u0009\\\"\/b" )", value));
+  EXPECT_EQ(value.text, "a\t\\\"/b");
+  ASSERT_TRUE(ParseJson("-12.5e+3", value));
+  EXPECT_EQ(value.text, "-12.5e+3");
+  for (const char* bad :
+       {"", "-", "1.", "1e", "+1", ".5", "\"", "\"\\x\"", "\"\\u12\"", "\"\\u1234\"", "\"\n\"",
+        "true", "[1,]", "{\"a\"}", "{\"a\":}", "{a:1}", "1 2", "[1 2]"}) {
+    EXPECT_FALSE(ParseJson(bad, value)) << bad;
+  }
+  EXPECT_FALSE(ParseJson(std::string_view("\0", 1), value));
+}
+
+}  // namespace
+}  // namespace tetrion
