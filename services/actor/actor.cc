@@ -9,8 +9,8 @@
 #include "lib/core/error.h"
 #include "lib/core/log.h"
 #include "lib/core/philox.h"
-#include "lib/envs/vec_env.h"
 #include "lib/run/run_folder.h"
+#include "lib/setup/run_setup.h"
 #include "lib/shm/shm_dir.h"
 #include "services/actor/policy_factory.h"
 
@@ -18,16 +18,6 @@ namespace tetrion {
 namespace {
 
 constexpr const char* kReasonNames[kWaitReasons] = {"token", "ring", "weights"};
-
-EnvConfig EnvConfigOf(const RunConfig& run) {
-  return {.name = run.env,
-          .view = run.view == "auto" ? "" : run.view,
-          .lanes = run.lanes,
-          .seed = run.seed,
-          .queue_size = run.queue_size,
-          .iid_pieces = run.iid_pieces,
-          .illegal_is_noop = run.illegal == "noop"};
-}
 
 std::string EndpointOf(const ActorOptions& options) {
   if (!options.coordinator.empty()) return options.coordinator;
@@ -149,10 +139,8 @@ void Actor::Build(const wire::Registered& registered, std::vector<wire::RingInfo
   const RunConfig run = RunConfigFromText(registered.run_config);
   const std::string dir = options_.shm_dir.empty() ? registered.shm_dir : options_.shm_dir;
   EnsureShmDir(dir);
-  const EnvSpec spec = MakeEnvSpec(EnvConfigOf(run));
-  const RowLayout layout({.record_bytes = spec.obs.record_bytes,
-                          .lanes = static_cast<std::uint32_t>(run.lanes),
-                          .has_mask = spec.action.has_mask});
+  const EnvSpec spec = EnvSpecOf(run);
+  const RowLayout layout(RowSpecOf(run));
   const RingSpec ring = {.capacity = static_cast<std::uint64_t>(run.ring_rows),
                          .record_bytes = layout.row_bytes,
                          .spec_hash = layout.Hash()};

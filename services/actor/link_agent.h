@@ -10,6 +10,7 @@
 
 #include "lib/collect/credit_queue.h"
 #include "lib/core/agent.h"
+#include "lib/core/clock.h"
 #include "lib/core/mutex.h"
 #include "lib/wire/session_link.h"
 #include "services/actor/held_tokens.h"

@@ -1,0 +1,61 @@
+#include "services/learner/checkpoint_agent.h"
+
+#include <utility>
+
+#include "lib/core/error.h"
+#include "lib/core/log.h"
+
+namespace tetrion {
+namespace {
+
+constexpr std::int64_t kWaitNs = 100 * kNanosPerMilli;
+
+}  // namespace
+
+CheckpointAgent::CheckpointAgent(std::string folder, int keep_last)
+    : store_(std::move(folder), keep_last) {}
+
+void CheckpointAgent::Submit(TrainerState state, CheckpointInfo info) {
+  {
+    MutexLock lock(mu_);
+    pending_ = Snapshot{std::move(state), std::move(info)};
+  }
+  submitted_.NotifyOne();
+}
+
+int CheckpointAgent::DoWork() {
+  std::optional<Snapshot> snapshot;
+  {
+    MutexLock lock(mu_);
+    if (!pending_) submitted_.WaitFor(mu_, kWaitNs);
+    snapshot.swap(pending_);
+  }
+  if (!snapshot) return 0;
+  try {
+    WriteNow(snapshot->state, snapshot->info);
+  } catch (const Error& error) {
+    failed_.fetch_add(1, std::memory_order_relaxed);
+    log::error("checkpoint not written: {}; training goes on, earlier checkpoints are kept",
+               error.what());
+  }
+  return 1;
+}
+
+void CheckpointAgent::WriteNow(const TrainerState& state, const CheckpointInfo& info) {
+  const Clock& clock = MonotonicClock::Get();
+  const std::int64_t start_ns = clock.NowNs();
+  store_.Save(state, info);
+  last_ns_.store(clock.NowNs(), std::memory_order_relaxed);
+  last_seconds_.store(static_cast<double>(clock.NowNs() - start_ns) * 1e-9,
+                      std::memory_order_relaxed);
+  written_.fetch_add(1, std::memory_order_relaxed);
+  log::info("checkpoint at update {}", info.updates);
+}
+
+double CheckpointAgent::AgeSeconds() const {
+  const std::int64_t last_ns = last_ns_.load(std::memory_order_relaxed);
+  if (last_ns == 0) return 0.0;
+  return static_cast<double>(MonotonicClock::Get().NowNs() - last_ns) * 1e-9;
+}
+
+}  // namespace tetrion

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "lib/checkpoint/checkpoint_store.h"
+#include "lib/core/agent.h"
+#include "lib/core/clock.h"
+#include "lib/core/mutex.h"
+
+namespace tetrion {
+
+// Writes checkpoints on a thread of its own, so that training never waits for a disk. A full or
+// failing disk is logged and tried again with the next snapshot; training goes on.
+class CheckpointAgent final : public Agent {
+ public:
+  CheckpointAgent(std::string folder, int keep_last);
+
+  std::string name() const override { return "checkpoint"; }
+  int DoWork() override;
+
+  // Trainer thread. Replaces a snapshot that has not been written yet; returns at once.
+  void Submit(TrainerState state, CheckpointInfo info);
+  // After the threads have ended: writes the last snapshot. Throws Error(kTryAgain) when the disk
+  // refuses.
+  void WriteNow(const TrainerState& state, const CheckpointInfo& info);
+
+  // Any thread.
+  std::uint64_t written() const { return written_.load(std::memory_order_relaxed); }
+  std::uint64_t failed() const { return failed_.load(std::memory_order_relaxed); }
+  double last_seconds() const { return last_seconds_.load(std::memory_order_relaxed); }
+  // Seconds since the last good write; 0 before the first.
+  double AgeSeconds() const;
+
+ private:
+  struct Snapshot {
+    TrainerState state;
+    CheckpointInfo info;
+  };
+
+  CheckpointStore store_;
+  Mutex mu_;
+  CondVar submitted_;
+  std::optional<Snapshot> pending_ TETRION_GUARDED_BY(mu_);
+  std::atomic<std::uint64_t> written_{0}, failed_{0};
+  std::atomic<double> last_seconds_{0};
+  std::atomic<std::int64_t> last_ns_{0};
+};
+
+}  // namespace tetrion

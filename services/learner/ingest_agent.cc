@@ -1,0 +1,168 @@
+#include "services/learner/ingest_agent.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include "lib/core/error.h"
+#include "lib/core/log.h"
+#include "lib/frame/row_check.h"
+#include "lib/shm/shm_dir.h"
+
+namespace tetrion {
+namespace {
+
+// Rows taken from one ring before the next has its turn.
+constexpr std::uint32_t kRowsPerTurn = 64;
+
+void Add(std::atomic<std::uint64_t>& counter, std::uint64_t delta) {
+  counter.store(counter.load(std::memory_order_relaxed) + delta, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+IngestAgent::IngestAgent(const Config& config, ReplayRing& replay, Bell bell, RingBoard& board,
+                         const Clock& clock)
+    : config_(config), replay_(replay), bell_(bell), board_(board), clock_(clock) {}
+
+int IngestAgent::DoWork() {
+  TakeList();
+  int rows = 0;
+  for (const auto& ring : rings_) rows += Pump(*ring);
+  std::erase_if(rings_, [](const auto& ring) { return ring->ended; });
+  counters_.rings.store(rings_.size(), std::memory_order_relaxed);
+  if (rows == 0) Sleep();
+  return rows;
+}
+
+void IngestAgent::TakeList() {
+  if (!board_.TakeList(seen_, list_)) return;
+  for (const wire::RingInfo& info : list_) {
+    const bool known = std::any_of(rings_.begin(), rings_.end(),
+                                   [&](const auto& ring) { return ring->path == info.path; });
+    if (!known) Attach(info);
+  }
+  if (first_list_) RemoveOrphans();
+  first_list_ = false;
+}
+
+// Rings of this run that no session accounts for: their actors died while no learner was there to
+// see it. What they held is unknown to the ledger, so it only takes memory.
+void IngestAgent::RemoveOrphans() {
+  for (const RegionFile& file : ListRegions(config_.shm_dir)) {
+    if (file.run_id != config_.run_id || file.locked) continue;
+    if (file.path.find(".ring.") == std::string::npos) continue;
+    const bool listed = std::any_of(list_.begin(), list_.end(), [&](const wire::RingInfo& info) {
+      return info.path == file.path;
+    });
+    if (!listed && std::remove(file.path.c_str()) == 0) {
+      log::warn("removed {}: a ring that no session knows", file.path);
+    }
+  }
+}
+
+void IngestAgent::Attach(const wire::RingInfo& info) {
+  const std::vector<EndedRing> ended = board_.Ended();
+  if (std::any_of(ended.begin(), ended.end(), [&](const auto& e) { return e.path == info.path; })) {
+    return;  // reported, not yet acknowledged
+  }
+  if (info.slot < 0 || info.slot >= replay_.shards()) {
+    log::error("ring {} has slot {}, the replay has {}", info.path, info.slot, replay_.shards());
+    board_.AddEnded({.path = info.path, .owner_dead = true});
+    return;
+  }
+  try {
+    const AttachNeeds needs = {.run_id = config_.run_id};
+    auto ring = std::make_unique<Ring>(
+        Ring{.path = info.path,
+             .slot = info.slot,
+             .consumer = RingConsumer::Attach(info.path, replay_.layout().Hash(), needs)});
+    log::info("attached {} to shard {} at row {}", info.path, info.slot, ring->consumer.tail());
+    replay_.BeginLife(info.slot);
+    rings_.push_back(std::move(ring));
+  } catch (const Error& error) {
+    log::error("cannot attach a ring: {}", error.what());
+    board_.AddEnded({.path = info.path, .owner_dead = true});
+  }
+}
+
+int IngestAgent::Pump(Ring& ring) {
+  RingPeek peek = ring.consumer.Peek();
+  if (peek.status != RingStatus::kOk) {
+    LookForEnd(ring, peek.status);
+    return 0;
+  }
+  peek.count = std::min(peek.count, kRowsPerTurn);
+  if (!CheckRows(ring, peek)) return 0;
+  int pushed = 0;
+  const std::int64_t start_ns = clock_.NowNs();
+  const PushResult result = replay_.PushRows(ring.slot, peek.records, static_cast<int>(peek.count),
+                                             config_.wait_ns, pushed);
+  if (result != PushResult::kPushed) {
+    counters_.limited_ns.store(
+        counters_.limited_ns.load(std::memory_order_relaxed) + clock_.NowNs() - start_ns,
+        std::memory_order_relaxed);
+  }
+  ring.consumer.Release(static_cast<std::uint64_t>(pushed));
+  Add(counters_.rows, static_cast<std::uint64_t>(pushed));
+  // A limited push has waited already: no sleep on top.
+  return std::max(pushed, result == PushResult::kPushed ? 0 : 1);
+}
+
+bool IngestAgent::CheckRows(Ring& ring, const RingPeek& peek) {
+  const std::size_t stride = ring.consumer.stride_bytes();
+  for (std::uint32_t i = 0; i < peek.count; ++i) {
+    const char* wrong =
+        CheckRow(replay_.layout(), peek.records + i * stride, peek.first + i, config_.action_count);
+    if (wrong == nullptr) continue;
+    Quarantine(ring, "row " + std::to_string(peek.first + i) + ": " + wrong,
+               ring.consumer.head() - ring.consumer.tail());
+    return false;
+  }
+  return true;
+}
+
+void IngestAgent::LookForEnd(Ring& ring, RingStatus status) {
+  if (status == RingStatus::kCorrupt) {
+    Quarantine(ring, ring.consumer.corrupt_reason(), 0);
+  } else if (status == RingStatus::kClosedAndEmpty) {
+    End(ring, /*owner_dead=*/false);
+  } else if (clock_.NowNs() >= ring.next_dead_check_ns) {
+    ring.next_dead_check_ns = clock_.NowNs() + config_.dead_check_ns;
+    if (ring.consumer.OwnerAlive()) return;
+    // Dead; but it may have published between the Peek and its death.
+    const RingPeek last = ring.consumer.Peek();
+    if (last.status == RingStatus::kEmpty) End(ring, /*owner_dead=*/true);
+    if (last.status == RingStatus::kClosedAndEmpty) End(ring, /*owner_dead=*/false);
+  }
+}
+
+void IngestAgent::End(Ring& ring, bool owner_dead) {
+  log::info("ring {} ended at row {}{}", ring.path, ring.consumer.tail(),
+            owner_dead ? ": its actor died" : "");
+  replay_.Flush(ring.slot);
+  ring.consumer.Unlink();
+  ring.ended = true;
+  board_.AddEnded({.path = ring.path, .owner_dead = owner_dead});
+}
+
+void IngestAgent::Quarantine(Ring& ring, const std::string& reason, std::uint64_t lost) {
+  log::error("quarantined ring {}: {}; its actor has to be restarted", ring.path, reason);
+  Add(counters_.quarantined, 1);
+  Add(counters_.rows_lost, lost);
+  End(ring, /*owner_dead=*/true);
+}
+
+void IngestAgent::Sleep() {
+  const std::uint32_t armed = bell_.Arm();
+  for (const auto& ring : rings_) {
+    if (ring->consumer.Peek().status != RingStatus::kEmpty) {
+      bell_.Disarm(armed);
+      return;
+    }
+  }
+  // Rung or not: the next cycle looks at every ring.
+  (void)bell_.Wait(armed, config_.wait_ns);
+}
+
+}  // namespace tetrion

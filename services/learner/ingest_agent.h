@@ -1,0 +1,80 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lib/core/agent.h"
+#include "lib/core/clock.h"
+#include "lib/replay/replay_ring.h"
+#include "lib/shm/bell.h"
+#include "lib/shm/ring_consumer.h"
+#include "services/learner/ring_board.h"
+
+namespace tetrion {
+
+// Written by the ingest thread, read by anyone; relaxed.
+struct IngestCounters {
+  std::atomic<std::uint64_t> rows{0};         // ring rows copied into the replay
+  std::atomic<std::uint64_t> rings{0};        // rings attached now
+  std::atomic<std::uint64_t> quarantined{0};  // rings given up for impossible cursors or rows
+  std::atomic<std::uint64_t> rows_lost{0};    // published rows of quarantined rings
+  std::atomic<std::int64_t> limited_ns{0};    // waited for the trainer
+};
+
+// Copies rows from every ring into the ring's replay shard. Ends a ring (drains, unlinks, reports
+// it) when its producer closed it or died; quarantines one whose cursors or rows are impossible.
+//
+// Thread role: DoWork on the ingest thread. Waits on one bell for all rings.
+class IngestAgent final : public Agent {
+ public:
+  struct Config {
+    std::uint64_t run_id = 0;
+    std::string shm_dir;
+    std::int32_t action_count = 0;
+    std::int64_t wait_ns = 20 * kNanosPerMilli;  // longest single wait
+    std::int64_t dead_check_ns =
+        50 * kNanosPerMilli;  // how often an empty ring's owner is looked at
+  };
+  // References outlive the agent.
+  IngestAgent(const Config& config, ReplayRing& replay, Bell bell, RingBoard& board,
+              const Clock& clock = MonotonicClock::Get());
+
+  std::string name() const override { return "ingest"; }
+  int DoWork() override;
+  const IngestCounters& counters() const { return counters_; }
+
+ private:
+  struct Ring {
+    std::string path;
+    int slot = 0;
+    RingConsumer consumer;
+    std::int64_t next_dead_check_ns = 0;
+    bool ended = false;
+  };
+
+  void TakeList();
+  void RemoveOrphans();
+  void Attach(const wire::RingInfo& info);
+  int Pump(Ring& ring);
+  bool CheckRows(Ring& ring, const RingPeek& peek);
+  void LookForEnd(Ring& ring, RingStatus status);
+  void End(Ring& ring, bool owner_dead);
+  void Quarantine(Ring& ring, const std::string& reason, std::uint64_t lost);
+  void Sleep();
+
+  const Config config_;
+  ReplayRing& replay_;
+  Bell bell_;
+  RingBoard& board_;
+  const Clock& clock_;
+  std::uint64_t seen_ = 0;  // board change last taken
+  bool first_list_ = true;
+  std::vector<std::unique_ptr<Ring>> rings_;
+  std::vector<wire::RingInfo> list_;
+  IngestCounters counters_;
+};
+
+}  // namespace tetrion

@@ -1,0 +1,275 @@
+#include "services/learner/learner.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "lib/core/error.h"
+#include "lib/core/log.h"
+#include "lib/replay/fifo_selector.h"
+#include "lib/replay/host_replay_ring.h"
+#include "lib/run/run_folder.h"
+#include "lib/setup/run_setup.h"
+#include "lib/shm/shm_dir.h"
+#include "services/learner/checkpoint_agent.h"
+#include "services/learner/ingest_agent.h"
+#include "services/learner/learner_metrics.h"
+#include "services/learner/replay_source.h"
+#include "services/learner/trainer_agent.h"
+#include "services/learner/trainer_factory.h"
+
+namespace tetrion {
+namespace {
+
+std::string EndpointOf(const LearnerOptions& options) {
+  if (!options.coordinator.empty()) return options.coordinator;
+  try {
+    return ReadEndpoints(RunFolder::At(options.run_folder).endpoints_json()).control;
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::kTryAgain) throw;
+    return "";  // not written yet
+  }
+}
+
+ReplayConfig ReplayConfigOf(const RunConfig& run) {
+  return {.row = RowSpecOf(run),
+          .shards = run.max_workers,
+          .capacity_rows = run.replay_rows,
+          .commit_stride = run.commit_stride};
+}
+
+// Loads the newest checkpoint when resuming; refuses to overwrite a run by starting it anew.
+std::uint64_t LoadCheckpoint(const LearnerOptions& options, const CheckpointStore& store,
+                             const RunConfig& run, const std::string& folder, Trainer& trainer) {
+  if (!options.resume) {
+    if (store.Manifest().empty()) return 0;
+    throw Error(ExitCode::kConfig, folder +
+                                       " holds checkpoints already; add --resume to go on from "
+                                       "the newest, or start a new run");
+  }
+  const std::optional<Checkpoint> checkpoint = store.LoadNewest(RunConfigHash(run), options.force);
+  if (!checkpoint) {
+    log::warn("no checkpoint in {}: training starts from the beginning", folder);
+    return 0;
+  }
+  if (!checkpoint->warning.empty()) log::warn("{}", checkpoint->warning);
+  trainer.Load(checkpoint->state);
+  log::info("resumed from {} at update {}", checkpoint->path, checkpoint->info.updates);
+  return static_cast<std::uint64_t>(checkpoint->info.updates);
+}
+
+}  // namespace
+
+struct Learner::Engine {
+  Engine(Learner& owner, const wire::Registered& registered);
+
+  void Start();
+  // Rings have ended: stops the threads, keeps what was learnt. May be called twice.
+  void Stop();
+  CheckpointInfo Describe(const Learner& owner) const;
+
+  const std::string run_name;
+  const RunConfig run;
+  const std::string checkpoint_folder;
+  const std::unique_ptr<Trainer> trainer;
+  CheckpointAgent checkpoints;
+  const std::uint64_t resumed_updates;
+  LearnerRegion region;
+  HostReplayRing replay;
+  ReplaySource source;
+  LearnerMetrics metrics;
+  IngestAgent ingest;
+  TrainerAgent training;
+  AgentRunner checkpoint_runner, ingest_runner, trainer_runner;
+  bool stopped = false;
+};
+
+Learner::Engine::Engine(Learner& owner, const wire::Registered& registered)
+    : run_name(registered.run),
+      run(RunConfigFromText(registered.run_config)),
+      checkpoint_folder(RunFolder::At(registered.run_folder).checkpoints()),
+      trainer(MakeTrainer(run, owner.options_.threads)),
+      checkpoints(checkpoint_folder, owner.options_.keep_checkpoints),
+      resumed_updates(LoadCheckpoint(
+          owner.options_, CheckpointStore(checkpoint_folder, owner.options_.keep_checkpoints), run,
+          checkpoint_folder, *trainer)),
+      region(LearnerRegion::CreateOrAdopt(registered.shm_dir, registered.run_id,
+                                          trainer->PolicyBlobBytes(), RunConfigHash(run))),
+      replay(ReplayConfigOf(run),
+             std::make_unique<FifoSelector>(run.max_workers, run.window, run.batch_windows)),
+      source(replay),
+      metrics(owner.metrics_, run.max_workers),
+      ingest({.run_id = registered.run_id,
+              .shm_dir = registered.shm_dir,
+              .action_count = EnvSpecOf(run).action.count},
+             replay, region.bell(), owner.board_),
+      training({.batch_steps = run.window * run.batch_windows * run.lanes,
+                .checkpoint_every_ns =
+                    static_cast<std::int64_t>(owner.options_.checkpoint_every_s * 1e9)},
+               {.on_update = [this](const UpdateStats& stats) { metrics.OnUpdate(stats); },
+                .describe = [this, &owner] { return Describe(owner); }},
+               *trainer, source, region.MakeWriter(), owner.versions_, checkpoints,
+               resumed_updates),
+      checkpoint_runner(checkpoints, [&owner](std::exception_ptr e) { owner.Fail(e); }),
+      ingest_runner(ingest, [&owner](std::exception_ptr e) { owner.Fail(e); }),
+      trainer_runner(training, [&owner](std::exception_ptr e) { owner.Fail(e); }) {
+  log::info("replay of {} shards x {} rows x {} lanes: {} bytes", run.max_workers, run.replay_rows,
+            run.lanes, replay.memory_bytes());
+}
+
+CheckpointInfo Learner::Engine::Describe(const Learner& owner) const {
+  return {.config_hash = RunConfigHash(run),
+          .run = run_name,
+          .env = run.env,
+          .network = run.network,
+          .env_steps = static_cast<std::int64_t>(ingest.counters().rows.load()) * run.lanes,
+          .mean_return = owner.link_->mean_return()};
+}
+
+void Learner::Engine::Start() {
+  checkpoint_runner.Start();
+  trainer_runner.Start();
+  ingest_runner.Start();
+}
+
+void Learner::Engine::Stop() {
+  if (std::exchange(stopped, true)) return;
+  ingest_runner.RequestStop();
+  trainer_runner.RequestStop();
+  checkpoint_runner.RequestStop();
+  ingest_runner.Join();
+  trainer_runner.Join();
+  checkpoint_runner.Join();
+  training.SaveFinal();
+}
+
+Learner::Learner(LearnerOptions options, SignalWatcher& signals)
+    : options_(std::move(options)), signals_(signals) {
+  metrics_.OnScrape([this] { RefreshMetrics(); });
+  http_ = std::make_unique<HttpEndpoint>(options_.http_bind, metrics_, [this] {
+    const std::string problem = link_->Problem();
+    return Readiness{.ready = problem.empty(), .reason = problem};
+  });
+  link_ = std::make_unique<LearnerLinkAgent>(
+      LinkConfig(),
+      LearnerLinkAgent::Hooks{
+          .build = [this](const wire::Registered& registered) { Build(registered); },
+          .fill = [this](wire::Heartbeat& heartbeat) { FillHeartbeat(heartbeat); },
+          .stop_training = [this] { StopTraining(); }},
+      board_, versions_, signals_.drain_flag());
+}
+
+Learner::~Learner() = default;
+
+LearnerLinkAgent::Config Learner::LinkConfig() const {
+  LearnerLinkAgent::Config config = {
+      .name = options_.name,
+      .http_endpoint = http_->address(),
+      .shm_dir = options_.shm_dir,
+      .drain_timeout_ns = options_.drain_timeout_s * kNanosPerSecond,
+      .link = {.endpoint = [this] { return EndpointOf(options_); },
+               .give_up_ns = options_.give_up_s * kNanosPerSecond,
+               .backoff_seed = static_cast<std::uint64_t>(getpid())}};
+  for (const Setting& setting : options_.given) {
+    config.given.push_back({.key = setting.key, .value = setting.value});
+  }
+  return config;
+}
+
+void Learner::Run() {
+  http_->Start();
+  AgentRunner runner(*link_, [this](std::exception_ptr error) { Fail(error); });
+  runner.Start();
+  while (!link_->Done() && runner.Running()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  runner.RequestStop();
+  runner.Join();
+  StopTraining();
+  http_->Stop();
+  MutexLock lock(mu_);
+  if (error_) std::rethrow_exception(error_);
+}
+
+void Learner::Build(const wire::Registered& registered) {
+  SetUpLogging({.service = "learner",
+                .run = registered.run,
+                .json = options_.log.json,
+                .level = options_.log.level,
+                .file = options_.log.file});
+  wire::Registered here = registered;
+  if (!options_.shm_dir.empty()) here.shm_dir = options_.shm_dir;
+  EnsureShmDir(here.shm_dir);
+  const int removed = RemoveStale(here.shm_dir, here.run_id);
+  if (removed > 0) log::info("removed {} shared regions of dead runs", removed);
+  engine_ = std::make_unique<Engine>(*this, here);
+  engine_->Start();
+  ready_engine_.store(engine_.get(), std::memory_order_release);
+}
+
+void Learner::FillHeartbeat(wire::Heartbeat& heartbeat) {
+  const TrainerProgress progress = engine_->training.Progress();
+  const IngestCounters& ingest = engine_->ingest.counters();
+  const RunConfig& run = engine_->run;
+  double replay_rows = 0;
+  for (int s = 0; s < run.max_workers; ++s) {
+    replay_rows += static_cast<double>(engine_->replay.Stats(s).valid_rows) * run.lanes;
+  }
+  heartbeat.policy_version = progress.version;
+  heartbeat.rows_ingested = ingest.rows.load();
+  const UpdateStats& last = progress.last;
+  heartbeat.stats = {
+      {"updates", static_cast<double>(progress.updates)},
+      {"batches", static_cast<double>(progress.batches)},
+      {"steps_trained", static_cast<double>(progress.steps_trained)},
+      {"skipped_updates", static_cast<double>(progress.skipped)},
+      {"loss", last.total_loss},
+      {"policy_loss", last.policy_loss},
+      {"value_loss", last.value_loss},
+      {"entropy", last.entropy},
+      {"grad_norm", last.grad_norm},
+      {"mean_rho", last.mean_rho},
+      {"clipped_fraction", last.clipped_fraction},
+      {"explained_variance", last.explained_variance},
+      {"lag_p50", last.lag_p50},
+      {"lag_p99", last.lag_p99},
+      {"learning_rate", last.learning_rate},
+      {"policy_version", static_cast<double>(progress.version)},
+      {"replay_rows", replay_rows},
+      {"replay_capacity_rows",
+       static_cast<double>(run.replay_rows) * run.lanes * static_cast<double>(ingest.rings.load())},
+      {"rings", static_cast<double>(ingest.rings.load())},
+      {"rows_ingested", static_cast<double>(ingest.rows.load())},
+      {"rows_lost", static_cast<double>(ingest.rows_lost.load())},
+      {"limiter_wait_s", static_cast<double>(ingest.limited_ns.load()) * 1e-9},
+      {"checkpoints", static_cast<double>(engine_->checkpoints.written())},
+      {"checkpoint_age_s", engine_->checkpoints.AgeSeconds()},
+  };
+}
+
+void Learner::RefreshMetrics() {
+  Engine* engine = ready_engine_.load(std::memory_order_acquire);
+  if (engine == nullptr) return;
+  MutexLock lock(refresh_mu_);
+  engine->metrics.Refresh(engine->replay, static_cast<std::uint64_t>(engine->run.replay_rows),
+                          engine->training.Progress(), engine->ingest.counters(),
+                          engine->checkpoints,
+                          static_cast<double>(engine->run.window * engine->run.batch_windows));
+}
+
+void Learner::StopTraining() {
+  if (engine_) engine_->Stop();
+}
+
+void Learner::Fail(std::exception_ptr error) {
+  {
+    MutexLock lock(mu_);
+    if (!error_) error_ = error;
+  }
+  signals_.RequestDrain();
+}
+
+}  // namespace tetrion

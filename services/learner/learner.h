@@ -1,0 +1,58 @@
+#pragma once
+
+#include <exception>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "lib/core/agent.h"
+#include "lib/core/mutex.h"
+#include "lib/metrics/http_endpoint.h"
+#include "lib/metrics/registry.h"
+#include "lib/policy/learner_region.h"
+#include "lib/run/run_config.h"
+#include "lib/run/signals.h"
+#include "services/learner/link_agent.h"
+#include "services/learner/options.h"
+
+namespace tetrion {
+
+// Composition root of the learner process.
+//
+//   actors' rings ─▶ IngestAgent ─▶ ReplayRing ─▶ ReplaySource ─▶ TrainerAgent ─▶ weights slots ─▶
+//   actors
+//                        ▲ RingBoard                                   └▶ CheckpointAgent ─▶ disk
+//   coordinator ⇄ LearnerLinkAgent
+class Learner {
+ public:
+  Learner(LearnerOptions options, SignalWatcher& signals);
+  ~Learner();
+  // Blocks until drained or failed. Rethrows the first Error of a thread.
+  void Run();
+
+ private:
+  struct Engine;  // everything that exists once the run's settings are known
+
+  LearnerLinkAgent::Config LinkConfig() const;
+  void Build(const wire::Registered& registered);
+  void FillHeartbeat(wire::Heartbeat& heartbeat);
+  void RefreshMetrics();
+  void StopTraining();
+  void Fail(std::exception_ptr error);
+
+  const LearnerOptions options_;
+  SignalWatcher& signals_;
+  MetricsRegistry metrics_;
+  RingBoard board_;
+  Versions versions_;
+  std::unique_ptr<HttpEndpoint> http_;
+  std::unique_ptr<LearnerLinkAgent> link_;
+  std::unique_ptr<Engine> engine_;              // built once, on the link thread
+  std::atomic<Engine*> ready_engine_{nullptr};  // pairs Build with scrapes
+
+  Mutex mu_;
+  std::exception_ptr error_ TETRION_GUARDED_BY(mu_);
+  Mutex refresh_mu_;  // scrapes may overlap
+};
+
+}  // namespace tetrion

@@ -1,0 +1,89 @@
+#include "services/learner/learner_metrics.h"
+
+#include <string>
+
+namespace tetrion {
+namespace {
+
+void RaiseTo(HotCounter& counter, double value) {
+  counter.Add(value - counter.Value());
+}
+
+}  // namespace
+
+LearnerMetrics::LearnerMetrics(MetricsRegistry& r, int shards)
+    : updates_(r.Counter("tetrion_learner_updates_total")),
+      published_(r.Counter("tetrion_learner_weights_published_total")),
+      sampled_(r.Counter("tetrion_replay_sampled_sequences_total")),
+      not_ready_(r.Counter("tetrion_replay_not_ready_total")),
+      lease_wait_(r.Counter("tetrion_replay_lease_wait_seconds_total")),
+      quarantined_(r.Counter("tetrion_learner_rings_quarantined_total")),
+      update_s_(r.Histogram("tetrion_learner_update_seconds")),
+      wait_s_(r.Histogram("tetrion_learner_stage_seconds", {"wait"})),
+      sample_s_(r.Histogram("tetrion_learner_stage_seconds", {"sample"})),
+      forward_s_(r.Histogram("tetrion_learner_stage_seconds", {"forward"})),
+      backward_s_(r.Histogram("tetrion_learner_stage_seconds", {"backward"})),
+      optimise_s_(r.Histogram("tetrion_learner_stage_seconds", {"optimise"})),
+      checkpoint_s_(r.Histogram("tetrion_learner_checkpoint_seconds")),
+      policy_loss_(r.Gauge("tetrion_learner_loss", {"policy"})),
+      value_loss_(r.Gauge("tetrion_learner_loss", {"value"})),
+      total_loss_(r.Gauge("tetrion_learner_loss", {"total"})),
+      grad_norm_(r.Gauge("tetrion_learner_grad_norm")),
+      entropy_(r.Gauge("tetrion_learner_entropy")),
+      explained_(r.Gauge("tetrion_learner_explained_variance")),
+      version_(r.Gauge("tetrion_learner_policy_version")),
+      samples_per_insert_(r.Gauge("tetrion_replay_samples_per_insert")),
+      checkpoint_age_(r.Gauge("tetrion_learner_checkpoint_age_seconds")) {
+  for (int s = 0; s < shards; ++s) {
+    const std::string label = std::to_string(s);
+    shards_.push_back({.rows = &r.Gauge("tetrion_replay_rows", {label}),
+                       .committed = &r.Gauge("tetrion_replay_committed_rows", {label}),
+                       .capacity = &r.Gauge("tetrion_replay_capacity_rows", {label}),
+                       .lag = &r.Gauge("tetrion_replay_commit_lag_rows", {label}),
+                       .bytes = &r.Gauge("tetrion_replay_bytes", {label})});
+  }
+}
+
+void LearnerMetrics::OnUpdate(const UpdateStats& stats) {
+  wait_s_.Observe(stats.wait_s);
+  sample_s_.Observe(stats.sample_s);
+  forward_s_.Observe(stats.forward_s);
+  backward_s_.Observe(stats.backward_s);
+  optimise_s_.Observe(stats.optimise_s);
+  update_s_.Observe(stats.sample_s + stats.forward_s + stats.backward_s + stats.optimise_s);
+  policy_loss_.Set(stats.policy_loss);
+  value_loss_.Set(stats.value_loss);
+  total_loss_.Set(stats.total_loss);
+  grad_norm_.Set(stats.grad_norm);
+  entropy_.Set(stats.entropy);
+  explained_.Set(stats.explained_variance);
+}
+
+void LearnerMetrics::Refresh(const ReplayRing& replay, std::uint64_t capacity_rows,
+                             const TrainerProgress& progress, const IngestCounters& ingest,
+                             const CheckpointAgent& checkpoints, double batch_rows) {
+  for (std::size_t s = 0; s < shards_.size(); ++s) {
+    const ShardStats stats = replay.Stats(static_cast<int>(s));
+    shards_[s].rows->Set(static_cast<double>(stats.valid_rows));
+    shards_[s].committed->Set(static_cast<double>(stats.committed_rows));
+    shards_[s].capacity->Set(static_cast<double>(capacity_rows));
+    shards_[s].lag->Set(static_cast<double>(stats.written_rows - stats.committed_rows));
+    shards_[s].bytes->Set(static_cast<double>(replay.memory_bytes()) /
+                          static_cast<double>(shards_.size()));
+  }
+  const double rows = static_cast<double>(ingest.rows.load());
+  RaiseTo(updates_, static_cast<double>(progress.updates));
+  RaiseTo(published_, static_cast<double>(progress.batches));
+  RaiseTo(sampled_, static_cast<double>(progress.batches));
+  RaiseTo(not_ready_, static_cast<double>(progress.not_ready));
+  RaiseTo(lease_wait_, static_cast<double>(ingest.limited_ns.load()) * 1e-9);
+  RaiseTo(quarantined_, static_cast<double>(ingest.quarantined.load()));
+  version_.Set(progress.version);
+  samples_per_insert_.Set(rows > 0 ? static_cast<double>(progress.batches) * batch_rows / rows
+                                   : 0.0);
+  checkpoint_age_.Set(checkpoints.AgeSeconds());
+  if (checkpoints.written() > checkpoints_seen_) checkpoint_s_.Observe(checkpoints.last_seconds());
+  checkpoints_seen_ = checkpoints.written();
+}
+
+}  // namespace tetrion

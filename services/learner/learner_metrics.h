@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "lib/metrics/registry.h"
+#include "lib/replay/replay_ring.h"
+#include "lib/rl/trainer.h"
+#include "services/learner/checkpoint_agent.h"
+#include "services/learner/ingest_agent.h"
+#include "services/learner/trainer_agent.h"
+
+namespace tetrion {
+
+// The learner's recorders. OnUpdate belongs to the trainer thread; Refresh may be called by one
+// thread at a time and brings the scraped figures up to the agents' own counters.
+class LearnerMetrics {
+ public:
+  LearnerMetrics(MetricsRegistry& registry, int shards);
+
+  void OnUpdate(const UpdateStats& stats);
+  void Refresh(const ReplayRing& replay, std::uint64_t capacity_rows,
+               const TrainerProgress& progress, const IngestCounters& ingest,
+               const CheckpointAgent& checkpoints, double batch_rows);
+
+ private:
+  struct Shard {
+    HotGauge *rows, *committed, *capacity, *lag, *bytes;
+  };
+
+  std::vector<Shard> shards_;
+  HotCounter &updates_, &published_, &sampled_, &not_ready_, &lease_wait_, &quarantined_;
+  HotHistogram &update_s_, &wait_s_, &sample_s_, &forward_s_, &backward_s_, &optimise_s_;
+  HotHistogram& checkpoint_s_;
+  HotGauge &policy_loss_, &value_loss_, &total_loss_, &grad_norm_, &entropy_, &explained_;
+  HotGauge &version_, &samples_per_insert_, &checkpoint_age_;
+  std::uint64_t checkpoints_seen_ = 0;
+};
+
+}  // namespace tetrion

@@ -1,0 +1,134 @@
+#include "services/learner/link_agent.h"
+
+#include <utility>
+#include <variant>
+
+#include "lib/core/log.h"
+#include "lib/run/revision.h"
+
+namespace tetrion {
+namespace {
+
+constexpr int kPollMs = 5;
+constexpr std::int64_t kResendNs = 500 * kNanosPerMilli;
+constexpr std::int64_t kGoodbyeNs = 3 * kNanosPerSecond;
+
+}  // namespace
+
+LearnerLinkAgent::LearnerLinkAgent(Config config, Hooks hooks, RingBoard& board, Versions& versions,
+                                   const std::atomic<bool>& drain, const Clock& clock)
+    : config_(std::move(config)),
+      hooks_(std::move(hooks)),
+      board_(board),
+      versions_(versions),
+      drain_(drain),
+      clock_(clock),
+      link_(config_.link, *this, clock) {}
+
+int LearnerLinkAgent::DoWork() {
+  link_.DoWork(kPollMs);
+  {
+    const std::string problem = link_.registered() ? "" : link_.problem();
+    MutexLock lock(problem_mu_);
+    problem_ = problem;
+  }
+  if (drain_.load(std::memory_order_acquire) && phase_.load() == Phase::kRunning) StartDrain();
+  ReportEnded();
+  if (phase_.load() != Phase::kRunning) Drain();
+  return 1;
+}
+
+wire::Register LearnerLinkAgent::MakeRegister() {
+  return {.role = wire::Role::kLearner,
+          .name = config_.name,
+          .revision = Revision(),
+          .given = config_.given,
+          .http_endpoint = config_.http_endpoint,
+          .shm_dir = config_.shm_dir};
+}
+
+void LearnerLinkAgent::OnRegistered(const wire::Registered& registered, bool renewed) {
+  versions_.Allow(registered.version_first, registered.version_limit);
+  have_list_ = false;
+  if (!built_) {
+    hooks_.build(registered);
+    built_ = true;
+  }
+  log::info("session {} {}, versions from {}", registered.session, renewed ? "renewed" : "begun",
+            registered.version_first);
+}
+
+wire::Heartbeat LearnerLinkAgent::MakeHeartbeat() {
+  wire::Heartbeat heartbeat = {.phase = phase_.load() == Phase::kRunning ? "running" : "draining",
+                               .rings_revision = have_list_ ? board_.revision() : 0};
+  if (built_) hooks_.fill(heartbeat);
+  return heartbeat;
+}
+
+void LearnerLinkAgent::OnHeartbeatAck(const wire::HeartbeatAck& ack) {
+  versions_.Allow(1, ack.version_limit);
+  mean_return_.store(ack.mean_return, std::memory_order_relaxed);
+  if (ack.drain && phase_.load() == Phase::kRunning) StartDrain();
+}
+
+void LearnerLinkAgent::OnMessage(const wire::Message& message) {
+  const auto* list = std::get_if<wire::RingList>(&message);
+  if (list == nullptr) {
+    if (std::holds_alternative<wire::GoodbyeAck>(message) && phase_.load() == Phase::kGoodbye) {
+      phase_.store(Phase::kDone, std::memory_order_release);
+    }
+    return;
+  }
+  have_list_ = true;
+  board_.ForgetEndedExcept(list->rings);
+  board_.SetList(list->revision, list->rings);
+}
+
+// Tells of ended rings until the coordinator's list lacks them; new ones at once.
+void LearnerLinkAgent::ReportEnded() {
+  if (!link_.registered()) return;
+  const std::vector<EndedRing> ended = board_.Ended();
+  const std::int64_t now_ns = clock_.NowNs();
+  if (ended.empty() || (ended.size() <= reported_ && now_ns < next_report_ns_)) {
+    reported_ = ended.size();
+    return;
+  }
+  for (const EndedRing& ring : ended) {
+    link_.Send(wire::RingGone{
+        .session = link_.session(), .path = ring.path, .owner_dead = ring.owner_dead});
+  }
+  reported_ = ended.size();
+  next_report_ns_ = now_ns + kResendNs;
+}
+
+void LearnerLinkAgent::StartDrain() {
+  log::info("draining: training goes on until the rings have ended");
+  drain_until_ns_ = clock_.NowNs() + config_.drain_timeout_ns;
+  phase_.store(built_ ? Phase::kDraining : Phase::kDone, std::memory_order_release);
+}
+
+void LearnerLinkAgent::Drain() {
+  const std::int64_t now_ns = clock_.NowNs();
+  if (phase_.load() == Phase::kDraining) {
+    const bool over = have_list_ && board_.Empty() && board_.Ended().empty();
+    if (!over && now_ns < drain_until_ns_) return;
+    if (!over) log::warn("rings are still open after the drain time-out");
+    hooks_.stop_training();
+    goodbye_until_ns_ = clock_.NowNs() + kGoodbyeNs;
+    phase_.store(Phase::kGoodbye, std::memory_order_release);
+  }
+  if (phase_.load() != Phase::kGoodbye) return;
+  if (now_ns >= goodbye_until_ns_) {
+    phase_.store(Phase::kDone, std::memory_order_release);
+  } else if (now_ns >= next_goodbye_ns_) {
+    link_.Send(wire::Goodbye{.session = link_.session()});
+    next_goodbye_ns_ = now_ns + kResendNs / 2;
+  }
+}
+
+std::string LearnerLinkAgent::Problem() const {
+  MutexLock lock(problem_mu_);
+  return problem_;
+}
+
+}  // namespace tetrion

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "lib/core/agent.h"
+#include "lib/core/clock.h"
+#include "lib/core/mutex.h"
+#include "lib/wire/session_link.h"
+#include "services/learner/ring_board.h"
+#include "services/learner/versions.h"
+
+namespace tetrion {
+
+// The learner's side of the control channel: which rings come and go, which versions it may
+// publish, how far it is.
+//
+// Thread roles: DoWork and what it calls belong to the link thread; the other public calls say
+// theirs.
+class LearnerLinkAgent final : public Agent, private wire::SessionOwner {
+ public:
+  struct Config {
+    std::string name;
+    std::string http_endpoint;
+    std::string shm_dir;
+    std::int64_t drain_timeout_ns = 20 * kNanosPerSecond;
+    std::vector<wire::GivenSetting> given;
+    wire::SessionLink::Config link;
+  };
+  // What the rest of the learner supplies. Called on the link thread.
+  struct Hooks {
+    std::function<void(const wire::Registered&)> build;  // first registration only; may throw Error
+    std::function<void(wire::Heartbeat&)> fill;          // version, rows, figures; after build
+    std::function<void()> stop_training;  // rings are gone: final checkpoint; may throw
+  };
+  LearnerLinkAgent(Config config, Hooks hooks, RingBoard& board, Versions& versions,
+                   const std::atomic<bool>& drain, const Clock& clock = MonotonicClock::Get());
+
+  std::string name() const override { return "link"; }
+  int DoWork() override;
+
+  // Any thread.
+  bool Done() const { return phase_.load(std::memory_order_acquire) == Phase::kDone; }
+  std::string Problem() const;
+  // Mean return of the last accounted episodes, as the coordinator says; for checkpoints.
+  double mean_return() const { return mean_return_.load(std::memory_order_relaxed); }
+
+ private:
+  enum class Phase { kRunning, kDraining, kGoodbye, kDone };
+
+  wire::Register MakeRegister() override;
+  void OnRegistered(const wire::Registered& registered, bool renewed) override;
+  void OnFenced() override {}
+  wire::Heartbeat MakeHeartbeat() override;
+  void OnHeartbeatAck(const wire::HeartbeatAck& ack) override;
+  void OnMessage(const wire::Message& message) override;
+
+  void ReportEnded();
+  void StartDrain();
+  void Drain();
+
+  const Config config_;
+  const Hooks hooks_;
+  RingBoard& board_;
+  Versions& versions_;
+  const std::atomic<bool>& drain_;
+  const Clock& clock_;
+  wire::SessionLink link_;
+  std::atomic<Phase> phase_{Phase::kRunning};
+  std::atomic<double> mean_return_{0};
+  bool built_ = false;
+  bool have_list_ = false;  // a ring list came in this session
+  std::int64_t next_report_ns_ = 0;
+  std::size_t reported_ = 0;  // ended rings told at least once
+  std::int64_t drain_until_ns_ = 0;
+  std::int64_t goodbye_until_ns_ = 0;
+  std::int64_t next_goodbye_ns_ = 0;
+
+  mutable Mutex problem_mu_;
+  std::string problem_ TETRION_GUARDED_BY(problem_mu_) = "starting";
+};
+
+}  // namespace tetrion

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lib/core/mutex.h"
+#include "lib/wire/messages.h"
+
+namespace tetrion {
+
+// A ring that ended: drained, unlinked, its slot free.
+struct EndedRing {
+  std::string path;
+  bool owner_dead = false;
+};
+
+// Where link and ingest meet: which rings there should be, which have ended. Any thread.
+class RingBoard {
+ public:
+  // Link: the coordinator's list.
+  void SetList(std::uint64_t revision, std::vector<wire::RingInfo> rings) {
+    MutexLock lock(mu_);
+    revision_ = revision;
+    rings_ = std::move(rings);
+    ++changes_;
+  }
+  // Ingest: copies the list if it changed since `seen`.
+  bool TakeList(std::uint64_t& seen, std::vector<wire::RingInfo>& rings) const {
+    MutexLock lock(mu_);
+    if (changes_ == seen) return false;
+    seen = changes_;
+    rings = rings_;
+    return true;
+  }
+  // Ingest: a ring has ended; told to the coordinator until its list lacks it.
+  void AddEnded(EndedRing ring) {
+    MutexLock lock(mu_);
+    ended_.push_back(std::move(ring));
+  }
+  // Link: rings that ended and are still in the list.
+  std::vector<EndedRing> Ended() const {
+    MutexLock lock(mu_);
+    return ended_;
+  }
+  void ForgetEndedExcept(const std::vector<wire::RingInfo>& listed) {
+    MutexLock lock(mu_);
+    std::erase_if(ended_, [&](const EndedRing& ended) {
+      for (const wire::RingInfo& ring : listed) {
+        if (ring.path == ended.path) return false;
+      }
+      return true;
+    });
+  }
+  std::uint64_t revision() const {
+    MutexLock lock(mu_);
+    return revision_;
+  }
+  // No ring is listed: nothing more will come unless an actor joins.
+  bool Empty() const {
+    MutexLock lock(mu_);
+    return rings_.empty();
+  }
+
+ private:
+  mutable Mutex mu_;
+  std::uint64_t revision_ TETRION_GUARDED_BY(mu_) = 0;
+  std::uint64_t changes_ TETRION_GUARDED_BY(mu_) = 0;
+  std::vector<wire::RingInfo> rings_ TETRION_GUARDED_BY(mu_);
+  std::vector<EndedRing> ended_ TETRION_GUARDED_BY(mu_);
+};
+
+}  // namespace tetrion

@@ -1,0 +1,85 @@
+#include "services/learner/trainer_agent.h"
+
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "lib/core/log.h"
+
+namespace tetrion {
+
+TrainerAgent::TrainerAgent(const Config& config, Hooks hooks, Trainer& trainer, BatchSource& source,
+                           WeightsSlotWriter writer, const Versions& versions,
+                           CheckpointAgent& checkpoints, std::uint64_t resumed_updates)
+    : config_(config),
+      hooks_(std::move(hooks)),
+      trainer_(trainer),
+      source_(source),
+      writer_(writer),
+      versions_(versions),
+      checkpoints_(checkpoints) {
+  progress_.updates = resumed_updates;
+}
+
+int TrainerAgent::DoWork() {
+  if (!published_ && !Publish()) {
+    // The version block is used up; the next heartbeat brings another.
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return 0;
+  }
+  const UpdateStats stats = trainer_.Step(source_, writer_.NewestVersion());
+  if (stats.status != BatchStatus::kReady) {
+    MutexLock lock(mu_);
+    ++progress_.not_ready;
+    return 0;
+  }
+  hooks_.on_update(stats);
+  {
+    MutexLock lock(mu_);
+    progress_.updates += static_cast<std::uint64_t>(stats.updates);
+    ++progress_.batches;
+    progress_.steps_trained += static_cast<std::uint64_t>(config_.batch_steps);
+    if (!stats.finite) ++progress_.skipped;
+    progress_.last = stats;
+  }
+  published_ = false;
+  Publish();
+  if (MonotonicClock::Get().NowNs() >= next_checkpoint_ns_) Checkpoint();
+  return 1;
+}
+
+bool TrainerAgent::Publish() {
+  const std::uint32_t version = versions_.After(writer_.NewestVersion());
+  if (version == 0) return false;
+  trainer_.PolicyBlob(blob_);
+  writer_.Publish(version, blob_);
+  published_ = true;
+  MutexLock lock(mu_);
+  progress_.version = version;
+  return true;
+}
+
+void TrainerAgent::Checkpoint() {
+  checkpoints_.Submit(trainer_.Save(), Describe());
+  next_checkpoint_ns_ = MonotonicClock::Get().NowNs() + config_.checkpoint_every_ns;
+}
+
+CheckpointInfo TrainerAgent::Describe() const {
+  CheckpointInfo info = hooks_.describe();
+  const TrainerProgress progress = Progress();
+  info.updates = static_cast<std::int64_t>(progress.updates);
+  info.policy_version = progress.version;
+  return info;
+}
+
+void TrainerAgent::SaveFinal() {
+  const CheckpointInfo info = Describe();
+  if (info.updates > 0) checkpoints_.WriteNow(trainer_.Save(), info);
+}
+
+TrainerProgress TrainerAgent::Progress() const {
+  MutexLock lock(mu_);
+  return progress_;
+}
+
+}  // namespace tetrion

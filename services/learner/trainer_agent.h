@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lib/core/agent.h"
+#include "lib/core/clock.h"
+#include "lib/core/mutex.h"
+#include "lib/policy/weights_slot.h"
+#include "lib/rl/trainer.h"
+#include "services/learner/checkpoint_agent.h"
+#include "services/learner/versions.h"
+
+namespace tetrion {
+
+// What the trainer has done so far.
+struct TrainerProgress {
+  std::uint64_t updates = 0;        // optimiser steps, including those before a resume
+  std::uint64_t batches = 0;        // since this process started
+  std::uint64_t steps_trained = 0;  // fresh environment steps in batches since this process started
+  std::uint64_t not_ready = 0;      // times there was no batch
+  std::uint64_t skipped = 0;        // updates skipped for NaN or infinity
+  std::uint32_t version = 0;        // newest published
+  UpdateStats last;                 // of the last update
+};
+
+// Trains: one batch, up to `reuse` updates, weights published, now and then a checkpoint.
+//
+// Thread role: DoWork on the trainer thread. Publishing is one copy into the weights slot that
+// waits for nobody, so the trainer does it itself.
+class TrainerAgent final : public Agent {
+ public:
+  struct Config {
+    int batch_steps = 0;  // T * B: environment steps of one batch
+    std::int64_t checkpoint_every_ns = 30 * kNanosPerSecond;
+  };
+  struct Hooks {
+    // Called after every batch, on the trainer thread; must be quick.
+    std::function<void(const UpdateStats&)> on_update;
+    // Completes a checkpoint's description: run, env, returns.
+    std::function<CheckpointInfo()> describe;
+  };
+  // `resumed_updates`: counter of the checkpoint the trainer was loaded from. References outlive
+  // the agent.
+  TrainerAgent(const Config& config, Hooks hooks, Trainer& trainer, BatchSource& source,
+               WeightsSlotWriter writer, const Versions& versions, CheckpointAgent& checkpoints,
+               std::uint64_t resumed_updates);
+
+  std::string name() const override { return "trainer"; }
+  int DoWork() override;
+
+  // Any thread.
+  TrainerProgress Progress() const;
+  // After the thread has ended: writes the final checkpoint, unless nothing was learnt at all.
+  void SaveFinal();
+
+ private:
+  bool Publish();
+  void Checkpoint();
+  CheckpointInfo Describe() const;
+
+  const Config config_;
+  const Hooks hooks_;
+  Trainer& trainer_;
+  BatchSource& source_;
+  WeightsSlotWriter writer_;
+  const Versions& versions_;
+  CheckpointAgent& checkpoints_;
+  bool published_ = false;  // the present weights are in the slot
+  std::int64_t next_checkpoint_ns_ = 0;
+  std::vector<std::byte> blob_;
+
+  mutable Mutex mu_;
+  TrainerProgress progress_ TETRION_GUARDED_BY(mu_);
+};
+
+}  // namespace tetrion

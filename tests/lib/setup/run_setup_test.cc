@@ -1,0 +1,54 @@
+#include "lib/setup/run_setup.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "lib/core/error.h"
+
+namespace tetrion {
+namespace {
+
+TEST(RunSetupTest, EverySettingOfTheEnvironmentArrives) {
+  RunConfig run;
+  run.env = "tetris-placement";
+  run.lanes = 7;
+  run.seed = 99;
+  run.queue_size = 3;
+  run.iid_pieces = true;
+  run.illegal = "noop";
+  run.view = "planes";
+  const EnvConfig config = EnvConfigOf(run);
+  EXPECT_EQ(config.name, "tetris-placement");
+  EXPECT_EQ(config.lanes, 7);
+  EXPECT_EQ(config.seed, 99U);
+  EXPECT_EQ(config.queue_size, 3);
+  EXPECT_TRUE(config.iid_pieces);
+  EXPECT_TRUE(config.illegal_is_noop);
+  EXPECT_EQ(config.view, "planes");
+}
+
+TEST(RunSetupTest, RowsHaveTheEnvironmentsRecordAndMask) {
+  RunConfig run;
+  run.env = "cartpole";
+  run.lanes = 16;
+  EXPECT_EQ(RowSpecOf(run), (RowSpec{.record_bytes = 16, .lanes = 16, .has_mask = false}));
+  run.env = "tetris-placement";
+  EXPECT_EQ(RowSpecOf(run), (RowSpec{.record_bytes = 64, .lanes = 16, .has_mask = true}));
+  EXPECT_EQ(EnvSpecOf(run).obs.view, "afterstates");
+}
+
+TEST(RunSetupTest, UnknownEnvironmentIsAUsageErrorThatNamesIt) {
+  RunConfig run;
+  run.env = "pong";
+  try {
+    EnvSpecOf(run);
+    FAIL() << "an unknown environment must be refused";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kUsage);
+    EXPECT_NE(std::string(error.what()).find("pong"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace tetrion
