@@ -192,7 +192,7 @@ SIMPLE = (
 WAITS = (
     ("actor.wait_token_s", "actors: token", BLUE), ("actor.wait_ring_s", "actors: ring", ORANGE),
     ("actor.wait_weights_s", "actors: weights", GREEN),
-    ("learner.wait_s", "learner: rows", RED),
+    ("learner.limiter_wait_s", "learner: ingest held back", RED),
 )
 
 

@@ -70,8 +70,8 @@ class Bootstrap(unittest.TestCase):
     def environment(self):
         return {**os.environ, "PATH": f"{self.bin}:/usr/bin:/bin", "CALLS": str(self.calls)}
 
-    def run_it(self, *args, script=None, status=0):
-        done = subprocess.run([str(script or self.root / "tetrion"), *args], cwd="/",
+    def run_it(self, *args, script=None, status=0, cwd=None):
+        done = subprocess.run([str(script or self.root / "tetrion"), *args], cwd=cwd or self.root,
                               env=self.environment(), capture_output=True, text=True, timeout=60,
                               check=False)
         self.assertEqual(done.returncode, status, done.stdout + done.stderr)
@@ -90,6 +90,12 @@ class Bootstrap(unittest.TestCase):
         self.assertTrue(done.stdout.endswith("[--env][cart pole]"), done.stdout)
         self.assertEqual((len(self.called("cmake")), len(self.builds())), (1, 1))
         self.assertIn("tetrion-learner", self.builds()[0])
+
+    def test_runs_stay_in_this_folder_wherever_it_is_called_from(self):
+        runs = f"[--runs-dir][{self.root}/runs]"
+        self.assertTrue(self.run_it("up", "a", cwd="/").stdout.endswith(f"]{runs}[a]"))
+        self.assertTrue(self.run_it("play", "a", cwd="/").stdout.endswith(f"][play]{runs}[a]"))
+        self.assertTrue(self.run_it("up", "--runs-dir=b", cwd="/").stdout.endswith("][--runs-dir=b]"))
 
     def test_a_second_call_does_nothing_but_start_the_program(self):
         self.run_it("up")

@@ -35,6 +35,8 @@ LAYERS = (
     Layer("nn", "torch blocks, distributions, networks", ("core", "frame")),
     Layer("rl", "V-trace, returns, trainer interface, V-trace trainer", ("core", "frame", "nn")),
     Layer("dreamer", "world model, actor-critic, Dreamer trainer", ("core", "frame", "nn", "rl")),
+    Layer("setup", "a run's settings in the modules' terms: environment, row",
+          ("core", "envs", "frame", "run")),
     Layer("checkpoint", "safetensors and manifest, written by rename", ("core",)),
 )
 
