@@ -95,7 +95,8 @@ class Bootstrap(unittest.TestCase):
         runs = f"[--runs-dir][{self.root}/runs]"
         self.assertTrue(self.run_it("up", "a", cwd="/").stdout.endswith(f"]{runs}[a]"))
         self.assertTrue(self.run_it("play", "a", cwd="/").stdout.endswith(f"][play]{runs}[a]"))
-        self.assertTrue(self.run_it("up", "--runs-dir=b", cwd="/").stdout.endswith("][--runs-dir=b]"))
+        own = self.run_it("up", "--runs-dir=b", cwd="/").stdout
+        self.assertTrue(own.endswith("tetrion-up][--runs-dir=b]"), own)
 
     def test_a_second_call_does_nothing_but_start_the_program(self):
         self.run_it("up")
