@@ -1,0 +1,130 @@
+#include "tools/up/up_options.h"
+
+#include <gmock/gmock.h>
+
+#include <filesystem>
+
+#include "lib/core/error.h"
+#include "lib/run/run_folder.h"
+
+namespace tetrion {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class PlanRunTest : public testing::Test {
+ protected:
+  PlanRunTest() {
+    std::string pattern = std::filesystem::temp_directory_path() / "tetrion-plan-XXXXXX";
+    options_.runs_dir = mkdtemp(pattern.data());
+    options_.bin_dir = "/bin-dir";
+  }
+  ~PlanRunTest() override { std::filesystem::remove_all(options_.runs_dir); }
+
+  RunPlan Plan() { return PlanRun(options_, "generated", /*cores=*/4); }
+  std::string Complaint() {
+    try {
+      (void)Plan();
+    } catch (const Error& error) {
+      EXPECT_EQ(static_cast<int>(error.code()), 2);
+      return error.what();
+    }
+    return "";
+  }
+
+  UpOptions options_;
+};
+
+std::string Joined(const std::vector<std::string>& command) {
+  std::string text;
+  for (const std::string& argument : command) text += (text.empty() ? "" : " ") + argument;
+  return text;
+}
+
+TEST_F(PlanRunTest, NewRunStartsCoordinatorLearnerAndActors) {
+  options_.actors = 2;
+  options_.stop_after = "2m";
+  options_.given = {{"env", "cartpole"}, {"commit_stride", "4"}};
+  const RunPlan plan = Plan();
+  ASSERT_EQ(plan.children.size(), 4U);
+  EXPECT_EQ(plan.name, "generated");
+  const std::string coordinator = Joined(plan.children[0].command);
+  EXPECT_THAT(coordinator, HasSubstr("/bin-dir/tetrion-coordinator --run generated --runs-dir "));
+  EXPECT_THAT(coordinator, AllOf(HasSubstr("--stop-after 2m"), HasSubstr("--env=cartpole"),
+                                 HasSubstr("--commit-stride=4")));
+  EXPECT_THAT(Joined(plan.children[0].restart_command),
+              AllOf(HasSubstr("--resume generated"), Not(HasSubstr("--run "))));
+  EXPECT_THAT(
+      Joined(plan.children[1].command),
+      AllOf(HasSubstr("tetrion-learner --run-folder " + plan.folder), Not(HasSubstr("--resume"))));
+  EXPECT_THAT(plan.children[1].restart_command, Contains("--resume"));
+  EXPECT_THAT(Joined(plan.children[3].command),
+              AllOf(HasSubstr("--name actor-1 --workers 1"), Not(HasSubstr("--env"))));
+}
+
+TEST_F(PlanRunTest, ResumedRunStartsFromWhatItHas) {
+  RunFolder::Create(options_.runs_dir, "old").WriteConfig(MakeRunConfig({{"env", "tetris"}}));
+  options_.resume = "latest";
+  const RunPlan plan = Plan();
+  EXPECT_EQ(plan.name, "old");
+  EXPECT_EQ(plan.config.env, "tetris");
+  EXPECT_THAT(Joined(plan.children[0].command), HasSubstr("--resume old"));
+  EXPECT_THAT(plan.children[1].command, Contains("--resume"));
+}
+
+TEST_F(PlanRunTest, ExistingNameIsRefusedWithTheLineThatResumesIt) {
+  (void)RunFolder::Create(options_.runs_dir, "old");
+  options_.run = "old";
+  EXPECT_THAT(Complaint(), HasSubstr("./tetrion up --resume old"));
+  options_.run = "";
+  options_.resume = "older";
+  EXPECT_THAT(Complaint(), HasSubstr("no run at"));
+}
+
+TEST_F(PlanRunTest, WorkersFollowTheCoresAndSlotsTheWorkers) {
+  EXPECT_THAT(Joined(Plan().children[2].command), HasSubstr("--workers 3"));
+  options_.actors = 4;
+  options_.workers = 5;
+  const RunPlan plan = Plan();
+  EXPECT_EQ(plan.config.max_workers, 20);
+  EXPECT_THAT(plan.children[0].command, Contains("--max-workers=20"));
+  options_.given = {{"max_workers", "19"}};
+  EXPECT_THAT(Complaint(), HasSubstr("--max-workers 20"));
+}
+
+TEST_F(PlanRunTest, WithAConfigFileEveryServiceGetsTheFlagsThatBeatIt) {
+  options_.config_file = "/etc/t.toml";
+  options_.given = {{"lanes", "32"}};
+  for (const ChildSpec& child : Plan().children) {
+    EXPECT_THAT(Joined(child.command),
+                AllOf(HasSubstr("--config /etc/t.toml"), HasSubstr("--lanes=32")));
+  }
+}
+
+TEST(ParseUpOptionsTest, RunAndResumeExcludeEachOther) {
+  UpOptions options;
+  const char* both[] = {"tetrion-up", "--run", "a", "--resume", "b"};
+  EXPECT_THROW((void)ParseUpOptions(5, both, options), Error);
+}
+
+TEST(ParseUpOptionsTest, ReadsTheDocumentedFlags) {
+  UpOptions options;
+  const char* argv[] = {
+      "tetrion-up",    "--env",  "cartpole", "--actors", "2",     "--workers", "3",
+      "--lanes",       "8",      "--algo",   "vtrace",   "--run", "x",         "--stop-after",
+      "50000000steps", "--seed", "7"};
+  EXPECT_EQ(ParseUpOptions(static_cast<int>(std::size(argv)), argv, options), std::nullopt);
+  EXPECT_EQ(options.actors, 2);
+  EXPECT_EQ(options.workers, 3);
+  EXPECT_EQ(options.stop_after, "50000000steps");
+  const RunConfig config = MakeRunConfig(options.given);
+  EXPECT_EQ(config.env, "cartpole");
+  EXPECT_EQ(config.lanes, 8);
+  EXPECT_EQ(config.seed, 7U);
+}
+
+}  // namespace
+}  // namespace tetrion

@@ -1,0 +1,144 @@
+// tetrion-up as a process, over shell scripts in place of the three services.
+#include <gmock/gmock.h>
+
+#include <fcntl.h>
+
+#include "tests/tools/scripted_run.h"
+
+namespace tetrion {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// A coordinator that makes the run folder and ends when asked to or when `stop` appears.
+constexpr const char* kCoordinator = R"sh(
+mkdir -p $S/runs/r/logs $S/runs/r/checkpoints
+echo '[run]' > $S/runs/r/config.toml
+echo '{"env_steps":4711,"episodes":12,"learner":{"updates":3}}' > $S/runs/r/metrics.jsonl
+touch $S/runs/r/checkpoints/3.safetensors
+while [ ! -e $S/stop ]; do sleep 0.01; done)sh";
+constexpr const char* kForEver = "while :; do sleep 0.01; done";
+constexpr const char* kObey = "'exit 0'";
+
+class UpTest : public testing::Test {
+ protected:
+  UpTest() {
+    scratch_.Script("tetrion-coordinator", kCoordinator, kObey);
+    scratch_.Script("tetrion-learner", kForEver, kObey);
+    scratch_.Script("tetrion-actor", kForEver, kObey);
+  }
+
+  // Starts tetrion-up with output and errors in files.
+  pid_t Start() {
+    const pid_t pid = fork();
+    if (pid != 0) return pid;
+    const auto redirect = [this](const char* name, int to) {
+      dup2(open(scratch_.File(name).c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), to);
+    };
+    redirect("out", STDOUT_FILENO);
+    redirect("err", STDERR_FILENO);
+    const std::string runs = scratch_.File("runs"), bin = scratch_.File(""),
+                      shm = scratch_.File("shm");
+    execl(TETRION_UP, "tetrion-up", "--run", "r", "--runs-dir", runs.c_str(), "--bin-dir",
+          bin.c_str(), "--shm-dir", shm.c_str(), "--actors", "2", "--workers", "1", "--env",
+          "cartpole", nullptr);
+    _exit(99);
+  }
+  // Exit code, or minus the signal.
+  static int Wait(pid_t pid) {
+    int status = 0;
+    waitpid(pid, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  }
+  bool AllUp() {
+    return Eventually(
+        [&] { return scratch_.Pids().size() == 4 && Exists("runs/r/checkpoints/3.safetensors"); });
+  }
+  bool Exists(const std::string& name) { return std::filesystem::exists(scratch_.File(name)); }
+  std::string Out() { return ReadText(scratch_.File("out")); }
+  std::string Err() { return ReadText(scratch_.File("err")); }
+
+  Scratch scratch_;
+};
+
+TEST_F(UpTest, SigtermDrainsAndTheSummaryTellsHowToGoOn) {
+  const pid_t up = Start();
+  ASSERT_TRUE(AllUp());
+  kill(up, SIGTERM);
+  EXPECT_EQ(Wait(up), 0);
+  EXPECT_THAT(Out(), AllOf(HasSubstr("4711 env steps"), HasSubstr("checkpoints/3.safetensors"),
+                           HasSubstr("./tetrion up --resume r")));
+  EXPECT_TRUE(scratch_.NobodyLeft());
+}
+
+TEST_F(UpTest, EndOfTheCoordinatorEndsTheRun) {
+  const pid_t up = Start();
+  ASSERT_TRUE(AllUp());
+  std::ofstream(scratch_.File("stop")) << "now";
+  EXPECT_EQ(Wait(up), 0);
+  EXPECT_TRUE(scratch_.NobodyLeft());
+}
+
+TEST_F(UpTest, LearnerThatDiesTwiceIsStartedAgainWithResume) {
+  scratch_.Script("tetrion-learner",
+                  std::string("echo \"$@\" >> $S/learner-starts\n") +
+                      "[ $(wc -l < $S/learner-starts) -lt 3 ] && kill -SEGV $$\n" + kForEver,
+                  kObey);
+  const pid_t up = Start();
+  const auto starts = [&] {
+    const std::string text = ReadText(scratch_.File("learner-starts"));
+    return std::count(text.begin(), text.end(), '\n');
+  };
+  ASSERT_TRUE(
+      Eventually([&] { return starts() == 3 && Exists("runs/r/checkpoints/3.safetensors"); }));
+  kill(up, SIGTERM);
+  EXPECT_EQ(Wait(up), 0) << Err();
+  std::istringstream lines(ReadText(scratch_.File("learner-starts")));
+  std::string first, second;
+  std::getline(lines, first);
+  std::getline(lines, second);
+  EXPECT_THAT(first, Not(HasSubstr("--resume")));
+  EXPECT_THAT(second, HasSubstr("--resume"));
+  EXPECT_TRUE(scratch_.NobodyLeft());
+}
+
+TEST_F(UpTest, ConfigurationErrorOfAServiceEndsTheRunWithItsLastLines) {
+  scratch_.Script("tetrion-actor",
+                  "echo 'tetrion-actor: error: lanes: here 3, the run has 4' >&2; exit 78");
+  const pid_t up = Start();
+  EXPECT_EQ(Wait(up), 78);
+  EXPECT_THAT(Err(), AllOf(HasSubstr("actor-0 failed; its last lines:"),
+                           HasSubstr("  tetrion-actor: error: lanes: here 3, the run has 4")));
+  EXPECT_TRUE(scratch_.NobodyLeft());
+}
+
+TEST_F(UpTest, SecondSignalEndsAtOnceAndLeavesNobody) {
+  scratch_.Script("tetrion-actor", kForEver, "''");
+  const pid_t up = Start();
+  ASSERT_TRUE(AllUp());
+  kill(up, SIGINT);
+  ASSERT_TRUE(Eventually([&] { return Err().find("draining") != std::string::npos; }));
+  kill(up, SIGINT);
+  EXPECT_EQ(Wait(up), 143);
+  EXPECT_TRUE(Eventually([&] { return scratch_.NobodyLeft(); }));
+}
+
+TEST_F(UpTest, KilledUpLeavesNobody) {
+  const pid_t up = Start();
+  ASSERT_TRUE(AllUp());
+  kill(up, SIGKILL);
+  EXPECT_EQ(Wait(up), -SIGKILL);
+  EXPECT_TRUE(Eventually([&] { return scratch_.NobodyLeft(); }));
+}
+
+TEST_F(UpTest, ExistingRunStartsNothing) {
+  std::filesystem::create_directories(scratch_.File("runs/r"));
+  EXPECT_EQ(Wait(Start()), 2);
+  EXPECT_THAT(Err(), HasSubstr("./tetrion up --resume r"));
+  EXPECT_TRUE(scratch_.Pids().empty());
+}
+
+}  // namespace
+}  // namespace tetrion
