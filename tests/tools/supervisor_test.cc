@@ -212,6 +212,13 @@ TEST_F(SupervisorTest, WhoIgnoresTheDrainIsKilledAfterTheTimeOut) {
   EXPECT_EQ(supervisor_.exit_code(), 75);
 }
 
+TEST_F(SupervisorTest, ChildAskedBeforeItWatchesForSignalsHasDrained) {
+  supervisor_.Drain("test");
+  host_.EndAll({true, SIGTERM});
+  EXPECT_EQ(supervisor_.Tick(), State::kEnded);
+  EXPECT_EQ(supervisor_.exit_code(), 0);
+}
+
 TEST_F(SupervisorTest, DeathWhileDrainingShowsInTheExitCode) {
   supervisor_.Drain("test");
   host_.End("learner", {true, SIGSEGV});

@@ -105,8 +105,12 @@ TEST_F(UpTest, LearnerThatDiesTwiceIsStartedAgainWithResume) {
 }
 
 TEST_F(UpTest, ConfigurationErrorOfAServiceEndsTheRunWithItsLastLines) {
-  scratch_.Script("tetrion-actor",
-                  "echo 'tetrion-actor: error: lanes: here 3, the run has 4' >&2; exit 78");
+  scratch_.Script(
+      "tetrion-actor",
+      std::string("case \"$*\" in *actor-0*) echo 'tetrion-actor: error: lanes: here 3, the run "
+                  "has 4' >&2; exit 78;; esac\n") +
+          kForEver,
+      kObey);
   const pid_t up = Start();
   EXPECT_EQ(Wait(up), 78);
   EXPECT_THAT(Err(), AllOf(HasSubstr("actor-0 failed; its last lines:"),

@@ -91,7 +91,8 @@ void Supervisor::OnExit(Child& child, const ChildExit& exit) {
 }
 
 void Supervisor::OnExitWhileDraining(const Child& child, const ChildExit& exit) {
-  if (Judge(exit) == ExitVerdict::kDone) return;
+  // SIGTERM: it was asked before it could watch for signals, and has nothing to drain.
+  if (Judge(exit) == ExitVerdict::kDone || (exit.signalled && exit.code == SIGTERM)) return;
   log::warn("{} ended with {} while draining", child.spec.name, Describe(exit));
   if (exit_code_ == 0) exit_code_ = static_cast<int>(ExitCode::kTryAgain);
 }
