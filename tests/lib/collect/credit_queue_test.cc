@@ -1,0 +1,70 @@
+#include "lib/collect/credit_queue.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+#include <vector>
+
+#include "lib/core/clock.h"
+
+namespace tetrion {
+namespace {
+
+std::vector<Token> Tokens(std::uint64_t first, std::uint64_t count) {
+  std::vector<Token> out;
+  for (std::uint64_t i = 0; i < count; ++i) out.push_back({.id = first + i});
+  return out;
+}
+
+TEST(CreditQueueTest, HandsTokensOutInOrderAndThenTimesOut) {
+  CreditQueue queue;
+  queue.Push(Tokens(5, 2));
+  Token token;
+  ASSERT_EQ(queue.Take(token, 0), TakeResult::kToken);
+  EXPECT_EQ(token.id, 5U);
+  ASSERT_EQ(queue.Take(token, 0), TakeResult::kToken);
+  EXPECT_EQ(token.id, 6U);
+  EXPECT_EQ(queue.Take(token, 0), TakeResult::kTimeout);
+  EXPECT_EQ(queue.Take(token, kNanosPerMilli), TakeResult::kTimeout);
+}
+
+TEST(CreditQueueTest, PushWakesAWaitingWorker) {
+  CreditQueue queue;
+  std::thread worker([&queue] {
+    Token token;
+    while (queue.Take(token, kNanosPerSecond) == TakeResult::kTimeout) {
+    }
+    EXPECT_EQ(token.id, 9U);
+  });
+  queue.Push(Tokens(9, 1));
+  worker.join();
+}
+
+TEST(CreditQueueTest, DrainReturnsWhatWasNotTakenAndRefusesMore) {
+  CreditQueue queue;
+  queue.Push(Tokens(0, 3));
+  Token token;
+  ASSERT_EQ(queue.Take(token, 0), TakeResult::kToken);
+  EXPECT_EQ(queue.Drain().size(), 2U);
+  EXPECT_EQ(queue.Take(token, 0), TakeResult::kDrain);
+  queue.Push(Tokens(10, 1));
+  EXPECT_EQ(queue.size(), 0U);
+  queue.Fence();
+  EXPECT_EQ(queue.State(), TakeResult::kDrain);  // a drain is for good
+}
+
+TEST(CreditQueueTest, FenceDropsTokensAndHoldsNewOnesBackUntilAccepted) {
+  CreditQueue queue;
+  queue.Push(Tokens(0, 3));
+  queue.Fence();
+  Token token;
+  EXPECT_EQ(queue.Take(token, 0), TakeResult::kFenced);
+  queue.Push(Tokens(100, 1));  // of the new session
+  EXPECT_EQ(queue.Take(token, 0), TakeResult::kFenced);
+  queue.AcceptFence();
+  ASSERT_EQ(queue.Take(token, 0), TakeResult::kToken);
+  EXPECT_EQ(token.id, 100U);
+}
+
+}  // namespace
+}  // namespace tetrion

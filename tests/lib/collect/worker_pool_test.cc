@@ -1,0 +1,79 @@
+#include "lib/collect/worker_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "lib/collect/credit_queue.h"
+#include "lib/core/error.h"
+#include "tests/support/fake_lanes.h"
+
+namespace tetrion {
+namespace {
+
+struct NoListener final : LaneListener {
+  void OnEpisodes(std::span<const EpisodeResult> episodes) override { ended += episodes.size(); }
+  void OnAbandoned(std::span<const Token> tokens, const char*) override { cut += tokens.size(); }
+  void OnRow(std::int64_t, std::int64_t, std::uint32_t) override {}
+  std::atomic<std::uint64_t> ended{0}, cut{0};
+};
+
+struct Fixture {
+  explicit Fixture(int workers)
+      : pool([this](std::exception_ptr) { ++errors; }), queues(static_cast<std::size_t>(workers)) {
+    for (CreditQueue& queue : queues) {
+      sinks.push_back(std::make_unique<testing::VectorSink>(
+          RowSpec{.record_bytes = 16, .lanes = 2, .has_mask = false}, 4));
+      auto policy = std::make_unique<testing::ScriptedPolicy>();
+      policies.push_back(policy.get());
+      pool.Add("worker", std::make_unique<LaneLoop>(
+                             LaneLoopConfig{}, std::make_unique<testing::CountingEnv>(2),
+                             std::move(policy), queue, *sinks.back(), nullptr, listener));
+    }
+  }
+  void Give(std::size_t worker, std::uint64_t first, std::uint64_t count) {
+    std::vector<Token> tokens;
+    for (std::uint64_t i = 0; i < count; ++i) tokens.push_back({.id = first + i, .max_steps = 9});
+    queues[worker].Push(tokens);
+  }
+
+  std::atomic<int> errors{0};
+  NoListener listener;
+  WorkerPool pool;
+  std::vector<CreditQueue> queues;
+  std::vector<std::unique_ptr<testing::VectorSink>> sinks;
+  std::vector<testing::ScriptedPolicy*> policies;
+};
+
+TEST(WorkerPoolTest, PlaysEveryTokenThenDrains) {
+  Fixture f(3);
+  for (std::size_t w = 0; w < 3; ++w) f.Give(w, 100 * w, 40);
+  f.pool.Start();
+  while (f.listener.ended < 3 * 38) std::this_thread::yield();  // a lane may hold back its last
+  std::size_t left = 0;
+  for (CreditQueue& queue : f.queues) left += queue.Drain().size();
+  while (!f.pool.Drained()) std::this_thread::yield();
+  f.pool.Stop();
+  f.pool.Stop();
+  EXPECT_EQ(f.listener.ended + f.listener.cut + left, 120U);
+  EXPECT_EQ(f.errors, 0);
+}
+
+TEST(WorkerPoolTest, FailedWorkerCountsAsDrainedAndIsReported) {
+  Fixture f(1);
+  f.policies[0]->fail_from = 1;
+  f.policies[0]->fail_count = 1 << 20;
+  f.Give(0, 0, 100);
+  f.pool.Start();
+  while (f.errors == 0) std::this_thread::yield();
+  while (!f.pool.Drained()) std::this_thread::yield();
+  f.pool.Stop();
+  EXPECT_EQ(f.errors, 1);
+}
+
+}  // namespace
+}  // namespace tetrion
