@@ -59,6 +59,14 @@ class Bell {
       WakeSleeper(seen);
   }
 
+  // Producers. Rings if a plain look finds the bell armed: free of locked instructions while the
+  // consumer is awake, but may miss an arming of the same moment. Only for the calls between two of
+  // Ring that the caller's protocol guarantees anyway.
+  void RingIfSeenArmed() {
+    if ((block_->word.load(std::memory_order_relaxed) & 1U) != 0) [[unlikely]]
+      Ring();
+  }
+
   // Consumer. Announces a sleep; returns the value to hand to Wait or Disarm. Re-check every source
   // afterwards.
   std::uint32_t Arm() { return block_->word.fetch_or(1U, std::memory_order_seq_cst) | 1U; }

@@ -13,6 +13,7 @@ RingConsumer::RingConsumer(std::byte* memory, const RingSpec& spec)
       capacity_(spec.capacity),
       record_bytes_(spec.record_bytes),
       stride_bytes_(RingStrideBytes(spec)),
+      quarter_(std::max<std::uint64_t>(spec.capacity / 4, 1)),
       space_bell_(&block_->space),
       tail_(block_->tail.load(std::memory_order_acquire)),
       cached_head_(tail_) {}

@@ -54,13 +54,19 @@ class RingConsumer {
     return {records_ + index * stride_bytes_, first, count, RingStatus::kOk};
   }
 
-  // Gives the oldest `n` records back to the producer and wakes it if it waits. CHECKs that they
-  // were peeked.
+  // Gives the oldest `n` records back to the producer and wakes it if it waits: at the latest when
+  // a quarter of the ring has been given back since it began to wait, in practice at once (see
+  // spsc_ring.h, "Waking the producer"). CHECKs that they were peeked.
   void Release(std::uint64_t n) {
     TETRION_CHECK(n <= cached_head_ - tail_, "released records that were never published");
+    const std::uint64_t before = tail_;
     tail_ += n;
     block_->tail.store(tail_, std::memory_order_release);  // pairs with FreeRecords
-    space_bell_.Ring();
+    if ((before ^ tail_) >= quarter_) {
+      space_bell_.Ring();
+    } else {
+      space_bell_.RingIfSeenArmed();
+    }
   }
 
   // Records released, and published as far as Peek has seen.
@@ -99,6 +105,7 @@ class RingConsumer {
   std::uint64_t capacity_;
   std::uint64_t record_bytes_;
   std::uint64_t stride_bytes_;
+  std::uint64_t quarter_;  // records; a power of two
   Bell space_bell_;
   // The consumer's own state.
   std::uint64_t tail_;

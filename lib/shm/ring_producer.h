@@ -65,7 +65,7 @@ class RingProducer {
     TETRION_CHECK(!loaned_, "claimed a record while another is on loan");
     if (completed_ - cached_tail_ >= capacity_ && FreeRecords() == 0) return Loan(nullptr, nullptr);
     loaned_ = true;
-    return Loan(this, records_ + (completed_ & (capacity_ - 1)) * stride_bytes_);
+    return Loan(this, NextRecord());
   }
 
   // Makes all completed records visible with one release-store and rings the bell, if there is one.
@@ -75,6 +75,7 @@ class RingProducer {
     published_ = completed_;
     block_->head.store(published_, std::memory_order_release);  // pairs with Peek
     if (bell_.valid()) bell_.Ring();
+    if (completed_ - cached_tail_ < capacity_) PrefetchForWrite(NextRecord());
   }
 
   // Records completed and published since the ring was made, both counted from `first`.
@@ -103,6 +104,19 @@ class RingProducer {
 
  private:
   RingProducer(std::byte* memory, const RingSpec& spec, std::uint64_t first);
+  std::byte* NextRecord() const {
+    return records_ + (completed_ & (capacity_ - 1)) * stride_bytes_;
+  }
+  // Fetches the line that the consumer read a lap ago, so that the next record's first store does
+  // not wait for it. __builtin_prefetch would only read it: x86-64-v3 does not promise the
+  // instruction, which older processors take as a no-op.
+  static void PrefetchForWrite(std::byte* line) {
+#if defined(__x86_64__)
+    asm volatile("prefetchw %0" : : "m"(*line));
+#else
+    __builtin_prefetch(line, 1);
+#endif
+  }
 
   // Immutable after construction.
   std::optional<Region> region_;

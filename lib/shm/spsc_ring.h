@@ -23,6 +23,15 @@
 //   tail: release in Release pairs with acquire in FreeRecords (reuse of the records' bytes).
 //   closed: release in Close pairs with acquire in Peek, which then looks at head once more.
 //   Waiting for records or space goes through a Bell, which orders by itself (bell.h).
+//
+// Waking the producer. A locked instruction in every Release would cost more than the record's way
+// itself, so only a Release that moves tail across a multiple of a quarter of the capacity rings
+// the space bell for certain; the others look at it with a plain load. That suffices: a producer
+// sleeps only if, after arming the bell, it saw tail = head - capacity. The consumer gives these
+// `capacity` records back without help from the producer, and on the way crosses a quarter. That
+// Release's read-modify-write either finds the armed bit and wakes, or precedes the arming, but
+// then the producer's re-check would have seen a later tail.
+//
 // The peer's cursor is cached process-locally and reloaded only when the cached one says full or
 // empty: otherwise its line would travel between the cores with every record.
 
