@@ -5,9 +5,9 @@
 #include "lib/core/host_device.h"
 #include "lib/envs/tetris_record.h"
 
-// The rules of Tetris as tetris-gymnasium 0.3.1 plays them (docs/TETRIS.md), once for CPU and CUDA:
-// integers only, no allocation, no recursion, no libc. Four board rows and four piece rows are
-// tested and merged in one 64-bit operation.
+// The rules of Tetris as tetris-gymnasium 0.3.1 plays them (lib/envs/README.md), once for CPU and
+// CUDA: integers only, no allocation, no recursion, no libc. Four board rows and four piece rows
+// are tested and merged in one 64-bit operation.
 
 namespace tetrion {
 
