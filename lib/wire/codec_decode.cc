@@ -92,6 +92,7 @@ Register Unpack(Reader& r, const fbs::Register& f) {
   }
   m.http_endpoint = r.Text(f.http_endpoint(), kMaxEndpointBytes);
   m.shm_dir = r.Text(f.shm_dir(), kMaxFolderBytes);
+  m.nonce = f.nonce();
   return m;
 }
 

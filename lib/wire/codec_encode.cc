@@ -85,7 +85,7 @@ auto Pack(FlatBufferBuilder& fbb, const Register& m) {
   const auto shm_dir = Text(fbb, "shm-dir", m.shm_dir, kMaxFolderBytes);
   return fbs::CreateRegister(fbb, static_cast<std::uint8_t>(m.role), name, revision,
                              m.previous_session, held, m.workers, rings.paths, rings.rings,
-                             key_vector, value_vector, http, shm_dir);
+                             key_vector, value_vector, http, shm_dir, m.nonce);
 }
 
 auto Pack(FlatBufferBuilder& fbb, const Registered& m) {

@@ -8,28 +8,29 @@
 
 namespace tetrion::wire {
 
-// The control messages between coordinator, actors and learner as plain structs; proto/control.fbs is
-// their encoding, codec.h the only bridge between the two. Bounds (enforced by codec.cc on both
+// The control messages between coordinator, actors and learner as plain structs; proto/control.fbs
+// is their encoding, codec.h the only bridge between the two. Bounds (enforced by codec.cc on both
 // sides, so that no message exceeds 64 KiB) stand beside each vector and string.
 
 inline constexpr std::uint16_t kProtocolVersion = 1;
 inline constexpr std::size_t kMaxMessageBytes = 64 * 1024;
-inline constexpr std::size_t kMaxReports = 1024;      // episodes of one ReportBatch
-inline constexpr std::size_t kMaxRanges = 64;         // ranges of one Grant or Register
-inline constexpr std::size_t kMaxRings = 256;         // worker rings of one actor or one snapshot
-inline constexpr std::size_t kMaxStats = 128;         // figures of one heartbeat
-inline constexpr std::size_t kMaxGiven = 64;          // settings of one Register
-inline constexpr std::size_t kMaxNameBytes = 64;      // names, keys, phases, reasons
-inline constexpr std::size_t kMaxValueBytes = 256;    // value of a setting
-inline constexpr std::size_t kMaxEndpointBytes = 128; // host:port; run names too
-inline constexpr std::size_t kMaxRingPathBytes = 192; // kMaxRings of them must fit a message
+inline constexpr std::size_t kMaxReports = 1024;       // episodes of one ReportBatch
+inline constexpr std::size_t kMaxRanges = 64;          // ranges of one Grant or Register
+inline constexpr std::size_t kMaxRings = 256;          // worker rings of one actor or one snapshot
+inline constexpr std::size_t kMaxStats = 128;          // figures of one heartbeat
+inline constexpr std::size_t kMaxGiven = 64;           // settings of one Register
+inline constexpr std::size_t kMaxNameBytes = 64;       // names, keys, phases, reasons
+inline constexpr std::size_t kMaxValueBytes = 256;     // value of a setting
+inline constexpr std::size_t kMaxEndpointBytes = 128;  // host:port; run names too
+inline constexpr std::size_t kMaxRingPathBytes = 192;  // kMaxRings of them must fit a message
 inline constexpr std::size_t kMaxFolderBytes = 512;
-inline constexpr std::size_t kMaxTextBytes = 1024;    // explanation of a refusal
+inline constexpr std::size_t kMaxTextBytes = 1024;  // explanation of a refusal
 inline constexpr std::size_t kMaxConfigBytes = 16 * 1024;
-inline constexpr std::uint32_t kRangeTokens = 256;    // tokens of one range: the unit of the ledger
+inline constexpr std::uint32_t kRangeTokens = 256;  // tokens of one range: the unit of the ledger
 inline constexpr std::size_t kRangeBitmapBytes = kRangeTokens / 8;
 
-using Bitmap = std::vector<std::uint8_t>;  // kRangeBitmapBytes bytes, bit i of byte i/8: token first_id + i
+using Bitmap =
+    std::vector<std::uint8_t>;  // kRangeBitmapBytes bytes, bit i of byte i/8: token first_id + i
 
 enum class Role : std::uint8_t { kActor = 1, kLearner = 2 };
 
@@ -48,36 +49,37 @@ struct HeldRange {
 
 // One worker ring an actor has created.
 struct RingInfo {
-  std::string path;          // absolute, <= kMaxRingPathBytes
-  std::uint32_t worker = 0;  // worker number within the actor
-  std::int32_t slot = -1;    // replay shard slot; assigned by the coordinator
-  std::uint64_t session = 0; // session whose actor owns it
+  std::string path;           // absolute, <= kMaxRingPathBytes
+  std::uint32_t worker = 0;   // worker number within the actor
+  std::int32_t slot = -1;     // replay shard slot; assigned by the coordinator
+  std::uint64_t session = 0;  // session whose actor owns it
 };
 
 // First message of every actor and learner, and again after a reconnect.
 struct Register {
   Role role = Role::kActor;
-  std::string name;       // <= 64 bytes: "actor-0", "learner"
-  std::string revision;   // <= 64 bytes
-  std::uint64_t previous_session = 0;     // 0: a new process
-  std::vector<HeldRange> held;            // with previous_session
-  std::uint32_t workers = 0;              // actor: how many slots it wants
-  std::vector<RingInfo> rings;            // actor, re-registering: rings it still owns, with slots
-  std::vector<GivenSetting> given;        // <= kMaxGiven
-  std::string http_endpoint;              // host:port of its /metrics, <= 128 bytes
-  std::string shm_dir;                    // <= 512 bytes
+  std::string name;                    // <= 64 bytes: "actor-0", "learner"
+  std::string revision;                // <= 64 bytes
+  std::uint64_t previous_session = 0;  // 0: a new process
+  std::vector<HeldRange> held;         // with previous_session
+  std::uint32_t workers = 0;           // actor: how many slots it wants
+  std::vector<RingInfo> rings;         // actor, re-registering: rings it still owns, with slots
+  std::vector<GivenSetting> given;     // <= kMaxGiven
+  std::string http_endpoint;           // host:port of its /metrics, <= 128 bytes
+  std::string shm_dir;                 // <= 512 bytes
+  std::uint64_t nonce = 0;  // random, one a process: a repeated Register finds its session; 0: none
 };
 
 struct Registered {
   std::uint64_t session = 0;
-  std::uint64_t epoch = 0;            // +1 with every start of the coordinator
-  std::string run;                    // run name, <= 128 bytes
-  std::uint64_t run_id = 0;           // names the run's regions
-  std::string run_folder;             // absolute, <= 512 bytes
-  std::string run_config;             // ToText(RunConfig), <= 16 KiB
-  std::string shm_dir;                // <= 512 bytes
-  std::vector<std::int32_t> slots;    // actor: a replay slot per worker
-  std::uint32_t version_first = 0;    // learner: versions it may use, [first, limit)
+  std::uint64_t epoch = 0;          // +1 with every start of the coordinator
+  std::string run;                  // run name, <= 128 bytes
+  std::uint64_t run_id = 0;         // names the run's regions
+  std::string run_folder;           // absolute, <= 512 bytes
+  std::string run_config;           // ToText(RunConfig), <= 16 KiB
+  std::string shm_dir;              // <= 512 bytes
+  std::vector<std::int32_t> slots;  // actor: a replay slot per worker
+  std::uint32_t version_first = 0;  // learner: versions it may use, [first, limit)
   std::uint32_t version_limit = 0;
   std::uint32_t heartbeat_ms = 1000;
   std::uint32_t session_lease_ms = 10000;
@@ -85,10 +87,10 @@ struct Registered {
 
 enum class RefuseReason : std::uint8_t {
   kProtocolVersion = 1,
-  kConfigMismatch = 2,   // text names both values
-  kNoSlot = 3,           // text gives the sizes
-  kLearnerTaken = 4,     // another learner's session is alive
-  kDraining = 5,         // the run is ending
+  kConfigMismatch = 2,  // text names both values
+  kNoSlot = 3,          // text gives the sizes
+  kLearnerTaken = 4,    // another learner's session is alive
+  kDraining = 5,        // the run is ending
   kMalformed = 6,
 };
 
@@ -100,8 +102,8 @@ struct Refused {
 // Actor -> coordinator: give me ranges. Repeating a request number returns the same grant.
 struct GrantRequest {
   std::uint64_t session = 0;
-  std::uint64_t request = 0;      // from 1, +1 per new request of the session
-  std::uint32_t ranges = 1;       // wanted, 1..kMaxRanges
+  std::uint64_t request = 0;  // from 1, +1 per new request of the session
+  std::uint32_t ranges = 1;   // wanted, 1..kMaxRanges
 };
 
 struct GrantedRange {
@@ -165,25 +167,26 @@ struct Stat {
 // Every heartbeat_ms; renews the session's lease.
 struct Heartbeat {
   std::uint64_t session = 0;
-  std::string phase;              // <= 64 bytes: "running", "draining", "waiting for tokens"
-  std::uint64_t env_steps = 0;    // actor: actions taken since the process started
-  std::uint64_t rings_revision = 0;    // learner: the ring list it has
-  std::uint32_t policy_version = 0;    // learner: newest published
-  std::uint64_t rows_ingested = 0;     // learner
+  std::string phase;                 // <= 64 bytes: "running", "draining", "waiting for tokens"
+  std::uint64_t env_steps = 0;       // actor: actions taken since the process started
+  std::uint64_t rings_revision = 0;  // learner: the ring list it has
+  std::uint32_t policy_version = 0;  // learner: newest published
+  std::uint64_t rows_ingested = 0;   // learner
   std::vector<Stat> stats;
 };
 
 struct HeartbeatAck {
   std::uint64_t session = 0;
   std::uint64_t epoch = 0;
-  bool drain = false;                  // the run ends: stop taking tokens, report, say goodbye
-  std::uint32_t version_limit = 0;     // learner
-  std::uint64_t episodes = 0;          // accounted so far
-  double mean_return = 0;              // of the last 100 accounted episodes
+  bool drain = false;               // the run ends: stop taking tokens, report, say goodbye
+  std::uint32_t version_limit = 0;  // learner
+  std::uint64_t episodes = 0;       // accounted so far
+  double mean_return = 0;           // of the last 100 accounted episodes
   double mean_lines = 0;
 };
 
-// Coordinator -> learner: the whole list, whenever it changed and when a heartbeat shows an old one.
+// Coordinator -> learner: the whole list, whenever it changed and when a heartbeat shows an old
+// one.
 struct RingList {
   std::uint64_t session = 0;
   std::uint64_t revision = 0;
@@ -199,9 +202,9 @@ struct RingsAck {
   std::uint64_t session = 0;
 };
 
-// Learner -> coordinator: this ring is drained and unlinked, its slot is free. owner_dead: its flock
-// was released without a goodbye, so the owner's session ends now. Repeated until acknowledged by a
-// RingList without the ring.
+// Learner -> coordinator: this ring is drained and unlinked, its slot is free. owner_dead: its
+// flock was released without a goodbye, so the owner's session ends now. Repeated until
+// acknowledged by a RingList without the ring.
 struct RingGone {
   std::uint64_t session = 0;
   std::string path;
@@ -222,9 +225,8 @@ struct Fenced {
   std::uint64_t session = 0;
 };
 
-using Message =
-    std::variant<Register, Registered, Refused, GrantRequest, Grant, ReportBatch, ReportAck, Abandon,
-                 AbandonAck, Heartbeat, HeartbeatAck, RingList, RingsReady, RingsAck, RingGone, Goodbye,
-                 GoodbyeAck, Fenced>;
+using Message = std::variant<Register, Registered, Refused, GrantRequest, Grant, ReportBatch,
+                             ReportAck, Abandon, AbandonAck, Heartbeat, HeartbeatAck, RingList,
+                             RingsReady, RingsAck, RingGone, Goodbye, GoodbyeAck, Fenced>;
 
 }  // namespace tetrion::wire

@@ -1,0 +1,72 @@
+#include "services/coordinator/control_metrics.h"
+
+namespace tetrion {
+namespace {
+
+// In the order of wire::Message.
+constexpr std::array<const char*, std::variant_size_v<wire::Message>> kKinds = {
+    "register",    "registered", "refused",     "grant_request", "grant",         "report_batch",
+    "report_ack",  "abandon",    "abandon_ack", "heartbeat",     "heartbeat_ack", "ring_list",
+    "rings_ready", "rings_ack",  "ring_gone",   "goodbye",       "goodbye_ack",   "fenced"};
+
+HotCounter* Tokens(MetricsRegistry& registry, const char* event) {
+  return &registry.Counter("tetrion_coordinator_tokens_total", {event});
+}
+
+}  // namespace
+
+ControlMetrics::ControlMetrics(MetricsRegistry& registry, const std::string& env)
+    : issued_(Tokens(registry, "issued")),
+      done_(Tokens(registry, "done")),
+      abandoned_(Tokens(registry, "abandoned")),
+      freed_(Tokens(registry, "freed")),
+      duplicate_(Tokens(registry, "duplicate")),
+      refused_(Tokens(registry, "refused")),
+      fenced_(Tokens(registry, "fenced")),
+      outstanding_(&registry.Gauge("tetrion_coordinator_tokens_outstanding")),
+      actors_(&registry.Gauge("tetrion_coordinator_actors")),
+      oldest_seconds_(&registry.Gauge("tetrion_coordinator_leases_oldest_seconds")),
+      return_(&registry.Histogram("tetrion_episode_return", {env})),
+      length_(&registry.Histogram("tetrion_episode_length_steps", {env})),
+      lines_(&registry.Histogram("tetrion_episode_lines", {env})),
+      return_mean_(&registry.Gauge("tetrion_episode_return_mean", {env})),
+      length_mean_(&registry.Gauge("tetrion_episode_length_steps_mean", {env})),
+      lines_mean_(&registry.Gauge("tetrion_episode_lines_mean", {env})),
+      messages_in_(&registry.Counter("tetrion_link_messages_total", {"members", "in"})),
+      messages_out_(&registry.Counter("tetrion_link_messages_total", {"members", "out"})),
+      bytes_in_(&registry.Counter("tetrion_link_bytes_total", {"members", "in"})),
+      bytes_out_(&registry.Counter("tetrion_link_bytes_total", {"members", "out"})),
+      malformed_(&registry.Counter("tetrion_link_malformed_total", {"members"})) {
+  for (std::size_t i = 0; i < kKinds.size(); ++i) {
+    request_seconds_[i] = &registry.Histogram("tetrion_coordinator_request_seconds", {kKinds[i]});
+  }
+}
+
+void ControlMetrics::Episode(const wire::EpisodeReport& episode) {
+  return_->Observe(episode.episode_return);
+  length_->Observe(episode.length_steps);
+  lines_->Observe(episode.lines);
+}
+
+void ControlMetrics::Update(const LedgerCounts& tokens, std::size_t actors, double oldest_seconds,
+                            const EpisodeWindow& window, const wire::LinkStats& link) {
+  RaiseTo(*issued_, tokens.issued);
+  RaiseTo(*done_, tokens.done);
+  RaiseTo(*abandoned_, tokens.abandoned);
+  RaiseTo(*freed_, tokens.freed);
+  RaiseTo(*duplicate_, tokens.duplicates);
+  RaiseTo(*refused_, tokens.refused);
+  outstanding_->Set(static_cast<double>(tokens.Outstanding()));
+  actors_->Set(static_cast<double>(actors));
+  oldest_seconds_->Set(oldest_seconds);
+  return_mean_->Set(window.MeanReturn());
+  length_mean_->Set(window.MeanLength());
+  lines_mean_->Set(window.MeanLines());
+  RaiseTo(*messages_in_, link.messages_in);
+  RaiseTo(*messages_out_, link.messages_out);
+  RaiseTo(*bytes_in_, link.bytes_in);
+  RaiseTo(*bytes_out_, link.bytes_out);
+  RaiseTo(*malformed_, link.malformed);
+}
+
+}  // namespace tetrion

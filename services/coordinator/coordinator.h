@@ -1,0 +1,65 @@
+#pragma once
+
+#include <exception>
+#include <memory>
+#include <string>
+
+#include "lib/core/agent.h"
+#include "lib/core/mutex.h"
+#include "lib/metrics/http_endpoint.h"
+#include "lib/metrics/registry.h"
+#include "lib/run/run_folder.h"
+#include "lib/run/signals.h"
+#include "services/coordinator/control_agent.h"
+#include "services/coordinator/control_metrics.h"
+#include "services/coordinator/endpoints.h"
+#include "services/coordinator/options.h"
+#include "services/coordinator/store.h"
+#include "services/coordinator/store_agent.h"
+
+namespace tetrion {
+
+// A run as the options ask for it: new, or resumed with its own configuration.
+struct OpenedRun {
+  RunFolder folder;
+  RunConfig config;
+};
+// Throws Error: kUsage (the run exists; no such run), kConfig (a setting contradicts the resumed
+// run: both values).
+OpenedRun OpenRun(const CoordinatorOptions& options);
+
+// The coordinator's composition root: store agent, control agent and HTTP endpoint over one run
+// folder, which it holds alone (flock). One thread, main's.
+class Coordinator {
+ public:
+  // Everything that can fail for the user's reasons fails here, before any thread starts.
+  Coordinator(const CoordinatorOptions& options, OpenedRun run);
+  ~Coordinator();
+  Coordinator(const Coordinator&) = delete;
+  Coordinator& operator=(const Coordinator&) = delete;
+
+  // Blocks until the run has drained, because of a signal or --stop-after. Throws what an agent
+  // threw.
+  void Run(const SignalWatcher& signals);
+  const std::string& endpoint() const { return control_->endpoint(); }
+  const std::string& http_address() const { return http_->address(); }
+
+ private:
+  void WaitUntilFinished(const SignalWatcher& signals);
+  void Fail(std::exception_ptr error) TETRION_EXCLUDES(error_mu_);
+  void RethrowFailure() TETRION_EXCLUDES(error_mu_);
+  Readiness CheckReady() const;
+
+  const RunFolder folder_;
+  const int lock_fd_;
+  Store store_;
+  MetricsRegistry registry_;
+  StoreAgent store_agent_;
+  std::unique_ptr<ControlMetrics> metrics_;
+  std::unique_ptr<ControlAgent> control_;
+  std::unique_ptr<HttpEndpoint> http_;
+  Mutex error_mu_;
+  std::exception_ptr error_ TETRION_GUARDED_BY(error_mu_);
+};
+
+}  // namespace tetrion

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "lib/run/run_folder.h"
+#include "services/coordinator/control_config.h"
+
+namespace tetrion {
+
+// Writes where the run's services listen: endpoints.json for members and tools, file_sd.json for
+// Prometheus (file_sd_configs). Both by rename. One thread.
+class EndpointsWriter {
+ public:
+  EndpointsWriter(const RunFolder& folder, const std::string& control, const std::string& http);
+  // Throws Error(kTryAgain) when the run folder cannot be written.
+  void Write(const std::vector<Member>& members) const;
+
+ private:
+  const RunFolder folder_;
+  const std::string control_, http_;
+};
+
+// The text of file_sd.json: one target group a service, labels service and run.
+std::string FileSdText(const Endpoints& endpoints);
+
+// The control endpoint an earlier coordinator of the run wrote, so that a new one binds it again
+// and members need not look for it; empty when there is none.
+std::string PreviousControlEndpoint(const RunFolder& folder);
+
+// Throws Error(kUsage) when `endpoint` is open to other machines and `insecure` was not spelled
+// out.
+void RefuseOpenEndpoint(const std::string& endpoint, bool insecure);
+
+}  // namespace tetrion

@@ -1,0 +1,189 @@
+#include "services/coordinator/ledger.h"
+
+#include <algorithm>
+
+#include "lib/core/check.h"
+
+namespace tetrion {
+
+using wire::kRangeTokens;
+
+Ledger::Ledger(std::span<const LedgerRange> open_ranges, std::uint64_t next_id,
+               const LedgerCounts& counts)
+    : next_id_(next_id), counts_(counts) {
+  for (const LedgerRange& range : open_ranges) {
+    TETRION_CHECK(range.first_id % kRangeTokens == 0 && range.first_id < next_id,
+                  "a stored range lies on the grid of issued ids");
+    ranges_.emplace(range.first_id, range);
+    if (range.session == 0) {
+      free_.insert(range.first_id);
+      continue;
+    }
+    Owner& owner = owners_[range.session];
+    owner.ranges.insert(range.first_id);
+    owner.last_request = std::max(owner.last_request, range.grant);
+  }
+}
+
+std::uint64_t Ledger::last_request(std::uint64_t session) const {
+  const auto owner = owners_.find(session);
+  return owner == owners_.end() ? 0 : owner->second.last_request;
+}
+
+std::vector<LedgerRange> Ledger::Grant(std::uint64_t session, std::uint64_t request,
+                                       std::uint32_t ranges) {
+  std::vector<LedgerRange> granted;
+  Owner& owner = owners_[session];
+  if (request <= owner.last_request) {
+    if (request != owner.last_request) return granted;
+    for (const std::uint64_t first_id : owner.ranges) {
+      const LedgerRange& range = ranges_.at(first_id);
+      if (range.grant == request) granted.push_back(range);
+    }
+    return granted;
+  }
+  owner.last_request = request;
+  for (std::uint32_t i = 0; i < ranges; ++i) {
+    std::uint64_t first_id = next_id_;
+    if (free_.empty()) {
+      next_id_ += kRangeTokens;
+      counts_.issued += kRangeTokens;
+      ranges_[first_id] = {.first_id = first_id, .attempt = 1};
+    } else {
+      first_id = *free_.begin();
+      free_.erase(free_.begin());
+      counts_.free_again -= kRangeTokens - ranges_.at(first_id).done.Count();
+    }
+    LedgerRange& range = ranges_.at(first_id);
+    range.session = session;
+    range.grant = request;
+    range.abandoned = {};
+    owner.ranges.insert(first_id);
+    Touch(range);
+    granted.push_back(range);
+  }
+  return granted;
+}
+
+ReportOutcome Ledger::Report(std::uint64_t session, std::uint64_t token_id, std::uint32_t attempt) {
+  const std::uint64_t first_id = token_id - token_id % kRangeTokens;
+  const auto bit = static_cast<std::uint32_t>(token_id % kRangeTokens);
+  const auto found = ranges_.find(first_id);
+  const bool forgotten = found == ranges_.end();
+  if (forgotten && first_id >= next_id_) {
+    ++counts_.refused;  // never issued
+    return ReportOutcome::kRefused;
+  }
+  if (forgotten || found->second.done.Test(bit)) {
+    ++counts_.duplicates;
+    return ReportOutcome::kDuplicate;
+  }
+  LedgerRange& range = found->second;
+  if (range.session != session || range.attempt != attempt || range.abandoned.Test(bit)) {
+    ++counts_.refused;
+    return ReportOutcome::kRefused;
+  }
+  range.done.Set(bit);
+  ++counts_.done;
+  Settle(range);
+  return ReportOutcome::kAccepted;
+}
+
+void Ledger::Settle(LedgerRange& range) {
+  if (!(range.done | range.abandoned).All()) {
+    Touch(range);
+    return;
+  }
+  const auto owner = owners_.find(range.session);
+  if (owner != owners_.end()) owner->second.ranges.erase(range.first_id);
+  range.session = 0;
+  range.grant = 0;
+  range.abandoned = {};
+  if (range.done.All()) {
+    Touch(range);
+    ranges_.erase(range.first_id);
+    return;
+  }
+  ++range.attempt;
+  free_.insert(range.first_id);
+  Touch(range);
+}
+
+std::uint32_t Ledger::GiveBack(LedgerRange& range, const Bits256& tokens) {
+  const Bits256 freed = tokens & ~(range.done | range.abandoned);
+  const std::uint32_t count = freed.Count();
+  if (count == 0) return 0;
+  range.abandoned = range.abandoned | freed;
+  counts_.free_again += count;
+  Settle(range);
+  return count;
+}
+
+std::uint32_t Ledger::Abandon(std::uint64_t session, const HeldTokens& tokens) {
+  const auto found = ranges_.find(tokens.first_id);
+  if (found == ranges_.end()) return 0;
+  LedgerRange& range = found->second;
+  if (range.session != session || range.attempt != tokens.attempt) return 0;
+  const std::uint32_t count = GiveBack(range, tokens.tokens);
+  counts_.abandoned += count;
+  return count;
+}
+
+std::uint64_t Ledger::EndSession(std::uint64_t session) {
+  const std::uint64_t freed = ReRegister(session, {});
+  owners_.erase(session);
+  return freed;
+}
+
+std::uint64_t Ledger::ReRegister(std::uint64_t session, std::span<const HeldTokens> held) {
+  const auto owner = owners_.find(session);
+  if (owner == owners_.end()) return 0;
+  const std::uint64_t last_request = owner->second.last_request;
+  bool last_grant_open = false, last_grant_known = false;
+  std::uint64_t freed = 0;
+  const std::set<std::uint64_t> owned = owner->second.ranges;  // GiveBack changes the original
+  for (const std::uint64_t first_id : owned) {
+    LedgerRange& range = ranges_.at(first_id);
+    Bits256 kept;
+    for (const HeldTokens& part : held) {
+      if (part.first_id == first_id && part.attempt == range.attempt) kept = kept | part.tokens;
+    }
+    if (range.grant == last_request) {
+      last_grant_open = true;
+      last_grant_known = last_grant_known || !kept.None();
+    }
+    freed += GiveBack(range, ~kept);
+  }
+  counts_.freed += freed;
+  if (last_grant_open && !last_grant_known) owner->second.last_request = last_request - 1;
+  return freed;
+}
+
+std::vector<LedgerRange> Ledger::TakeDirty() {
+  std::vector<LedgerRange> dirty;
+  dirty.reserve(dirty_.size());
+  for (const auto& [first_id, range] : dirty_) dirty.push_back(range);
+  dirty_.clear();
+  return dirty;
+}
+
+bool Ledger::Consistent() const {
+  std::uint64_t outstanding = 0, free_again = 0, done_open = 0;
+  for (const auto& [first_id, range] : ranges_) {
+    const std::uint32_t done = range.done.Count();
+    const std::uint32_t abandoned = range.abandoned.Count();
+    if (!(range.done & range.abandoned).None()) return false;
+    done_open += done;
+    if (range.session == 0) {
+      free_again += kRangeTokens - done;
+    } else {
+      free_again += abandoned;
+      outstanding += kRangeTokens - done - abandoned;
+    }
+  }
+  const std::uint64_t done = next_id_ - ranges_.size() * kRangeTokens + done_open;
+  return counts_.issued == next_id_ && counts_.done == done && counts_.free_again == free_again &&
+         counts_.Outstanding() == outstanding && counts_.issued == done + outstanding + free_again;
+}
+
+}  // namespace tetrion

@@ -1,0 +1,30 @@
+#include "lib/core/log.h"
+#include "lib/run/main_guard.h"
+#include "lib/run/revision.h"
+#include "lib/run/signals.h"
+#include "services/coordinator/coordinator.h"
+#include "services/coordinator/options.h"
+
+namespace tetrion {
+namespace {
+
+int Main(int argc, const char* const* argv) {
+  CoordinatorOptions options;
+  if (const auto code = ParseOptions(argc, argv, options)) return *code;
+  const SignalWatcher signals;
+  SetUpLogging(options.log);
+  log::info("tetrion-coordinator {} ({})", Version(), Revision());
+  OpenedRun run = OpenRun(options);
+  options.log.run = run.folder.name();
+  options.log.file = run.folder.log_file("coordinator");
+  SetUpLogging(options.log);
+  Coordinator(options, std::move(run)).Run(signals);
+  return 0;
+}
+
+}  // namespace
+}  // namespace tetrion
+
+int main(int argc, char** argv) {
+  return tetrion::GuardedMain(argc, argv, tetrion::Main);
+}

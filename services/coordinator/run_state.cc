@@ -1,0 +1,117 @@
+#include "services/coordinator/run_state.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "lib/core/error.h"
+#include "lib/run/value_text.h"
+
+namespace tetrion {
+namespace {
+
+constexpr double kMaxStop = 1e15;
+
+template <typename Get>
+double Mean(const std::deque<wire::EpisodeReport>& episodes, Get get) {
+  double sum = 0;
+  for (const wire::EpisodeReport& episode : episodes) sum += get(episode);
+  return episodes.empty() ? 0 : sum / static_cast<double>(episodes.size());
+}
+
+}  // namespace
+
+StopAfter ParseStopAfter(const std::string& text) {
+  if (text.empty()) return {};
+  const std::size_t digits = std::min(text.find_first_not_of("0123456789.eE+"), text.size());
+  const std::string unit = text.substr(digits);
+  double value = 0;
+  if (ParseValue(text.substr(0, digits), 0.0, kMaxStop, value) && value > 0) {
+    if (unit == "s") return {.seconds = value};
+    if (unit == "m") return {.seconds = value * 60};
+    if (unit == "h") return {.seconds = value * 3600};
+    if (unit == "steps" && value >= 1) return {.steps = static_cast<std::uint64_t>(value)};
+  }
+  throw Error(ExitCode::kUsage, "--stop-after '" + text +
+                                    "' is neither a time like 30s, 2m or 1h nor a number of "
+                                    "environment steps like 50000000steps");
+}
+
+void EpisodeWindow::Add(const wire::EpisodeReport& episode) {
+  if (!std::isfinite(episode.episode_return)) return;
+  episodes_.push_back(episode);
+  if (episodes_.size() > kEpisodes) episodes_.pop_front();
+}
+
+double EpisodeWindow::MeanReturn() const {
+  return Mean(episodes_,
+              [](const wire::EpisodeReport& e) { return static_cast<double>(e.episode_return); });
+}
+
+double EpisodeWindow::MeanLines() const {
+  return Mean(episodes_, [](const wire::EpisodeReport& e) { return static_cast<double>(e.lines); });
+}
+
+double EpisodeWindow::MeanLength() const {
+  return Mean(episodes_,
+              [](const wire::EpisodeReport& e) { return static_cast<double>(e.length_steps); });
+}
+
+RunState::RunState(const Clock& clock, StopAfter stop_after, const StoredRun& stored)
+    : clock_(clock),
+      stop_after_(stop_after),
+      start_ns_(clock.NowNs()),
+      env_steps_(stored.counts.env_steps),
+      episodes_(stored.counts.tokens.done),
+      return_best_(stored.counts.return_best) {
+  for (const wire::EpisodeReport& episode : stored.last_episodes) window_.Add(episode);
+  Sample();
+}
+
+void RunState::AddEpisode(const wire::EpisodeReport& episode) {
+  const double value = episode.episode_return;
+  if (std::isfinite(value) && (episodes_ == 0 || value > return_best_)) return_best_ = value;
+  ++episodes_;
+  window_.Add(episode);
+}
+
+void RunState::Sample() {
+  const std::int64_t now_ns = clock_.NowNs();
+  samples_.push_back({now_ns, env_steps_, episodes_});
+  while (samples_.size() > 2 && now_ns - samples_.front().at_ns > kRateWindowNs) {
+    samples_.pop_front();
+  }
+}
+
+double RunState::Rate(std::uint64_t RateSample::*figure) const {
+  const RateSample& first = samples_.front();
+  const RateSample& last = samples_.back();
+  const auto span_ns = static_cast<double>(last.at_ns - first.at_ns);
+  return span_ns > 0 ? static_cast<double>(last.*figure - first.*figure) * 1e9 / span_ns : 0;
+}
+
+double RunState::StepsPerSecond() const {
+  return Rate(&RateSample::env_steps);
+}
+double RunState::EpisodesPerSecond() const {
+  return Rate(&RateSample::episodes);
+}
+
+double RunState::ElapsedSeconds() const {
+  return static_cast<double>(clock_.NowNs() - start_ns_) * 1e-9;
+}
+
+bool RunState::StopReached() const {
+  return (stop_after_.seconds > 0 && ElapsedSeconds() >= stop_after_.seconds) ||
+         (stop_after_.steps > 0 && env_steps_ >= stop_after_.steps);
+}
+
+double RunState::Progress() const {
+  double progress = 0;
+  if (stop_after_.seconds > 0) progress = ElapsedSeconds() / stop_after_.seconds;
+  if (stop_after_.steps > 0) {
+    progress = static_cast<double>(env_steps_) / static_cast<double>(stop_after_.steps);
+  }
+  return std::min(progress, 1.0);
+}
+
+}  // namespace tetrion

@@ -1,0 +1,113 @@
+#include "services/coordinator/sqlite.h"
+
+#include <sqlite3.h>
+
+#include "lib/core/error.h"
+
+namespace tetrion {
+namespace {
+
+constexpr int kBusyTimeoutMs = 5000;  // a reader's checkpoint may hold the file for a moment
+
+}  // namespace
+
+Database::Database(const std::string& path) : path_(path) {
+  const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
+  if (sqlite3_open_v2(path.c_str(), &handle_, flags, nullptr) != SQLITE_OK) {
+    const std::string reason = handle_ != nullptr ? sqlite3_errmsg(handle_) : "out of memory";
+    sqlite3_close(handle_);
+    throw Error(ExitCode::kUsage, "cannot open the store " + path + ": " + reason +
+                                      "; the run folder must be writable");
+  }
+  sqlite3_busy_timeout(handle_, kBusyTimeoutMs);
+}
+
+Database::~Database() {
+  sqlite3_close_v2(handle_);
+}
+
+void Database::Fail(const std::string& what) {
+  throw Error(ExitCode::kTryAgain, "store " + path_ + ": " + what + ": " + sqlite3_errmsg(handle_) +
+                                       "; check the disk, then start again with --resume");
+}
+
+void Database::Execute(const std::string& sql) {
+  if (sqlite3_exec(handle_, sql.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) Fail(sql);
+}
+
+bool Database::TryExecute(const std::string& sql) {
+  const int result = sqlite3_exec(handle_, sql.c_str(), nullptr, nullptr, nullptr);
+  if (result == SQLITE_OK) return true;
+  if (result != SQLITE_FULL) Fail(sql);
+  return false;
+}
+
+Statement::Statement(Database& database, const char* sql) : database_(database) {
+  if (sqlite3_prepare_v2(database.handle(), sql, -1, &statement_, nullptr) != SQLITE_OK) {
+    database.Fail(sql);
+  }
+}
+
+Statement::~Statement() {
+  sqlite3_finalize(statement_);
+}
+
+// Ids stay below 2^63; SQLite's integers are signed.
+Statement& Statement::Bind(std::uint64_t value) {
+  sqlite3_bind_int64(statement_, ++bound_, static_cast<sqlite3_int64>(value));
+  return *this;
+}
+
+Statement& Statement::Bind(double value) {
+  sqlite3_bind_double(statement_, ++bound_, value);
+  return *this;
+}
+
+Statement& Statement::Bind(std::string_view text) {
+  sqlite3_bind_text(statement_, ++bound_, text.data(), static_cast<int>(text.size()),
+                    SQLITE_TRANSIENT);
+  return *this;
+}
+
+Statement& Statement::BindBytes(const void* bytes, std::size_t size) {
+  sqlite3_bind_blob(statement_, ++bound_, bytes, static_cast<int>(size), SQLITE_STATIC);
+  return *this;
+}
+
+void Statement::Run() {
+  const int result = sqlite3_step(statement_);
+  sqlite3_reset(statement_);
+  bound_ = 0;
+  if (result == SQLITE_FULL) throw StoreFull{};
+  if (result != SQLITE_DONE && result != SQLITE_ROW) database_.Fail(sqlite3_sql(statement_));
+}
+
+bool Statement::Next() {
+  const int result = sqlite3_step(statement_);
+  if (result == SQLITE_ROW) return true;
+  sqlite3_reset(statement_);
+  bound_ = 0;
+  if (result != SQLITE_DONE) database_.Fail(sqlite3_sql(statement_));
+  return false;
+}
+
+std::uint64_t Statement::Integer(int column) const {
+  return static_cast<std::uint64_t>(sqlite3_column_int64(statement_, column));
+}
+
+double Statement::Real(int column) const {
+  return sqlite3_column_double(statement_, column);
+}
+
+std::string Statement::Text(int column) const {
+  const std::span<const std::byte> bytes = Bytes(column);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+std::span<const std::byte> Statement::Bytes(int column) const {
+  const void* bytes = sqlite3_column_blob(statement_, column);
+  return {static_cast<const std::byte*>(bytes),
+          static_cast<std::size_t>(sqlite3_column_bytes(statement_, column))};
+}
+
+}  // namespace tetrion

@@ -1,0 +1,121 @@
+#include "services/coordinator/store_agent.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "lib/core/check.h"
+#include "lib/core/error.h"
+#include "lib/core/log.h"
+
+namespace tetrion {
+
+StoreAgent::StoreAgent(Store& store, const Clock& clock)
+    : store_(store), clock_(clock), event_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+  if (event_fd_ < 0) {
+    throw Error(ExitCode::kTryAgain, std::string("no event for the store: ") +
+                                         std::strerror(errno) + "; raise the open-files limit");
+  }
+}
+
+StoreAgent::~StoreAgent() {
+  close(event_fd_);
+}
+
+std::uint64_t StoreAgent::Push(StoreChange change, bool urgent) {
+  TETRION_CHECK(Queued() < kMaxQueued, "the control agent asks HasRoom before it works");
+  const std::size_t reports = change.report.has_value() ? change.report->episodes.size() : 0;
+  queued_.fetch_add(1, std::memory_order_release);
+  ++pushed_;
+  {
+    MutexLock lock(mu_);
+    queued_reports_ += reports;
+    queued_urgent_ += urgent ? 1 : 0;
+    queue_.push_back({std::move(change), pushed_, urgent, clock_.NowNs()});
+  }
+  pushed_cv_.NotifyOne();
+  return pushed_;
+}
+
+void StoreAgent::DrainEvent() {
+  std::uint64_t count = 0;
+  [[maybe_unused]] const ssize_t got = read(event_fd_, &count, sizeof(count));
+}
+
+bool StoreAgent::Due() {
+  if (queue_.empty()) return false;
+  return queued_urgent_ > 0 || queued_reports_ >= kGroupReports ||
+         clock_.NowNs() - queue_.front().pushed_ns >= kGroupWaitNs;
+}
+
+void StoreAgent::TakeGroup() {
+  MutexLock lock(mu_);
+  std::size_t reports = 0;
+  while (!queue_.empty() && reports < kGroupReports) {
+    Item& item = queue_.front();
+    const std::size_t episodes =
+        item.change.report.has_value() ? item.change.report->episodes.size() : 0;
+    reports += episodes;
+    queued_reports_ -= episodes;
+    queued_urgent_ -= item.urgent ? 1 : 0;
+    group_ticket_ = item.ticket;
+    group_.push_back(std::move(item.change));
+    queue_.pop_front();
+  }
+}
+
+int StoreAgent::DoWork() {
+  if (group_.empty()) {
+    {
+      MutexLock lock(mu_);
+      if (!Due()) {
+        std::int64_t wait_ns = kGroupWaitNs;
+        if (!queue_.empty()) {
+          wait_ns = kGroupWaitNs - (clock_.NowNs() - queue_.front().pushed_ns);
+        }
+        pushed_cv_.WaitFor(mu_, std::clamp<std::int64_t>(wait_ns, 0, kGroupWaitNs));
+      }
+      if (!Due()) return 0;
+    }
+    TakeGroup();
+  } else if (clock_.NowNs() < retry_at_ns_) {
+    MutexLock lock(mu_);
+    pushed_cv_.WaitFor(mu_, kGroupWaitNs);
+    return 0;
+  }
+  return WriteGroup();
+}
+
+int StoreAgent::WriteGroup() {
+  if (store_.Commit(group_) == CommitResult::kFull) {
+    if (!Full()) {
+      log::error("the disk of the store is full: no tokens are granted until there is room");
+    }
+    full_.store(true, std::memory_order_release);
+    retry_at_ns_ = clock_.NowNs() + kRetryNs;
+    return 0;
+  }
+  if (Full()) log::info("the store has room again");
+  full_.store(false, std::memory_order_release);
+  const std::size_t written = group_.size();
+  group_.clear();
+  queued_.fetch_sub(written, std::memory_order_release);
+  commits_.fetch_add(1, std::memory_order_relaxed);
+  committed_.store(group_ticket_, std::memory_order_release);
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t put = write(event_fd_, &one, sizeof(one));
+  return static_cast<int>(written);
+}
+
+void StoreAgent::OnClose() {
+  for (;;) {
+    if (group_.empty()) TakeGroup();
+    if (group_.empty() || WriteGroup() == 0) return;
+  }
+}
+
+}  // namespace tetrion

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "lib/core/agent.h"
+#include "lib/core/clock.h"
+#include "lib/core/mutex.h"
+#include "services/coordinator/store.h"
+
+namespace tetrion {
+
+// Writes the control agent's changes in groups. Thread roles: the control agent pushes and reads
+// what is committed; the store agent owns the Store.
+//
+// Every change has a ticket, 1, 2, 3, ...; committed() is the last ticket that is on disk, and
+// event_fd() becomes readable when it moves. Whoever promised something in a change sends the
+// promise once its ticket is committed.
+//
+// A group holds whatever is queued, up to kGroupReports episodes. An urgent change is written at
+// once, reports alone wait up to kGroupWaitNs for company. A full disk keeps the queue and is tried
+// again every kRetryNs.
+class StoreAgent final : public Agent {
+ public:
+  static constexpr std::size_t kMaxQueued = 4096;     // changes; then HasRoom is false
+  static constexpr std::size_t kGroupReports = 4096;  // episodes of one transaction
+  static constexpr std::int64_t kGroupWaitNs = 50 * kNanosPerMilli;
+  static constexpr std::int64_t kRetryNs = 500 * kNanosPerMilli;
+
+  // `store` must outlive the agent and is used by the agent's thread only.
+  StoreAgent(Store& store, const Clock& clock);
+  ~StoreAgent() override;
+
+  // Control agent only. Room for a further change; the control agent stops reading without it.
+  bool HasRoom() const { return Queued() < kMaxQueued - kReserve; }
+  // Returns the change's ticket. The reserve behind HasRoom takes what one cycle may still push.
+  std::uint64_t Push(StoreChange change, bool urgent);
+  std::uint64_t pushed() const { return pushed_; }
+  // Clears the event. Control agent only.
+  void DrainEvent();
+
+  // Any thread.
+  std::uint64_t committed() const { return committed_.load(std::memory_order_acquire); }
+  bool Full() const { return full_.load(std::memory_order_acquire); }
+  std::uint64_t commits() const { return commits_.load(std::memory_order_relaxed); }
+  std::size_t Queued() const { return queued_.load(std::memory_order_acquire); }
+  int event_fd() const { return event_fd_; }
+
+  // Agent.
+  std::string name() const override { return "store"; }
+  // Blocks up to 50 ms for work, or until a group is due.
+  int DoWork() override;
+  // Writes what is left, unless the disk is full.
+  void OnClose() override;
+
+ private:
+  static constexpr std::size_t kReserve = 1024;
+
+  struct Item {
+    StoreChange change;
+    std::uint64_t ticket = 0;
+    bool urgent = false;
+    std::int64_t pushed_ns = 0;
+  };
+
+  // Whether a group should be written now.
+  bool Due() TETRION_REQUIRES(mu_);
+  void TakeGroup() TETRION_EXCLUDES(mu_);
+  int WriteGroup();
+
+  Store& store_;
+  const Clock& clock_;
+  const int event_fd_;
+  // Control agent only.
+  std::uint64_t pushed_ = 0;
+  // Shared.
+  Mutex mu_;
+  CondVar pushed_cv_;
+  std::deque<Item> queue_ TETRION_GUARDED_BY(mu_);
+  std::size_t queued_reports_ TETRION_GUARDED_BY(mu_) = 0;
+  std::size_t queued_urgent_ TETRION_GUARDED_BY(mu_) = 0;
+  std::atomic<std::size_t> queued_{0};       // queue and group; pairs with HasRoom
+  std::atomic<std::uint64_t> committed_{0};  // store agent writes, release
+  std::atomic<std::uint64_t> commits_{0};
+  std::atomic<bool> full_{false};
+  // Store agent only: the group being written, kept while the disk is full.
+  std::vector<StoreChange> group_;
+  std::uint64_t group_ticket_ = 0;
+  std::int64_t retry_at_ns_ = 0;
+};
+
+}  // namespace tetrion

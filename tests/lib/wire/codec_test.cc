@@ -1,0 +1,164 @@
+#include "lib/wire/codec.h"
+
+#include <gtest/gtest.h>
+
+#include "lib/core/error.h"
+#include "lib/core/philox.h"
+#include "tests/lib/wire/messages_for_test.h"
+
+namespace tetrion::wire {
+namespace {
+
+// Messages have no operator==; equal encodings of equal kinds mean equal fields, and the fields
+// that an encoding could lose are named in the tests below.
+std::vector<std::byte> Again(const std::vector<std::byte>& bytes) {
+  const DecodeResult decoded = Decode(bytes);
+  EXPECT_EQ(decoded.status, DecodeStatus::kOk);
+  return Encode(decoded.message);
+}
+
+std::uint32_t Draw(std::uint64_t i, std::uint32_t which, std::uint32_t bound) {
+  return BoundedDraw(PhiloxDraw(11, i, which, PhiloxPurpose::kSampler).word[0], bound);
+}
+
+TEST(CodecTest, EveryKindComesBackAsItWent) {
+  const std::vector<Message> messages = OneOfEach();
+  ASSERT_EQ(messages.size(), std::variant_size_v<Message>);
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    SCOPED_TRACE(i);
+    ASSERT_EQ(messages[i].index(), i);
+    const auto bytes = Encode(messages[i]);
+    EXPECT_EQ(Decode(bytes).message.index(), i);
+    EXPECT_EQ(Again(bytes), bytes);
+  }
+}
+
+TEST(CodecTest, FieldsKeepTheirPlaces) {
+  const auto all = OneOfEach();
+  const auto registration = std::get<Register>(Decode(Encode(all[0])).message);
+  EXPECT_EQ(registration.role, Role::kLearner);
+  EXPECT_EQ(registration.revision, "abc123");
+  EXPECT_EQ(registration.previous_session, 7U);
+  EXPECT_EQ(registration.held[0].held, std::get<Register>(all[0]).held[0].held);
+  EXPECT_EQ(registration.rings[1].path, "/dev/shm/tetrion-0/ring.b");
+  EXPECT_EQ(registration.rings[1].slot, -1);
+  EXPECT_EQ(registration.given[1].value, "cartpole");
+  EXPECT_EQ(registration.nonce, 99U);
+  const auto grant = std::get<Grant>(Decode(Encode(all[4])).message);
+  EXPECT_EQ(grant.ranges[0].attempt, 2U);
+  EXPECT_EQ(grant.ranges[0].max_steps, 500U);
+  EXPECT_TRUE(grant.ranges[1].done.empty());
+  const auto batch = std::get<ReportBatch>(Decode(Encode(all[5])).message);
+  EXPECT_EQ(batch.episodes[0].policy_version, 17U);
+  EXPECT_EQ(batch.episodes[1].lane, 63);
+  EXPECT_EQ(batch.episodes[0].worker, 1);
+  const auto beat = std::get<Heartbeat>(Decode(Encode(all[9])).message);
+  EXPECT_EQ(beat.stats[1].name, "updates");
+  EXPECT_EQ(beat.stats[1].value, -2);
+}
+
+TEST(CodecTest, FullMessagesFitTheBound) {
+  const Bitmap full(kRangeBitmapBytes, 0xff);
+  const ReportBatch batch{1, 1, std::vector<EpisodeReport>(kMaxReports)};
+  EXPECT_EQ(Decode(Encode(batch)).status, DecodeStatus::kOk);
+  const Grant grant{1, 1, std::vector<GrantedRange>(kMaxRanges, {0, 256, 1, 1, full})};
+  EXPECT_EQ(Decode(Encode(grant)).status, DecodeStatus::kOk);
+  const RingList list{
+      1, 1, std::vector<RingInfo>(kMaxRings, {std::string(kMaxRingPathBytes, 'p'), 0, 0, 0})};
+  EXPECT_EQ(Decode(Encode(list)).status, DecodeStatus::kOk);
+  Heartbeat beat{1};
+  beat.stats.assign(kMaxStats, {std::string(kMaxNameBytes, 's'), 1.0});
+  EXPECT_EQ(Decode(Encode(beat)).status, DecodeStatus::kOk);
+}
+
+TEST(CodecTest, SenderIsToldWhichFieldIsTooLong) {
+  const ReportBatch batch{1, 1, std::vector<EpisodeReport>(kMaxReports + 1)};
+  EXPECT_THROW(Encode(batch), Error);
+  try {
+    Encode(Abandon{1, 1, std::string(kMaxNameBytes + 1, 'r'), {}});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("reason has 65, at most 64"), std::string::npos);
+  }
+  const auto cut = Encode(Refused{RefuseReason::kNoSlot, std::string(5000, 't')});
+  EXPECT_EQ(std::get<Refused>(Decode(cut).message).text.size(), kMaxTextBytes);
+}
+
+TEST(CodecTest, LengthIsBoundedBeforeAnythingIsRead) {
+  EXPECT_EQ(Decode({}).status, DecodeStatus::kTooShort);
+  EXPECT_EQ(Decode(std::vector<std::byte>(1)).status, DecodeStatus::kTooShort);
+  EXPECT_EQ(Decode(std::vector<std::byte>(kMaxMessageBytes + 1)).status, DecodeStatus::kTooLong);
+  EXPECT_EQ(Decode(std::vector<std::byte>(64)).status, DecodeStatus::kBadIdentifier);
+}
+
+TEST(CodecTest, EveryTruncationIsRefused) {
+  for (const Message& message : OneOfEach()) {
+    const auto bytes = Encode(message);
+    for (std::size_t length = 0; length < bytes.size(); ++length) {
+      const auto decoded = Decode(std::span(bytes).first(length));
+      // Trailing bytes may be padding, so a short cut can still verify; then it says the same.
+      if (decoded.status != DecodeStatus::kOk) continue;
+      EXPECT_EQ(Encode(decoded.message), bytes);
+    }
+    EXPECT_NE(Decode(std::span(bytes).first(bytes.size() / 2)).status, DecodeStatus::kOk);
+  }
+}
+
+TEST(CodecTest, UnalignedBytesAreRead) {
+  const auto bytes = Encode(OneOfEach()[5]);
+  std::vector<std::byte> shifted(bytes.size() + 1);
+  std::copy(bytes.begin(), bytes.end(), shifted.begin() + 1);
+  EXPECT_EQ(Decode(std::span(shifted).subspan(1)).status, DecodeStatus::kOk);
+}
+
+// Finds the envelope's version, a u16 of value kProtocolVersion, by changing it and looking.
+TEST(CodecTest, AnotherProtocolVersionIsNamed) {
+  const auto bytes = Encode(Goodbye{1, 2});
+  int found = 0;
+  for (std::size_t i = 8; i + 1 < bytes.size(); ++i) {
+    auto changed = bytes;
+    changed[i] = std::byte{0x2a};
+    changed[i + 1] = std::byte{0x01};
+    const auto decoded = Decode(changed);
+    if (decoded.status != DecodeStatus::kWrongVersion || decoded.have_version != 0x012a) continue;
+    ++found;
+    EXPECT_TRUE(Answerable(decoded.status));
+    EXPECT_NE(WrongVersionText(decoded.have_version).find("298, this build needs 1"),
+              std::string::npos);
+  }
+  EXPECT_EQ(found, 1);
+}
+
+// Property: whatever bytes arrive, Decode ends with a status, and what it accepts is within bounds,
+// so it can be encoded again. AddressSanitizer watches the reads.
+TEST(CodecTest, MutatedMessagesAreRefusedOrWithinBounds) {
+  const std::vector<Message> messages = OneOfEach();
+  std::vector<std::vector<std::byte>> seeds;
+  for (const Message& message : messages) seeds.push_back(Encode(message));
+  std::uint64_t accepted = 0, refused = 0;
+  for (std::uint64_t i = 0; i < 200'000; ++i) {
+    auto bytes = seeds[i % seeds.size()];
+    const std::uint32_t changes = 1 + Draw(i, 0, 4);
+    for (std::uint32_t c = 0; c < changes; ++c) {
+      const std::uint32_t at = Draw(i, 3 * c + 1, static_cast<std::uint32_t>(bytes.size()));
+      const std::uint32_t kind = Draw(i, 3 * c + 2, 4);
+      const std::uint32_t value = Draw(i, 3 * c + 3, 256);
+      if (kind == 0) bytes[at] = static_cast<std::byte>(value);
+      if (kind == 1) bytes[at] ^= static_cast<std::byte>(1U << (value % 8));
+      if (kind == 2) bytes[at] = value < 128 ? std::byte{0xff} : std::byte{0x7f};
+      if (kind == 3 && value < 16) bytes.resize(at + 1);
+    }
+    const DecodeResult decoded = Decode(bytes);
+    if (decoded.status != DecodeStatus::kOk) {
+      ++refused;
+      continue;
+    }
+    ++accepted;
+    EXPECT_NO_THROW(Encode(decoded.message));
+  }
+  EXPECT_GT(accepted, 1000U);
+  EXPECT_GT(refused, 1000U);
+}
+
+}  // namespace
+}  // namespace tetrion::wire

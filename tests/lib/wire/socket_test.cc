@@ -1,0 +1,142 @@
+#include "lib/wire/socket.h"
+
+#include <gtest/gtest.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+#include <zmq.h>
+
+#include "lib/core/error.h"
+
+namespace tetrion::wire {
+namespace {
+
+constexpr int kWaitMs = 5000;
+
+std::optional<ControlServer::Received> WaitFor(ControlServer& server) {
+  const Deadline deadline = Deadline::AfterMs(kWaitMs);
+  while (!deadline.Passed()) {
+    if (auto received = server.Receive()) return received;
+    server.Poll(50);
+  }
+  return std::nullopt;
+}
+
+// A peer that is not ours: raw bytes over a DEALER.
+class RawPeer {
+ public:
+  explicit RawPeer(const std::string& endpoint)
+      : context_(zmq_ctx_new()), socket_(zmq_socket(context_, ZMQ_DEALER)) {
+    const int linger = 0;
+    zmq_setsockopt(socket_, ZMQ_LINGER, &linger, sizeof(linger));
+    EXPECT_EQ(zmq_connect(socket_, endpoint.c_str()), 0);
+  }
+  ~RawPeer() {
+    zmq_close(socket_);
+    zmq_ctx_term(context_);
+  }
+  void Send(std::size_t bytes) {
+    const std::vector<char> data(bytes, 'x');
+    EXPECT_EQ(zmq_send(socket_, data.data(), bytes, 0), static_cast<int>(bytes));
+  }
+
+ private:
+  void* context_;
+  void* socket_;
+};
+
+TEST(SocketTest, RequestAndAnswerTravel) {
+  ControlServer server("tcp://127.0.0.1:0");
+  ControlClient client({.endpoint = server.endpoint()});
+  ASSERT_EQ(client.Send(GrantRequest{1, 2, 3}), SendStatus::kOk);
+  const auto received = WaitFor(server);
+  ASSERT_TRUE(received.has_value());
+  EXPECT_EQ(std::get<GrantRequest>(Decode(received->bytes).message).request, 2U);
+  ASSERT_EQ(server.Send(received->peer, Fenced{7}), SendStatus::kOk);
+  const ReceiveResult answer = client.Receive(kWaitMs);
+  ASSERT_EQ(answer.status, ReceiveStatus::kMessage);
+  EXPECT_EQ(std::get<Fenced>(answer.message).session, 7U);
+  EXPECT_EQ(server.stats().messages_in, 1U);
+  EXPECT_EQ(client.stats().bytes_out, server.stats().bytes_in);
+}
+
+TEST(SocketTest, PortInUseNamesAddressAndWhatToDo) {
+  ControlServer first("tcp://127.0.0.1:0");
+  try {
+    ControlServer second(first.endpoint());
+    FAIL() << "bound twice";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kUsage);
+    EXPECT_NE(std::string(error.what()).find(first.endpoint()), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("--bind tcp://127.0.0.1:0"), std::string::npos);
+  }
+}
+
+TEST(SocketTest, AddressThatCannotBeParsedIsAUsageError) {
+  EXPECT_THROW(ControlServer("nonsense"), Error);
+  EXPECT_THROW(ControlClient({.endpoint = "nonsense"}), Error);
+}
+
+TEST(SocketTest, PeerThatIsNotThereIsAResult) {
+  ControlServer server("tcp://127.0.0.1:0");
+  EXPECT_EQ(server.Send("nobody", Fenced{1}), SendStatus::kNoPeer);
+  EXPECT_EQ(server.stats().dropped_out, 1U);
+}
+
+TEST(SocketTest, ReceiveWithoutAMessageTimesOut) {
+  ControlServer server("tcp://127.0.0.1:0");
+  ControlClient client({.endpoint = server.endpoint()});
+  EXPECT_EQ(client.Receive(0).status, ReceiveStatus::kTimeout);
+  EXPECT_EQ(client.Receive(10).status, ReceiveStatus::kTimeout);
+  EXPECT_FALSE(server.Receive().has_value());
+}
+
+TEST(SocketTest, PollWakesForTheOtherDescriptor) {
+  ControlServer server("tcp://127.0.0.1:0");
+  const int fd = eventfd(1, EFD_NONBLOCK);
+  const Readiness ready = server.Poll(kWaitMs, fd);
+  EXPECT_TRUE(ready.extra_fd);
+  EXPECT_FALSE(ready.socket);
+  close(fd);
+}
+
+TEST(SocketTest, OversizedMessageCostsOnlyItsSender) {
+  ControlServer server("tcp://127.0.0.1:0");
+  ControlClient client({.endpoint = server.endpoint()});
+  RawPeer hostile(server.endpoint());
+  hostile.Send(kMaxMessageBytes + 1);
+  ASSERT_EQ(client.Send(Goodbye{1, 2}), SendStatus::kOk);
+  const auto received = WaitFor(server);
+  ASSERT_TRUE(received.has_value());
+  EXPECT_EQ(Decode(received->bytes).status, DecodeStatus::kOk);
+  EXPECT_EQ(server.stats().messages_in, 1U);
+}
+
+TEST(SocketTest, GarbageReachesDecodeAndNothingElse) {
+  ControlServer server("tcp://127.0.0.1:0");
+  RawPeer hostile(server.endpoint());
+  for (const std::size_t bytes : {0U, 1U, 100U, 65536U}) {
+    hostile.Send(bytes);
+    const auto received = WaitFor(server);
+    ASSERT_TRUE(received.has_value()) << bytes;
+    EXPECT_NE(Decode(received->bytes).status, DecodeStatus::kOk);
+  }
+}
+
+TEST(SocketTest, ClientFindsAServerThatCameBackOnItsPort) {
+  auto server = std::make_unique<ControlServer>("tcp://127.0.0.1:0");
+  const std::string endpoint = server->endpoint();
+  FakeClock clock;
+  ControlClient client({.endpoint = endpoint}, clock);
+  ASSERT_EQ(client.Send(Goodbye{1, 0}), SendStatus::kOk);
+  ASSERT_TRUE(WaitFor(*server).has_value());
+  server.reset();
+  server = std::make_unique<ControlServer>(endpoint);
+  EXPECT_TRUE(client.Reopen());
+  EXPECT_FALSE(client.Reopen());  // too soon
+  ASSERT_EQ(client.Send(Goodbye{2, 0}), SendStatus::kOk);
+  ASSERT_TRUE(WaitFor(*server).has_value());
+  EXPECT_EQ(client.stats().reconnects, 1U);
+}
+
+}  // namespace
+}  // namespace tetrion::wire
