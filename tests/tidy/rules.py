@@ -21,8 +21,6 @@ NO_TWIN = {
 }
 # Path -> test of the same module that covers it under the name of the idea it is a part of.
 TESTED_BY = {
-    "lib/collect/ring_sink.cc": "lane_loop_test.cc",
-    "lib/collect/slot_weights.cc": "lane_loop_test.cc",
     "lib/envs/afterstates.cc": "views_test.cc",
     "lib/envs/ansi.cc": "views_test.cc",
     "lib/envs/cartpole.cc": "vec_env_test.cc",
@@ -185,11 +183,16 @@ def function_length(tree):
 
 
 def line_length(tree):
-    """No line of code is wider than MAX_COLUMNS."""
-    return [f"{path}:{number}: {len(line)} columns, at most {MAX_COLUMNS}"
-            for path, text in sorted(tree.items())
-            if _is(path, CPP + (".py", ".sh", ".fbs")) or path in ("tetrion", ".ci/run")
-            for number, line in enumerate(text.splitlines(), 1) if len(line) > MAX_COLUMNS]
+    """No line of code is wider than MAX_COLUMNS, C++ raw strings apart."""
+    found = []
+    for path, text in sorted(tree.items()):
+        if not (_is(path, CPP + (".py", ".sh", ".fbs")) or path in ("tetrion", ".ci/run")):
+            continue
+        excused = source.raw_string_lines(text) if _is(path, CPP) else ()
+        found += [f"{path}:{number}: {len(line)} columns, at most {MAX_COLUMNS}"
+                  for number, line in enumerate(text.splitlines(), 1)
+                  if len(line) > MAX_COLUMNS and number not in excused]
+    return found
 
 
 def file_length(tree):

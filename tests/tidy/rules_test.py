@@ -141,6 +141,9 @@ class RuleTest(unittest.TestCase):
     def test_line_length(self):
         self.refuses(rules.line_length, {"lib/a/a.h": "x" * 101 + "\n"})
         self.refuses(rules.line_length, {"tetrion": "#" * 101 + "\n"})
+        self.refuses(rules.line_length, {"a_test.cc": 'R"(a\n)" + x;\n' + "y" * 101 + "\n"})
+        wide = "x" * 101 + "\n" + "y" * 101
+        self.passes(rules.line_length, {"a_test.cc": f'f(R"({wide})");\n'})
         self.passes(rules.line_length, {"lib/a/a.h": "ä" * 100 + "\n", "README.md": "x" * 300})
 
     def test_file_length(self):

@@ -47,6 +47,16 @@ def code_only(text):
     return _TOKEN.sub(blank, text)
 
 
+def raw_string_lines(text):
+    """Numbers of the lines that a raw string touches: clang-format cannot break them."""
+    lines = set()
+    for match in _TOKEN.finditer(text):
+        if match.group().startswith('R"'):
+            first = text.count("\n", 0, match.start()) + 1
+            lines.update(range(first, first + match.group().count("\n") + 1))
+    return lines
+
+
 def _without_comments(text):
     return _TOKEN.sub(lambda m: _spaces(m.group()) if m.group()[0] == "/" else m.group(), text)
 
