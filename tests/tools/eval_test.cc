@@ -1,0 +1,222 @@
+// tools/eval: the episodes of an evaluation, their summary, and what users see when a run is
+// unusable.
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "lib/checkpoint/checkpoint_store.h"
+#include "lib/core/error.h"
+#include "lib/policy/random_policy.h"
+#include "lib/rl/vtrace_trainer.h"
+#include "lib/run/run_folder.h"
+#include "lib/setup/run_setup.h"
+#include "tools/eval/episode_player.h"
+#include "tools/eval/eval.h"
+#include "tools/eval/summary.h"
+
+namespace tetrion {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<EpisodeResult> PlayRandom(const std::string& env_name, int lanes, int episodes,
+                                      std::uint32_t max_steps) {
+  const auto env = MakeVecEnv({.name = env_name, .lanes = lanes, .seed = 5});
+  RandomPolicy policy(5, env->spec().action);
+  EpisodePlayer player(*env, policy, episodes, max_steps);
+  while (player.Step()) {
+  }
+  EXPECT_EQ(player.finished(), episodes);
+  EXPECT_FALSE(player.Step());
+  return player.results();
+}
+
+TEST(EpisodePlayerTest, EveryTokenIsPlayedOnceAndTheLaneCountChangesNothing) {
+  for (const char* env : {"cartpole", "tetris-placement"}) {
+    const auto one = PlayRandom(env, 1, 23, 60), many = PlayRandom(env, 7, 23, 60);
+    const auto more_lanes_than_episodes = PlayRandom(env, 40, 23, 60);
+    for (std::size_t i = 0; i < one.size(); ++i) {
+      EXPECT_EQ(one[i].token_id, i);
+      EXPECT_GT(one[i].length_steps, 0u);
+      for (const auto& other : {many[i], more_lanes_than_episodes[i]}) {
+        EXPECT_EQ(one[i].episode_return, other.episode_return);
+        EXPECT_EQ(one[i].length_steps, other.length_steps);
+      }
+    }
+  }
+}
+
+TEST(EpisodePlayerTest, LongEpisodesAreCutAtMaxSteps) {
+  for (const EpisodeResult& result : PlayRandom("cartpole", 3, 9, 4))
+    EXPECT_EQ(result.length_steps, 4u);
+}
+
+TEST(SpreadTest, KnownNumbers) {
+  const Spread spread = SpreadOf({4, 1, 3, 2});
+  EXPECT_DOUBLE_EQ(spread.mean, 2.5);
+  EXPECT_DOUBLE_EQ(spread.median, 2.5);
+  EXPECT_EQ(spread.min, 1);
+  EXPECT_EQ(spread.max, 4);
+  EXPECT_NEAR(spread.high - spread.mean, 1.959964 * 1.2909944 / 2, 1e-6);
+  EXPECT_DOUBLE_EQ(spread.mean - spread.low, spread.high - spread.mean);
+  const Spread single = SpreadOf({7});
+  EXPECT_EQ(single.median, 7);
+  EXPECT_EQ(single.low, 7);
+}
+
+TEST(DrawRecordTest, CartPoleIsOneLineAndSurvivesGarbage) {
+  float record[4] = {2.3F, 0, 0.1F, 0};
+  const std::string text = DrawRecord("cartpole", reinterpret_cast<const std::byte*>(record));
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1);
+  EXPECT_NE(text.find("/"), std::string::npos);
+  record[0] = record[2] = __builtin_nanf("");
+  EXPECT_FALSE(DrawRecord("cartpole", reinterpret_cast<const std::byte*>(record)).empty());
+}
+
+// A run folder with an untrained CartPole policy's checkpoint.
+class EvalRunTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    runs_ = fs::path(::testing::TempDir()) / ("eval-runs-" + std::to_string(::getpid()));
+    fs::remove_all(runs_);
+    fs::create_directories(runs_);
+    config_.env = "cartpole";
+    config_.lanes = 4;
+    Resolve(config_);
+    folder_ = RunFolder::Create(runs_, "first").path();
+    RunFolder::At(folder_).WriteConfig(config_);
+  }
+  void TearDown() override { fs::remove_all(runs_); }
+
+  void SaveCheckpoint() {
+    const auto trainer = MakeVtraceTrainer({.seed = 2}, EnvSpecOf(config_), RowSpecOf(config_));
+    CheckpointStore(folder_ + "/checkpoints", 3)
+        .Save(trainer->Save(),
+              {.config_hash = RunConfigHash(config_), .run = "first", .updates = 12});
+  }
+  EvalOptions Options() const {
+    return {.command = "eval",
+            .run = "first",
+            .runs_dir = runs_,
+            .episodes = 6,
+            .lanes = 3,
+            .fps = 1000};
+  }
+  // What the command printed; `error` receives the sentence of a failure.
+  std::string Output(int (*command)(const EvalOptions&, const std::atomic<bool>&, std::FILE*),
+                     const EvalOptions& options, std::string* error = nullptr) {
+    std::FILE* out = std::tmpfile();
+    const std::atomic<bool> stop{stop_};
+    try {
+      EXPECT_EQ(command(options, stop, out), 0);
+    } catch (const Error& failure) {
+      if (error == nullptr) throw;
+      *error = failure.what();
+    }
+    std::string text(static_cast<std::size_t>(std::ftell(out)), '\0');
+    std::rewind(out);
+    EXPECT_EQ(std::fread(text.data(), 1, text.size(), out), text.size());
+    std::fclose(out);
+    return text;
+  }
+
+  fs::path runs_;
+  std::string folder_;
+  RunConfig config_;
+  bool stop_ = false;
+};
+
+TEST_F(EvalRunTest, CheckpointIsEvaluatedReproducibly) {
+  SaveCheckpoint();
+  EvalOptions options = Options();
+  const std::string text = Output(RunEval, options);
+  EXPECT_NE(text.find("first (cartpole), greedy policy, 12 updates: 6 episodes"), std::string::npos)
+      << text;
+  EXPECT_EQ(text.find("lines"), std::string::npos);
+  options.json = true;
+  const auto without_time = [](std::string json) {
+    const std::size_t begin = json.find("\"wall_s\"");
+    return json.erase(begin, json.find("\"return\"") - begin);
+  };
+  const std::string json = without_time(Output(RunEval, options));
+  options.lanes = 1;
+  EXPECT_EQ(without_time(Output(RunEval, options)), json);
+  options.run = "latest";
+  EXPECT_EQ(without_time(Output(RunEval, options)), json);
+  options.best = true;
+  EXPECT_EQ(without_time(Output(RunEval, options)), json);
+}
+
+TEST_F(EvalRunTest, RandomPolicyNeedsNoCheckpoint) {
+  EvalOptions options = Options();
+  options.policy = "random";
+  EXPECT_NE(Output(RunEval, options).find("random policy: 6 episodes"), std::string::npos);
+}
+
+TEST_F(EvalRunTest, PlayDrawsEveryStepAndStopsWhenAsked) {
+  SaveCheckpoint();
+  EvalOptions options = Options();
+  options.episodes = 1;
+  options.fps = 1e6;
+  const std::string text = Output(RunPlay, options);
+  EXPECT_GT(std::count(text.begin(), text.end(), '\n'), 2 * 8);
+  EXPECT_NE(text.find("episode 1 of 1, step 0, return 0.0"), std::string::npos);
+  EXPECT_EQ(text.find('\x1b'), std::string::npos) << "no terminal, no cursor movement";
+  stop_ = true;
+  EXPECT_EQ(Output(RunPlay, options), "");
+}
+
+TEST_F(EvalRunTest, UnusableRunsGetOneSentenceEach) {
+  std::string error;
+  EvalOptions options = Options();
+  Output(RunEval, options, &error);
+  EXPECT_NE(error.find("run first has no checkpoint"), std::string::npos) << error;
+  options.run = "nowhere";
+  Output(RunEval, options, &error);
+  EXPECT_NE(error.find("nowhere"), std::string::npos) << error;
+  options.run = "first";
+  SaveCheckpoint();
+  const std::string file = folder_ + "/checkpoints/" +
+                           CheckpointStore(folder_ + "/checkpoints", 1).Manifest().back().file;
+  fs::resize_file(file, 1000);
+  Output(RunEval, options, &error);
+  EXPECT_NE(error.find("corrupt"), std::string::npos) << error;
+  stop_ = true;
+  options.policy = "random";
+  Output(RunEval, options, &error);
+  EXPECT_NE(error.find("interrupted after 0 of 6 episodes"), std::string::npos) << error;
+}
+
+TEST_F(EvalRunTest, CheckpointOfAnotherNetworkIsRefusedWithBothSizes) {
+  const auto env = MakeEnvSpec({.name = "tetris-placement"});
+  const auto trainer = MakeVtraceTrainer(
+      {}, env, {.record_bytes = env.obs.record_bytes, .lanes = 1, .has_mask = true});
+  CheckpointStore(folder_ + "/checkpoints", 3).Save(trainer->Save(), {});
+  std::string error;
+  Output(RunEval, Options(), &error);
+  EXPECT_NE(error.find(std::to_string(trainer->PolicyBlobBytes())), std::string::npos) << error;
+}
+
+TEST(EvalOptionsTest, CommandsAndContradictionsAreChecked) {
+  const auto parse = [](std::vector<const char*> words) {
+    words.insert(words.begin(), "tetrion-eval");
+    EvalOptions options;
+    EXPECT_FALSE(
+        ParseEvalOptions(static_cast<int>(words.size()), words.data(), options).has_value());
+    return options;
+  };
+  EXPECT_EQ(parse({"eval", "latest"}).episodes, 200);
+  EXPECT_EQ(parse({"play", "latest", "--fps", "3"}).episodes, 1);
+  EXPECT_EQ(parse({"eval", "x", "--episodes", "7", "--sample", "--seed", "9"}).seed, 9u);
+  EXPECT_THROW(parse({"watch", "latest"}), Error);
+  EXPECT_THROW(parse({"eval", "latest", "--greedy", "--sample"}), Error);
+  EXPECT_THROW(parse({"eval", "latest", "--episodes", "-1"}), Error);
+}
+
+}  // namespace
+}  // namespace tetrion

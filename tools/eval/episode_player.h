@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "lib/envs/vec_env.h"
+#include "lib/frame/row_layout.h"
+#include "lib/policy/policy.h"
+
+namespace tetrion {
+
+// Plays the tokens 0..episodes-1, each exactly once and to its end, on as many lanes as the
+// environment has: a lane whose episode ended takes the next token, and idles when there is none.
+// So short episodes are not preferred, whatever the lane count.
+//
+// One thread; environment and policy are the caller's. Allocates at construction only.
+class EpisodePlayer {
+ public:
+  EpisodePlayer(VecEnv& env, Policy& policy, int episodes, std::uint32_t max_steps);
+
+  // One row: every active lane sees its next observation and chooses. False when all episodes have
+  // ended. Throws Error(kConfig) when the policy's output is not finite.
+  bool Step();
+
+  // [episodes] indexed by token; an entry is valid when its episode has ended.
+  const std::vector<EpisodeResult>& results() const { return results_; }
+  int finished() const { return finished_; }
+  // The row the last Step wrote, for drawing. [M]
+  const RowView& row() const { return row_; }
+
+ private:
+  // Gives `lane` the next token; false when none is left.
+  bool TakeToken(int lane);
+  void Choose(const std::vector<int>& lanes);
+
+  VecEnv& env_;
+  Policy& policy_;
+  const std::uint32_t max_steps_;
+  const RowLayout layout_;
+  std::vector<std::byte> row_bytes_;
+  RowView row_;
+  std::vector<EpisodeResult> results_;
+  int next_token_ = 0;
+  int finished_ = 0;
+  std::vector<int> active_;            // lanes that step, ascending
+  std::vector<int> choosing_;          // those of them that need an action
+  std::vector<std::int32_t> actions_;  // [M]
+  // The policy's view of the choosing lanes, packed.
+  std::vector<std::byte> records_;
+  std::vector<std::uint64_t> masks_, tokens_;
+  std::vector<std::uint8_t> flags_;
+  std::vector<std::uint32_t> steps_;
+  std::vector<std::int32_t> chosen_;
+  std::vector<float> log_probs_;
+};
+
+}  // namespace tetrion

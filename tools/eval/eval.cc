@@ -1,0 +1,175 @@
+#include "tools/eval/eval.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <thread>
+
+#include "lib/checkpoint/checkpoint_store.h"
+#include "lib/core/clock.h"
+#include "lib/core/error.h"
+#include "lib/core/log.h"
+#include "lib/envs/cartpole_rules.h"
+#include "lib/envs/views.h"
+#include "lib/policy/random_policy.h"
+#include "lib/policy/torch_policy.h"
+#include "lib/run/run_folder.h"
+#include "lib/setup/run_setup.h"
+#include "tools/eval/episode_player.h"
+#include "tools/eval/summary.h"
+
+namespace tetrion {
+namespace {
+
+constexpr int kCheckpointsRead = 1;  // the store is only read: how many it would keep is no matter
+constexpr std::int64_t kStopCheckNs = 50 * kNanosPerMilli;
+
+// A run opened for playing: environment and policy of `lanes` lanes.
+struct Session {
+  RunConfig config;
+  std::unique_ptr<VecEnv> env;
+  std::unique_ptr<Policy> policy;
+  EvalSummary summary;  // who plays
+};
+
+std::unique_ptr<Policy> LoadPolicy(const EvalOptions& options, const RunFolder& folder, int lanes,
+                                   Session& session) {
+  const EnvSpec& spec = session.env->spec();
+  if (options.policy == "random") {
+    session.summary.policy = "random";
+    return std::make_unique<RandomPolicy>(options.seed, spec.action);
+  }
+  const CheckpointStore store(folder.checkpoints(), kCheckpointsRead);
+  const auto checkpoint = options.best ? store.LoadBest() : store.LoadNewest();
+  if (!checkpoint) {
+    throw Error(ExitCode::kConfig, "run " + folder.name() + " has no checkpoint in " +
+                                       folder.checkpoints() +
+                                       " yet: let it train on, or give --policy random");
+  }
+  if (!checkpoint->warning.empty()) log::warn("{}", checkpoint->warning);
+  session.summary.policy = options.sample ? "sampled" : "greedy";
+  session.summary.checkpoint = checkpoint->path;
+  session.summary.updates = checkpoint->info.updates;
+  auto policy = MakeTorchPolicy({.network = session.config.network,
+                                 .seed = options.seed,
+                                 .greedy = !options.sample,
+                                 .max_lanes = lanes},
+                                spec);
+  const std::vector<std::byte> blob = PolicyBlobOf(checkpoint->state);
+  const auto version = static_cast<std::uint32_t>(checkpoint->info.policy_version);
+  switch (policy->LoadWeights(blob, version)) {
+    case LoadResult::kLoaded:
+      return policy;
+    case LoadResult::kNotFinite:
+      throw Error(ExitCode::kConfig, checkpoint->path + " holds NaN or infinity: try --best");
+    case LoadResult::kWrongSize:
+      break;
+  }
+  throw Error(ExitCode::kConfig, checkpoint->path + " has " + std::to_string(blob.size()) +
+                                     " bytes of weights, network " + session.config.network +
+                                     " of this run needs " +
+                                     std::to_string(policy->WeightsBytes()));
+}
+
+Session Open(const EvalOptions& options, int lanes) {
+  const RunFolder folder = RunFolder::Open(options.runs_dir, options.run);
+  Session session;
+  session.config = folder.ReadConfig();
+  Resolve(session.config);
+  EnvConfig env = EnvConfigOf(session.config);
+  env.lanes = lanes;
+  env.seed = options.seed;
+  session.env = MakeVecEnv(env);
+  session.summary.run = folder.name();
+  session.summary.env = session.config.env;
+  session.summary.has_lines = session.env->spec().has_lines;
+  session.policy = LoadPolicy(options, folder, lanes, session);
+  return session;
+}
+
+double SecondsSince(std::int64_t begin_ns) {
+  return static_cast<double>(MonotonicClock::Get().NowNs() - begin_ns) /
+         static_cast<double>(kNanosPerSecond);
+}
+
+// Sleeps until `at_ns` or until `stop`.
+void SleepUntil(std::int64_t at_ns, const std::atomic<bool>& stop) {
+  while (!stop.load(std::memory_order_acquire)) {
+    const std::int64_t left_ns = at_ns - MonotonicClock::Get().NowNs();
+    if (left_ns <= 0) return;
+    std::this_thread::sleep_for(std::chrono::nanoseconds(std::min(left_ns, kStopCheckNs)));
+  }
+}
+
+std::string DrawCartPole(const CartPoleRecord& record) {
+  constexpr int kWidth = 61;
+  const auto at = [](double x) {
+    return static_cast<std::size_t>(std::clamp((x + 2.4) / 4.8, 0.0, 1.0) * (kWidth - 1));
+  };
+  const double x = std::isfinite(record.x) ? record.x : 0.0;
+  const double degrees = std::isfinite(record.theta) ? record.theta * 57.29578 : 0.0;
+  std::string track(kWidth, '_');
+  track[at(x)] = degrees < -1 ? '\\' : degrees > 1 ? '/' : '|';
+  char text[128];
+  std::snprintf(text, sizeof text, "|%s|  x %+5.2f m  pole %+6.1f deg\n", track.c_str(), x,
+                degrees);
+  return text;
+}
+
+}  // namespace
+
+std::string DrawRecord(const std::string& env, const std::byte* record) {
+  if (env == "cartpole") {
+    CartPoleRecord cart;
+    std::memcpy(&cart, record, sizeof cart);
+    return DrawCartPole(cart);
+  }
+  TetrisRecord tetris;
+  std::memcpy(&tetris, record, sizeof tetris);
+  return RenderAnsi(tetris);
+}
+
+int RunEval(const EvalOptions& options, const std::atomic<bool>& stop, std::FILE* out) {
+  Session session = Open(options, std::min(options.lanes, options.episodes));
+  const std::int64_t begin_ns = MonotonicClock::Get().NowNs();
+  EpisodePlayer player(*session.env, *session.policy, options.episodes, session.config.max_steps);
+  while (!stop.load(std::memory_order_acquire) && player.Step()) {
+  }
+  if (player.finished() < options.episodes) {
+    // The finished ones are the short ones: a mean over them would mislead.
+    throw Error(ExitCode::kTryAgain, "interrupted after " + std::to_string(player.finished()) +
+                                         " of " + std::to_string(options.episodes) +
+                                         " episodes: no result");
+  }
+  session.summary.wall_s = SecondsSince(begin_ns);
+  Summarise(player.results(), session.summary);
+  std::fputs((options.json ? SummaryJson(session.summary) : SummaryText(session.summary)).c_str(),
+             out);
+  return 0;
+}
+
+int RunPlay(const EvalOptions& options, const std::atomic<bool>& stop, std::FILE* out) {
+  Session session = Open(options, /*lanes=*/1);
+  EpisodePlayer player(*session.env, *session.policy, options.episodes, session.config.max_steps);
+  const char* frame_start = ::isatty(::fileno(out)) != 0 ? "\x1b[H\x1b[2J" : "";
+  const auto frame_ns = static_cast<std::int64_t>(1e9 / options.fps);
+  std::int64_t next_ns = MonotonicClock::Get().NowNs();
+  while (!stop.load(std::memory_order_acquire) && player.Step()) {
+    const EpisodeResult episode = session.env->Episode(0);
+    std::fprintf(out, "%s%s%s: %s policy, episode %d of %d, step %u, return %.1f, lines %u\n",
+                 frame_start, DrawRecord(session.config.env, player.row().record).c_str(),
+                 session.summary.run.c_str(), session.summary.policy.c_str(),
+                 std::min(player.finished() + 1, options.episodes), options.episodes,
+                 episode.length_steps, static_cast<double>(episode.episode_return), episode.lines);
+    std::fflush(out);
+    next_ns += frame_ns;
+    SleepUntil(next_ns, stop);
+  }
+  return 0;
+}
+
+}  // namespace tetrion

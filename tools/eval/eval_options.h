@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace tetrion {
+
+struct EvalOptions {
+  std::string command;  // eval or play
+  std::string run;      // name, path or "latest"
+  std::string runs_dir = "runs";
+  std::string policy = "checkpoint";  // checkpoint or random
+  bool best = false;               // the checkpoint with the best mean return instead of the newest
+  bool sample = false;             // draw actions instead of taking the most probable
+  bool greedy = false;             // the default; contradicts sample
+  std::uint64_t seed = 1'000'003;  // of the evaluation's episodes; not the run's, so they are new
+  int episodes = 0;                // 0: 200 for eval, 1 for play
+  int lanes = 64;                  // episodes played side by side
+  double fps = 12;                 // play: frames a second
+  bool json = false;
+};
+
+// Same results as ServiceOptions::Parse. Throws Error(kUsage).
+[[nodiscard]] std::optional<int> ParseEvalOptions(int argc, const char* const* argv,
+                                                  EvalOptions& options);
+
+}  // namespace tetrion

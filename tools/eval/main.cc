@@ -1,0 +1,23 @@
+#include <cstdio>
+
+#include "lib/core/log.h"
+#include "lib/run/main_guard.h"
+#include "lib/run/signals.h"
+#include "tools/eval/eval.h"
+
+namespace {
+
+int Main(int argc, const char* const* argv) {
+  tetrion::EvalOptions options;
+  if (const std::optional<int> code = tetrion::ParseEvalOptions(argc, argv, options)) return *code;
+  const tetrion::SignalWatcher signals;
+  tetrion::SetUpLogging({.service = "eval", .level = "warn"});
+  return options.command == "eval" ? tetrion::RunEval(options, signals.drain_flag(), stdout)
+                                   : tetrion::RunPlay(options, signals.drain_flag(), stdout);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return tetrion::GuardedMain(argc, argv, Main);
+}
