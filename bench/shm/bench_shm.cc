@@ -14,7 +14,7 @@ constexpr int kWindows = 5;
 void BenchRate(std::uint32_t batch, const std::string& target, std::int64_t length_ns) {
   std::vector<double> ours, boost;
   for (int i = 0; i < kWindows; ++i) {
-    OurLink our_link(64, batch);
+    OurLink<64> our_link(batch);
     ours.push_back(RateWindow(our_link, Peer::kThread, length_ns));
     BoostLink boost_link(batch);
     boost.push_back(RateWindow(boost_link, Peer::kThread, length_ns));
@@ -26,7 +26,7 @@ void BenchRate(std::uint32_t batch, const std::string& target, std::int64_t leng
 void BenchRoundTrip(std::int64_t length_ns) {
   std::vector<double> ours_p50, ours_p99, boost_p50, boost_p99, raw_p50, raw_p99;
   for (int i = 0; i < kWindows; ++i) {
-    OurLink our_there(64, 1), our_back(64, 1);
+    OurLink<64> our_there(1), our_back(1);
     const RoundTrip ours = RoundTripWindow(our_there, our_back, Peer::kThread, length_ns);
     BoostLink boost_there(1), boost_back(1);
     const RoundTrip boost = RoundTripWindow(boost_there, boost_back, Peer::kThread, length_ns);
@@ -44,23 +44,24 @@ void BenchRoundTrip(std::int64_t length_ns) {
   PrintFigure(what + ", p99", "ns", ours_p99, "raw two-line ping-pong", raw_p99, "");
 }
 
-void BenchProcesses(std::size_t record_bytes, std::int64_t length_ns) {
+template <std::size_t kBytes>
+void BenchProcesses(std::int64_t length_ns) {
   std::vector<double> ours_rate, zmq_rate, ours_p50, ours_p99, zmq_p50, zmq_p99;
   for (int i = 0; i < kWindows; ++i) {
     {
-      OurLink our_link(record_bytes, kMaxBatch);
+      OurLink<kBytes> our_link(kMaxBatch);
       ours_rate.push_back(RateWindow(our_link, Peer::kProcess, length_ns));
-      ZmqLink zmq_link(record_bytes);
+      ZmqLink zmq_link(kBytes);
       zmq_rate.push_back(RateWindow(zmq_link, Peer::kProcess, length_ns));
     }
-    OurLink our_there(record_bytes, 1), our_back(record_bytes, 1);
+    OurLink<kBytes> our_there(1), our_back(1);
     const RoundTrip ours = RoundTripWindow(our_there, our_back, Peer::kProcess, length_ns);
-    ZmqLink zmq_there(record_bytes), zmq_back(record_bytes);
+    ZmqLink zmq_there(kBytes), zmq_back(kBytes);
     const RoundTrip zmq = RoundTripWindow(zmq_there, zmq_back, Peer::kProcess, length_ns);
     ours_p50.push_back(ours.p50_ns), ours_p99.push_back(ours.p99_ns);
     zmq_p50.push_back(zmq.p50_ns), zmq_p99.push_back(zmq.p99_ns);
   }
-  const std::string what = "two processes, " + std::to_string(record_bytes) + " B rows: ";
+  const std::string what = "two processes, " + std::to_string(kBytes) + " B rows: ";
   PrintFigure(what + "rate", "rows/s", ours_rate, "libzmq ipc", zmq_rate, ">= 25x");
   PrintFigure(what + "round trip, p50", "ns", ours_p50, "libzmq ipc", zmq_p50, "");
   PrintFigure(what + "round trip, p99", "ns", ours_p99, "libzmq ipc", zmq_p99, "");
@@ -72,8 +73,8 @@ int Main(int argc, char** argv) {
   BenchRate(1, "", length_ns);
   BenchRate(kMaxBatch, ">= 100M", length_ns);
   BenchRoundTrip(length_ns);
-  BenchProcesses(64, length_ns);
-  BenchProcesses(1440, length_ns);
+  BenchProcesses<64>(length_ns);
+  BenchProcesses<1440>(length_ns);
   return 0;
 }
 

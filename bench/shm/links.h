@@ -49,13 +49,13 @@ inline void ReadRecord(const std::byte* record, std::size_t bytes, std::uint64_t
   TETRION_CHECK(sum == n * number + n * (n - 1) / 2, "a record arrived torn or out of order");
 }
 
+template <std::size_t kBytes>
 class OurLink {
  public:
   static constexpr bool kPin = true;
-  OurLink(std::size_t record_bytes, std::uint32_t batch)
-      : bytes_(record_bytes),
-        batch_(batch),
-        spec_{.capacity = kCapacity, .record_bytes = record_bytes, .spec_hash = 1},
+  explicit OurLink(std::uint32_t batch)
+      : batch_(batch),
+        spec_{.capacity = kCapacity, .record_bytes = kBytes, .spec_hash = 1},
         memory_(MapShared<std::byte>(RingMemoryBytes(spec_))),
         producer_(RingProducer::Over(memory_, spec_)),
         consumer_(RingConsumer::Over(memory_, spec_)) {}
@@ -67,7 +67,7 @@ class OurLink {
     for (; sent < batch_; ++sent) {
       auto loan = producer_.Claim();
       if (!loan.ok()) break;
-      WriteRecord(loan.record(), bytes_, producer_.completed());
+      WriteRecord(loan.record(), kBytes, producer_.completed());
       loan.Complete();
     }
     producer_.Publish();
@@ -77,14 +77,13 @@ class OurLink {
     const RingPeek peek = consumer_.Peek();
     const std::uint32_t count = batch_ == 1 && peek.count > 1 ? 1 : peek.count;
     for (std::uint32_t i = 0; i < count; ++i) {
-      ReadRecord(peek.records + i * consumer_.stride_bytes(), bytes_, peek.first + i);
+      ReadRecord(peek.records + i * consumer_.stride_bytes(), kBytes, peek.first + i);
     }
     if (count > 0) consumer_.Release(count);
     return count;
   }
 
  private:
-  std::size_t bytes_;
   std::uint32_t batch_;
   RingSpec spec_;
   std::byte* memory_;
