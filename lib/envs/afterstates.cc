@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdlib>
 #include <cstring>
 
 #include "lib/envs/views.h"
@@ -12,7 +13,10 @@
 namespace tetrion {
 namespace {
 
-constexpr int kLanes = 16;  // columns padded to a register of bytes; the last six stay 0
+// Columns padded to a register of bytes: field column c is at kPad + c, the others stay 0, and a
+// box that reaches over a wall with empty columns still lies inside.
+constexpr int kLanes = 16;
+constexpr int kPad = 2;
 
 struct alignas(16) Heights {
   std::uint8_t column[kLanes];
@@ -24,12 +28,14 @@ struct Surface {
   int cells;  // locked cells below the top row
 };
 
-// An oriented piece's outline in its box: first and last row with a cell, per box column. Empty
-// columns have top 255 and bottom 0 with `present` 0.
+// An oriented piece's outline in its box: per box column the last row with a cell (kAbsent where
+// there is none: it never stops a drop), and how far the column's top is above the box's top,
+// counted from a floor 20 rows below it (0 where there is none: it raises no column).
+constexpr int kAbsent = -64;
 struct Outline {
-  std::uint8_t top[4], bottom[4];
-  std::uint8_t present[4];  // 1 where the box column has a cell
-  std::uint8_t lowest;      // greatest bottom
+  int bottom[4];
+  int rise[4];
+  int lowest;  // greatest bottom
 };
 
 struct OutlineTable {
@@ -42,11 +48,11 @@ constexpr OutlineTable MakeOutlines() {
   for (int oriented = 0; oriented < 32; ++oriented) {
     Outline& outline = table.of[oriented];
     for (int j = 0; j < 4; ++j) {
-      for (int i = 3; i >= 0; --i) {
+      outline.bottom[j] = kAbsent;
+      for (int i = 0; i < 4; ++i) {
         if ((pieces.rows[oriented] >> (16 * i + j) & 1) == 0) continue;
-        if (outline.present[j] == 0) outline.bottom[j] = static_cast<std::uint8_t>(i);
-        outline.present[j] = 1;
-        outline.top[j] = static_cast<std::uint8_t>(i);
+        if (outline.rise[j] == 0) outline.rise[j] = kTetrisRows - i;
+        outline.bottom[j] = i;
       }
       outline.lowest = std::max(outline.lowest, outline.bottom[j]);
     }
@@ -64,7 +70,8 @@ Surface Measure(const TetrisRecord& field) {
     const unsigned cells = FieldRow(field, r);
     surface.cells += std::popcount(cells);
     for (unsigned fresh = cells & ~seen; fresh != 0; fresh &= fresh - 1) {
-      surface.heights.column[std::countr_zero(fresh)] = static_cast<std::uint8_t>(kTetrisRows - r);
+      surface.heights.column[kPad + std::countr_zero(fresh)] =
+          static_cast<std::uint8_t>(kTetrisRows - r);
     }
     seen |= cells;
   }
@@ -73,15 +80,15 @@ Surface Measure(const TetrisRecord& field) {
 
 // The 13 features, scaled, of a surface.
 void WriteFeatures(const Surface& surface, float* out) {
-  const std::uint8_t* h = surface.heights.column;
-  int sum = 0, highest = 0, bumpiness = 0;
+  const std::uint8_t* h = surface.heights.column + kPad;
+  int sum = 0, bumpiness = 0;
+  std::uint8_t highest = 0;
+  for (int c = 0; c < kLanes; ++c) sum += surface.heights.column[c];
+  for (int c = 0; c < kLanes; ++c) highest = std::max(highest, surface.heights.column[c]);
+  for (int c = 0; c < kTetrisColumns - 1; ++c) bumpiness += std::abs(h[c] - h[c + 1]);
   for (int c = 0; c < kTetrisColumns; ++c) {
-    sum += h[c];
-    highest = std::max<int>(highest, h[c]);
     out[c] = static_cast<float>(h[c]) * AfterstatesLayout::kHeightScale;
   }
-  for (int c = 1; c < kTetrisColumns; ++c)
-    bumpiness += h[c] > h[c - 1] ? h[c] - h[c - 1] : h[c - 1] - h[c];
   out[10] = static_cast<float>(highest) * AfterstatesLayout::kHeightScale;
   out[11] = static_cast<float>(sum - surface.cells) * AfterstatesLayout::kHolesScale;
   out[12] = static_cast<float>(bumpiness) * AfterstatesLayout::kBumpinessScale;
@@ -127,12 +134,9 @@ void WriteSlowRow(const Present& present, TetrisPiece piece, float* out) {
 void WriteRow(const Present& present, int id, int rotation, int x, float* out) {
   const Outline& outline = kOutlines.of[id | rotation << 3];
   Surface surface = present.surface;
-  // Box column j lies over field column x - 4 + j; absent ones may lie outside the field.
+  std::uint8_t* under = surface.heights.column + kPad + x - 4;  // box column 0
   int y = kTetrisRows;
-  for (int j = 0; j < 4; ++j) {
-    if (outline.present[j] == 0) continue;
-    y = std::min(y, kTetrisRows - 1 - surface.heights.column[x - 4 + j] - outline.bottom[j]);
-  }
+  for (int j = 0; j < 4; ++j) y = std::min(y, kTetrisRows - 1 - under[j] - outline.bottom[j]);
   const std::uint64_t cells = PieceRows(id, rotation) << (x - 1);
   if (present.top_row_used || y < 1 || y < present.active_y ||
       AnyFullRow(LoadRows(present.record.row + y) | cells)) {
@@ -140,8 +144,7 @@ void WriteRow(const Present& present, int id, int rotation, int x, float* out) {
     return;
   }
   for (int j = 0; j < 4; ++j) {
-    if (outline.present[j] == 0) continue;
-    surface.heights.column[x - 4 + j] = static_cast<std::uint8_t>(kTetrisRows - y - outline.top[j]);
+    under[j] = static_cast<std::uint8_t>(std::max<int>(under[j], outline.rise[j] - y));
   }
   surface.cells += 4;
   WriteFeatures(surface, out);
