@@ -1,0 +1,49 @@
+#include "services/actor/options.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "lib/core/error.h"
+
+namespace tetrion {
+namespace {
+
+std::string RefusalOf(std::vector<const char*> argv) {
+  argv.insert(argv.begin(), "tetrion-actor");
+  ActorOptions options;
+  try {
+    (void)ParseActorOptions(static_cast<int>(argv.size()), argv.data(), options);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kUsage);
+    return error.what();
+  }
+  return "";
+}
+
+TEST(ActorOptionsTest, ReadsItsOwnOptionsAndTheRunSettingsTheUserInsistsOn) {
+  const char* argv[] = {"tetrion-actor", "--run-folder", "runs/a", "--workers", "3", "--lanes", "8",
+                        "--env",         "cartpole"};
+  ActorOptions options;
+  ASSERT_FALSE(ParseActorOptions(9, argv, options).has_value());
+  EXPECT_EQ(options.run_folder, "runs/a");
+  EXPECT_EQ(options.workers, 3);
+  ASSERT_EQ(options.given.size(), 2U);
+}
+
+TEST(ActorOptionsTest, RefusesUnknownAndOutOfRangeOptionsByName) {
+  EXPECT_NE(RefusalOf({"--run-folder", "x", "--wrkers", "2"}).find("--wrkers"), std::string::npos);
+  const std::string range = RefusalOf({"--run-folder", "x", "--workers", "65"});
+  EXPECT_NE(range.find("workers"), std::string::npos);
+  EXPECT_NE(range.find("64"), std::string::npos);
+}
+
+TEST(ActorOptionsTest, NeedsExactlyOneWayToItsRun) {
+  EXPECT_NE(RefusalOf({}).find("--run-folder"), std::string::npos);
+  EXPECT_NE(RefusalOf({"--run-folder", "a", "--coordinator", "tcp://h:1"}).find("--coordinator"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace tetrion
