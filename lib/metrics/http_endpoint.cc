@@ -1,25 +1,19 @@
 #include "lib/metrics/http_endpoint.h"
 
-#include <httplib.h>
-
 #include <cerrno>
 #include <charconv>
 #include <cstring>
-#include <deque>
 #include <thread>
 
+#include "lib/core/clock.h"
 #include "lib/core/error.h"
 #include "lib/core/log.h"
-#include "lib/core/mutex.h"
-#include "lib/metrics/connection_reaper.h"
+#include "lib/metrics/bounded_server.h"
 
 namespace tetrion {
 namespace {
 
-constexpr std::size_t kMaxQueued = 16;                          // connections waiting for a thread
-constexpr time_t kIoTimeoutSeconds = 1;                         // of one read or write
-constexpr std::int64_t kConnectionAgeNs = 5 * kNanosPerSecond;  // of a whole request
-constexpr std::int64_t kLookAgainNs = 100 * kNanosPerMilli;
+constexpr std::size_t kMaxQueued = 16;  // connections waiting for a thread
 constexpr std::size_t kMaxBodyBytes = 0;
 
 struct HostPort {
@@ -47,63 +41,6 @@ HostPort ParseAddress(const std::string& address) {
   return parsed;
 }
 
-// A fixed number of threads behind a bounded queue: with the queue full, accepting waits, and
-// further peers wait in the kernel's backlog. No wait is long, as the reaper ends every connection.
-class BoundedPool final : public httplib::TaskQueue {
- public:
-  explicit BoundedPool(std::function<void()> reap) : reap_(std::move(reap)) {
-    for (int i = 0; i < HttpEndpoint::kThreads; ++i) threads_.emplace_back([this] { Serve(); });
-  }
-
-  void enqueue(std::function<void()> task) override TETRION_EXCLUDES(mu_) {
-    reap_();
-    mu_.Lock();
-    while (tasks_.size() >= kMaxQueued) {
-      changed_.WaitFor(mu_, kLookAgainNs);
-      mu_.Unlock();
-      reap_();
-      mu_.Lock();
-    }
-    tasks_.push_back(std::move(task));
-    mu_.Unlock();
-    changed_.NotifyAll();
-  }
-
-  void shutdown() override TETRION_EXCLUDES(mu_) {
-    {
-      MutexLock lock(mu_);
-      stopping_ = true;
-    }
-    changed_.NotifyAll();
-    for (std::thread& thread : threads_) thread.join();
-  }
-
-  void on_idle() override { reap_(); }
-
- private:
-  void Serve() TETRION_EXCLUDES(mu_) {
-    while (true) {
-      std::function<void()> task;
-      {
-        MutexLock lock(mu_);
-        while (tasks_.empty() && !stopping_) changed_.WaitFor(mu_, kLookAgainNs);
-        if (tasks_.empty()) return;
-        task = std::move(tasks_.front());
-        tasks_.pop_front();
-      }
-      changed_.NotifyAll();
-      task();
-    }
-  }
-
-  const std::function<void()> reap_;
-  Mutex mu_;
-  CondVar changed_;
-  std::deque<std::function<void()>> tasks_ TETRION_GUARDED_BY(mu_);
-  bool stopping_ TETRION_GUARDED_BY(mu_) = false;
-  std::vector<std::thread> threads_;
-};
-
 std::string ReadinessJson(const Readiness& readiness) {
   return std::string("{\"ready\":") + (readiness.ready ? "true" : "false") +
          ",\"reason\":" + JsonQuoted(readiness.reason) + "}\n";
@@ -114,29 +51,22 @@ constexpr const char* kJson = "application/json";
 }  // namespace
 
 struct HttpEndpoint::Impl {
-  httplib::Server server;
-  std::unique_ptr<ConnectionReaper> reaper;  // from Bind on
-  std::atomic<bool> stopping{false};
+  BoundedServer server;
   std::uint16_t port = 0;
   std::thread thread;
   bool started = false;
 
-  void Reap() { reaper->CutOlderThan(stopping.load() ? 0 : kConnectionAgeNs); }
   void Configure();
   void Bind(const std::string& bind, const HostPort& wanted);
 };
 
 void HttpEndpoint::Impl::Configure() {
-  server.new_task_queue = [this] { return new BoundedPool([this] { Reap(); }); };
+  server.new_task_queue = [] { return new BoundedPool(HttpEndpoint::kThreads, kMaxQueued); };
   // Not SO_REUSEPORT, the library's default: two services would share a port unawares.
   server.set_socket_options([](int fd) {
     const int on = 1;
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   });
-  server.set_keep_alive_max_count(1);
-  server.set_read_timeout(kIoTimeoutSeconds);
-  server.set_write_timeout(kIoTimeoutSeconds);
-  server.set_idle_interval(0, kLookAgainNs / 1000);
   server.set_payload_max_length(kMaxBodyBytes);
   server.set_pre_routing_handler([](const httplib::Request& request, httplib::Response& response) {
     if (request.method == "GET") return httplib::Server::HandlerResponse::Unhandled;
@@ -170,7 +100,6 @@ void HttpEndpoint::Impl::Bind(const std::string& bind, const HostPort& wanted) {
                     "; choose another with --http-bind (port 0 takes a free one)");
   }
   port = static_cast<std::uint16_t>(bound);
-  reaper = std::make_unique<ConnectionReaper>(port, MonotonicClock::Get());
 }
 
 HttpEndpoint::HttpEndpoint(const std::string& bind, const MetricsRegistry& registry,
@@ -219,9 +148,8 @@ void HttpEndpoint::Start() {
 
 void HttpEndpoint::Stop() {
   if (!impl_->thread.joinable()) return;
-  impl_->stopping.store(true);
+  impl_->server.CutConnections();
   impl_->server.stop();
-  impl_->Reap();
   impl_->thread.join();
 }
 

@@ -1,0 +1,51 @@
+#pragma once
+
+// For http_endpoint.cc only: the HTTP library stays behind that file.
+#include <httplib.h>
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "lib/core/mutex.h"
+
+namespace tetrion {
+
+// The library's server with bounds it lacks: a time limit for a whole connection, whatever the peer
+// drips, one request each, and connections under way that end at once when the server stops.
+class BoundedServer final : public httplib::Server {
+ public:
+  // From then on every connection under way ends within 50 ms. Any thread.
+  void CutConnections() { stopping_.store(true, std::memory_order_release); }
+
+ private:
+  // On a thread of the pool; owns the socket.
+  bool process_and_close_socket(int socket) override;
+
+  std::atomic<bool> stopping_{false};  // pairs with the loads in a connection's waits
+};
+
+// A fixed number of threads behind a bounded queue: with the queue full, accepting waits, and
+// further peers wait in the kernel's backlog. No wait is long, as every connection has its limit.
+class BoundedPool final : public httplib::TaskQueue {
+ public:
+  BoundedPool(int threads, std::size_t max_queued);
+  void enqueue(std::function<void()> task) override TETRION_EXCLUDES(mu_);
+  // Blocks until what is queued has been served.
+  void shutdown() override TETRION_EXCLUDES(mu_);
+
+ private:
+  void Serve() TETRION_EXCLUDES(mu_);
+
+  const std::size_t max_queued_;
+  Mutex mu_;
+  CondVar changed_;
+  std::deque<std::function<void()>> tasks_ TETRION_GUARDED_BY(mu_);
+  bool stopping_ TETRION_GUARDED_BY(mu_) = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace tetrion
