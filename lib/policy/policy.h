@@ -10,11 +10,12 @@ namespace tetrion {
 // call only.
 struct PolicyInput {
   int n = 0;
-  const std::byte* records = nullptr;       // [n, record_bytes] u8, back to back
-  const std::uint64_t* masks = nullptr;     // [n] bit a: action a legal; null without masks
-  const std::uint8_t* flags = nullptr;      // [n] RowFlags; is_first resets recurrent state
-  const std::uint64_t* token_ids = nullptr; // [n] with `steps`: the counter of the action's random draw
-  const std::uint32_t* steps = nullptr;     // [n] actions taken so far in the episode
+  const std::byte* records = nullptr;    // [n, record_bytes] u8, back to back
+  const std::uint64_t* masks = nullptr;  // [n] bit a: action a legal; null without masks
+  const std::uint8_t* flags = nullptr;   // [n] RowFlags; is_first resets recurrent state
+  const std::uint64_t* token_ids =
+      nullptr;  // [n] with `steps`: the counter of the action's random draw
+  const std::uint32_t* steps = nullptr;  // [n] actions taken so far in the episode
 };
 
 struct PolicyOutput {
@@ -23,20 +24,20 @@ struct PolicyOutput {
   float* value = nullptr;          // [n] or null when not wanted
 };
 
-enum class [[nodiscard]] ActResult {
-  kOk,
-  kNotFinite,  // logits hold NaN or infinity: nothing was written, the caller aborts the episodes
+enum class [[nodiscard]] ActResult{
+    kOk,
+    kNotFinite,  // logits hold NaN or infinity: nothing was written, the caller aborts the episodes
 };
 
-enum class [[nodiscard]] LoadResult {
-  kLoaded,
-  kWrongSize,      // not this network's parameters
-  kNotFinite,      // refused, the old weights stay
+enum class [[nodiscard]] LoadResult{
+    kLoaded,
+    kWrongSize,  // not this network's parameters
+    kNotFinite,  // refused, the old weights stay
 };
 
 // Chooses actions. One instance per worker thread; no member is thread-safe. Recurrent state, if
-// any, lives in the policy. Draws come from Philox(seed, token, step, kActions), so a policy's choice
-// for an observation does not depend on lane count or timing.
+// any, lives in the policy. Draws come from Philox(seed, token, step, kActions), so a policy's
+// choice for an observation does not depend on lane count or timing.
 class Policy {
  public:
   virtual ~Policy() = default;
