@@ -1,6 +1,7 @@
 #include "lib/checkpoint/json_value.h"
 
 #include <cstring>
+#include <utility>
 
 namespace tetrion {
 namespace {
@@ -68,8 +69,8 @@ class Parser {
       SkipSpaces();
       std::string key;
       if (at_ == text_.size() || text_[at_] != '"' || !String(key) || !Take(':')) return false;
-      value.members.emplace_back(std::move(key), JsonValue{});
-      if (!Value(value.members.back().second, depth + 1)) return false;
+      value.members.push_back({std::move(key), {}});
+      if (!Value(value.members.back().value, depth + 1)) return false;
     } while (Take(','));
     return Take('}');
   }

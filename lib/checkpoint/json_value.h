@@ -3,22 +3,29 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace tetrion {
+
+struct JsonMember;
 
 // A JSON document as checkpoint headers and manifests need it: objects, arrays, strings and numbers
 // (kept as text); true, false and null are refused, they occur in neither.
 struct JsonValue {
   enum class Kind { kString, kNumber, kArray, kObject };
   Kind kind = Kind::kString;
-  std::string text;                                        // string (unescaped) or number
-  std::vector<JsonValue> items;                            // array
-  std::vector<std::pair<std::string, JsonValue>> members;  // object, in file order
+  std::string text;                 // string (unescaped) or number
+  std::vector<JsonValue> items;     // array
+  std::vector<JsonMember> members;  // object, in file order
 
   // The member of that name; null when there is none or this is no object.
   const JsonValue* Find(std::string_view name) const;
+};
+
+// One `key: value` of an object.
+struct JsonMember {
+  std::string key;
+  JsonValue value;
 };
 
 // Bounds on what a document may ask the reader to build.
