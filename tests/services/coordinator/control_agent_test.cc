@@ -1,0 +1,282 @@
+#include "services/coordinator/control_agent.h"
+
+#include <gtest/gtest.h>
+
+#include "lib/core/error.h"
+#include "tests/services/coordinator/fixture.h"
+
+namespace tetrion {
+namespace {
+
+using ControlAgentTest = CoordinatorFixture;
+
+TEST_F(ControlAgentTest, ActorIsToldRunSlotsAndLease) {
+  auto client = Connect();
+  const wire::Registered registered = JoinActor(*client, 3);
+  EXPECT_EQ(registered.session, 1U);
+  EXPECT_EQ(registered.epoch, 1U);
+  EXPECT_EQ(registered.run, "test");
+  EXPECT_EQ(registered.slots, (std::vector<std::int32_t>{0, 1, 2}));
+  EXPECT_EQ(registered.session_lease_ms, 3000U);
+  EXPECT_EQ(RunConfigFromText(registered.run_config), config_.run_config);
+}
+
+TEST_F(ControlAgentTest, NothingIsPromisedBeforeItIsCommitted) {
+  auto client = Connect();
+  ASSERT_EQ(client->Send(wire::Register{.name = "a", .workers = 1}), wire::SendStatus::kOk);
+  for (int i = 0; i < 20 && store_agent_->Queued() == 0; ++i) CycleWithoutStore();
+  ASSERT_EQ(store_agent_->Queued(), 1U);
+  for (int i = 0; i < 3; ++i) CycleWithoutStore();
+  EXPECT_EQ(client->Receive(50).status, wire::ReceiveStatus::kTimeout);
+  EXPECT_TRUE(Await<wire::Registered>(*client).has_value());
+}
+
+TEST_F(ControlAgentTest, RegistrationSaidTwiceMakesOneSession) {
+  auto client = Connect();
+  const wire::Register message{.name = "a", .workers = 2, .nonce = 77};
+  const wire::Registered first = Join(*client, message);
+  const wire::Registered again = Join(*client, message);
+  auto reconnected = Connect();
+  const wire::Registered third = Join(*reconnected, message);
+  EXPECT_EQ(again.session, first.session);
+  EXPECT_EQ(third.session, first.session);
+  EXPECT_EQ(third.slots, first.slots);
+}
+
+TEST_F(ControlAgentTest, ContradictingSettingIsRefusedWithBothValues) {
+  auto client = Connect();
+  const auto refused =
+      Ask<wire::Refused>(*client, wire::Register{.name = "actor-7", .given = {{"lanes", "3"}}});
+  ASSERT_TRUE(refused.has_value());
+  EXPECT_EQ(refused->reason, wire::RefuseReason::kConfigMismatch);
+  EXPECT_NE(refused->text.find("lanes: here 3, the run has 64"), std::string::npos)
+      << refused->text;
+  const auto unknown = Ask<wire::Refused>(
+      *client, wire::Register{.name = "actor-7", .given = {{"no_such_key", "3"}}});
+  ASSERT_TRUE(unknown.has_value());
+  EXPECT_NE(unknown->text.find("no_such_key"), std::string::npos);
+}
+
+TEST_F(ControlAgentTest, AgreeingSettingIsWelcome) {
+  auto client = Connect();
+  EXPECT_EQ(Join(*client, {.name = "a", .given = {{"lanes", "64"}}}).session, 1U);
+}
+
+TEST_F(ControlAgentTest, TooManyWorkersAreRefusedWithTheSizes) {
+  auto first = Connect(), second = Connect();
+  JoinActor(*first, 6);
+  const auto refused =
+      Ask<wire::Refused>(*second, wire::Register{.name = "late", .workers = 3, .nonce = 500});
+  ASSERT_TRUE(refused.has_value());
+  EXPECT_EQ(refused->reason, wire::RefuseReason::kNoSlot);
+  EXPECT_NE(refused->text.find("3 workers"), std::string::npos);
+  EXPECT_NE(refused->text.find("8 slots"), std::string::npos);
+  EXPECT_NE(refused->text.find("6 are in use"), std::string::npos);
+}
+
+TEST_F(ControlAgentTest, EpisodesAreCountedOnceHoweverOftenABatchIsSaid) {
+  auto client = Connect();
+  const std::uint64_t session = JoinActor(*client).session;
+  const wire::Grant grant = GetGrant(*client, session, 1);
+  ASSERT_EQ(grant.ranges.size(), 1U);
+  EXPECT_EQ(grant.ranges[0].max_steps, config_.run_config.max_steps);
+  const auto first = Ask<wire::ReportAck>(*client, Batch(session, 1, 0, 100));
+  const auto again = Ask<wire::ReportAck>(*client, Batch(session, 1, 0, 100));
+  ASSERT_TRUE(first.has_value() && again.has_value());
+  EXPECT_EQ(first->accepted, 100U);
+  EXPECT_EQ(again->duplicates, 100U);
+  EXPECT_EQ(again->accepted, 0U);
+  EXPECT_EQ(CheckAccount(), 0);
+}
+
+TEST_F(ControlAgentTest, RepeatedGrantRequestReturnsTheSameRanges) {
+  auto client = Connect();
+  const std::uint64_t session = JoinActor(*client).session;
+  const wire::Grant first = GetGrant(*client, session, 1, 2);
+  const wire::Grant again = GetGrant(*client, session, 1, 2);
+  ASSERT_EQ(again.ranges.size(), 2U);
+  EXPECT_EQ(again.ranges[0].first_id, first.ranges[0].first_id);
+  EXPECT_EQ(again.ranges[1].attempt, first.ranges[1].attempt);
+  EXPECT_EQ(GetGrant(*client, session, 2).ranges[0].first_id, 512U);
+}
+
+TEST_F(ControlAgentTest, SilentActorIsFencedAndItsTokensGoToOthers) {
+  auto silent = Connect(), other = Connect();
+  const std::uint64_t session = JoinActor(*silent).session;
+  GetGrant(*silent, session, 1);
+  Ask<wire::ReportAck>(*silent, Batch(session, 1, 0, 10));
+  Pass(4000);
+  const auto late = Ask<wire::Fenced>(*silent, Batch(session, 2, 10, 10));
+  ASSERT_TRUE(late.has_value());
+  EXPECT_EQ(late->session, session);
+  const std::uint64_t second = JoinActor(*other).session;
+  const wire::Grant grant = GetGrant(*other, second, 1);
+  EXPECT_EQ(grant.ranges[0].first_id, 0U);
+  EXPECT_EQ(grant.ranges[0].attempt, 2U);
+  EXPECT_EQ(grant.ranges[0].done[0], 0xff);
+  EXPECT_EQ(grant.ranges[0].done[1], 0x03);
+  const auto stale = Ask<wire::ReportAck>(*other, Batch(second, 1, 10, 10, 1));
+  EXPECT_EQ(stale->refused, 10U);
+  EXPECT_EQ(CheckAccount(), 0);
+}
+
+TEST_F(ControlAgentTest, HeartbeatsKeepASessionAndCountSteps) {
+  auto client = Connect();
+  const std::uint64_t session = JoinActor(*client).session;
+  for (std::uint64_t i = 1; i <= 10; ++i) {
+    Pass(1000);
+    const auto ack =
+        Ask<wire::HeartbeatAck>(*client, wire::Heartbeat{.session = session, .env_steps = 100 * i});
+    ASSERT_TRUE(ack.has_value());
+    EXPECT_EQ(ack->epoch, 1U);
+  }
+  Ask<wire::GoodbyeAck>(*client, wire::Goodbye{session, 1050});
+  Pass(1000);
+  EXPECT_NE(control_->Status().find("\"env_steps\":1050,"), std::string::npos)
+      << control_->Status();
+}
+
+TEST_F(ControlAgentTest, StallOfItsOwnEndsNoSession) {
+  auto client = Connect();
+  const std::uint64_t session = JoinActor(*client).session;
+  clock_.AdvanceMs(60'000);
+  const auto ack = Ask<wire::HeartbeatAck>(*client, wire::Heartbeat{.session = session});
+  EXPECT_TRUE(ack.has_value());
+}
+
+TEST_F(ControlAgentTest, FencedActorRegistersAnewAndKeepsItsRings) {
+  auto client = Connect();
+  const wire::Registered first = JoinActor(*client);
+  const wire::RingInfo ring{"/dev/shm/x/ring.1", 0, first.slots[0], first.session};
+  ASSERT_TRUE(Ask<wire::RingsAck>(*client, wire::RingsReady{first.session, {ring}}).has_value());
+  Pass(4000);
+  const wire::Registered second =
+      Join(*client,
+           {.name = "actor-0", .previous_session = first.session, .workers = 1, .rings = {ring}});
+  EXPECT_GT(second.session, first.session);
+  EXPECT_EQ(second.slots, first.slots);
+}
+
+TEST_F(ControlAgentTest, SecondLearnerIsRefusedUntilTheFirstOnesLeaseEnds) {
+  auto first = Connect(), second = Connect();
+  const wire::Registered one = JoinLearner(*first);
+  EXPECT_EQ(one.version_first, 1U);
+  EXPECT_EQ(one.version_limit, 1001U);
+  const wire::Register again{.role = wire::Role::kLearner, .name = "second", .nonce = 900};
+  const auto refused = Ask<wire::Refused>(*second, again);
+  ASSERT_TRUE(refused.has_value());
+  EXPECT_EQ(refused->reason, wire::RefuseReason::kLearnerTaken);
+  Pass(4000);
+  const wire::Registered two = Join(*second, again);
+  EXPECT_EQ(two.version_first, 1001U);
+  EXPECT_EQ(two.version_limit, 2001U);
+}
+
+TEST_F(ControlAgentTest, VersionBlockIsExtendedBeforeItIsUsedUp) {
+  auto client = Connect();
+  const std::uint64_t session = JoinLearner(*client).session;
+  const auto early =
+      Ask<wire::HeartbeatAck>(*client, wire::Heartbeat{.session = session, .policy_version = 501});
+  EXPECT_EQ(early->version_limit, 1001U);
+  const auto late =
+      Ask<wire::HeartbeatAck>(*client, wire::Heartbeat{.session = session, .policy_version = 502});
+  EXPECT_EQ(late->version_limit, 2001U);
+}
+
+TEST_F(ControlAgentTest, LearnerHearsOfRingsAndFreesTheirSlots) {
+  auto learner = Connect(), actor = Connect();
+  const std::uint64_t learner_session = JoinLearner(*learner).session;
+  ASSERT_TRUE(Await<wire::RingList>(*learner).has_value());
+  const wire::Registered joined = JoinActor(*actor);
+  const wire::RingInfo ring{"/dev/shm/x/ring.1", 0, joined.slots[0], joined.session};
+  Ask<wire::RingsAck>(*actor, wire::RingsReady{joined.session, {ring}});
+  const auto list = Await<wire::RingList>(*learner);
+  ASSERT_TRUE(list.has_value());
+  ASSERT_EQ(list->rings.size(), 1U);
+  EXPECT_EQ(list->rings[0].path, ring.path);
+  EXPECT_EQ(list->rings[0].session, joined.session);
+  GetGrant(*actor, joined.session, 1);
+  const auto after =
+      Ask<wire::RingList>(*learner, wire::RingGone{learner_session, ring.path, true});
+  ASSERT_TRUE(after.has_value());
+  EXPECT_TRUE(after->rings.empty());
+  // The owner died: its session is fenced, its tokens are free.
+  EXPECT_TRUE(Ask<wire::Fenced>(*actor, wire::Heartbeat{.session = joined.session}).has_value());
+  EXPECT_NE(control_->Status().find("\"actors\":0"), std::string::npos);
+  EXPECT_EQ(CheckAccount(), 0);
+}
+
+TEST_F(ControlAgentTest, StaleRingRevisionInAHeartbeatBringsTheList) {
+  auto learner = Connect();
+  const std::uint64_t session = JoinLearner(*learner).session;
+  const auto list = Await<wire::RingList>(*learner);
+  ASSERT_TRUE(list.has_value());
+  wire::Heartbeat beat{.session = session, .rings_revision = list->revision + 5};
+  EXPECT_TRUE(Ask<wire::RingList>(*learner, beat).has_value());
+}
+
+TEST_F(ControlAgentTest, AbandonedTokensAreGrantedAgain) {
+  auto client = Connect();
+  const std::uint64_t session = JoinActor(*client).session;
+  GetGrant(*client, session, 1);
+  const wire::HeldRange all{0, 1, wire::Bitmap(wire::kRangeBitmapBytes, 0xff)};
+  EXPECT_TRUE(Ask<wire::AbandonAck>(*client, wire::Abandon{session, 1, "env_error", {all}}));
+  EXPECT_EQ(GetGrant(*client, session, 2).ranges[0].attempt, 2U);
+  EXPECT_EQ(CheckAccount(), 0);
+}
+
+TEST_F(ControlAgentTest, MessageOnlyACoordinatorSendsIsRefusedAndCounted) {
+  auto client = Connect();
+  const auto refused = Ask<wire::Refused>(*client, wire::GoodbyeAck{1});
+  ASSERT_TRUE(refused.has_value());
+  EXPECT_EQ(refused->reason, wire::RefuseReason::kMalformed);
+  Pass(1000);
+  EXPECT_NE(registry_->SerializeText().find("tetrion_link_malformed_total{peer=\"members\"} 1"),
+            std::string::npos);
+}
+
+TEST_F(ControlAgentTest, PortInUseIsAUsageError) {
+  ControlConfig config = config_;
+  config.bind = control_->endpoint();
+  EXPECT_THROW(ControlAgent(config, stored_, *store_agent_, *metrics_, clock_), Error);
+}
+
+TEST_F(ControlAgentTest, DrainStopsGrantsAndEndsWhenMembersAndRingsAreGone) {
+  auto actor = Connect(), learner = Connect();
+  const std::uint64_t learner_session = JoinLearner(*learner).session;
+  const wire::Registered joined = JoinActor(*actor);
+  const wire::RingInfo ring{"/dev/shm/x/ring.1", 0, joined.slots[0], joined.session};
+  Ask<wire::RingsAck>(*actor, wire::RingsReady{joined.session, {ring}});
+  control_->RequestDrain();
+  EXPECT_TRUE(Await<wire::HeartbeatAck>(*actor)->drain);
+  EXPECT_TRUE(Ask<wire::HeartbeatAck>(*actor, wire::GrantRequest{joined.session, 1, 1})->drain);
+  auto late = Connect();
+  const auto refused = Ask<wire::Refused>(*late, wire::Register{.name = "late", .nonce = 901});
+  EXPECT_EQ(refused->reason, wire::RefuseReason::kDraining);
+  EXPECT_TRUE(Ask<wire::GoodbyeAck>(*actor, wire::Goodbye{joined.session, 0}).has_value());
+  EXPECT_FALSE(control_->finished());
+  Ask<wire::RingList>(*learner, wire::RingGone{learner_session, ring.path, false});
+  EXPECT_FALSE(control_->finished());
+  EXPECT_TRUE(Ask<wire::GoodbyeAck>(*learner, wire::Goodbye{learner_session, 0}).has_value());
+  Cycle();
+  EXPECT_TRUE(control_->finished());
+}
+
+TEST_F(ControlAgentTest, DrainTimeOutEndsTheRunWithMembersLeft) {
+  auto actor = Connect();
+  const std::uint64_t session = JoinActor(*actor).session;
+  control_->RequestDrain();
+  for (int i = 0; i < 19; ++i) {
+    Ask<wire::HeartbeatAck>(*actor, wire::Heartbeat{.session = session});
+    EXPECT_FALSE(control_->finished());
+    Pass(900);
+  }
+  for (int i = 0; i < 5; ++i) {
+    Ask<wire::HeartbeatAck>(*actor, wire::Heartbeat{.session = session});
+    Pass(900);
+  }
+  EXPECT_TRUE(control_->finished());
+}
+
+}  // namespace
+}  // namespace tetrion

@@ -1,0 +1,108 @@
+#include "services/coordinator/status.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "lib/core/error.h"
+#include "services/coordinator/endpoints.h"
+
+namespace tetrion {
+namespace {
+
+TEST(StopAfterTest, TimesAndStepsAreRead) {
+  EXPECT_EQ(ParseStopAfter("30s").seconds, 30);
+  EXPECT_EQ(ParseStopAfter("2m").seconds, 120);
+  EXPECT_EQ(ParseStopAfter("1.5h").seconds, 5400);
+  EXPECT_EQ(ParseStopAfter("50000000steps").steps, 50'000'000U);
+  EXPECT_EQ(ParseStopAfter("5e7steps").steps, 50'000'000U);
+  EXPECT_EQ(ParseStopAfter("").steps, 0U);
+}
+
+TEST(StopAfterTest, AnythingElseIsAUsageErrorWithTheForms) {
+  for (const char* text : {"10", "s", "-3s", "0s", "3d", "steps", "1 m", "2mm"}) {
+    EXPECT_THROW(ParseStopAfter(text), Error) << text;
+  }
+}
+
+TEST(EpisodeWindowTest, MeansCoverTheLastHundredFiniteReturns) {
+  EpisodeWindow window;
+  EXPECT_EQ(window.MeanReturn(), 0);
+  window.Add({.episode_return = std::numeric_limits<float>::quiet_NaN()});
+  EXPECT_EQ(window.size(), 0U);
+  for (int i = 0; i < 150; ++i) {
+    window.Add({.length_steps = 7, .lines = 3, .episode_return = i < 50 ? 1000.0F : 2.0F});
+  }
+  EXPECT_EQ(window.size(), 100U);
+  EXPECT_EQ(window.MeanReturn(), 2);
+  EXPECT_EQ(window.MeanLines(), 3);
+  EXPECT_EQ(window.MeanLength(), 7);
+}
+
+TEST(RunStateTest, RatesBestAndProgressFollowTheClock) {
+  FakeClock clock;
+  StoredRun stored;
+  RunState state(clock, {.steps = 1000}, stored);
+  state.AddEpisode({.episode_return = -5});
+  EXPECT_EQ(state.return_best(), -5);
+  clock.AdvanceMs(2000);
+  state.AddSteps(500);
+  state.AddEpisode({.episode_return = -7});
+  state.Sample();
+  EXPECT_EQ(state.return_best(), -5);
+  EXPECT_DOUBLE_EQ(state.StepsPerSecond(), 250);
+  EXPECT_DOUBLE_EQ(state.EpisodesPerSecond(), 1);
+  EXPECT_DOUBLE_EQ(state.Progress(), 0.5);
+  EXPECT_FALSE(state.StopReached());
+  state.AddSteps(500);
+  EXPECT_TRUE(state.StopReached());
+}
+
+TEST(RunStateTest, TimeOfThisStartEndsTheRun) {
+  FakeClock clock;
+  RunState state(clock, {.seconds = 3}, {});
+  clock.AdvanceMs(2999);
+  EXPECT_FALSE(state.StopReached());
+  clock.AdvanceMs(1);
+  EXPECT_TRUE(state.StopReached());
+}
+
+TEST(StatusTest, FiguresOfMembersAreSummedAndOddNumbersBecomeNull) {
+  FakeClock clock;
+  SessionTable sessions(clock, kNanosPerSecond, 1);
+  sessions.Open({.role = wire::Role::kActor, .stats = {{"rows", 1}, {"x", 0.0 / 1.0}}});
+  sessions.Open({.role = wire::Role::kActor, .stats = {{"rows", 2}}});
+  sessions.Open(
+      {.role = wire::Role::kLearner, .stats = {{"loss", std::numeric_limits<double>::infinity()}}});
+  RunState state(clock, {}, {});
+  const std::string text = StatusJson({.run = "a \"b\"",
+                                       .env = "cartpole",
+                                       .phase = "running",
+                                       .state = state,
+                                       .sessions = sessions,
+                                       .tokens = {.issued = 512, .done = 2}});
+  EXPECT_NE(text.find(R"("run":"a \"b\"")"), std::string::npos) << text;
+  EXPECT_NE(text.find(R"("actors":2,"learner_up":true)"), std::string::npos) << text;
+  EXPECT_NE(text.find(R"("actor":{"rows":3,"x":0})"), std::string::npos) << text;
+  EXPECT_NE(text.find(R"("learner":{"loss":null})"), std::string::npos) << text;
+  EXPECT_NE(text.find(R"("outstanding":510)"), std::string::npos) << text;
+}
+
+TEST(EndpointsTest, FileSdNamesEveryService) {
+  const std::string text = FileSdText(
+      {.http = {{"coordinator", "127.0.0.1:1"}, {"learner", "127.0.0.1:2"}}, .run = "r"});
+  EXPECT_NE(text.find(R"({"targets":["127.0.0.1:2"],"labels":{"service":"learner","run":"r"}})"),
+            std::string::npos)
+      << text;
+}
+
+TEST(EndpointsTest, OpenAddressNeedsInsecureSpelledOut) {
+  EXPECT_THROW(RefuseOpenEndpoint("tcp://0.0.0.0:0", false), Error);
+  EXPECT_THROW(RefuseOpenEndpoint("tcp://*:5000", false), Error);
+  EXPECT_NO_THROW(RefuseOpenEndpoint("tcp://0.0.0.0:0", true));
+  EXPECT_NO_THROW(RefuseOpenEndpoint("tcp://127.0.0.1:0", false));
+  EXPECT_NO_THROW(RefuseOpenEndpoint("ipc:///tmp/x", false));
+}
+
+}  // namespace
+}  // namespace tetrion

@@ -1,0 +1,96 @@
+"""Checks the account of a run: check_account.py RUN_FOLDER_OR_DB.
+
+Opens tetrion.db read-only and verifies, in one snapshot, that
+  - distinct tokens issued = done + outstanding + free again, counted bit by bit in the ranges,
+  - the stored counters say the same,
+  - the done bits are exactly the episodes of the report batches, and no episode is there twice.
+Prints one line of JSON; exit status 1 on a violation.
+"""
+
+import json
+import pathlib
+import sqlite3
+import struct
+import sys
+
+RANGE_TOKENS = 256
+EPISODE = struct.Struct("<QIIIIfHH")
+
+
+def bits(blob):
+    return int.from_bytes(blob or b"", "little")
+
+
+def check(path):
+    """(figures, violations) of the store at `path`."""
+    database = sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=10)
+    database.execute("BEGIN")  # one snapshot for everything below
+    columns = [row[1] for row in database.execute("PRAGMA table_info(counts)")]
+    row = database.execute("SELECT * FROM counts").fetchone()
+    counts = dict(zip(columns, row)) if row else dict.fromkeys(columns, 0)
+    found = {"issued": 0, "done": 0, "outstanding": 0, "free_again": 0}
+    violations = []
+    done_bits = {}
+    live = {number for number, in database.execute("SELECT session FROM sessions WHERE ended = 0")}
+    for first_id, attempt, session, complete, done, abandoned in database.execute(
+            "SELECT first_id, attempt, session, complete, done, abandoned FROM ranges"):
+        done, abandoned = bits(done), bits(abandoned)
+        done_count = done.bit_count()
+        found["issued"] += RANGE_TOKENS
+        found["done"] += done_count
+        done_bits[first_id] = done
+        if first_id % RANGE_TOKENS or attempt < 1:
+            violations.append(f"range {first_id}: off the grid or attempt {attempt}")
+        if done & abandoned:
+            violations.append(f"range {first_id}: tokens both done and abandoned")
+        if bool(complete) != (done_count == RANGE_TOKENS):
+            violations.append(f"range {first_id}: complete = {complete} with {done_count} done")
+        if session and session not in live:
+            violations.append(f"range {first_id}: owned by session {session}, which has ended")
+        if session:
+            found["free_again"] += abandoned.bit_count()
+            found["outstanding"] += RANGE_TOKENS - done_count - abandoned.bit_count()
+        else:
+            found["free_again"] += RANGE_TOKENS - done_count
+    if found["issued"] != found["done"] + found["outstanding"] + found["free_again"]:
+        violations.append("issued differs from done + outstanding + free again")
+    for name in ("issued", "done", "free_again"):
+        if counts[name] != found[name]:
+            violations.append(f"counter {name} = {counts[name]}, the ranges have {found[name]}")
+    if counts["next_token"] != found["issued"]:
+        violations.append(f"next token {counts['next_token']}, issued {found['issued']}")
+    episodes = 0
+    for row_id, count, blob in database.execute("SELECT id, count, episodes FROM reports"):
+        if len(blob) != count * EPISODE.size:
+            violations.append(f"report row {row_id}: {len(blob)} bytes for {count} episodes")
+        for episode in EPISODE.iter_unpack(blob):
+            token = episode[0]
+            first_id = token - token % RANGE_TOKENS
+            bit = 1 << (token % RANGE_TOKENS)
+            episodes += 1
+            if not done_bits.get(first_id, 0) & bit:
+                violations.append(f"token {token}: reported twice, or not marked done")
+            else:
+                done_bits[first_id] &= ~bit
+    if episodes != found["done"]:
+        violations.append(f"{found['done']} done bits, {episodes} episodes in the report batches")
+    if database.execute("PRAGMA quick_check").fetchone()[0] != "ok":
+        violations.append("the database file is damaged")
+    figures = {**found, "episodes": episodes, "duplicates": counts["duplicates"],
+               "refused": counts["refused"], "env_steps": counts["env_steps"]}
+    return figures, violations
+
+
+def main(argument):
+    path = pathlib.Path(argument)
+    if path.is_dir():
+        path = path / "tetrion.db"
+    figures, violations = check(path)
+    print(json.dumps({"ok": not violations, **figures, "violations": violations[:20]}))
+    return 1 if violations else 0
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    sys.exit(main(sys.argv[1]))
