@@ -12,8 +12,8 @@ namespace tetrion {
 
 // The safetensors container: u64 header length (little endian), a JSON header, raw tensor bytes.
 // Only f32 tensors are written and read; counters and metadata are strings of "__metadata__".
-// Reading computes nothing but bounds: a file cannot make it execute or allocate more than its own
-// size.
+// Reading computes nothing but bounds: a file cannot make it execute anything, nor allocate
+// more than its own size and a few MiB for the header.
 
 // Longest header accepted, tensors of one file and dimensions of one tensor.
 inline constexpr std::size_t kMaxHeaderBytes = std::size_t{1} << 20;
