@@ -61,6 +61,17 @@ TEST(RunStatusTest, LastWholeLineOfTheMetricsFileCounts) {
   std::filesystem::remove(path);
 }
 
+TEST(RunStatusTest, FiguresOfMembersThatHaveLeftAreRemembered) {
+  const RunStatus later =
+      ParseStatus(R"({"env_steps":2000000,"learner":{},"actor":{"wait_ring_s":31}})").value();
+  const RunStatus followed = Follow(Sample(), later);
+  EXPECT_EQ(followed.env_steps, 2000000);
+  EXPECT_EQ(followed.Learner("updates"), 987);
+  EXPECT_EQ(followed.Actor("wait_ring_s"), 31);
+  EXPECT_EQ(followed.Actor("wait_token_s"), 0);
+  EXPECT_EQ(Follow(std::nullopt, later).Learner("updates"), 0);
+}
+
 TEST(ConsoleTextTest, NumbersAndTimesAreShort) {
   EXPECT_EQ(HumanNumber(0), "0");
   EXPECT_EQ(HumanNumber(0.125), "0.12");

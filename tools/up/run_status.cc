@@ -68,11 +68,19 @@ std::optional<RunStatus> ParseStatus(const std::string& json) {
   return status;
 }
 
+RunStatus Follow(const std::optional<RunStatus>& before, RunStatus now) {
+  if (!before) return now;
+  if (now.learner.empty()) now.learner = before->learner;
+  if (now.actor.empty()) now.actor = before->actor;
+  return now;
+}
+
 std::optional<RunStatus> LastStatusOf(const std::string& metrics_jsonl) {
   std::ifstream file(metrics_jsonl);
   std::optional<RunStatus> last;
   for (std::string line; std::getline(file, line);) {
-    if (std::optional<RunStatus> status = ParseStatus(line)) last = std::move(status);
+    if (std::optional<RunStatus> status = ParseStatus(line))
+      last = Follow(last, *std::move(status));
   }
   return last;
 }

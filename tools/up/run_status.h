@@ -26,6 +26,8 @@ struct RunStatus {
 
 // nullopt when `json` is no object. Missing or odd fields keep their defaults.
 std::optional<RunStatus> ParseStatus(const std::string& json);
+// `now`, with the members' last figures from `before` where none is there to report any more.
+RunStatus Follow(const std::optional<RunStatus>& before, RunStatus now);
 // The last whole line of metrics.jsonl as a status; nullopt without one.
 std::optional<RunStatus> LastStatusOf(const std::string& metrics_jsonl);
 

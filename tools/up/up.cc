@@ -83,7 +83,7 @@ void Up::PollStatus() {
     if (endpoints.pid != coordinator || http == endpoints.http.end()) return;
     const std::optional<RunStatus> status =
         ParseStatus(HttpGet(http->second, "/status", kPollTimeoutMs));
-    if (status) status_ = status;
+    if (status) status_ = Follow(status_, *status);
   } catch (const Error& error) {
     log::debug("no status: {}", error.what());
   }
@@ -101,7 +101,7 @@ void Up::ReportFailure() const {
 void Up::PrintSummary(double wall_s) {
   // The coordinator's last line is newer than the last status that was fetched.
   if (const std::optional<RunStatus> last = LastStatusOf(folder_.metrics_jsonl())) {
-    if (!status_ || last->env_steps >= status_->env_steps) status_ = last;
+    if (!status_ || last->env_steps >= status_->env_steps) status_ = Follow(status_, *last);
   }
   if (!fs::exists(folder_.config_toml())) return;  // it never began
   Print(SummaryText({.status = status_.value_or(RunStatus()),
