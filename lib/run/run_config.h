@@ -41,6 +41,7 @@ struct RunConfig {
       0;  // linear decay of the learning rate to 0 over so many updates; 0: none
   double grad_clip = 0.5;
   int reuse = 2;
+  int minibatches = 1;  // optimiser steps per pass over a batch
   int max_lag = 64;
   bool normalise_advantage = false;
   double ppo_clip = 0.0;              // 0: plain policy gradient

@@ -52,6 +52,8 @@ void VisitRunConfig(Config& c, Visitor&& v) {
            "the learning rate falls linearly to 0 over so many updates; 0: constant");
   v.Number("grad_clip", c.grad_clip, 0.0, 1e6, "", "bound of the gradient's global norm; 0: none");
   v.Number("reuse", c.reuse, 1, 64, "updates", "updates taken from one batch");
+  v.Number("minibatches", c.minibatches, 1, 1024, "updates",
+           "optimiser steps of one pass over a batch, each over a part of its lanes");
   v.Number("max_lag", c.max_lag, 1, 1 << 20, "versions",
            "a batch is reused only while its rows are at most so old");
   v.Flag("normalise_advantage", c.normalise_advantage, "advantages to mean 0 and deviation 1");

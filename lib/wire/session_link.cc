@@ -7,6 +7,7 @@
 
 #include "lib/core/error.h"
 #include "lib/core/log.h"
+#include "lib/core/philox.h"
 
 namespace tetrion::wire {
 namespace {
@@ -20,6 +21,13 @@ constexpr Backoff::Config kConnectBackoff = {.first_ns = 20 * kNanosPerMilli,
 Backoff::Config WithSeed(Backoff::Config config, std::uint64_t seed) {
   config.seed = seed;
   return config;
+}
+
+// Differs between processes of one host (seed: the process id) and between restarts.
+std::uint64_t MakeNonce(std::uint64_t seed) {
+  const auto now_ns = static_cast<std::uint64_t>(MonotonicClock::Get().NowNs());
+  const PhiloxBlock draw = PhiloxDraw(seed, now_ns, 0, PhiloxPurpose::kSampler);
+  return (static_cast<std::uint64_t>(draw.word[0]) << 32 | draw.word[1]) | 2;
 }
 
 // The session a message of the coordinator is addressed to; 0 for those without.
@@ -43,6 +51,7 @@ SessionLink::SessionLink(Config config, SessionOwner& owner, const Clock& clock)
       clock_(clock),
       connect_backoff_(clock, WithSeed(kConnectBackoff, config_.backoff_seed)),
       register_backoff_(clock, WithSeed({}, config_.backoff_seed + 1)),
+      nonce_(MakeNonce(config_.backoff_seed)),
       last_heard_ns_(clock.NowNs()),
       last_answer_ns_(clock.NowNs()) {}
 
@@ -98,6 +107,7 @@ void SessionLink::SendDue() {
     if (!register_backoff_.TryNow()) return;
     Register message = owner_.MakeRegister();
     message.previous_session = session_;
+    message.nonce = nonce_;
     Send(message);
     return;
   }

@@ -16,7 +16,7 @@ namespace tetrion::wire {
 class SessionOwner {
  public:
   virtual ~SessionOwner() = default;
-  // First message, and again after every reconnect; the link fills previous_session.
+  // First message, and again after every reconnect; the link fills previous_session and nonce.
   virtual Register MakeRegister() = 0;
   // The session stands. `renewed`: it is the one from before, its tokens and rings are kept.
   virtual void OnRegistered(const Registered& registered, bool renewed) = 0;
@@ -77,6 +77,7 @@ class SessionLink {
   std::unique_ptr<ControlClient> client_;
   Backoff connect_backoff_;
   Backoff register_backoff_;
+  const std::uint64_t nonce_;  // tells the coordinator that a repeated Register is ours
   bool registered_ = false;
   bool retired_ = false;
   std::uint64_t session_ = 0;  // 0: none yet, or fenced

@@ -2,6 +2,7 @@
 
 #include "lib/core/error.h"
 #include "lib/core/log.h"
+#include "lib/shm/shm_dir.h"
 #include "services/coordinator/control_agent.h"
 
 // Registration: who may join, with which session and which slots.
@@ -30,6 +31,16 @@ std::string Mismatch(const wire::Register& m, const ControlConfig& config) {
   if (contradictions.empty()) return "";
   return m.name + " contradicts the run's configuration: " + Joined(contradictions) +
          "; leave these options out, or start another run";
+}
+
+// The learner holds its region's flock for life: a region nobody locks outlived its learner.
+// Without a region (it is on another host, or just starting) the lease decides.
+bool LearnerIsDead(const std::string& shm_dir, std::uint64_t run_id) {
+  const std::string name = LearnerName(run_id);
+  for (const RegionFile& file : ListRegions(shm_dir)) {
+    if (file.run_id == run_id && file.path.ends_with(name)) return !file.locked;
+  }
+  return false;
 }
 
 std::string NoSlotText(const wire::Register& m, std::size_t slots, std::size_t in_use) {
@@ -65,6 +76,11 @@ bool ControlAgent::Welcome(const wire::PeerId& peer, const wire::Register& m,
     return false;
   }
   const Session* learner = sessions_.Learner();
+  if (m.role == wire::Role::kLearner && learner != nullptr &&
+      LearnerIsDead(config_.shm_dir, run_id_)) {
+    EndSession(learner->number, "its process died");
+    learner = nullptr;
+  }
   if (m.role == wire::Role::kLearner && learner != nullptr) {
     const std::int64_t left_ns = std::max<std::int64_t>(0, learner->expires_ns - clock_.NowNs());
     Refuse(peer, wire::RefuseReason::kLearnerTaken,

@@ -16,7 +16,6 @@ int Main(int argc, const char* const* argv) {
   log::info("tetrion-coordinator {} ({})", Version(), Revision());
   OpenedRun run = OpenRun(options);
   options.log.run = run.folder.name();
-  options.log.file = run.folder.log_file("coordinator");
   SetUpLogging(options.log);
   Coordinator(options, std::move(run)).Run(signals);
   return 0;

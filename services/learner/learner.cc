@@ -63,6 +63,23 @@ std::uint64_t LoadCheckpoint(const LearnerOptions& options, const CheckpointStor
 
 }  // namespace
 
+// A counter's rate between heartbeats. Link thread only.
+class RateMeter {
+ public:
+  double PerSecond(std::uint64_t counter) {
+    const std::int64_t now_ns = MonotonicClock::Get().NowNs();
+    const double seconds = static_cast<double>(now_ns - last_ns_) * 1e-9;
+    const double rate = last_ns_ == 0 ? 0.0 : static_cast<double>(counter - last_) / seconds;
+    last_ = counter;
+    last_ns_ = now_ns;
+    return rate;
+  }
+
+ private:
+  std::uint64_t last_ = 0;
+  std::int64_t last_ns_ = 0;
+};
+
 struct Learner::Engine {
   Engine(Learner& owner, const wire::Registered& registered);
 
@@ -84,6 +101,7 @@ struct Learner::Engine {
   IngestAgent ingest;
   TrainerAgent training;
   AgentRunner checkpoint_runner, ingest_runner, trainer_runner;
+  RateMeter update_rate;
   bool stopped = false;
 };
 
@@ -223,6 +241,7 @@ void Learner::FillHeartbeat(wire::Heartbeat& heartbeat) {
   const UpdateStats& last = progress.last;
   heartbeat.stats = {
       {"updates", static_cast<double>(progress.updates)},
+      {"updates_per_s", engine_->update_rate.PerSecond(progress.updates)},
       {"batches", static_cast<double>(progress.batches)},
       {"steps_trained", static_cast<double>(progress.steps_trained)},
       {"skipped_updates", static_cast<double>(progress.skipped)},

@@ -24,6 +24,7 @@ std::unique_ptr<Trainer> MakeTrainer(const RunConfig& run, int threads) {
                                .normalise_advantage = run.normalise_advantage,
                                .ppo_clip = run.ppo_clip,
                                .symlog_reward = run.reward_scale == "symlog",
+                               .minibatches = run.minibatches,
                                .threads = threads};
   return MakeVtraceTrainer(config, EnvSpecOf(run), RowSpecOf(run));
 }
