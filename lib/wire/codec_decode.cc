@@ -17,6 +17,15 @@ constexpr std::uint32_t kMaxDepth = 8;
 constexpr std::uint32_t kMaxTables = 64;
 constexpr std::size_t kMinBytes = 2 * sizeof(std::uint32_t);
 
+// Element `i` of a verified vector, wherever it lies: the verifier of FlatBuffers 2.0.8 does not
+// look at the alignment of a vector's elements.
+template <typename T, typename Element>
+T CopyAt(const FbVector<Element>* vector, std::size_t i) {
+  T copy;
+  std::memcpy(&copy, vector->Data() + i * sizeof(T), sizeof(T));
+  return copy;
+}
+
 // Copies verified fields out under the bounds of messages.h. The first violation sets `ok` to false
 // and everything after it is empty; counts are bounded before anything is allocated.
 class Reader {
@@ -37,8 +46,8 @@ class Reader {
     const std::size_t count = Count(vector, kMaxRanges);
     held.reserve(count);
     for (std::size_t i = 0; i < count; ++i) {
-      const fbs::HeldRange* range = vector->Get(static_cast<std::uint32_t>(i));
-      held.push_back({range->first_id(), range->attempt(), Bits(range->held())});
+      const auto range = CopyAt<fbs::HeldRange>(vector, i);
+      held.push_back({range.first_id(), range.attempt(), Bits(range.held())});
     }
     return held;
   }
@@ -48,9 +57,9 @@ class Reader {
     if (!SameCount(Count(paths, kMaxRings), count)) return rings;
     rings.reserve(count);
     for (std::uint32_t i = 0; i < count && ok; ++i) {
-      const fbs::Ring* ring = vector->Get(i);
+      const auto ring = CopyAt<fbs::Ring>(vector, i);
       rings.push_back(
-          {Text(paths->Get(i), kMaxRingPathBytes), ring->worker(), ring->slot(), ring->session()});
+          {Text(paths->Get(i), kMaxRingPathBytes), ring.worker(), ring.slot(), ring.session()});
     }
     return rings;
   }
@@ -128,11 +137,11 @@ Grant Unpack(Reader& r, const fbs::Grant& f) {
   const std::size_t count = r.Count(f.ranges(), kMaxRanges);
   m.ranges.reserve(count);
   for (std::uint32_t i = 0; i < count; ++i) {
-    const fbs::GrantedRange* range = f.ranges()->Get(i);
-    if (range->count() < 1 || range->count() > kRangeTokens) r.ok = false;
-    const fbs::Bits256& done = range->done();
+    const auto range = CopyAt<fbs::GrantedRange>(f.ranges(), i);
+    if (range.count() < 1 || range.count() > kRangeTokens) r.ok = false;
+    const fbs::Bits256& done = range.done();
     const bool any = (done.w0() | done.w1() | done.w2() | done.w3()) != 0;
-    m.ranges.push_back({range->first_id(), range->count(), range->attempt(), range->max_steps(),
+    m.ranges.push_back({range.first_id(), range.count(), range.attempt(), range.max_steps(),
                         any ? Reader::Bits(done) : Bitmap{}});
   }
   return m;
@@ -143,9 +152,9 @@ ReportBatch Unpack(Reader& r, const fbs::ReportBatch& f) {
   const std::size_t count = r.Count(f.episodes(), kMaxReports);
   m.episodes.reserve(count);
   for (std::uint32_t i = 0; i < count; ++i) {
-    const fbs::EpisodeReport* e = f.episodes()->Get(i);
-    m.episodes.push_back({e->token_id(), e->attempt(), e->length_steps(), e->lines(),
-                          e->policy_version(), e->episode_return(), e->lane(), e->worker()});
+    const auto e = CopyAt<fbs::EpisodeReport>(f.episodes(), i);
+    m.episodes.push_back({e.token_id(), e.attempt(), e.length_steps(), e.lines(),
+                          e.policy_version(), e.episode_return(), e.lane(), e.worker()});
   }
   return m;
 }
@@ -173,7 +182,8 @@ Heartbeat Unpack(Reader& r, const fbs::Heartbeat& f) {
   const std::size_t count = r.Count(f.stat_names(), kMaxStats);
   if (r.SameCount(count, r.Count(f.stat_values(), kMaxStats))) {
     for (std::uint32_t i = 0; i < count && r.ok; ++i) {
-      m.stats.push_back({r.Text(f.stat_names()->Get(i), kMaxNameBytes), f.stat_values()->Get(i)});
+      m.stats.push_back(
+          {r.Text(f.stat_names()->Get(i), kMaxNameBytes), CopyAt<double>(f.stat_values(), i)});
     }
   }
   return m;

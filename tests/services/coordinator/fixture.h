@@ -1,7 +1,10 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <spawn.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <memory>
@@ -145,9 +148,13 @@ class CoordinatorFixture : public ::testing::Test {
   }
   // What tests/support/check_account.py says of the store: its exit status.
   int CheckAccount() const {
-    const std::string command = "python3 " TETRION_SOURCE_DIR "/tests/support/check_account.py " +
-                                (folder_ / db_name_) + " > " + (folder_ / "account.json");
-    return std::system(command.c_str());  // NOLINT(concurrency-mt-unsafe): one thread
+    std::string python = "python3", db = folder_ / db_name_;
+    std::string script = TETRION_SOURCE_DIR "/tests/support/check_account.py";
+    char* argv[] = {python.data(), script.data(), db.data(), nullptr};
+    pid_t pid = 0;
+    int status = -1;
+    if (posix_spawnp(&pid, "python3", nullptr, nullptr, argv, environ) != 0) return -1;
+    return waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
 
   TestFolder folder_;
