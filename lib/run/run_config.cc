@@ -190,10 +190,15 @@ std::vector<Setting> EnvPreset(const std::string& env) {
             {"entropy_coef", "0.001"}, {"ppo_clip", "0.2"}};
   }
   if (env == "tetris-placement") {
-    return {{"lanes", "64"}, {"window", "32"}, {"learning_rate", "0.001"}};
+    return {{"lanes", "64"},    {"window", "32"},    {"learning_rate", "0.001"},
+            {"lambda", "0.95"}, {"ring_rows", "64"}, {"reward_scale", "symlog"}};
   }
   if (env == "tetris") {
-    return {{"lanes", "64"}, {"window", "32"}, {"reward_scale", "symlog"}};
+    return {{"lanes", "64"},
+            {"window", "32"},
+            {"lambda", "0.95"},
+            {"ring_rows", "64"},
+            {"reward_scale", "symlog"}};
   }
   return {};
 }
