@@ -183,7 +183,14 @@ std::uint64_t Actor::EnvSteps() const {
   return steps;
 }
 
-std::vector<wire::Stat> Actor::Stats() const {
+std::vector<wire::Stat> Actor::Stats() {
+  const wire::LinkStats link = link_->link_stats();
+  link_metrics_.Set({.messages_in = link.messages_in,
+                     .messages_out = link.messages_out,
+                     .bytes_in = link.bytes_in,
+                     .bytes_out = link.bytes_out,
+                     .malformed = link.malformed,
+                     .reconnects = link.reconnects});
   double waits_s[kWaitReasons] = {}, rows = 0, episodes = 0, not_finite = 0;
   for (int w = 0; w < pool_.size(); ++w) {
     const LaneCounters& counters = pool_.counters(w);

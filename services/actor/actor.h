@@ -13,6 +13,7 @@
 #include "lib/collect/worker_pool.h"
 #include "lib/core/mutex.h"
 #include "lib/metrics/http_endpoint.h"
+#include "lib/metrics/link_recorders.h"
 #include "lib/metrics/registry.h"
 #include "lib/run/signals.h"
 #include "services/actor/link_agent.h"
@@ -39,7 +40,7 @@ class Actor {
   LinkAgent::Hooks LinkHooks();
   void Build(const wire::Registered& registered, std::vector<wire::RingInfo>& rings,
              std::vector<CreditQueue*>& queues);
-  std::vector<wire::Stat> Stats() const;
+  std::vector<wire::Stat> Stats();
   std::uint64_t EnvSteps() const;
   void RefreshMetrics();
   void Fail(std::exception_ptr error);
@@ -48,6 +49,7 @@ class Actor {
   const ActorOptions options_;
   SignalWatcher& signals_;
   MetricsRegistry metrics_;
+  LinkRecorders link_metrics_{metrics_, "coordinator"};
   Outbox outbox_;
   WorkerPool pool_;
   std::vector<std::unique_ptr<Worker>> workers_;  // built once, on the link thread

@@ -59,6 +59,8 @@ class LinkAgent final : public Agent, private wire::SessionOwner {
   bool Done() const { return phase_.load(std::memory_order_acquire) == Phase::kDone; }
   // Any thread: empty when connected and working, else the reason, for /readyz.
   std::string Problem() const;
+  // Link thread: traffic so far.
+  wire::LinkStats link_stats() const { return link_.stats(); }
   // Any thread: episodes whose report was acknowledged, and those the coordinator refused or that
   // belonged to a session gone by.
   std::uint64_t acknowledged() const { return acknowledged_.load(std::memory_order_relaxed); }

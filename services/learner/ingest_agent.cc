@@ -23,7 +23,12 @@ void Add(std::atomic<std::uint64_t>& counter, std::uint64_t delta) {
 
 IngestAgent::IngestAgent(const Config& config, ReplayRing& replay, Bell bell, RingBoard& board,
                          const Clock& clock)
-    : config_(config), replay_(replay), bell_(bell), board_(board), clock_(clock) {}
+    : config_(config),
+      replay_(replay),
+      bell_(bell),
+      board_(board),
+      clock_(clock),
+      backlog_rows_(static_cast<std::size_t>(replay.shards())) {}
 
 int IngestAgent::DoWork() {
   TakeList();
@@ -105,6 +110,8 @@ int IngestAgent::Pump(Ring& ring) {
   }
   ring.consumer.Release(static_cast<std::uint64_t>(pushed));
   Add(counters_.rows, static_cast<std::uint64_t>(pushed));
+  backlog_rows_[static_cast<std::size_t>(ring.slot)].store(
+      ring.consumer.head() - ring.consumer.tail(), std::memory_order_relaxed);
   // A limited push has waited already: no sleep on top.
   return std::max(pushed, result == PushResult::kPushed ? 0 : 1);
 }

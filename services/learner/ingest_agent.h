@@ -45,6 +45,10 @@ class IngestAgent final : public Agent {
   std::string name() const override { return "ingest"; }
   int DoWork() override;
   const IngestCounters& counters() const { return counters_; }
+  // Any thread: published rows of shard `slot`'s ring that were not copied yet, as last seen.
+  std::uint64_t BacklogRows(int slot) const {
+    return backlog_rows_[static_cast<std::size_t>(slot)].load(std::memory_order_relaxed);
+  }
 
  private:
   struct Ring {
@@ -75,6 +79,7 @@ class IngestAgent final : public Agent {
   std::vector<std::unique_ptr<Ring>> rings_;
   std::vector<wire::RingInfo> list_;
   IngestCounters counters_;
+  std::vector<std::atomic<std::uint64_t>> backlog_rows_;  // [S]
 };
 
 }  // namespace tetrion

@@ -229,6 +229,13 @@ void Learner::Build(const wire::Registered& registered) {
 }
 
 void Learner::FillHeartbeat(wire::Heartbeat& heartbeat) {
+  const wire::LinkStats link = link_->link_stats();
+  link_metrics_.Set({.messages_in = link.messages_in,
+                     .messages_out = link.messages_out,
+                     .bytes_in = link.bytes_in,
+                     .bytes_out = link.bytes_out,
+                     .malformed = link.malformed,
+                     .reconnects = link.reconnects});
   const TrainerProgress progress = engine_->training.Progress();
   const IngestCounters& ingest = engine_->ingest.counters();
   const RunConfig& run = engine_->run;
@@ -274,8 +281,7 @@ void Learner::RefreshMetrics() {
   if (engine == nullptr) return;
   MutexLock lock(refresh_mu_);
   engine->metrics.Refresh(engine->replay, static_cast<std::uint64_t>(engine->run.replay_rows),
-                          engine->training.Progress(), engine->ingest.counters(),
-                          engine->checkpoints,
+                          engine->training.Progress(), engine->ingest, engine->checkpoints,
                           static_cast<double>(engine->run.window * engine->run.batch_windows));
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -8,6 +9,7 @@
 #include "lib/core/agent.h"
 #include "lib/core/mutex.h"
 #include "lib/metrics/http_endpoint.h"
+#include "lib/metrics/link_recorders.h"
 #include "lib/metrics/registry.h"
 #include "lib/policy/learner_region.h"
 #include "lib/run/run_config.h"
@@ -43,6 +45,7 @@ class Learner {
   const LearnerOptions options_;
   SignalWatcher& signals_;
   MetricsRegistry metrics_;
+  LinkRecorders link_metrics_{metrics_, "coordinator"};
   RingBoard board_;
   Versions versions_;
   std::unique_ptr<HttpEndpoint> http_;

@@ -40,7 +40,8 @@ LearnerMetrics::LearnerMetrics(MetricsRegistry& r, int shards)
                        .committed = &r.Gauge("tetrion_replay_committed_rows", {label}),
                        .capacity = &r.Gauge("tetrion_replay_capacity_rows", {label}),
                        .lag = &r.Gauge("tetrion_replay_commit_lag_rows", {label}),
-                       .bytes = &r.Gauge("tetrion_replay_bytes", {label})});
+                       .bytes = &r.Gauge("tetrion_replay_bytes", {label}),
+                       .ring_used = &r.Gauge("tetrion_ring_used_rows", {label})});
   }
 }
 
@@ -60,24 +61,25 @@ void LearnerMetrics::OnUpdate(const UpdateStats& stats) {
 }
 
 void LearnerMetrics::Refresh(const ReplayRing& replay, std::uint64_t capacity_rows,
-                             const TrainerProgress& progress, const IngestCounters& ingest,
+                             const TrainerProgress& progress, const IngestAgent& ingest,
                              const CheckpointAgent& checkpoints, double batch_rows) {
   for (std::size_t s = 0; s < shards_.size(); ++s) {
     const ShardStats stats = replay.Stats(static_cast<int>(s));
     shards_[s].rows->Set(static_cast<double>(stats.valid_rows));
     shards_[s].committed->Set(static_cast<double>(stats.committed_rows));
     shards_[s].capacity->Set(static_cast<double>(capacity_rows));
+    shards_[s].ring_used->Set(static_cast<double>(ingest.BacklogRows(static_cast<int>(s))));
     shards_[s].lag->Set(static_cast<double>(stats.written_rows - stats.committed_rows));
     shards_[s].bytes->Set(static_cast<double>(replay.memory_bytes()) /
                           static_cast<double>(shards_.size()));
   }
-  const double rows = static_cast<double>(ingest.rows.load());
+  const double rows = static_cast<double>(ingest.counters().rows.load());
   RaiseTo(updates_, static_cast<double>(progress.updates));
   RaiseTo(published_, static_cast<double>(progress.batches));
   RaiseTo(sampled_, static_cast<double>(progress.batches));
   RaiseTo(not_ready_, static_cast<double>(progress.not_ready));
-  RaiseTo(lease_wait_, static_cast<double>(ingest.limited_ns.load()) * 1e-9);
-  RaiseTo(quarantined_, static_cast<double>(ingest.quarantined.load()));
+  RaiseTo(lease_wait_, static_cast<double>(ingest.counters().limited_ns.load()) * 1e-9);
+  RaiseTo(quarantined_, static_cast<double>(ingest.counters().quarantined.load()));
   version_.Set(progress.version);
   samples_per_insert_.Set(rows > 0 ? static_cast<double>(progress.batches) * batch_rows / rows
                                    : 0.0);

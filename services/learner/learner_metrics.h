@@ -20,12 +20,12 @@ class LearnerMetrics {
 
   void OnUpdate(const UpdateStats& stats);
   void Refresh(const ReplayRing& replay, std::uint64_t capacity_rows,
-               const TrainerProgress& progress, const IngestCounters& ingest,
+               const TrainerProgress& progress, const IngestAgent& ingest,
                const CheckpointAgent& checkpoints, double batch_rows);
 
  private:
   struct Shard {
-    HotGauge *rows, *committed, *capacity, *lag, *bytes;
+    HotGauge *rows, *committed, *capacity, *lag, *bytes, *ring_used;
   };
 
   std::vector<Shard> shards_;

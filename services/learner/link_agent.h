@@ -45,6 +45,8 @@ class LearnerLinkAgent final : public Agent, private wire::SessionOwner {
   // Any thread.
   bool Done() const { return phase_.load(std::memory_order_acquire) == Phase::kDone; }
   std::string Problem() const;
+  // Link thread: traffic so far.
+  wire::LinkStats link_stats() const { return link_.stats(); }
   // Mean return of the last accounted episodes, as the coordinator says; for checkpoints.
   double mean_return() const { return mean_return_.load(std::memory_order_relaxed); }
 
