@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "lib/core/check.h"
+#include "lib/policy/weights_slot.h"
+#include "lib/rl/trainer.h"
+
+namespace tetrion {
+
+// A trainer whose only weight counts its updates. Steps as `script` says, then as kReady.
+class FakeTrainer final : public Trainer {
+ public:
+  UpdateStats Step(BatchSource&, std::uint32_t version) override {
+    versions.push_back(version);
+    UpdateStats stats = {.status = BatchStatus::kReady, .updates = 1};
+    if (!script.empty()) {
+      stats = script.front();
+      script.pop_front();
+    }
+    if (stats.status == BatchStatus::kReady) weight += static_cast<float>(stats.updates);
+    return stats;
+  }
+  void PolicyBlob(std::vector<std::byte>& out) const override {
+    out.resize(sizeof weight);
+    std::memcpy(out.data(), &weight, sizeof weight);
+  }
+  std::size_t PolicyBlobBytes() const override { return sizeof weight; }
+  TrainerState Save() const override {
+    return {.tensors = {{.name = "policy.w", .shape = {1}, .data = {weight}}}, .counters = {}};
+  }
+  void Load(const TrainerState&) override {}
+
+  float weight = 0;
+  std::deque<UpdateStats> script;
+  std::vector<std::uint32_t> versions;  // given to each Step
+};
+
+class NoSource final : public BatchSource {
+ public:
+  BatchStatus Next(RowBatch&) override { return BatchStatus::kNotReady; }
+};
+
+// Weights slots in ordinary memory and what a policy sees in them.
+class TestSlots {
+ public:
+  static constexpr std::uint64_t kBlobBytes = sizeof(float);
+  TestSlots()
+      : memory_(static_cast<std::byte*>(std::aligned_alloc(128, WeightsSlotBytes(kBlobBytes))),
+                &std::free) {
+    std::memset(memory_.get(), 0, WeightsSlotBytes(kBlobBytes));
+  }
+  WeightsSlotWriter Writer() { return WeightsSlotWriter(memory_.get(), kBlobBytes); }
+  std::uint32_t Newest() { return Writer().NewestVersion(); }
+  float NewestWeight() {
+    WeightsSlotReader reader(memory_.get(), kBlobBytes);
+    std::vector<std::byte> blob;
+    std::uint32_t version = 0;
+    TETRION_CHECK(reader.Read(blob, version) == WeightsRead::kFresh, "weights were published");
+    float weight = 0;
+    std::memcpy(&weight, blob.data(), sizeof weight);
+    return weight;
+  }
+
+ private:
+  std::unique_ptr<std::byte, decltype(&std::free)> memory_;
+};
+
+}  // namespace tetrion

@@ -1,0 +1,189 @@
+#include "services/learner/ingest_agent.h"
+
+#include <atomic>
+#include <thread>
+
+#include "tests/services/learner/ingest_fixture.h"
+
+namespace tetrion {
+namespace {
+
+using Rows = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
+
+class IngestAgentTest : public IngestFixture {};
+
+TEST_F(IngestAgentTest, RowsOfEachRingArriveInOrderInItsShard) {
+  auto a = MakeWorker(5), b = MakeWorker(6);
+  List({{a->path(), 2}, {b->path(), 0}});
+  a->Write(3);
+  Cycle(2);
+  a->Write(9);
+  b->Write(6);
+  Cycle();
+  EXPECT_EQ(RowsIn(2), 12U);
+  EXPECT_EQ(RowsIn(0), 6U);
+  EXPECT_EQ(RowsIn(1), 0U);
+  EXPECT_EQ(agent_->counters().rows.load(), 18U);
+  EXPECT_EQ(agent_->counters().rings.load(), 2U);
+  EXPECT_EQ(Deliver(2), (Rows{{5, 0},
+                              {5, 1},
+                              {5, 2},
+                              {5, 3},
+                              {5, 4},  //
+                              {5, 4},
+                              {5, 5},
+                              {5, 6},
+                              {5, 7},
+                              {5, 8}}));
+}
+
+TEST_F(IngestAgentTest, RowsCrossTheEndOfTheRingsMemoryUnchanged) {
+  auto worker = MakeWorker(1, 8);
+  List({{worker->path(), 1}});
+  for (int i = 0; i < 9; ++i) {  // 45 rows through a ring of 8
+    worker->Write(5);
+    Cycle(2);
+  }
+  ASSERT_EQ(RowsIn(1), 45U);
+  for (std::uint32_t start = 0; start < 40; start += kSteps) {
+    const Rows rows = Deliver(1);
+    ASSERT_EQ(rows.size(), 5U);
+    for (std::uint32_t t = 0; t <= kSteps; ++t) EXPECT_EQ(rows[t].second, start + t);
+  }
+}
+
+TEST_F(IngestAgentTest, AFullRingDoesNotKeepAnotherWaiting) {
+  Build(/*batch_windows=*/1000);
+  auto flood = MakeWorker(1, 1024), trickle = MakeWorker(2);
+  flood->Write(1000);
+  trickle->Write(1);
+  List({{flood->path(), 0}, {trickle->path(), 1}});
+  Cycle(1);
+  EXPECT_EQ(RowsIn(1), 1U);
+  EXPECT_GT(RowsIn(0), 0U);
+  EXPECT_LT(RowsIn(0), 100U);
+  Cycle(40);
+  EXPECT_EQ(RowsIn(0) + RowsIn(1), 1001U);
+}
+
+TEST_F(IngestAgentTest, ClosedRingIsDrainedUnlinkedAndReported) {
+  auto worker = MakeWorker(1);
+  List({{worker->path(), 0}});
+  worker->Write(6);
+  worker->producer().Close();
+  Cycle();
+  EXPECT_EQ(replay_->Stats(0).committed_rows, 6U);  // the partial chunk too
+  EXPECT_FALSE(std::filesystem::exists(worker->path()));
+  ASSERT_EQ(board_.Ended().size(), 1U);
+  EXPECT_EQ(board_.Ended()[0].path, worker->path());
+  EXPECT_FALSE(board_.Ended()[0].owner_dead);
+  EXPECT_EQ(agent_->counters().rings.load(), 0U);
+}
+
+TEST_F(IngestAgentTest, IdleRingOfALivingOwnerStays) {
+  auto worker = MakeWorker(1);
+  List({{worker->path(), 0}});
+  Cycle(100);
+  EXPECT_TRUE(board_.Ended().empty());
+  worker->Write(2);
+  Cycle();
+  EXPECT_EQ(RowsIn(0), 2U);
+}
+
+TEST_F(IngestAgentTest, EndedRingThatIsListedAgainIsNotAttachedAgain) {
+  auto worker = MakeWorker(1);
+  List({{worker->path(), 0}});
+  worker->producer().Close();
+  Cycle();
+  ASSERT_EQ(board_.Ended().size(), 1U);
+  List({{worker->path(), 0}});  // the coordinator has not heard yet
+  Cycle();
+  EXPECT_EQ(board_.Ended().size(), 1U);
+  EXPECT_EQ(agent_->counters().rings.load(), 0U);
+}
+
+TEST_F(IngestAgentTest, NewRingInAUsedSlotBeginsWindowsOfItsOwn) {
+  auto old = MakeWorker(1);
+  List({{old->path(), 0}});
+  old->Write(3);
+  old->producer().Close();
+  Cycle();
+  auto young = MakeWorker(2);
+  board_.ForgetEndedExcept({});
+  List({{young->path(), 0}});
+  young->Write(8);
+  Cycle();
+  const Rows rows = Deliver(1);
+  ASSERT_EQ(rows.size(), 5U);
+  for (std::uint32_t t = 0; t <= kSteps; ++t) EXPECT_EQ(rows[t], (Rows::value_type{2, t}));
+}
+
+TEST_F(IngestAgentTest, LimiterHoldsIngestUntilTheTrainerTakesAWindow) {
+  Build(/*batch_windows=*/1, &MonotonicClock::Get());
+  auto worker = MakeWorker(1);
+  List({{worker->path(), 0}});
+  worker->Write(100);
+  Cycle();
+  const std::uint64_t held = RowsIn(0);
+  EXPECT_EQ(held, 12U);  // two whole windows, committed in fours
+  EXPECT_GT(agent_->counters().limited_ns.load(), 0);
+  Cycle();
+  EXPECT_EQ(RowsIn(0), held);
+  EXPECT_EQ(Deliver(1).size(), 5U);
+  Cycle();
+  EXPECT_EQ(RowsIn(0), held + kSteps);
+}
+
+TEST_F(IngestAgentTest, LimitedRingClosesOnlyAfterItsRowsWereTaken) {
+  Build(/*batch_windows=*/1);
+  auto worker = MakeWorker(1);
+  List({{worker->path(), 0}});
+  worker->Write(20);
+  worker->producer().Close();
+  Cycle();
+  EXPECT_TRUE(board_.Ended().empty());
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(Deliver(1).size(), 5U);
+    Cycle();
+  }
+  EXPECT_EQ(board_.Ended().size(), 1U);
+  EXPECT_EQ(RowsIn(0), 20U);
+}
+
+TEST_F(IngestAgentTest, RestartedLearnerGoesOnAtTheRingsTail) {
+  auto worker = MakeWorker(1);
+  List({{worker->path(), 0}});
+  worker->Write(8);
+  Cycle();
+  worker->Write(12);  // while no learner is there
+  Build();
+  Cycle();
+  EXPECT_EQ(RowsIn(0), 12U);
+  const Rows rows = Deliver(1);
+  ASSERT_EQ(rows.size(), 5U);
+  EXPECT_EQ(rows.front().second, 8U);
+  EXPECT_EQ(rows.back().second, 12U);
+}
+
+TEST_F(IngestAgentTest, SleepingAgentIsWokenByAProducersBell) {
+  IngestAgent agent({.run_id = kRun,
+                     .shm_dir = dir_.path(),
+                     .action_count = kActions,
+                     .wait_ns = 30 * kNanosPerSecond},
+                    *replay_, Bell(&bell_), board_);
+  auto worker = MakeWorker(1);
+  worker->producer().SetBell(Bell(&bell_));
+  List({{worker->path(), 0}});
+  std::thread thread([&] {
+    while (agent.counters().rows.load() == 0) (void)agent.DoWork();
+  });
+  const Deadline deadline = Deadline::AfterMs(20'000);
+  while (Bell(&bell_).SleepsApprox() == 0 && !deadline.Passed()) std::this_thread::yield();
+  worker->Write(1);
+  thread.join();
+  EXPECT_GE(Bell(&bell_).SleepsApprox(), 1U);
+  EXPECT_GE(Bell(&bell_).WakesApprox(), 1U);
+}
+
+}  // namespace
+}  // namespace tetrion

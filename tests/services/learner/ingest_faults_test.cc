@@ -1,0 +1,172 @@
+#include <limits>
+
+#include "tests/services/learner/ingest_fixture.h"
+
+// What the ingest agent does about rings whose other end is dead, damaged or hostile.
+namespace tetrion {
+namespace {
+
+class IngestFaultsTest : public IngestFixture {};
+
+TEST_F(IngestFaultsTest, RingOfADeadProcessIsDrainedThenReportedDead) {
+  const std::string path = TestWorker::PathOf(dir_.path(), 1);
+  const pid_t child = fork();
+  if (child == 0) {
+    TestWorker worker(dir_.path(), layout_, 1);
+    worker.Write(7);
+    (void)worker.producer().Claim();  // the row it was busy with
+    _exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_EQ(status, 0);
+  List({{path, 1}});
+  Cycle();
+  EXPECT_EQ(replay_->Stats(1).committed_rows, 7U);
+  ASSERT_EQ(board_.Ended().size(), 1U);
+  EXPECT_TRUE(board_.Ended()[0].owner_dead);
+  EXPECT_FALSE(std::filesystem::exists(path));
+  EXPECT_EQ(agent_->counters().quarantined.load(), 0U);
+}
+
+TEST_F(IngestFaultsTest, KilledOwnerOfAnAttachedRingIsNoticed) {
+  const std::string path = TestWorker::PathOf(dir_.path(), 1);
+  PausedChild child([&] {
+    static TestWorker worker(dir_.path(), layout_, 1);
+    worker.Write(3);
+  });
+  List({{path, 0}});
+  Cycle();
+  EXPECT_EQ(RowsIn(0), 3U);
+  EXPECT_TRUE(board_.Ended().empty());  // stopped is not dead
+  child.Kill();
+  Cycle();
+  ASSERT_EQ(board_.Ended().size(), 1U);
+  EXPECT_TRUE(board_.Ended()[0].owner_dead);
+}
+
+struct Spoiling {
+  const char* name;
+  void (*spoil)(RowView&);
+};
+
+class IngestSpoiltRowTest : public IngestFixture, public ::testing::WithParamInterface<Spoiling> {};
+
+TEST_P(IngestSpoiltRowTest, QuarantinesTheRingAndServesTheOthers) {
+  auto bad = MakeWorker(1), good = MakeWorker(2);
+  List({{bad->path(), 0}, {good->path(), 1}});
+  bad->Write(5);
+  good->Write(5);
+  Cycle();
+  bad->Write(4, GetParam().spoil);
+  bad->Write(2);
+  good->Write(6);
+  Cycle();
+  EXPECT_EQ(RowsIn(0), 5U);  // nothing of the bad batch
+  EXPECT_EQ(RowsIn(1), 11U);
+  EXPECT_EQ(agent_->counters().quarantined.load(), 1U);
+  EXPECT_EQ(agent_->counters().rows_lost.load(), 6U);
+  ASSERT_EQ(board_.Ended().size(), 1U);
+  EXPECT_EQ(board_.Ended()[0].path, bad->path());
+  EXPECT_FALSE(std::filesystem::exists(bad->path()));
+  EXPECT_EQ(agent_->counters().rings.load(), 1U);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Columns, IngestSpoiltRowTest,
+    ::testing::Values(Spoiling{"ActionTooLarge", [](RowView& row) { row.action[1] = kActions; }},
+                      Spoiling{"ActionNegative", [](RowView& row) { row.action[0] = -1; }},
+                      Spoiling{"RowNumber", [](RowView& row) { ++row.header->row; }},
+                      Spoiling{"RewardNan",
+                               [](RowView& row) {
+                                 row.reward[0] = std::numeric_limits<float>::quiet_NaN();
+                               }},
+                      Spoiling{"FlagsUnknown", [](RowView& row) { row.flags[1] = 0x80; }},
+                      Spoiling{"ContWithoutEnd", [](RowView& row) { row.cont[0] = 0.0F; }}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+TEST_F(IngestFaultsTest, ImpossibleCursorQuarantinesTheRingAndServesTheOthers) {
+  auto bad = MakeWorker(1), good = MakeWorker(2);
+  List({{bad->path(), 0}, {good->path(), 1}});
+  bad->Write(4);
+  good->Write(4);
+  Cycle();
+  bad->block().head.store(std::uint64_t{1} << 40);
+  good->Write(4);
+  Cycle();
+  EXPECT_EQ(agent_->counters().quarantined.load(), 1U);
+  EXPECT_EQ(RowsIn(0), 4U);
+  EXPECT_EQ(RowsIn(1), 8U);
+  ASSERT_EQ(board_.Ended().size(), 1U);
+  EXPECT_EQ(board_.Ended()[0].path, bad->path());
+}
+
+TEST_F(IngestFaultsTest, MissingFileIsReportedAndTheOthersAreServed) {
+  auto good = MakeWorker(2);
+  const std::string missing = TestWorker::PathOf(dir_.path(), 1);
+  List({{missing, 0}, {good->path(), 1}});
+  good->Write(4);
+  Cycle();
+  ASSERT_EQ(board_.Ended().size(), 1U);
+  EXPECT_EQ(board_.Ended()[0].path, missing);
+  EXPECT_TRUE(board_.Ended()[0].owner_dead);
+  EXPECT_EQ(RowsIn(1), 4U);
+}
+
+TEST_F(IngestFaultsTest, RingOfAnotherLayoutOrRunIsRefused) {
+  const RowLayout other({.record_bytes = 32, .lanes = 2, .has_mask = false});
+  TestWorker wide(dir_.path(), other, 1);
+  TestWorker stranger(dir_.path(), layout_, 2, 256, kRun + 1);
+  List({{wide.path(), 0}, {stranger.path(), 1}});
+  Cycle();
+  EXPECT_EQ(board_.Ended().size(), 2U);
+  EXPECT_EQ(agent_->counters().rings.load(), 0U);
+  EXPECT_TRUE(std::filesystem::exists(stranger.path()));  // not ours to remove
+}
+
+TEST_F(IngestFaultsTest, SlotOutsideTheReplayIsReported) {
+  auto below = MakeWorker(1), above = MakeWorker(2);
+  List({{below->path(), -1}, {above->path(), 3}});
+  Cycle();
+  EXPECT_EQ(board_.Ended().size(), 2U);
+  EXPECT_EQ(agent_->counters().rings.load(), 0U);
+}
+
+TEST_F(IngestFaultsTest, FirstListRemovesTheRunsOrphansAndNothingElse) {
+  auto locked = MakeWorker(1), listed = MakeWorker(2), orphan = MakeWorker(3);
+  TestWorker other_run(dir_.path(), layout_, 4, 256, kRun + 1);
+  const std::string orphan_path = orphan->path();
+  orphan.reset();  // its file stays, nobody holds it
+  List({{listed->path(), 0}});
+  Cycle();
+  EXPECT_FALSE(std::filesystem::exists(orphan_path));
+  EXPECT_TRUE(std::filesystem::exists(locked->path()));
+  EXPECT_TRUE(std::filesystem::exists(listed->path()));
+  EXPECT_TRUE(std::filesystem::exists(other_run.path()));
+}
+
+TEST_F(IngestFaultsTest, ListedRingOfADeadOwnerIsDrainedNotRemovedAsAnOrphan) {
+  auto worker = MakeWorker(1);
+  worker->Write(6);
+  const std::string path = worker->path();
+  worker.reset();
+  List({{path, 0}});
+  Cycle();
+  EXPECT_EQ(RowsIn(0), 6U);
+  ASSERT_EQ(board_.Ended().size(), 1U);
+  EXPECT_TRUE(board_.Ended()[0].owner_dead);
+}
+
+TEST_F(IngestFaultsTest, LaterListsRemoveNothing) {
+  List({});
+  Cycle();
+  auto worker = MakeWorker(1);
+  const std::string path = worker->path();
+  worker.reset();
+  List({});
+  Cycle();
+  EXPECT_TRUE(std::filesystem::exists(path));
+}
+
+}  // namespace
+}  // namespace tetrion

@@ -1,0 +1,269 @@
+#include "services/learner/link_agent.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lib/core/error.h"
+#include "lib/wire/codec.h"
+#include "lib/wire/socket.h"
+
+namespace tetrion {
+namespace {
+
+using wire::Message;
+
+// The agent against a coordinator that the test plays by hand, over a real socket and under a clock
+// that the test moves.
+class LearnerLinkTest : public ::testing::Test {
+ protected:
+  LearnerLinkTest() : server_("tcp://127.0.0.1:0") {
+    agent_ = std::make_unique<LearnerLinkAgent>(
+        LearnerLinkAgent::Config{.name = "learner",
+                                 .http_endpoint = "127.0.0.1:9",
+                                 .shm_dir = "/dev/shm/x",
+                                 .drain_timeout_ns = 10 * kNanosPerSecond,
+                                 .given = {{.key = "lanes", .value = "8"}},
+                                 .link = {.endpoint = [this] { return server_.endpoint(); }}},
+        LearnerLinkAgent::Hooks{.build = [this](const wire::Registered&) { ++builds_; },
+                                .fill =
+                                    [](wire::Heartbeat& heartbeat) {
+                                      heartbeat.policy_version = 12;
+                                      heartbeat.rows_ingested = 345;
+                                      heartbeat.stats = {{"updates", 6}};
+                                    },
+                                .stop_training = [this] { ++stops_; }},
+        board_, versions_, drain_, clock_);
+  }
+
+  // Runs the agent until the coordinator has a message of type T from it; RingGone messages on the
+  // way are counted.
+  template <typename T>
+  T Expect() {
+    for (int i = 0; i < 4000; ++i) {
+      (void)agent_->DoWork();
+      clock_.AdvanceMs(1);
+      while (auto received = server_.Receive()) {
+        peer_ = received->peer;
+        const wire::DecodeResult decoded = wire::Decode(received->bytes);
+        if (std::holds_alternative<wire::RingGone>(decoded.message)) ++ring_gones_;
+        if (const T* message = std::get_if<T>(&decoded.message)) return *message;
+      }
+    }
+    ADD_FAILURE() << "the agent never sent it";
+    return {};
+  }
+  void Answer(const Message& message) {
+    ASSERT_EQ(server_.Send(peer_, message), wire::SendStatus::kOk);
+    for (int i = 0; i < 20; ++i) (void)agent_->DoWork();
+  }
+  void BeginSession(std::uint64_t session = 7, std::uint64_t epoch = 1) {
+    Expect<wire::Register>();
+    Answer(Welcome(session, epoch));
+  }
+  static wire::Registered Welcome(std::uint64_t session, std::uint64_t epoch) {
+    return {.session = session,
+            .epoch = epoch,
+            .version_first = 101,
+            .version_limit = 104,
+            .heartbeat_ms = 20};
+  }
+  void GiveList(std::uint64_t revision, const std::vector<std::string>& paths) {
+    wire::RingList list = {.session = 7, .revision = revision};
+    for (const std::string& path : paths) list.rings.push_back({.path = path, .slot = 0});
+    Answer(list);
+  }
+  int StatusOfRefusal(wire::RefuseReason reason) {
+    Expect<wire::Register>();
+    try {
+      Answer(wire::Refused{.reason = reason, .text = "because of the test"});
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("because of the test"), std::string::npos);
+      return static_cast<int>(error.code());
+    }
+    return 0;
+  }
+
+  FakeClock clock_;
+  wire::ControlServer server_;
+  wire::PeerId peer_;
+  RingBoard board_;
+  Versions versions_;
+  std::atomic<bool> drain_{false};
+  int builds_ = 0, stops_ = 0, ring_gones_ = 0;
+  std::unique_ptr<LearnerLinkAgent> agent_;
+};
+
+TEST_F(LearnerLinkTest, RegistersAsTheLearnerBuildsAndTakesItsVersions) {
+  EXPECT_NE(agent_->Problem(), "");
+  const auto message = Expect<wire::Register>();
+  EXPECT_EQ(message.role, wire::Role::kLearner);
+  EXPECT_EQ(message.name, "learner");
+  EXPECT_EQ(message.http_endpoint, "127.0.0.1:9");
+  ASSERT_EQ(message.given.size(), 1U);
+  EXPECT_EQ(message.given[0].value, "8");
+  EXPECT_EQ(message.previous_session, 0U);
+  EXPECT_EQ(builds_, 0);
+  Answer(Welcome(7, 1));
+  EXPECT_EQ(builds_, 1);
+  EXPECT_EQ(versions_.After(0), 101U);
+  EXPECT_EQ(versions_.After(103), 0U);
+  EXPECT_EQ(agent_->Problem(), "");
+}
+
+TEST_F(LearnerLinkTest, RestartedCoordinatorFindsTheSameLearnerNotBuiltTwice) {
+  BeginSession();
+  GiveList(3, {"/r"});
+  Expect<wire::Heartbeat>();
+  Answer(wire::HeartbeatAck{.session = 7, .epoch = 2});
+  EXPECT_EQ(Expect<wire::Register>().previous_session, 7U);
+  Answer(Welcome(7, 2));
+  EXPECT_EQ(builds_, 1);
+  EXPECT_EQ(Expect<wire::Heartbeat>().rings_revision, 0U);  // its list is unknown to this epoch
+}
+
+TEST_F(LearnerLinkTest, HeartbeatsCarryTheListsRevisionAndTheLearnersFigures) {
+  BeginSession();
+  const auto before = Expect<wire::Heartbeat>();
+  EXPECT_EQ(before.session, 7U);
+  EXPECT_EQ(before.phase, "running");
+  EXPECT_EQ(before.rings_revision, 0U);
+  EXPECT_EQ(before.policy_version, 12U);
+  EXPECT_EQ(before.rows_ingested, 345U);
+  ASSERT_EQ(before.stats.size(), 1U);
+  GiveList(9, {"/a"});
+  wire::Heartbeat after;
+  for (int i = 0; i < 3 && after.rings_revision != 9; ++i) after = Expect<wire::Heartbeat>();
+  EXPECT_EQ(after.rings_revision, 9U);
+}
+
+TEST_F(LearnerLinkTest, HeartbeatAnswersExtendTheVersionsAndTellTheReturn) {
+  BeginSession();
+  EXPECT_EQ(versions_.After(103), 0U);
+  Expect<wire::Heartbeat>();
+  Answer(wire::HeartbeatAck{.session = 7, .epoch = 1, .version_limit = 1104, .mean_return = 23.5});
+  EXPECT_EQ(versions_.After(103), 104U);
+  EXPECT_EQ(agent_->mean_return(), 23.5);
+}
+
+TEST_F(LearnerLinkTest, RingListsReachTheBoard) {
+  BeginSession();
+  GiveList(4, {"/a", "/b"});
+  std::uint64_t seen = 0;
+  std::vector<wire::RingInfo> rings;
+  ASSERT_TRUE(board_.TakeList(seen, rings));
+  ASSERT_EQ(rings.size(), 2U);
+  EXPECT_EQ(rings[1].path, "/b");
+}
+
+TEST_F(LearnerLinkTest, EndedRingIsToldAgainUntilAListLacksIt) {
+  BeginSession();
+  GiveList(1, {"/a", "/b"});
+  board_.AddEnded({.path = "/a", .owner_dead = true});
+  const auto first = Expect<wire::RingGone>();
+  EXPECT_EQ(first.session, 7U);
+  EXPECT_EQ(first.path, "/a");
+  EXPECT_TRUE(first.owner_dead);
+  EXPECT_EQ(Expect<wire::RingGone>().path, "/a");
+  GiveList(2, {"/a", "/b"});  // not heard yet
+  EXPECT_EQ(Expect<wire::RingGone>().path, "/a");
+  GiveList(3, {"/b"});
+  Expect<wire::Heartbeat>();  // whatever was under way has arrived before it
+  ring_gones_ = 0;
+  for (int i = 0; i < 3; ++i) {
+    clock_.AdvanceMs(600);
+    Expect<wire::Heartbeat>();
+  }
+  EXPECT_EQ(ring_gones_, 0);
+}
+
+TEST_F(LearnerLinkTest, AnotherRingsEndIsToldAtOnceNotWithTheNextRepetition) {
+  BeginSession();
+  GiveList(1, {"/a", "/b"});
+  board_.AddEnded({.path = "/a"});
+  Expect<wire::RingGone>();
+  board_.AddEnded({.path = "/b"});
+  const std::int64_t before_ns = clock_.NowNs();
+  while (Expect<wire::RingGone>().path != "/b") {
+  }
+  EXPECT_LT(clock_.NowNs() - before_ns, 400 * kNanosPerMilli);
+}
+
+TEST_F(LearnerLinkTest, RefusalsForGoodEndTheProcessWithTheirCodes) {
+  EXPECT_EQ(StatusOfRefusal(wire::RefuseReason::kConfigMismatch), 78);
+}
+TEST_F(LearnerLinkTest, AnEndingRunRefusesWithTryAgain) {
+  EXPECT_EQ(StatusOfRefusal(wire::RefuseReason::kDraining), 75);
+}
+TEST_F(LearnerLinkTest, ATakenPlaceIsAskedForAgain) {
+  EXPECT_EQ(StatusOfRefusal(wire::RefuseReason::kLearnerTaken), 0);
+  EXPECT_EQ(agent_->Problem(), "because of the test");
+  BeginSession();  // it registers again by itself
+  EXPECT_EQ(agent_->Problem(), "");
+}
+
+TEST_F(LearnerLinkTest, DrainWaitsForTheRingsThenStopsTrainingThenSaysGoodbye) {
+  BeginSession();
+  GiveList(1, {"/a"});
+  drain_ = true;
+  wire::Heartbeat heartbeat;
+  while (heartbeat.phase != "draining") heartbeat = Expect<wire::Heartbeat>();
+  EXPECT_EQ(stops_, 0);
+  board_.AddEnded({.path = "/a"});
+  Expect<wire::RingGone>();
+  EXPECT_EQ(stops_, 0);  // the coordinator does not know yet
+  GiveList(2, {});
+  EXPECT_EQ(Expect<wire::Goodbye>().session, 7U);
+  EXPECT_EQ(stops_, 1);
+  EXPECT_FALSE(agent_->Done());
+  Answer(wire::GoodbyeAck{.session = 7});
+  EXPECT_TRUE(agent_->Done());
+  EXPECT_EQ(stops_, 1);
+}
+
+TEST_F(LearnerLinkTest, DrainWithoutAListOfThisSessionWaitsForOne) {
+  BeginSession();
+  drain_ = true;
+  for (int i = 0; i < 5; ++i) Expect<wire::Heartbeat>();
+  EXPECT_EQ(stops_, 0);
+  GiveList(1, {});
+  EXPECT_EQ(stops_, 1);
+}
+
+TEST_F(LearnerLinkTest, DrainAskedForByTheCoordinatorIsADrainToo) {
+  BeginSession();
+  GiveList(1, {});
+  Expect<wire::Heartbeat>();
+  Answer(wire::HeartbeatAck{.session = 7, .epoch = 1, .drain = true});
+  Expect<wire::Goodbye>();
+  EXPECT_EQ(stops_, 1);
+}
+
+TEST_F(LearnerLinkTest, DrainEndsAfterItsTimeOutAlthoughARingIsOpenAndNobodyAnswers) {
+  BeginSession();
+  GiveList(1, {"/a"});
+  drain_ = true;
+  (void)agent_->DoWork();
+  clock_.AdvanceMs(9'000);
+  (void)agent_->DoWork();
+  EXPECT_EQ(stops_, 0);
+  clock_.AdvanceMs(2'000);
+  (void)agent_->DoWork();
+  EXPECT_EQ(stops_, 1);
+  EXPECT_FALSE(agent_->Done());
+  clock_.AdvanceMs(4'000);
+  (void)agent_->DoWork();
+  EXPECT_TRUE(agent_->Done());
+}
+
+TEST_F(LearnerLinkTest, DrainBeforeAnySessionIsDoneAtOnce) {
+  drain_ = true;
+  (void)agent_->DoWork();
+  EXPECT_TRUE(agent_->Done());
+  EXPECT_EQ(stops_, 0);
+}
+
+}  // namespace
+}  // namespace tetrion

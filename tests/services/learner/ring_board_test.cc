@@ -1,0 +1,58 @@
+#include "services/learner/ring_board.h"
+
+#include <gtest/gtest.h>
+
+namespace tetrion {
+namespace {
+
+TEST(RingBoardTest, AListIsTakenOncePerChange) {
+  RingBoard board;
+  std::uint64_t seen = 0;
+  std::vector<wire::RingInfo> rings;
+  EXPECT_FALSE(board.TakeList(seen, rings));
+  EXPECT_TRUE(board.Empty());
+  board.SetList(7, {{.path = "/a", .slot = 3}});
+  ASSERT_TRUE(board.TakeList(seen, rings));
+  ASSERT_EQ(rings.size(), 1U);
+  EXPECT_EQ(rings[0].slot, 3);
+  EXPECT_EQ(board.revision(), 7U);
+  EXPECT_FALSE(board.Empty());
+  EXPECT_FALSE(board.TakeList(seen, rings));
+}
+
+TEST(RingBoardTest, TheSameRevisionSentAgainIsAChange) {
+  // A restarted coordinator counts revisions anew.
+  RingBoard board;
+  std::uint64_t seen = 0;
+  std::vector<wire::RingInfo> rings;
+  board.SetList(1, {{.path = "/a"}});
+  ASSERT_TRUE(board.TakeList(seen, rings));
+  board.SetList(1, {{.path = "/b"}});
+  ASSERT_TRUE(board.TakeList(seen, rings));
+  EXPECT_EQ(rings.at(0).path, "/b");
+}
+
+TEST(RingBoardTest, AnEmptyListIsAListToo) {
+  RingBoard board;
+  std::uint64_t seen = 0;
+  std::vector<wire::RingInfo> rings = {{.path = "/stale"}};
+  board.SetList(1, {});
+  ASSERT_TRUE(board.TakeList(seen, rings));
+  EXPECT_TRUE(rings.empty());
+  EXPECT_TRUE(board.Empty());
+}
+
+TEST(RingBoardTest, EndedRingsAreKeptUntilTheListLacksThem) {
+  RingBoard board;
+  board.AddEnded({.path = "/a", .owner_dead = true});
+  board.AddEnded({.path = "/b"});
+  board.ForgetEndedExcept({{.path = "/a"}, {.path = "/c"}});
+  ASSERT_EQ(board.Ended().size(), 1U);
+  EXPECT_EQ(board.Ended()[0].path, "/a");
+  EXPECT_TRUE(board.Ended()[0].owner_dead);
+  board.ForgetEndedExcept({});
+  EXPECT_TRUE(board.Ended().empty());
+}
+
+}  // namespace
+}  // namespace tetrion

@@ -1,0 +1,155 @@
+#include "services/learner/trainer_agent.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/lib/shm/scratch_dir.h"
+#include "tests/services/learner/fake_trainer.h"
+
+namespace tetrion {
+namespace {
+
+constexpr UpdateStats kNothing = {.status = BatchStatus::kNotReady};
+
+class TrainerAgentTest : public ::testing::Test {
+ protected:
+  TrainerAgentTest() : store_(dir_.path(), 5), checkpoints_(dir_.path(), 5) {}
+
+  std::unique_ptr<TrainerAgent> Make(std::uint64_t resumed_updates = 0) {
+    return std::make_unique<TrainerAgent>(
+        TrainerAgent::Config{.batch_steps = 64, .checkpoint_every_ns = 3600 * kNanosPerSecond},
+        TrainerAgent::Hooks{
+            .on_update = [this](const UpdateStats& stats) { told_.push_back(stats.policy_loss); },
+            .describe = [] { return CheckpointInfo{.run = "r", .env = "counting"}; }},
+        trainer_, source_, slots_.Writer(), versions_, checkpoints_, resumed_updates);
+  }
+
+  ScratchDir dir_;
+  CheckpointStore store_;
+  CheckpointAgent checkpoints_;
+  FakeTrainer trainer_;
+  NoSource source_;
+  TestSlots slots_;
+  Versions versions_;
+  std::vector<double> told_;
+};
+
+TEST_F(TrainerAgentTest, PublishesTheFirstWeightsBeforeTheFirstUpdate) {
+  versions_.Allow(1, 100);
+  trainer_.script = {kNothing};
+  const auto agent = Make();
+  EXPECT_EQ(agent->DoWork(), 0);
+  EXPECT_EQ(slots_.Newest(), 1U);
+  EXPECT_EQ(slots_.NewestWeight(), 0.0F);
+  EXPECT_EQ(trainer_.versions, (std::vector<std::uint32_t>{1}));
+}
+
+TEST_F(TrainerAgentTest, EveryBatchIsPublishedUnderTheNextVersion) {
+  versions_.Allow(1001, 2001);
+  const auto agent = Make();
+  for (std::uint32_t i = 0; i < 5; ++i) {
+    EXPECT_EQ(agent->DoWork(), 1);
+    EXPECT_EQ(slots_.Newest(), 1002 + i);
+    EXPECT_EQ(slots_.NewestWeight(), static_cast<float>(i + 1));
+    EXPECT_EQ(agent->Progress().version, 1002 + i);
+  }
+  EXPECT_EQ(trainer_.versions, (std::vector<std::uint32_t>{1001, 1002, 1003, 1004, 1005}));
+  EXPECT_EQ(agent->Progress().updates, 5U);
+  EXPECT_EQ(agent->Progress().batches, 5U);
+  EXPECT_EQ(agent->Progress().steps_trained, 5U * 64);
+  EXPECT_EQ(told_.size(), 5U);
+}
+
+TEST_F(TrainerAgentTest, NoUpdateWithoutAVersionUntilTheBlockIsExtended) {
+  const auto agent = Make();
+  EXPECT_EQ(agent->DoWork(), 0);
+  EXPECT_TRUE(trainer_.versions.empty());
+  versions_.Allow(1, 3);
+  EXPECT_EQ(agent->DoWork(), 1);  // weights 1, update, weights 2
+  EXPECT_EQ(agent->DoWork(), 1);  // one more update, its weights wait
+  EXPECT_EQ(slots_.Newest(), 2U);
+  EXPECT_EQ(agent->DoWork(), 0);
+  EXPECT_EQ(agent->DoWork(), 0);
+  EXPECT_EQ(trainer_.versions.size(), 2U);
+  EXPECT_EQ(slots_.Newest(), 2U);
+  versions_.Allow(1, 1003);
+  EXPECT_EQ(agent->DoWork(), 1);
+  EXPECT_EQ(trainer_.versions, (std::vector<std::uint32_t>{1, 2, 3}));
+  EXPECT_EQ(slots_.Newest(), 4U);
+  EXPECT_EQ(slots_.NewestWeight(), 3.0F);
+}
+
+TEST_F(TrainerAgentTest, RestartedLearnerGoesOnAboveTheVersionsInTheSlot) {
+  versions_.Allow(1, 100);
+  auto agent = Make();
+  (void)agent->DoWork();
+  agent.reset();
+  versions_.Allow(1001, 2001);  // the next block: the dead learner's rest stays unused
+  agent = Make();
+  (void)agent->DoWork();
+  EXPECT_EQ(trainer_.versions.back(), 1001U);
+  EXPECT_EQ(slots_.Newest(), 1002U);
+}
+
+TEST_F(TrainerAgentTest, ABatchThatIsNotReadyIsCountedAndPublishesNothing) {
+  versions_.Allow(1, 100);
+  trainer_.script = {kNothing, kNothing, kNothing};
+  const auto agent = Make();
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(agent->DoWork(), 0);
+  EXPECT_EQ(agent->Progress().not_ready, 3U);
+  EXPECT_EQ(agent->Progress().updates, 0U);
+  EXPECT_EQ(slots_.Newest(), 1U);
+  EXPECT_TRUE(told_.empty());
+}
+
+TEST_F(TrainerAgentTest, SkippedUpdatesAreCountedAndReuseCountsEveryOptimiserStep) {
+  versions_.Allow(1, 100);
+  trainer_.script = {{.status = BatchStatus::kReady, .updates = 3, .policy_loss = 0.25},
+                     {.status = BatchStatus::kReady, .updates = 2, .finite = false}};
+  const auto agent = Make();
+  (void)agent->DoWork();
+  (void)agent->DoWork();
+  const TrainerProgress progress = agent->Progress();
+  EXPECT_EQ(progress.updates, 5U);
+  EXPECT_EQ(progress.batches, 2U);
+  EXPECT_EQ(progress.skipped, 1U);
+  EXPECT_FALSE(progress.last.finite);
+  EXPECT_EQ(told_.at(0), 0.25);
+}
+
+TEST_F(TrainerAgentTest, FirstCheckpointFollowsTheFirstUpdateTheNextItsInterval) {
+  versions_.Allow(1, 100);
+  trainer_.script = {kNothing};
+  const auto agent = Make();
+  (void)agent->DoWork();
+  EXPECT_EQ(checkpoints_.DoWork(), 0);
+  (void)agent->DoWork();
+  EXPECT_EQ(checkpoints_.DoWork(), 1);
+  const auto manifest = store_.Manifest();
+  ASSERT_EQ(manifest.size(), 1U);
+  EXPECT_EQ(manifest[0].info.updates, 1);
+  EXPECT_EQ(manifest[0].info.policy_version, 2);
+  EXPECT_EQ(manifest[0].info.run, "r");
+  for (int i = 0; i < 5; ++i) (void)agent->DoWork();
+  EXPECT_EQ(checkpoints_.DoWork(), 0);
+}
+
+TEST_F(TrainerAgentTest, FinalCheckpointHoldsTheLastUpdate) {
+  versions_.Allow(1, 100);
+  const auto agent = Make(/*resumed_updates=*/40);
+  for (int i = 0; i < 3; ++i) (void)agent->DoWork();
+  agent->SaveFinal();
+  const auto newest = store_.LoadNewest();
+  ASSERT_TRUE(newest.has_value());
+  EXPECT_EQ(newest->info.updates, 43);
+  EXPECT_EQ(newest->state.tensors.at(0).data.at(0), 3.0F);
+}
+
+TEST_F(TrainerAgentTest, NothingLearntLeavesNoCheckpoint) {
+  const auto agent = Make();
+  (void)agent->DoWork();
+  agent->SaveFinal();
+  EXPECT_TRUE(store_.Manifest().empty());
+}
+
+}  // namespace
+}  // namespace tetrion
