@@ -99,7 +99,7 @@ OpenedRun OpenRun(const CoordinatorOptions& options) {
     RunFolder folder = RunFolder::Create(options.runs_dir, name);
     folder.WriteConfig(config);
     WriteAtomically(folder.revision(), std::string(Revision()) + "\n");
-    return {std::move(folder), std::move(config)};
+    return {.folder = std::move(folder), .config = std::move(config), .is_new = true};
   }
   RunFolder folder = RunFolder::Open(options.runs_dir, options.resume);
   RunConfig config = folder.ReadConfig();
@@ -111,7 +111,18 @@ OpenedRun OpenRun(const CoordinatorOptions& options) {
                                        "was" +
                                        text + "; leave these options out, or start a new run");
   }
-  return {std::move(folder), std::move(config)};
+  return {.folder = std::move(folder), .config = std::move(config)};
+}
+
+std::unique_ptr<Coordinator> MakeCoordinator(const CoordinatorOptions& options, OpenedRun run) {
+  const std::string folder = run.folder.path();
+  const bool is_new = run.is_new;
+  try {
+    return std::make_unique<Coordinator>(options, std::move(run));
+  } catch (const Error&) {
+    if (is_new) std::filesystem::remove_all(folder);
+    throw;
+  }
 }
 
 Coordinator::Coordinator(const CoordinatorOptions& options, OpenedRun run)

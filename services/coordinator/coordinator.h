@@ -23,6 +23,7 @@ namespace tetrion {
 struct OpenedRun {
   RunFolder folder;
   RunConfig config;
+  bool is_new = false;
 };
 // Throws Error: kUsage (the run exists; no such run), kConfig (a setting contradicts the resumed
 // run: both values).
@@ -61,5 +62,9 @@ class Coordinator {
   Mutex error_mu_;
   std::exception_ptr error_ TETRION_GUARDED_BY(error_mu_);
 };
+
+// Opens the run and builds its coordinator. A new run that cannot start (its port is taken, say)
+// leaves no folder behind, so that the same command can be given again.
+std::unique_ptr<Coordinator> MakeCoordinator(const CoordinatorOptions& options, OpenedRun run);
 
 }  // namespace tetrion

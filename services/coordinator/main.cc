@@ -17,7 +17,7 @@ int Main(int argc, const char* const* argv) {
   OpenedRun run = OpenRun(options);
   options.log.run = run.folder.name();
   SetUpLogging(options.log);
-  Coordinator(options, std::move(run)).Run(signals);
+  MakeCoordinator(options, std::move(run))->Run(signals);
   return 0;
 }
 

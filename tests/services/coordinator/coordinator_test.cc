@@ -1,0 +1,104 @@
+#include "services/coordinator/coordinator.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <string>
+
+#include "lib/core/error.h"
+#include "lib/wire/socket.h"
+
+namespace tetrion {
+namespace {
+
+class CoordinatorTest : public ::testing::Test {
+ protected:
+  CoordinatorTest() {
+    char pattern[] = "/tmp/tetrion_coordinator_XXXXXX";
+    dir_ = mkdtemp(pattern);
+    options_.runs_dir = dir_;
+    options_.run = "first";
+    options_.shm_dir = dir_ + "/shm";
+    options_.given = {{"env", "cartpole"}};
+  }
+  ~CoordinatorTest() override { std::filesystem::remove_all(dir_); }
+
+  // The error of opening and building, as "code: text".
+  std::string Refusal() const {
+    try {
+      MakeCoordinator(options_, OpenRun(options_));
+    } catch (const Error& error) {
+      return std::to_string(static_cast<int>(error.code())) + ": " + error.what();
+    }
+    return "";
+  }
+  static bool Has(const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+  }
+
+  std::string dir_;
+  CoordinatorOptions options_;
+};
+
+TEST_F(CoordinatorTest, NewRunWritesItsEffectiveConfiguration) {
+  EXPECT_EQ(Refusal(), "");
+  const RunConfig config = RunFolder::Open(dir_, "first").ReadConfig();
+  EXPECT_EQ(config.env, "cartpole");
+  EXPECT_EQ(config.max_steps, 500U);
+}
+
+TEST_F(CoordinatorTest, TakenPortIsAUsageErrorAndLeavesNoRunBehind) {
+  const wire::ControlServer taken("tcp://127.0.0.1:0");
+  options_.bind = taken.endpoint();
+  const std::string refusal = Refusal();
+  EXPECT_EQ(refusal.substr(0, 2), "2:");
+  EXPECT_TRUE(Has(refusal, taken.endpoint().substr(6))) << refusal;
+  EXPECT_FALSE(std::filesystem::exists(dir_ + "/first"));
+}
+
+TEST_F(CoordinatorTest, ExistingRunIsRefusedWithTheLineThatResumesIt) {
+  EXPECT_EQ(Refusal(), "");
+  const std::string refusal = Refusal();
+  EXPECT_EQ(refusal.substr(0, 2), "2:");
+  EXPECT_TRUE(Has(refusal, "./tetrion up --resume first")) << refusal;
+}
+
+TEST_F(CoordinatorTest, ResumingWhatIsNoRunSaysWhatIsMissing) {
+  std::filesystem::create_directories(dir_ + "/empty");
+  options_.resume = "empty";
+  EXPECT_TRUE(Has(Refusal(), "config.toml"));
+}
+
+TEST_F(CoordinatorTest, ResumingWithAContradictingFlagNamesBothValues) {
+  EXPECT_EQ(Refusal(), "");
+  options_.resume = "first";
+  options_.given = {{"lanes", "99"}};
+  const std::string refusal = Refusal();
+  EXPECT_EQ(refusal.substr(0, 3), "78:");
+  EXPECT_TRUE(Has(refusal, "99")) << refusal;
+  EXPECT_TRUE(Has(refusal, "16")) << refusal;
+}
+
+TEST_F(CoordinatorTest, ResumedRunGoesOnAtTheSamePort) {
+  std::string endpoint;
+  {
+    const auto coordinator = MakeCoordinator(options_, OpenRun(options_));
+    endpoint = coordinator->endpoint();
+    WriteEndpoints(RunFolder::Open(dir_, "first").endpoints_json(),
+                   {.control = endpoint, .pid = 1, .run = "first"});
+  }
+  options_.resume = "first";
+  EXPECT_EQ(MakeCoordinator(options_, OpenRun(options_))->endpoint(), endpoint);
+}
+
+TEST_F(CoordinatorTest, OneRunHasOneCoordinator) {
+  const auto coordinator = MakeCoordinator(options_, OpenRun(options_));
+  options_.resume = "first";
+  const std::string refusal = Refusal();
+  EXPECT_NE(refusal, "");
+  EXPECT_TRUE(std::filesystem::exists(dir_ + "/first/config.toml"));  // the run is untouched
+}
+
+}  // namespace
+}  // namespace tetrion
