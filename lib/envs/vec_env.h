@@ -31,25 +31,26 @@ class VecEnv {
   virtual void Reset(int lane, const Token& token) = 0;
 
   // Writes record, mask, reward, flags, cont and episode_id of every lane in `active` into `row`.
-  // A freshly reset lane writes its first observation and ignores actions[lane]; any other lane takes
-  // actions[lane]. CHECKs that actions are in range and that no lane steps past is_last.
+  // A freshly reset lane writes its first observation and ignores actions[lane]; any other lane
+  // takes actions[lane]. CHECKs that actions are in range and that no lane steps past is_last.
   // `actions` is [M], indexed by lane. `active` holds lane numbers, ascending.
-  virtual void Step(std::span<const int> active, const std::int32_t* actions, const RowView& row) = 0;
+  virtual void Step(std::span<const int> active, const std::int32_t* actions,
+                    const RowView& row) = 0;
 
-  // Return, length and lines of the episode lane `lane` is in, or has just ended. `policy_version` and
-  // `lane` are left to the caller.
+  // Return, length and lines of the episode lane `lane` is in, or has just ended. `policy_version`
+  // and `lane` are left to the caller.
   virtual EpisodeResult Episode(int lane) const = 0;
   // The token the lane plays or has just finished.
   virtual const Token& token(int lane) const = 0;
 };
 
 struct EnvConfig {
-  std::string name;         // see envs/registry.h
-  std::string view;         // "" takes the environment's default view
-  int lanes = 1;            // M
-  std::uint64_t seed = 0;   // run seed
-  int queue_size = 4;       // Tetris: pieces in the preview, 1..7
-  bool iid_pieces = false;  // Tetris: independent pieces instead of 7-bags
+  std::string name;              // see envs/registry.h
+  std::string view;              // "" takes the environment's default view
+  int lanes = 1;                 // M
+  std::uint64_t seed = 0;        // run seed
+  int queue_size = 4;            // Tetris: pieces in the preview, 1..7
+  bool iid_pieces = false;       // Tetris: independent pieces instead of 7-bags
   bool illegal_is_noop = false;  // tetris-placement: an illegal choice is a NOOP instead of the end
 };
 

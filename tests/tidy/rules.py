@@ -27,6 +27,7 @@ TESTED_BY = {
     "lib/envs/planes.cc": "views_test.cc",
     "lib/envs/registry.cc": "vec_env_test.cc",
     "lib/envs/tetris.cc": "vec_env_test.cc",
+    "lib/metrics/bounded_server.cc": "http_endpoint_test.cc",
     "lib/metrics/catalog.cc": "registry_test.cc",
     "lib/nn/scorer.cc": "network_test.cc",
     "lib/nn/torch_networks.cc": "network_test.cc",

@@ -80,7 +80,8 @@ def main():
     totals = [play(server, env, episode, noop, max_steps, rng) for episode in range(episodes)]
     steps, lines, illegal = np.array(totals).sum(axis=0)
     assert lines > 0 and illegal > 0, "rows must clear and illegal choices must occur"
-    print(f"{illegal_rule}: {episodes} episodes, {steps} placements, {lines} lines, {illegal} illegal")
+    print(f"{illegal_rule}: {episodes} episodes, {steps} placements, {lines} lines, "
+          f"{illegal} illegal")
 
 
 if __name__ == "__main__":

@@ -20,7 +20,8 @@ def compare(row, theirs, reward, terminated, lines, where):
     assert row.reward == reward, f"{where}: reward {row.reward}, package {reward}"
     assert row.terminated == terminated, f"{where}: terminated {row.terminated}"
     assert row.cont == (0.0 if terminated else 1.0), where
-    assert ours.lines == lines and row.lines == lines, f"{where}: lines {ours.lines}, package {lines}"
+    assert ours.lines == lines and row.lines == lines, (
+        f"{where}: lines {ours.lines}, package {lines}")
     assert ours.locked[:20, 4:14].sum() == 4 * ours.pieces - 10 * ours.lines, where
     active = ours.projected()
     np.testing.assert_array_equal(ours.locked | (active > 0), theirs["board"] != 0, where)

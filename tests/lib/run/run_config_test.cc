@@ -55,6 +55,7 @@ RunConfig Unusual() {
   config.decay_updates = 1'000'000'007;
   config.grad_clip = 40;
   config.reuse = 5;
+  config.minibatches = 2;
   config.max_lag = 9;
   config.normalise_advantage = true;
   config.ppo_clip = 0.2;
@@ -109,12 +110,12 @@ TEST(RunConfigTest, EveryFieldOfTheStructIsVisitedOnce) {
   EXPECT_EQ(same, 1);
   // Structured bindings fail to compile when a field is added without this test being looked at.
   const auto& [f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15, f16, f17, f18, f19,
-               f20, f21, f22, f23, f24, f25, f26, f27, f28, f29, f30] = config;
+               f20, f21, f22, f23, f24, f25, f26, f27, f28, f29, f30, f31] = config;
   (void)f1, (void)f2, (void)f3, (void)f4, (void)f5, (void)f6, (void)f7, (void)f8, (void)f9;
   (void)f10, (void)f11, (void)f12, (void)f13, (void)f14, (void)f15, (void)f16, (void)f17, (void)f18;
   (void)f19, (void)f20, (void)f21, (void)f22, (void)f23, (void)f24, (void)f25, (void)f26, (void)f27;
-  (void)f28, (void)f29, (void)f30;
-  EXPECT_EQ(counter.fields, 30);
+  (void)f28, (void)f29, (void)f30, (void)f31;
+  EXPECT_EQ(counter.fields, 31);
 }
 
 TEST(RunConfigTest, TextMayBeReorderedAndIncomplete) {
