@@ -1,0 +1,342 @@
+#include "lib/wire/session_link.h"
+
+#include <gtest/gtest.h>
+#include <zmq.h>
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/core/error.h"
+
+namespace tetrion::wire {
+namespace {
+
+constexpr std::uint64_t kEpoch = 3;
+
+// Writes down what the link asks of it.
+class Owner final : public SessionOwner {
+ public:
+  Register MakeRegister() override { return {.name = "actor-0"}; }
+  void OnRegistered(const Registered&, bool renewed) override { registered.push_back(renewed); }
+  void OnFenced() override { ++fenced; }
+  Heartbeat MakeHeartbeat() override { return {.phase = "running"}; }
+  void OnHeartbeatAck(const HeartbeatAck& ack) override { episodes = ack.episodes; }
+  void OnMessage(const Message& message) override { messages.push_back(message); }
+
+  std::vector<bool> registered;  // each call's `renewed`
+  int fenced = 0;
+  std::uint64_t episodes = 0;
+  std::vector<Message> messages;
+};
+
+// The link against a coordinator that the test plays by hand. Time moves only where a test says so.
+class SessionLinkTest : public ::testing::Test {
+ protected:
+  SessionLinkTest() : server_(std::make_unique<ControlServer>("tcp://127.0.0.1:0")) {
+    endpoint_ = server_->endpoint();
+    link_ = std::make_unique<SessionLink>(SessionLink::Config{.endpoint =
+                                                                  [this] {
+                                                                    ++asked_;
+                                                                    return endpoint_;
+                                                                  }},
+                                          owner_, clock_);
+  }
+
+  // What the coordinator has received after the link was run until something came, or not at all.
+  std::vector<Message> Heard(int cycles = 400) {
+    std::vector<Message> heard;
+    for (int i = 0; i < cycles && heard.empty(); ++i) {
+      link_->DoWork(2);
+      while (auto received = server_->Receive()) {
+        peer_ = received->peer;
+        heard.push_back(Decode(received->bytes).message);
+      }
+    }
+    return heard;
+  }
+  template <typename T>
+  T Expect() {
+    for (const Message& message : Heard()) {
+      if (const T* wanted = std::get_if<T>(&message)) return *wanted;
+    }
+    ADD_FAILURE() << "the link never sent it";
+    return {};
+  }
+  // Sends and runs the link until it has read the message.
+  void Answer(const Message& message) {
+    ASSERT_EQ(server_->Send(peer_, message), SendStatus::kOk);
+    const std::uint64_t read = link_->stats().messages_in;
+    for (int i = 0; i < 1000 && link_->stats().messages_in == read; ++i) link_->DoWork(2);
+    ASSERT_GT(link_->stats().messages_in, read);
+  }
+  void Begin(std::uint64_t session, std::uint64_t epoch = kEpoch) {
+    Expect<Register>();
+    Answer(Registered{.session = session, .epoch = epoch, .heartbeat_ms = 1000});
+  }
+
+  FakeClock clock_;
+  std::unique_ptr<ControlServer> server_;
+  std::string endpoint_;
+  int asked_ = 0;
+  PeerId peer_;
+  Owner owner_;
+  std::unique_ptr<SessionLink> link_;
+};
+
+TEST_F(SessionLinkTest, RegistersAndThenBeatsAtTheCoordinatorsPace) {
+  const auto message = Expect<Register>();
+  EXPECT_EQ(message.name, "actor-0");
+  EXPECT_EQ(message.previous_session, 0U);
+  EXPECT_NE(message.nonce, 0U);
+  EXPECT_FALSE(link_->registered());
+  Answer(Registered{.session = 7, .epoch = kEpoch, .heartbeat_ms = 400});
+  EXPECT_TRUE(link_->registered());
+  EXPECT_EQ(link_->session(), 7U);
+  EXPECT_EQ(link_->problem(), "");
+  EXPECT_EQ(owner_.registered, (std::vector<bool>{false}));
+  const auto heartbeat = Expect<Heartbeat>();
+  EXPECT_EQ(heartbeat.session, 7U);
+  EXPECT_EQ(heartbeat.phase, "running");
+  clock_.AdvanceMs(399);
+  EXPECT_TRUE(Heard(20).empty());
+  clock_.AdvanceMs(1);
+  Expect<Heartbeat>();
+}
+
+TEST_F(SessionLinkTest, UnansweredRegistrationIsRepeatedWithTheSameNonceAfterABackOff) {
+  const auto first = Expect<Register>();
+  EXPECT_TRUE(Heard(20).empty());  // no time has passed
+  clock_.AdvanceMs(130);           // 100 ms and a quarter at most
+  EXPECT_EQ(Expect<Register>().nonce, first.nonce);
+  clock_.AdvanceMs(110);  // 150 ms less a quarter at least
+  EXPECT_TRUE(Heard(20).empty());
+}
+
+TEST_F(SessionLinkTest, SecondAnswerToARepeatedRegistrationChangesNothing) {
+  Begin(7);
+  Answer(Registered{.session = 7, .epoch = kEpoch, .heartbeat_ms = 1000});
+  EXPECT_EQ(owner_.registered.size(), 1U);
+}
+
+TEST_F(SessionLinkTest, WithoutAnAddressNothingIsSentUntilThereIsOne) {
+  endpoint_.clear();
+  EXPECT_TRUE(Heard(5).empty());
+  EXPECT_FALSE(link_->Send(Goodbye{}));
+  endpoint_ = server_->endpoint();
+  clock_.AdvanceMs(3000);
+  Expect<Register>();
+}
+
+TEST_F(SessionLinkTest, SilentCoordinatorIsReconnectedToWithThePreviousSession) {
+  Begin(7);
+  Expect<Heartbeat>();
+  clock_.AdvanceMs(3001);
+  const int asked = asked_;
+  EXPECT_EQ(Expect<Register>().previous_session, 7U);
+  EXPECT_GT(asked_, asked);
+  EXPECT_FALSE(link_->registered());
+  EXPECT_NE(link_->problem(), "");
+  EXPECT_EQ(link_->stats().reconnects, 1U);
+  Answer(Registered{.session = 7, .epoch = kEpoch, .heartbeat_ms = 1000});
+  EXPECT_TRUE(link_->registered());
+  EXPECT_EQ(owner_.registered, (std::vector<bool>{false, true}));
+  EXPECT_EQ(owner_.fenced, 0);
+}
+
+TEST_F(SessionLinkTest, CoordinatorThatMovedIsFoundAtItsNewAddress) {
+  Begin(7);
+  Expect<Heartbeat>();
+  server_ = std::make_unique<ControlServer>("tcp://127.0.0.1:0");
+  endpoint_ = server_->endpoint();
+  clock_.AdvanceMs(3001);
+  EXPECT_EQ(Expect<Register>().previous_session, 7U);
+}
+
+TEST_F(SessionLinkTest, AnswersOfAnyKindKeepTheConnection) {
+  Begin(7);
+  for (int i = 0; i < 5; ++i) {
+    clock_.AdvanceMs(2000);
+    Expect<Heartbeat>();
+    Answer(HeartbeatAck{.session = 7, .epoch = kEpoch, .episodes = 11});
+  }
+  EXPECT_TRUE(link_->registered());
+  EXPECT_EQ(owner_.episodes, 11U);
+  EXPECT_EQ(link_->stats().reconnects, 0U);
+}
+
+TEST_F(SessionLinkTest, NewEpochMakesItRegisterAgainUnderItsNumber) {
+  Begin(7);
+  Expect<Heartbeat>();
+  Answer(HeartbeatAck{.session = 7, .epoch = kEpoch + 1});
+  EXPECT_FALSE(link_->registered());
+  EXPECT_EQ(Expect<Register>().previous_session, 7U);
+  Answer(Registered{.session = 7, .epoch = kEpoch + 1, .heartbeat_ms = 1000});
+  EXPECT_EQ(owner_.registered, (std::vector<bool>{false, true}));
+  Expect<Heartbeat>();
+  Answer(HeartbeatAck{.session = 7, .epoch = kEpoch + 1});
+  EXPECT_TRUE(link_->registered());
+}
+
+TEST_F(SessionLinkTest, FencedSessionIsOverAndANewOneBegins) {
+  Begin(7);
+  Answer(Fenced{.session = 7});
+  EXPECT_EQ(owner_.fenced, 1);
+  EXPECT_EQ(link_->session(), 0U);
+  EXPECT_EQ(Expect<Register>().previous_session, 0U);
+  Answer(Registered{.session = 8, .epoch = kEpoch, .heartbeat_ms = 1000});
+  EXPECT_EQ(owner_.registered, (std::vector<bool>{false, false}));
+  EXPECT_EQ(owner_.fenced, 1);  // told once
+}
+
+TEST_F(SessionLinkTest, AnotherNumberAtReRegistrationIsAFenceAndABeginning) {
+  Begin(7);
+  Expect<Heartbeat>();
+  clock_.AdvanceMs(3001);
+  Begin(9);
+  EXPECT_EQ(owner_.fenced, 1);
+  EXPECT_EQ(owner_.registered, (std::vector<bool>{false, false}));
+  EXPECT_EQ(link_->session(), 9U);
+}
+
+TEST_F(SessionLinkTest, MessagesOfOtherSessionsAreIgnored) {
+  Begin(7);
+  Answer(Fenced{.session = 6});
+  Answer(GoodbyeAck{.session = 6});
+  Answer(HeartbeatAck{.session = 6, .epoch = kEpoch + 5, .episodes = 99});
+  EXPECT_EQ(owner_.fenced, 0);
+  EXPECT_TRUE(owner_.messages.empty());
+  EXPECT_EQ(owner_.episodes, 0U);
+  EXPECT_TRUE(link_->registered());
+  Answer(GoodbyeAck{.session = 7});
+  EXPECT_EQ(owner_.messages.size(), 1U);
+}
+
+TEST_F(SessionLinkTest, RetiredLinkSendsNothingByItselfButStillListens) {
+  Begin(7);
+  Expect<Heartbeat>();
+  link_->Retire();
+  clock_.AdvanceMs(10'000);
+  EXPECT_TRUE(Heard(20).empty());
+  Answer(GoodbyeAck{.session = 7});
+  EXPECT_EQ(owner_.messages.size(), 1U);
+}
+
+TEST_F(SessionLinkTest, GivesUpAfterTheLongestSilence) {
+  Begin(7);
+  clock_.AdvanceMs(119'000);
+  EXPECT_NO_THROW(link_->DoWork(0));
+  clock_.AdvanceMs(2'000);
+  try {
+    link_->DoWork(0);
+    FAIL() << "waiting for ever is not an option";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kTryAgain);
+    EXPECT_NE(std::string(error.what()).find("--resume"), std::string::npos);
+  }
+}
+
+struct Refusal {
+  const char* name;
+  RefuseReason reason;
+  std::optional<ExitCode> code;  // nothing: it asks again
+};
+
+class SessionLinkRefusedTest : public SessionLinkTest,
+                               public ::testing::WithParamInterface<Refusal> {};
+
+TEST_P(SessionLinkRefusedTest, EndsOrAsksAgain) {
+  Expect<Register>();
+  std::optional<ExitCode> code;
+  try {
+    Answer(Refused{.reason = GetParam().reason, .text = "lanes: here 8, there 4"});
+  } catch (const Error& error) {
+    code = error.code();
+    EXPECT_NE(std::string(error.what()).find("here 8, there 4"), std::string::npos);
+  }
+  EXPECT_EQ(code, GetParam().code);
+  EXPECT_EQ(link_->problem(), "lanes: here 8, there 4");
+  if (GetParam().code) return;
+  clock_.AdvanceMs(1000);
+  Expect<Register>();
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Reasons, SessionLinkRefusedTest,
+    ::testing::Values(Refusal{"Protocol", RefuseReason::kProtocolVersion, ExitCode::kConfig},
+                      Refusal{"Config", RefuseReason::kConfigMismatch, ExitCode::kConfig},
+                      Refusal{"NoSlot", RefuseReason::kNoSlot, ExitCode::kTryAgain},
+                      Refusal{"Draining", RefuseReason::kDraining, ExitCode::kTryAgain},
+                      Refusal{"LearnerTaken", RefuseReason::kLearnerTaken, std::nullopt},
+                      Refusal{"Malformed", RefuseReason::kMalformed, std::nullopt}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+// A coordinator of another release: raw bytes over a ROUTER.
+class ForeignCoordinator {
+ public:
+  ForeignCoordinator() : context_(zmq_ctx_new()), socket_(zmq_socket(context_, ZMQ_ROUTER)) {
+    const int linger = 0;
+    zmq_setsockopt(socket_, ZMQ_LINGER, &linger, sizeof linger);
+    EXPECT_EQ(zmq_bind(socket_, "tcp://127.0.0.1:*"), 0);
+  }
+  ~ForeignCoordinator() {
+    zmq_close(socket_);
+    zmq_ctx_term(context_);
+  }
+  std::string endpoint() const {
+    std::array<char, 64> text = {};
+    std::size_t size = text.size();
+    EXPECT_EQ(zmq_getsockopt(socket_, ZMQ_LAST_ENDPOINT, text.data(), &size), 0);
+    return text.data();
+  }
+  // Sends `bytes` back to whoever has sent something; false when nobody has yet.
+  bool Reply(const std::vector<std::byte>& bytes) {
+    std::array<char, 256> id = {};
+    const int size = zmq_recv(socket_, id.data(), id.size(), ZMQ_DONTWAIT);
+    if (size < 0) return false;
+    std::array<char, 4096> body = {};
+    EXPECT_GT(zmq_recv(socket_, body.data(), body.size(), 0), 0);
+    zmq_send(socket_, id.data(), static_cast<std::size_t>(size), ZMQ_SNDMORE);
+    return zmq_send(socket_, bytes.data(), bytes.size(), 0) >= 0;
+  }
+
+ private:
+  void* context_;
+  void* socket_;
+};
+
+// A Registered whose envelope carries another protocol version.
+std::vector<std::byte> OfAnotherVersion() {
+  const auto encoded = Encode(Registered{.session = 7});
+  std::vector<std::byte> bytes(encoded.begin(), encoded.end());
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    std::vector<std::byte> changed = bytes;
+    changed[i] ^= std::byte{0x20};
+    if (Decode(changed).status == DecodeStatus::kWrongVersion) return changed;
+  }
+  ADD_FAILURE() << "no byte of the message is its version";
+  return bytes;
+}
+
+TEST(SessionLinkVersionTest, CoordinatorOfAnotherProtocolEndsTheProcessWithTheConfigCode) {
+  ForeignCoordinator foreign;
+  Owner owner;
+  SessionLink link({.endpoint = [&] { return foreign.endpoint(); }}, owner);
+  std::optional<ExitCode> code;
+  bool replied = false;
+  for (int i = 0; i < 2000 && !code; ++i) {
+    try {
+      link.DoWork(2);
+    } catch (const Error& error) {
+      code = error.code();
+    }
+    if (!replied) replied = foreign.Reply(OfAnotherVersion());
+  }
+  EXPECT_EQ(code, ExitCode::kConfig);
+  EXPECT_TRUE(owner.registered.empty());
+}
+
+}  // namespace
+}  // namespace tetrion::wire
