@@ -56,7 +56,8 @@ class SessionLink {
   bool registered() const { return registered_; }
   std::uint64_t session() const { return session_; }
   bool Send(const Message& message);
-  // No heartbeat or registration goes out any more: after the goodbye.
+  // No heartbeat or registration goes out any more: with the goodbye, or when a session ends that
+  // was about to. A heartbeat behind a goodbye would be answered with Fenced.
   void Retire() { retired_ = true; }
 
   // Why not `registered`, for /readyz.
@@ -69,7 +70,9 @@ class SessionLink {
   void Handle(const Message& message);
   void HandleRegistered(const Registered& registered);
   void HandleRefused(const Refused& refused);
-  bool IsMine(std::uint64_t session) const { return registered_ && session == session_; }
+  bool IsMine(std::uint64_t session) const {
+    return (registered_ || retired_) && session != 0 && session == session_;
+  }
 
   const Config config_;
   SessionOwner& owner_;

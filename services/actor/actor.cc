@@ -9,7 +9,6 @@
 #include "lib/core/error.h"
 #include "lib/core/log.h"
 #include "lib/core/philox.h"
-#include "lib/run/run_folder.h"
 #include "lib/setup/run_setup.h"
 #include "lib/shm/shm_dir.h"
 #include "services/actor/policy_factory.h"
@@ -18,16 +17,6 @@ namespace tetrion {
 namespace {
 
 constexpr const char* kReasonNames[kWaitReasons] = {"token", "ring", "weights"};
-
-std::string EndpointOf(const ActorOptions& options) {
-  if (!options.coordinator.empty()) return options.coordinator;
-  try {
-    return ReadEndpoints(RunFolder::At(options.run_folder).endpoints_json()).control;
-  } catch (const Error& error) {
-    if (error.code() != ExitCode::kTryAgain) throw;
-    return "";  // not written yet
-  }
-}
 
 }  // namespace
 
@@ -66,6 +55,7 @@ struct Actor::Worker final : LaneListener {
   HotCounter &steps, &episodes, &rows;
   HotCounter* waits[kWaitReasons];
   CreditQueue credits;
+  std::string ring_path;
   std::unique_ptr<RingSink> sink;
   std::unique_ptr<SlotWeights> weights;
 };
@@ -75,25 +65,21 @@ Actor::Actor(ActorOptions options, SignalWatcher& signals)
       signals_(signals),
       pool_([this](std::exception_ptr error) { Fail(error); }) {
   metrics_.OnScrape([this] { RefreshMetrics(); });
-  http_ = std::make_unique<HttpEndpoint>(options_.http_bind, metrics_, [this] { return Ready(); });
+  http_ = std::make_unique<HttpEndpoint>(options_.member.http_bind, metrics_,
+                                         [this] { return Ready(); });
   link_ = std::make_unique<LinkAgent>(LinkConfig(), LinkHooks(), outbox_, signals_.drain_flag());
 }
 
 Actor::~Actor() = default;
 
 LinkAgent::Config Actor::LinkConfig() const {
-  LinkAgent::Config config = {.name = options_.name,
-                              .http_endpoint = http_->address(),
-                              .shm_dir = options_.shm_dir,
-                              .workers = options_.workers,
-                              .drain_timeout_ns = options_.drain_timeout_s * kNanosPerSecond,
-                              .link = {.endpoint = [this] { return EndpointOf(options_); },
-                                       .give_up_ns = options_.give_up_s * kNanosPerSecond,
-                                       .backoff_seed = static_cast<std::uint64_t>(getpid())}};
-  for (const Setting& setting : options_.given) {
-    config.given.push_back({.key = setting.key, .value = setting.value});
-  }
-  return config;
+  return {.name = options_.member.name,
+          .http_endpoint = http_->address(),
+          .shm_dir = options_.member.shm_dir,
+          .workers = options_.workers,
+          .drain_timeout_ns = options_.member.drain_timeout_s * kNanosPerSecond,
+          .given = GivenOf(options_.member),
+          .link = LinkConfigOf(options_.member)};
 }
 
 LinkAgent::Hooks Actor::LinkHooks() {
@@ -124,20 +110,19 @@ void Actor::Run() {
     MutexLock lock(mu_);
     if (error_) std::rethrow_exception(error_);
   }
+  for (const auto& worker : workers_) {
+    log::info("closed {} at row {}", worker->ring_path, worker->sink->PublishedRows());
+  }
   log::info("drained: {} steps, {} episodes acknowledged, {} fenced", EnvSteps(),
             link_->acknowledged(), link_->fenced());
 }
 
 void Actor::Build(const wire::Registered& registered, std::vector<wire::RingInfo>& rings,
                   std::vector<CreditQueue*>& queues) {
-  SetUpLogging({.service = "actor",
-                .run = registered.run,
-                .id = options_.name,
-                .json = options_.log.json,
-                .level = options_.log.level,
-                .file = options_.log.file});
+  SetUpMemberLogging(options_.member, registered.run);
   const RunConfig run = RunConfigFromText(registered.run_config);
-  const std::string dir = options_.shm_dir.empty() ? registered.shm_dir : options_.shm_dir;
+  const std::string dir =
+      options_.member.shm_dir.empty() ? registered.shm_dir : options_.member.shm_dir;
   EnsureShmDir(dir);
   const EnvSpec spec = EnvSpecOf(run);
   const RowLayout layout(RowSpecOf(run));
@@ -155,6 +140,7 @@ void Actor::Build(const wire::Registered& registered, std::vector<wire::RingInfo
                        RingName(registered.run_id, static_cast<std::int32_t>(pid), random,
                                 static_cast<std::uint32_t>(w)),
                        RegionKind::kRing, RingRegionBytes(ring), registered.run_id, ring.spec_hash);
+    worker->ring_path = region.path();
     rings.push_back({.path = region.path(), .worker = static_cast<std::uint32_t>(w)});
     worker->sink = std::make_unique<RingSink>(layout, RingProducer::Create(std::move(region), ring),
                                               run.commit_stride);

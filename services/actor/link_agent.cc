@@ -83,6 +83,7 @@ void LinkAgent::OnRegistered(const wire::Registered& registered, bool renewed) {
 }
 
 void LinkAgent::OnFenced() {
+  if (phase_.load() != Phase::kRunning) link_.Retire();  // nothing to say under a new session
   std::uint64_t lost = episodes_.size();
   reports_.ResendAll();
   reports_.SendDue([&lost](const wire::ReportBatch& batch) {
@@ -236,11 +237,12 @@ void LinkAgent::Drain() {
     if (!late && !(reports_.empty() && abandons_.empty())) return;
     if (late) log::warn("{} reports were not acknowledged in time", reports_.size());
     goodbye_until_ns_ = clock_.NowNs() + kGoodbyeNs;
+    link_.Retire();
     phase_.store(Phase::kGoodbye, std::memory_order_release);
   }
   const std::int64_t now_ns = clock_.NowNs();
   if (phase_.load() != Phase::kGoodbye) return;
-  if (now_ns >= goodbye_until_ns_) {
+  if (now_ns >= goodbye_until_ns_ || link_.session() == 0) {
     phase_.store(Phase::kDone, std::memory_order_release);
   } else if (now_ns >= next_goodbye_ns_) {
     link_.Send(wire::Goodbye{.session = link_.session(), .env_steps = hooks_.env_steps()});

@@ -12,9 +12,9 @@ namespace {
 int Main(int argc, const char* const* argv) {
   tetrion::ActorOptions options;
   if (const std::optional<int> code = tetrion::ParseActorOptions(argc, argv, options)) return *code;
-  options.log.service = "actor";
-  options.log.id = options.name;
-  tetrion::SetUpLogging(options.log);
+  options.member.log.service = "actor";
+  options.member.log.id = options.member.name;
+  tetrion::SetUpLogging(options.member.log);
   tetrion::SignalWatcher signals;
   tetrion::log::info("tetrion-actor {} ({})", tetrion::Version(), tetrion::Revision());
   tetrion::Actor actor(options, signals);

@@ -1,29 +1,17 @@
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
-#include <vector>
 
-#include "lib/core/log.h"
-#include "lib/run/run_config.h"
+#include "lib/setup/member.h"
 
 namespace tetrion {
 
-// The actor's own options; `given` are run settings its user insists on, which the coordinator
-// checks against the run's.
+// What the actor's user may say.
 struct ActorOptions {
-  std::string run_folder;
-  std::string coordinator;
-  std::string name = "actor";
+  MemberOptions member = {.name = "actor", .drain_timeout_s = 10};
   int workers = 1;
-  std::string shm_dir;
-  std::string http_bind = "127.0.0.1:0";
   std::string policy = "run";
-  int drain_timeout_s = 10;
-  int give_up_s = 120;
-  LogConfig log;
-  std::vector<Setting> given;
 };
 
 // nullopt: go on with `options`. 0: --help or --version was answered. Throws Error(kUsage).

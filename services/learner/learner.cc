@@ -1,7 +1,5 @@
 #include "services/learner/learner.h"
 
-#include <unistd.h>
-
 #include <chrono>
 #include <optional>
 #include <thread>
@@ -23,16 +21,6 @@
 
 namespace tetrion {
 namespace {
-
-std::string EndpointOf(const LearnerOptions& options) {
-  if (!options.coordinator.empty()) return options.coordinator;
-  try {
-    return ReadEndpoints(RunFolder::At(options.run_folder).endpoints_json()).control;
-  } catch (const Error& error) {
-    if (error.code() != ExitCode::kTryAgain) throw;
-    return "";  // not written yet
-  }
-}
 
 ReplayConfig ReplayConfigOf(const RunConfig& run) {
   return {.row = RowSpecOf(run),
@@ -167,7 +155,7 @@ void Learner::Engine::Stop() {
 Learner::Learner(LearnerOptions options, SignalWatcher& signals)
     : options_(std::move(options)), signals_(signals) {
   metrics_.OnScrape([this] { RefreshMetrics(); });
-  http_ = std::make_unique<HttpEndpoint>(options_.http_bind, metrics_, [this] {
+  http_ = std::make_unique<HttpEndpoint>(options_.member.http_bind, metrics_, [this] {
     const std::string problem = link_->Problem();
     return Readiness{.ready = problem.empty(), .reason = problem};
   });
@@ -183,18 +171,12 @@ Learner::Learner(LearnerOptions options, SignalWatcher& signals)
 Learner::~Learner() = default;
 
 LearnerLinkAgent::Config Learner::LinkConfig() const {
-  LearnerLinkAgent::Config config = {
-      .name = options_.name,
-      .http_endpoint = http_->address(),
-      .shm_dir = options_.shm_dir,
-      .drain_timeout_ns = options_.drain_timeout_s * kNanosPerSecond,
-      .link = {.endpoint = [this] { return EndpointOf(options_); },
-               .give_up_ns = options_.give_up_s * kNanosPerSecond,
-               .backoff_seed = static_cast<std::uint64_t>(getpid())}};
-  for (const Setting& setting : options_.given) {
-    config.given.push_back({.key = setting.key, .value = setting.value});
-  }
-  return config;
+  return {.name = options_.member.name,
+          .http_endpoint = http_->address(),
+          .shm_dir = options_.member.shm_dir,
+          .drain_timeout_ns = options_.member.drain_timeout_s * kNanosPerSecond,
+          .given = GivenOf(options_.member),
+          .link = LinkConfigOf(options_.member)};
 }
 
 void Learner::Run() {
@@ -208,18 +190,23 @@ void Learner::Run() {
   runner.Join();
   StopTraining();
   http_->Stop();
-  MutexLock lock(mu_);
-  if (error_) std::rethrow_exception(error_);
+  {
+    MutexLock lock(mu_);
+    if (error_) std::rethrow_exception(error_);
+  }
+  if (!engine_) return;
+  // An actor keeps its mapping of the region over a restart of the learner, so it goes with the
+  // run.
+  if (link_->run_ends() && board_.AllEnded()) engine_->region.region().Unlink();
+  const IngestCounters& ingest = engine_->ingest.counters();
+  log::info("drained: {} rows ingested, {} lost, {} updates", ingest.rows.load(),
+            ingest.rows_lost.load(), engine_->training.Progress().updates);
 }
 
 void Learner::Build(const wire::Registered& registered) {
-  SetUpLogging({.service = "learner",
-                .run = registered.run,
-                .json = options_.log.json,
-                .level = options_.log.level,
-                .file = options_.log.file});
+  SetUpMemberLogging(options_.member, registered.run);
   wire::Registered here = registered;
-  if (!options_.shm_dir.empty()) here.shm_dir = options_.shm_dir;
+  if (!options_.member.shm_dir.empty()) here.shm_dir = options_.member.shm_dir;
   EnsureShmDir(here.shm_dir);
   const int removed = RemoveStale(here.shm_dir, here.run_id);
   if (removed > 0) log::info("removed {} shared regions of dead runs", removed);

@@ -58,6 +58,10 @@ void LearnerLinkAgent::OnRegistered(const wire::Registered& registered, bool ren
             registered.version_first);
 }
 
+void LearnerLinkAgent::OnFenced() {
+  if (phase_.load() != Phase::kRunning) link_.Retire();  // nothing to say under a new session
+}
+
 wire::Heartbeat LearnerLinkAgent::MakeHeartbeat() {
   wire::Heartbeat heartbeat = {.phase = phase_.load() == Phase::kRunning ? "running" : "draining",
                                .rings_revision = have_list_ ? board_.revision() : 0};
@@ -68,6 +72,7 @@ wire::Heartbeat LearnerLinkAgent::MakeHeartbeat() {
 void LearnerLinkAgent::OnHeartbeatAck(const wire::HeartbeatAck& ack) {
   versions_.Allow(1, ack.version_limit);
   mean_return_.store(ack.mean_return, std::memory_order_relaxed);
+  if (ack.drain) run_ends_.store(true, std::memory_order_relaxed);
   if (ack.drain && phase_.load() == Phase::kRunning) StartDrain();
 }
 
@@ -110,15 +115,17 @@ void LearnerLinkAgent::StartDrain() {
 void LearnerLinkAgent::Drain() {
   const std::int64_t now_ns = clock_.NowNs();
   if (phase_.load() == Phase::kDraining) {
-    const bool over = have_list_ && board_.Empty() && board_.Ended().empty();
+    // Without a session nobody takes the ended rings off the list any more.
+    const bool over = have_list_ && (link_.session() == 0 ? board_.AllEnded() : board_.Empty());
     if (!over && now_ns < drain_until_ns_) return;
     if (!over) log::warn("rings are still open after the drain time-out");
     hooks_.stop_training();
     goodbye_until_ns_ = clock_.NowNs() + kGoodbyeNs;
+    link_.Retire();
     phase_.store(Phase::kGoodbye, std::memory_order_release);
   }
   if (phase_.load() != Phase::kGoodbye) return;
-  if (now_ns >= goodbye_until_ns_) {
+  if (now_ns >= goodbye_until_ns_ || link_.session() == 0) {
     phase_.store(Phase::kDone, std::memory_order_release);
   } else if (now_ns >= next_goodbye_ns_) {
     link_.Send(wire::Goodbye{.session = link_.session()});

@@ -47,6 +47,8 @@ class LearnerLinkAgent final : public Agent, private wire::SessionOwner {
   std::string Problem() const;
   // Link thread: traffic so far.
   wire::LinkStats link_stats() const { return link_.stats(); }
+  // The coordinator has said that the run ends, not only this learner.
+  bool run_ends() const { return run_ends_.load(std::memory_order_relaxed); }
   // Mean return of the last accounted episodes, as the coordinator says; for checkpoints.
   double mean_return() const { return mean_return_.load(std::memory_order_relaxed); }
 
@@ -55,7 +57,7 @@ class LearnerLinkAgent final : public Agent, private wire::SessionOwner {
 
   wire::Register MakeRegister() override;
   void OnRegistered(const wire::Registered& registered, bool renewed) override;
-  void OnFenced() override {}
+  void OnFenced() override;
   wire::Heartbeat MakeHeartbeat() override;
   void OnHeartbeatAck(const wire::HeartbeatAck& ack) override;
   void OnMessage(const wire::Message& message) override;
@@ -73,6 +75,7 @@ class LearnerLinkAgent final : public Agent, private wire::SessionOwner {
   wire::SessionLink link_;
   std::atomic<Phase> phase_{Phase::kRunning};
   std::atomic<double> mean_return_{0};
+  std::atomic<bool> run_ends_{false};
   bool built_ = false;
   bool have_list_ = false;  // a ring list came in this session
   std::int64_t next_report_ns_ = 0;

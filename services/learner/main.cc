@@ -13,8 +13,8 @@ int Main(int argc, const char* const* argv) {
   tetrion::LearnerOptions options;
   if (const std::optional<int> code = tetrion::ParseLearnerOptions(argc, argv, options))
     return *code;
-  options.log.service = "learner";
-  tetrion::SetUpLogging(options.log);
+  options.member.log.service = "learner";
+  tetrion::SetUpLogging(options.member.log);
   tetrion::SignalWatcher signals;
   tetrion::log::info("tetrion-learner {} ({})", tetrion::Version(), tetrion::Revision());
   tetrion::Learner learner(options, signals);

@@ -38,8 +38,8 @@ LAYERS = (
     Layer("setup", "a run's settings in the modules' terms: environment, row",
           ("core", "envs", "frame", "run")),
     Layer("checkpoint", "safetensors and manifest, written by rename", ("core",)),
-    Layer("setup", "what a run's settings mean to environments and rows",
-          ("core", "frame", "envs", "run")),
+    Layer("setup", "what a run's settings and a member's options mean to the modules",
+          ("core", "frame", "envs", "wire", "run")),
 )
 
 # Single files that may include more than their folder: path prefix -> (extra folders, reason).

@@ -27,9 +27,9 @@ TEST(ActorOptionsTest, ReadsItsOwnOptionsAndTheRunSettingsTheUserInsistsOn) {
                         "--env",         "cartpole"};
   ActorOptions options;
   ASSERT_FALSE(ParseActorOptions(9, argv, options).has_value());
-  EXPECT_EQ(options.run_folder, "runs/a");
+  EXPECT_EQ(options.member.run_folder, "runs/a");
   EXPECT_EQ(options.workers, 3);
-  ASSERT_EQ(options.given.size(), 2U);
+  ASSERT_EQ(options.member.given.size(), 2U);
 }
 
 TEST(ActorOptionsTest, RefusesUnknownAndOutOfRangeOptionsByName) {

@@ -34,17 +34,17 @@ TEST(LearnerOptionsTest, ReadsItsOwnOptionsAndTheRunSettingsTheUserInsistsOn) {
   const LearnerOptions options =
       Parsed({"--run-folder", "runs/a", "--resume", "--threads", "2", "--checkpoint-every", "0.5",
               "--keep-checkpoints", "7", "--lanes", "8", "--env", "cartpole"});
-  EXPECT_EQ(options.run_folder, "runs/a");
+  EXPECT_EQ(options.member.run_folder, "runs/a");
   EXPECT_TRUE(options.resume);
   EXPECT_FALSE(options.force);
   EXPECT_EQ(options.threads, 2);
   EXPECT_EQ(options.checkpoint_every_s, 0.5);
   EXPECT_EQ(options.keep_checkpoints, 7);
-  ASSERT_EQ(options.given.size(), 2U);
+  ASSERT_EQ(options.member.given.size(), 2U);
 }
 
 TEST(LearnerOptionsTest, SettingsNotGivenAreNotInsistedOn) {
-  EXPECT_TRUE(Parsed({"--coordinator", "tcp://h:1"}).given.empty());
+  EXPECT_TRUE(Parsed({"--coordinator", "tcp://h:1"}).member.given.empty());
 }
 
 TEST(LearnerOptionsTest, RefusesUnknownAndOutOfRangeOptionsByName) {

@@ -1,0 +1,67 @@
+#include "lib/setup/member.h"
+
+#include <unistd.h>
+
+#include "lib/core/clock.h"
+#include "lib/core/error.h"
+#include "lib/run/run_folder.h"
+
+namespace tetrion {
+namespace {
+
+// Empty while the run's endpoints are not written yet.
+std::string EndpointOf(const std::string& coordinator, const std::string& run_folder) {
+  if (!coordinator.empty()) return coordinator;
+  try {
+    return ReadEndpoints(RunFolder::At(run_folder).endpoints_json()).control;
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::kTryAgain) throw;
+    return "";
+  }
+}
+
+}  // namespace
+
+void AddMemberOptions(ServiceOptions& parser, MemberOptions& o, const std::string& drain_help) {
+  parser.Add("run-folder", &o.run_folder, "folder of the run; its endpoints.json says where it is");
+  parser.Add("coordinator", &o.coordinator, "address of the coordinator instead, tcp://host:port");
+  parser.Add("name", &o.name, "name in logs and metrics");
+  parser.Add("shm-dir", &o.shm_dir, "folder of the shared regions; empty: the run's");
+  parser.Add("http-bind", &o.http_bind,
+             "address of /metrics, /livez and /readyz; port 0 picks one");
+  parser.Add("drain-timeout", &o.drain_timeout_s, drain_help, 1, 3600, "s");
+  parser.Add("give-up", &o.give_up_s, "exit with 75 after so long without a coordinator", 1, 86400,
+             "s");
+  parser.AddLogging(&o.log);
+  parser.AddRun(&o.given);
+}
+
+void CheckMemberOptions(const MemberOptions& options) {
+  if (options.run_folder.empty() == options.coordinator.empty()) {
+    throw Error(ExitCode::kUsage,
+                "say which run to join: --run-folder runs/NAME or --coordinator tcp://host:port");
+  }
+}
+
+wire::SessionLink::Config LinkConfigOf(const MemberOptions& options) {
+  return {.endpoint = [coordinator = options.coordinator,
+                       folder = options.run_folder] { return EndpointOf(coordinator, folder); },
+          .give_up_ns = options.give_up_s * kNanosPerSecond,
+          .backoff_seed = static_cast<std::uint64_t>(getpid())};
+}
+
+std::vector<wire::GivenSetting> GivenOf(const MemberOptions& options) {
+  std::vector<wire::GivenSetting> given;
+  for (const Setting& setting : options.given) {
+    given.push_back({.key = setting.key, .value = setting.value});
+  }
+  return given;
+}
+
+void SetUpMemberLogging(const MemberOptions& options, const std::string& run) {
+  LogConfig log = options.log;
+  log.run = run;
+  SetUpLogging(log);
+}
+
+}  // namespace tetrion

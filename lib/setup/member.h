@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "lib/core/log.h"
+#include "lib/run/options.h"
+#include "lib/run/run_config.h"
+#include "lib/wire/session_link.h"
+
+namespace tetrion {
+
+// What every member of a run, actor or learner, is told by its user: where the run is and how to
+// join.
+struct MemberOptions {
+  std::string run_folder;
+  std::string coordinator;
+  std::string name;
+  std::string shm_dir;  // empty: the run's
+  std::string http_bind = "127.0.0.1:0";
+  int drain_timeout_s = 10;
+  int give_up_s = 120;
+  LogConfig log;
+  std::vector<Setting> given;  // run settings the user insists on; the coordinator checks them
+};
+
+// Declares them all, the run's settings included. `drain_help`: what the drain time-out waits for.
+void AddMemberOptions(ServiceOptions& parser, MemberOptions& options,
+                      const std::string& drain_help);
+// After parsing. Throws Error(kUsage) unless exactly one way to the run is given.
+void CheckMemberOptions(const MemberOptions& options);
+
+// How the member's session reaches the coordinator: a fixed address, or endpoints.json of the run
+// folder, read anew for every connection and waited for while it is not there.
+wire::SessionLink::Config LinkConfigOf(const MemberOptions& options);
+std::vector<wire::GivenSetting> GivenOf(const MemberOptions& options);
+// Logging once the run's name is known.
+void SetUpMemberLogging(const MemberOptions& options, const std::string& run);
+
+}  // namespace tetrion
