@@ -1,10 +1,11 @@
 // States per second of each network, inference and training (forward + backward), at M*T = 2048
-// states a call: one JSON line per network and thread count.
+// states a call: JSON lines per network and thread count, each over five windows.
 //
-//   networks_bench [seconds per figure, default 1]
+//   networks_bench [--quick]
 
+#include <algorithm>
 #include <cstdio>
-#include <cstdlib>
+#include <cstring>
 #include <functional>
 #include <string>
 #include <vector>
@@ -17,6 +18,7 @@ namespace tetrion {
 namespace {
 
 constexpr int kStates = 2048;  // M*T
+constexpr int kWindows = 5;
 
 EnvSpec SpecFor(const std::string& view) {
   EnvSpec env;
@@ -27,9 +29,8 @@ EnvSpec SpecFor(const std::string& view) {
   return env;
 }
 
-// Calls per second of `work`, warmed up once.
+// Calls per second of `work` over one window.
 double Rate(double seconds, const std::function<void()>& work) {
-  work();
   const Clock& clock = MonotonicClock::Get();
   const std::int64_t begin = clock.NowNs();
   int calls = 0;
@@ -40,6 +41,15 @@ double Rate(double seconds, const std::function<void()>& work) {
     spent = clock.NowNs() - begin;
   }
   return calls * 1e9 / static_cast<double>(spent);
+}
+
+void Print(const std::string& what, std::vector<double> rates) {
+  std::sort(rates.begin(), rates.end());
+  std::printf(
+      "{\"what\": \"%s\", \"unit\": \"states/s\", \"ours\": {\"median\": %.0f, \"min\": %.0f, "
+      "\"max\": %.0f}, \"rival\": null, \"ratio\": null, \"target\": null}\n",
+      what.c_str(), rates[rates.size() / 2], rates.front(), rates.back());
+  std::fflush(stdout);
 }
 
 // `distinct` afterstates of 40: 23 is the mean over the seven pieces, 34 a piece without symmetry.
@@ -58,25 +68,32 @@ void Measure(const std::string& network, const std::string& view, int distinct, 
   std::vector<float> logits(cells), value(kStates), grad_logits(cells, 1e-3F),
       grad_value(kStates, 1e-3F);
   const std::uint64_t* masks = env.action.has_mask ? mask.data() : nullptr;
-  const double infer = Rate(
-      seconds, [&] { instance->Infer(input.data(), masks, kStates, logits.data(), value.data()); });
-  const double train = Rate(seconds, [&] {
+  const auto infer = [&] {
+    instance->Infer(input.data(), masks, kStates, logits.data(), value.data());
+  };
+  const auto train = [&] {
     instance->Forward(input.data(), masks, kStates, logits.data(), value.data());
     instance->Backward(grad_logits.data(), grad_value.data());
-  });
-  std::printf(
-      "{\"bench\":\"networks\",\"network\":\"%s\",\"view\":\"%s\",\"threads\":%d,"
-      "\"states\":%d,\"rows_per_state\":%d,\"inference_states_per_s\":%.0f,"
-      "\"training_states_per_s\":%.0f}\n",
-      network.c_str(), view.c_str(), threads, kStates, distinct, infer * kStates, train * kStates);
-  std::fflush(stdout);
+  };
+  infer(), train();  // warm
+  std::vector<double> inference, training;
+  for (int i = 0; i < kWindows; ++i) {
+    inference.push_back(Rate(seconds, infer) * kStates);
+    training.push_back(Rate(seconds, train) * kStates);
+  }
+  const std::string what = network + " on " + view + ", " + std::to_string(distinct) +
+                           (distinct == 1 ? " row" : " rows") + " a state, " +
+                           std::to_string(threads) + (threads == 1 ? " thread: " : " threads: ");
+  Print(what + "inference", inference);
+  Print(what + "training", training);
 }
 
 }  // namespace
 }  // namespace tetrion
 
 int main(int argc, char** argv) {
-  const double seconds = argc > 1 ? std::atof(argv[1]) : 1.0;
+  const bool quick = argc > 1 && std::strcmp(argv[1], "--quick") == 0;
+  const double seconds = quick ? 0.1 : 0.5;
   for (int threads : {1, 2}) {
     tetrion::Measure("scorer", "afterstates", 23, threads, seconds);
     tetrion::Measure("scorer", "afterstates", 34, threads, seconds);
