@@ -120,6 +120,10 @@ void LearnerLinkAgent::Drain() {
     if (!over && now_ns < drain_until_ns_) return;
     if (!over) log::warn("rings are still open after the drain time-out");
     hooks_.stop_training();
+    // The last word on updates and rows; heartbeats end here.
+    wire::Heartbeat last = MakeHeartbeat();
+    last.session = link_.session();
+    link_.Send(last);
     goodbye_until_ns_ = clock_.NowNs() + kGoodbyeNs;
     link_.Retire();
     phase_.store(Phase::kGoodbye, std::memory_order_release);

@@ -35,8 +35,6 @@ LAYERS = (
     Layer("nn", "torch blocks, distributions, networks", ("core", "frame")),
     Layer("rl", "V-trace, returns, trainer interface, V-trace trainer", ("core", "frame", "nn")),
     Layer("dreamer", "world model, actor-critic, Dreamer trainer", ("core", "frame", "nn", "rl")),
-    Layer("setup", "a run's settings in the modules' terms: environment, row",
-          ("core", "envs", "frame", "run")),
     Layer("checkpoint", "safetensors and manifest, written by rename", ("core",)),
     Layer("setup", "what a run's settings and a member's options mean to the modules",
           ("core", "frame", "envs", "wire", "run")),
