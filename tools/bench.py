@@ -1,10 +1,12 @@
 """Measures this machine: ./tetrion bench [--quick] [--only TEXT].
 
-Runs every program in build/release/bench. Each prints JSON lines, one a figure:
+Runs every program in build/release/bench, then the scripts beside their sources that need Python:
+rivals (bench/replay/rivals.py) and the whole system (bench/services/system.py). Each prints JSON
+lines, one a figure:
   {"what", "unit", "ours": {median, min, max}, "rival": {"name", median, min, max} | null,
    "ratio": {median, min, max} | null, "target": ">= 1.2x" | "<= 0.75x" | ">= 25M" | null}
-A target ending in x is about the ratio, any other about our own figure. Prints one table and writes
-bench/results/<date>-<machine>.json.
+A target ending in x is about the ratio, any other about our own figure; a "note" is printed below.
+Prints one table and writes bench/results/<date>-<machine>.json.
 """
 
 import argparse
@@ -30,6 +32,22 @@ def programs(folder, only):
                   and p.suffix == "" and only in p.name)
 
 
+def scripts(folder, only):
+    """[(name, command)]: what runs in Python and finds its programs built."""
+    venv = ROOT / ".deps" / "py" / "bin" / "python"
+    python = str(venv) if venv.exists() else sys.executable
+    found = []
+    replay = folder / "bench_replay"
+    if replay.exists():
+        found.append(("replay-rivals", [python, str(ROOT / "bench/replay/rivals.py"), str(replay)]))
+    for bin_dir in (folder.parent / "bin", ROOT / "build" / "cpu" / "bin"):
+        if (bin_dir / "tetrion-up").exists() and (bin_dir / "tetrion-learner").exists():
+            system = str(ROOT / "bench/services/system.py")
+            found.append(("system", [python, system, str(bin_dir)]))
+            break
+    return [(name, command) for name, command in found if only in name]
+
+
 def figures_of(output, program):
     """The JSON lines of a program's output; other lines are its own remarks."""
     figures = []
@@ -46,19 +64,20 @@ def figures_of(output, program):
     return figures
 
 
-def run(program, quick):
+def run(name, command, quick):
     """(figures, error sentence or None) of one program."""
-    command = [str(program)] + (["--quick"] if quick else [])
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False,
-                              timeout=PROGRAM_TIMEOUT_S, cwd=ROOT)
+        done = subprocess.run(command + (["--quick"] if quick else []), capture_output=True,
+                              text=True, check=False, timeout=PROGRAM_TIMEOUT_S, cwd=ROOT)
     except subprocess.TimeoutExpired:
-        return [], f"{program.name}: no end within {PROGRAM_TIMEOUT_S} s"
-    figures = figures_of(done.stdout, program.name)
+        return [], f"{name}: no end within {PROGRAM_TIMEOUT_S} s"
+    figures = figures_of(done.stdout, name)
     if done.returncode != 0:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        return figures, f"{program.name}: exit status {done.returncode}: {last}"
-    return figures, None if figures else f"{program.name}: printed no figure"
+        return figures, f"{name}: exit status {done.returncode}: {last}"
+    if figures or done.stdout.startswith("skipped"):
+        return figures, None
+    return figures, f"{name}: printed no figure"
 
 
 def verdict(figure):
@@ -152,21 +171,25 @@ def main():
                         help="the folder with the programs")
     parser.add_argument("--out", type=pathlib.Path, help="the result file")
     args = parser.parse_args()
-    chosen = programs(args.folder, args.only) if args.folder.is_dir() else []
+    chosen = []
+    if args.folder.is_dir():
+        chosen = [(p.name, [str(p)]) for p in programs(args.folder, args.only)]
+        chosen += scripts(args.folder, args.only)
     if not chosen:
         print(f"tetrion bench: no program in {args.folder}"
               f"{' named like ' + args.only if args.only else ''}", file=sys.stderr)
         return 2
     figures, errors = [], []
-    for program in chosen:
-        print(f"running {program.name}", file=sys.stderr, flush=True)
-        found, error = run(program, args.quick)
+    for name, command in chosen:
+        print(f"running {name}", file=sys.stderr, flush=True)
+        found, error = run(name, command, args.quick)
         figures += found
         errors += [error] if error else []
     where = machine()
     print(f"{where['cpu']}, {where['cores']} cores, {where['flags']}, {where['revision']}"
           f"{', quick' if args.quick else ''}\n")
     print(table(figures))
+    print(*(f"note: {f['what']}: {f['note']}" for f in figures if f.get("note")), sep="\n")
     print(*(f"failed: {error}" for error in errors), sep="\n")
     now = datetime.datetime.now()
     out = args.out or (ROOT / "bench" / "results" /
