@@ -1,6 +1,6 @@
-// Linked into every test of the tsan preset. Debian's libzmq is not built with ThreadSanitizer, which
-// therefore cannot see how it hands memory between its threads; its calls are left out. Nothing of
-// our own is suppressed.
+// Linked into every test of the tsan preset. Debian's libzmq is not built with ThreadSanitizer,
+// which therefore cannot see how it hands memory between its threads; its calls are left out.
+// Nothing of our own is suppressed.
 extern "C" const char* __tsan_default_suppressions() {  // NOLINT: the sanitizer fixes the name
   return "called_from_lib:libzmq.so\nrace:libzmq.so\n";
 }
