@@ -1,0 +1,168 @@
+"""What a user can get wrong: one clear sentence and the documented exit code, for each."""
+
+import json
+import os
+import socket
+
+import harness
+
+USAGE, TRY_AGAIN, CONFIG = 2, 75, 78
+
+
+class BadOptions(harness.Case):
+    def expect(self, code, words, program, *arguments):
+        got, said = self.call(program, *arguments)
+        self.assertEqual(got, code, said)
+        for word in words:
+            self.assertIn(str(word), said)
+
+    def test_an_unknown_option_is_refused_with_the_nearest_known_one(self):
+        for program in ["tetrion-up", "tetrion-coordinator", "tetrion-learner", "tetrion-actor"]:
+            self.expect(USAGE, ["--lanez", "--lanes"], program, "--lanez", "4")
+
+    def test_a_value_out_of_range_is_refused_with_the_range(self):
+        self.expect(USAGE, ["workers", "99", "64"], "tetrion-actor", "--workers", "99")
+        self.expect(USAGE, ["lanes", "0", "4096"], "tetrion-up", "--lanes", "0")
+
+    def test_an_unknown_key_of_the_config_file_is_refused(self):
+        file = self.base / "c.toml"
+        file.write_text("[run]\nlanez = 4\n")
+        self.expect(USAGE, ["lanez", file], "tetrion-up", "--config", file,
+                    "--runs-dir", self.base)
+
+    def test_a_folder_that_cannot_be_written_is_refused(self):
+        (self.base / "file").write_text("")
+        self.expect(USAGE, [self.base / "file"], "tetrion-coordinator", "--run", "x",
+                    "--runs-dir", self.base / "file", "--shm-dir", self.base / "shm")
+
+    def test_something_that_is_no_run_cannot_be_resumed(self):
+        for program in ["tetrion-up", "tetrion-coordinator"]:
+            self.expect(USAGE, ["nothing", self.base], program, "--resume", "nothing",
+                        "--runs-dir", self.base)
+
+    def test_an_existing_run_is_not_started_again(self):
+        (self.base / "x").mkdir()
+        (self.base / "x" / "config.toml").write_text("[run]\n")
+        for program in ["tetrion-up", "tetrion-coordinator"]:
+            self.expect(USAGE, ["x", "--resume x"], program, "--run", "x",
+                        "--runs-dir", self.base)
+
+
+class BadPeers(harness.Case):
+    def test_a_port_in_use_is_refused_with_the_address(self):
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = taken.getsockname()[1]
+            for option, value in [("--bind", f"tcp://127.0.0.1:{port}"),
+                                  ("--http-bind", f"127.0.0.1:{port}")]:
+                code, said = self.call(
+                    "tetrion-coordinator", "--run", f"x{option}", "--runs-dir", self.base,
+                    "--shm-dir", self.base / "shm", option, value)
+                self.assertEqual(code, USAGE, said)
+                self.assertIn(f"127.0.0.1:{port}", said)
+
+    def test_contradicting_settings_are_refused_with_both_values(self):
+        run = self.new_run()
+        run.start_coordinator()
+        run.wait_for("the run", lambda _: True)
+        for program in ["tetrion-actor", "tetrion-learner"]:
+            code, said = self.call(program, "--run-folder", run.folder, "--lanes", "5")
+            self.assertEqual(code, CONFIG, said)
+            self.assertRegex(said, r"lanes.*5.*8|lanes.*8.*5")
+        run.drain()
+
+    def test_an_actor_without_a_coordinator_says_so_and_gives_up(self):
+        with socket.create_server(("127.0.0.1", 0)) as taken:  # nobody answers there
+            port = taken.getsockname()[1]
+            with socket.create_server(("127.0.0.1", 0)) as free:
+                http = free.getsockname()[1]
+            run = self.new_run()
+            run.start_process("actor-0", "tetrion-actor",
+                              ["--coordinator", f"tcp://127.0.0.1:{port}", "--give-up", "6",
+                               "--http-bind", f"127.0.0.1:{http}"])
+            code, reason = harness.wait_until("not ready, for a reason that names the coordinator",
+                                              lambda: self.not_ready(http, port))
+            self.assertEqual(code, 503)
+            self.assertIn("does not answer", reason)
+            self.assertEqual(harness.get(f"127.0.0.1:{http}", "/livez")[0], 200)
+            self.assertEqual(run.wait_exit("actor-0"), TRY_AGAIN)
+            self.assertIn("no coordinator for 6 s", run.log("actor-0"))
+
+    def not_ready(self, http, port):
+        code, reason = harness.get(f"127.0.0.1:{http}", "/readyz")
+        return (code, reason) if str(port) in reason and code else None
+
+    def test_garbage_on_the_control_port_disturbs_nobody(self):
+        run = self.new_run().start_by_hand()
+        run.expect_progress()
+        endpoints = json.loads((run.folder / "endpoints.json").read_text())
+        host, port = endpoints["control"].removeprefix("tcp://").split(":")
+        for _ in range(20):
+            self.send_raw(host, port, os.urandom(4096))
+        run.expect_progress()
+        before = self.malformed(endpoints)
+        self.send_raw(host, port, self.zmtp([b"no flatbuffer", b"", os.urandom(500)]))
+        harness.wait_until("it is counted", lambda: self.malformed(endpoints) > before)
+        self.flood(host, port)
+        run.expect_progress()
+        self.assertNotIn("fenced;", run.log("actor-0"))
+        run.finish_and_check()
+
+    def send_raw(self, host, port, data):
+        with socket.create_connection((host, int(port)), timeout=5) as peer:
+            try:
+                peer.sendall(data)
+                peer.settimeout(0.5)
+                while peer.recv(4096):
+                    pass
+            except OSError:
+                pass  # hung up on, as it should be, or waiting for more
+
+    def flood(self, host, port):
+        message = self.zmtp([os.urandom(200) for _ in range(5000)])
+        for _ in range(4):
+            self.send_raw(host, port, message)
+
+    def zmtp(self, messages):
+        """A ZMTP 3.0 NULL handshake of a DEALER, then the messages, one frame each."""
+        greeting = b"\xff" + bytes(8) + b"\x7f\x03\x00" + b"NULL".ljust(20, b"\0") + bytes(32)
+        ready = b"\x05READY\x0bSocket-Type\x00\x00\x00\x06DEALER\x08Identity\x00\x00\x00\x00"
+        frames = [b"\x04" + bytes([len(ready)]) + ready]
+        for message in messages:
+            long = len(message) > 255
+            size = len(message).to_bytes(8 if long else 1, "big")
+            frames.append((b"\x02" if long else b"\x00") + size + message)
+        return greeting + b"".join(frames)
+
+    def malformed(self, endpoints):
+        text = harness.get(endpoints["http"]["coordinator"], "/metrics")[1]
+        return sum(float(line.split()[-1]) for line in text.splitlines()
+                   if "malformed" in line and not line.startswith("#"))
+
+
+class BadCheckpoints(harness.Case):
+    def test_a_corrupt_newest_one_is_passed_over_and_none_usable_is_an_error(self):
+        run = self.new_run().start_up()
+        run.wait_for("three checkpoints", lambda s: s["learner"].get("checkpoints", 0) >= 3)
+        run.finish_and_check()
+        files = sorted((run.folder / "checkpoints").glob("*.safetensors"))
+        self.assertGreaterEqual(len(files), 2)
+        files[-1].write_bytes(files[-1].read_bytes()[:1000])
+        run.start_up(resume=True)
+        run.expect_progress()
+        run.drain()
+        said = run.log("learner")
+        self.assertIn(files[-1].name, said.split(" W [learner")[1].splitlines()[0])
+        self.assertIn(f"resumed from {files[-2]}", said)
+
+        for file in (run.folder / "checkpoints").glob("*.safetensors"):
+            file.write_bytes(b"garbage" * 100)
+        run.start_up(resume=True)
+        self.assertEqual(run.wait_exit("up"), CONFIG)
+        errors = [line for line in run.log("learner").splitlines() if "error:" in line]
+        self.assertEqual(len(errors), 1, errors)
+        self.assertIn("checkpoint", errors[0])
+        self.assertEqual(harness.wait_until_gone(run.base), [])
+
+
+if __name__ == "__main__":
+    harness.main()

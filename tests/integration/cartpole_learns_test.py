@@ -1,0 +1,26 @@
+"""A CartPole run with V-trace learns, counted in environment steps."""
+
+import harness
+
+
+class CartPoleLearns(harness.Case):
+    def test_the_mean_return_reaches_150_within_200000_steps(self):
+        run = self.new_run().start_up(settings={"max_steps": 500}, stop_after="200000steps")
+        best = {"mean": 0.0, "steps": 0}
+
+        def ended():
+            status = run.status()
+            if status and status["env_steps"] <= 200_000 and status["return_mean"] > best["mean"]:
+                best.update(mean=status["return_mean"], steps=status["env_steps"])
+            return run.processes["up"].poll() is not None
+
+        harness.wait_until("the run ends by itself", ended, deadline_s=120)
+        self.assertEqual(run.wait_exit("up"), 0)
+        print(f"mean return {best['mean']:.0f} at {best['steps']} steps")
+        self.assertGreaterEqual(best["mean"], 150)
+        figures = run.check_ended()
+        self.assertGreaterEqual(figures["env_steps"], 200_000)
+
+
+if __name__ == "__main__":
+    harness.main()

@@ -1,0 +1,52 @@
+"""kill -9 of the coordinator: sessions keep their ranges, nothing is counted twice."""
+
+import re
+
+import harness
+
+
+class CoordinatorIsKilled(harness.Case):
+    def check_sessions_were_kept(self, run, kills):
+        log = run.log("actor-0")
+        self.assertEqual(len(re.findall(r"session \d+ begun", log)), 1, "one session all along")
+        self.assertGreaterEqual(len(re.findall(r"session \d+ renewed", log)), kills)
+
+    def test_restarted_by_hand_the_sessions_go_on(self):
+        run = self.new_run().start_by_hand()
+        epoch = run.expect_progress()["epoch"]
+        for kill in range(1, 4):
+            run.kill("coordinator")
+            run.start_coordinator(resume=True)
+            status = run.wait_for("a new epoch", lambda s, kill=kill: s["epoch"] == epoch + kill)
+            run.expect_progress()
+            self.assertEqual(status["env_steps"] >= 0, True)
+        self.check_sessions_were_kept(run, 3)
+        run.finish_and_check()
+
+    def test_restarted_by_the_supervisor_the_run_goes_on(self):
+        run = self.new_run().start_up()
+        before = run.expect_progress()
+        for kill in range(1, 3):
+            run.kill("coordinator")
+            after = run.wait_for("a new epoch",
+                                 lambda s, kill=kill: s["epoch"] == before["epoch"] + kill)
+            self.assertGreaterEqual(after["tokens"]["issued"], before["tokens"]["issued"])
+            run.expect_progress()
+        self.check_sessions_were_kept(run, 2)
+        run.finish_and_check()
+
+    def test_members_wait_while_it_is_away_longer_than_a_lease(self):
+        run = self.new_run().start_by_hand()
+        run.expect_progress()
+        run.kill("coordinator")
+        problem = harness.wait_until(
+            "the actor notices", lambda: re.search("the coordinator is silent", run.log("actor-0")))
+        self.assertTrue(problem)
+        run.start_coordinator(resume=True)
+        run.expect_progress()
+        self.check_sessions_were_kept(run, 1)
+        run.finish_and_check()
+
+
+if __name__ == "__main__":
+    harness.main()

@@ -1,0 +1,52 @@
+"""kill -9 of random services in one run; then the faults stop and the run must go on."""
+
+import random
+import sys
+import time
+
+import harness
+
+KILLS = 15
+
+
+class RandomKills(harness.Case):
+    def test_by_hand_nothing_is_lost_and_the_run_goes_on(self):
+        draw = self.seeded()
+        run = self.new_run().start_by_hand(actors=2)
+        restart = {"coordinator": lambda: run.start_coordinator(resume=True),
+                   "learner": lambda: run.start_learner(resume=True),
+                   "actor-0": lambda: run.start_actor("actor-0"),
+                   "actor-1": lambda: run.start_actor("actor-1")}
+        run.expect_progress()
+        for _ in range(KILLS):
+            victims = draw.sample(sorted(restart), draw.choice([1, 1, 1, 2]))
+            time.sleep(draw.uniform(0, 0.4))  # when a fault comes; decides nothing
+            for victim in victims:
+                run.kill(victim)
+            time.sleep(draw.uniform(0, 0.3))
+            for victim in victims:
+                restart[victim]()
+        self.check_healed(run)
+
+    def test_under_the_supervisor_the_run_goes_on(self):
+        draw = self.seeded()
+        run = self.new_run().start_up(actors=2)
+        for victim in ["coordinator", "learner", "actor-0", "actor-1"] * 2:
+            run.expect_progress(episodes=draw.randrange(1, 100), batches=1)
+            run.kill(victim)
+        self.check_healed(run)
+
+    def seeded(self):
+        seed = random.randrange(1 << 32)
+        print(f"seed {seed}", file=sys.stderr)
+        return random.Random(seed)
+
+    def check_healed(self, run):
+        run.wait_for("all are back", lambda s: s["actors"] == 2 and s["learner_up"])
+        run.expect_progress(episodes=1000, batches=100)
+        self.assertEqual(len(run.rings()), 2, "no ring of a dead actor is left")
+        run.finish_and_check()
+
+
+if __name__ == "__main__":
+    harness.main()
