@@ -40,6 +40,7 @@ constexpr std::int64_t kWarmUpNs = 50 * kNanosPerMilli;
 struct Shared {
   BellBlock bell;  // the ingest agent's
   std::atomic<std::uint64_t> env_steps;
+  std::atomic<bool> ready;  // the ring can be attached
   std::atomic<bool> stop;
 };
 
@@ -125,6 +126,7 @@ class Pipeline {
   // Everything, or (`copies_only`) the way from the ring on with rows that cost one copy.
   Rate Whole(std::int64_t length_ns, bool copies_only) {
     shared_->env_steps = 0;
+    shared_->ready = false;
     shared_->stop = false;
     const std::string path = dir_ + "/" + RingName(kRunId, 1, ++rings_, 0);
     const pid_t child = fork();
@@ -133,8 +135,11 @@ class Pipeline {
       copies_only ? CopyRows() : PlayRows();
       _exit(0);
     }
-    while (!std::filesystem::exists(path)) usleep(1000);
-    usleep(10'000);
+    const Deadline deadline = Deadline::AfterMs(10'000);
+    while (!shared_->ready.load()) {
+      TETRION_CHECK(!deadline.Passed(), "the child makes its ring");
+      std::this_thread::yield();
+    }
     const Rate rate = Learn(path, length_ns);
     int status = 0;
     TETRION_CHECK(waitpid(child, &status, 0) == child && status == 0, "the child ended well");
@@ -170,6 +175,7 @@ class Pipeline {
   void PlayRows() {
     RingSink sink(*layout_, MakeProducer(), run_.commit_stride);
     sink.SetBell(Bell(&shared_->bell));
+    shared_->ready = true;
     const auto loop = MakeLoop(sink);
     while (!shared_->stop.load(std::memory_order_relaxed)) {
       for (int i = 0; i < 16; ++i) (void)loop->RunOnce();
@@ -180,6 +186,7 @@ class Pipeline {
   void CopyRows() {
     RingSink sink(*layout_, MakeProducer(), run_.commit_stride);
     sink.SetBell(Bell(&shared_->bell));
+    shared_->ready = true;
     NullSink one(*layout_, 1);
     RowView model, row;
     const auto loop = MakeLoop(one);
