@@ -199,7 +199,8 @@ class Run:
     def status(self):
         """The coordinator's /status; None while it does not answer."""
         try:
-            address = json.loads((self.folder / "endpoints.json").read_text())["http"]["coordinator"]
+            endpoints = json.loads((self.folder / "endpoints.json").read_text())
+            address = endpoints["http"]["coordinator"]
         except (OSError, ValueError, KeyError):
             return None
         code, body = get(address, "/status")
@@ -247,7 +248,8 @@ class Run:
         """(session, episode tuple) of every stored report, in the order they were played."""
         database = sqlite3.connect(f"file:{self.folder / 'tetrion.db'}?mode=ro", uri=True)
         try:
-            rows = database.execute("SELECT session, episodes FROM reports ORDER BY session, batch").fetchall()
+            rows = database.execute("SELECT session, episodes FROM reports"
+                                    " ORDER BY session, batch").fetchall()
         finally:
             database.close()
         return [(session, episode) for session, blob in rows
@@ -308,7 +310,8 @@ class Run:
         assert "quarantined ring" not in learner, "a ring was quarantined"
         for text in self.actor_logs().values():
             for path, row in re.findall(r"closed (\S+) at row (\d+)", text):
-                assert ended.get(path) == int(row), f"{path}: {row} published, {ended.get(path)} taken"
+                taken = ended.get(path)
+                assert taken == int(row), f"{path}: {row} published, {taken} taken"
         if "learner" in self.killed:
             return  # a killed learner takes its count along
         ingested = sum(int(n) for n in re.findall(r"drained: (\d+) rows ingested", learner))
