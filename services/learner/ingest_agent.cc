@@ -150,6 +150,7 @@ void IngestAgent::End(Ring& ring, bool owner_dead) {
   replay_.Flush(ring.slot);
   ring.consumer.Unlink();
   ring.ended = true;
+  backlog_rows_[static_cast<std::size_t>(ring.slot)].store(0, std::memory_order_relaxed);
   board_.AddEnded({.path = ring.path, .owner_dead = owner_dead});
 }
 

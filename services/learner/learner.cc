@@ -1,5 +1,6 @@
 #include "services/learner/learner.h"
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
 #include <thread>
@@ -27,6 +28,15 @@ ReplayConfig ReplayConfigOf(const RunConfig& run) {
           .shards = run.max_workers,
           .capacity_rows = run.replay_rows,
           .commit_stride = run.commit_stride};
+}
+
+// The scorer's kernels divide a batch over every core and take back the time that workers wait; the
+// tensor library's small networks lose more to waking threads than they gain.
+int ThreadsFor(const RunConfig& run, int asked) {
+  constexpr int kMostUseful = 8;
+  if (asked > 0) return asked;
+  if (run.network != "scorer") return 1;
+  return std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, kMostUseful);
 }
 
 // Loads the newest checkpoint when resuming; refuses to overwrite a run by starting it anew.
@@ -97,7 +107,7 @@ Learner::Engine::Engine(Learner& owner, const wire::Registered& registered)
     : run_name(registered.run),
       run(RunConfigFromText(registered.run_config)),
       checkpoint_folder(RunFolder::At(registered.run_folder).checkpoints()),
-      trainer(MakeTrainer(run, owner.options_.threads)),
+      trainer(MakeTrainer(run, ThreadsFor(run, owner.options_.threads))),
       checkpoints(checkpoint_folder, owner.options_.keep_checkpoints),
       resumed_updates(LoadCheckpoint(
           owner.options_, CheckpointStore(checkpoint_folder, owner.options_.keep_checkpoints), run,
@@ -113,6 +123,7 @@ Learner::Engine::Engine(Learner& owner, const wire::Registered& registered)
               .action_count = EnvSpecOf(run).action.count},
              replay, region.bell(), owner.board_),
       training({.batch_steps = run.window * run.batch_windows * run.lanes,
+                .batch_windows = run.batch_windows,
                 .checkpoint_every_ns =
                     static_cast<std::int64_t>(owner.options_.checkpoint_every_s * 1e9)},
                {.on_update = [this](const UpdateStats& stats) { metrics.OnUpdate(stats); },

@@ -76,7 +76,7 @@ void LearnerMetrics::Refresh(const ReplayRing& replay, std::uint64_t capacity_ro
   const double rows = static_cast<double>(ingest.counters().rows.load());
   RaiseTo(updates_, static_cast<double>(progress.updates));
   RaiseTo(published_, static_cast<double>(progress.batches));
-  RaiseTo(sampled_, static_cast<double>(progress.batches));
+  RaiseTo(sampled_, static_cast<double>(progress.windows));
   RaiseTo(not_ready_, static_cast<double>(progress.not_ready));
   RaiseTo(lease_wait_, static_cast<double>(ingest.counters().limited_ns.load()) * 1e-9);
   RaiseTo(quarantined_, static_cast<double>(ingest.counters().quarantined.load()));

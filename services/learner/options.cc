@@ -9,7 +9,9 @@ void Declare(ServiceOptions& parser, LearnerOptions& o) {
   AddMemberOptions(parser, o.member, "longest wait for rings to end at a drain");
   parser.AddFlag("resume", &o.resume, "go on from the newest checkpoint, if there is one");
   parser.AddFlag("force", &o.force, "with --resume: accept a checkpoint of other run settings");
-  parser.Add("threads", &o.threads, "threads of the trainer's arithmetic", 1, 256, "threads");
+  parser.Add("threads", &o.threads,
+             "threads of the trainer's arithmetic; 0: one per core for the scorer, else 1", 0, 256,
+             "threads");
   parser.Add("checkpoint-every", &o.checkpoint_every_s, "time between checkpoints", 0.1, 86400.0,
              "s");
   parser.Add("keep-checkpoints", &o.keep_checkpoints, "newest checkpoints kept, besides the best",

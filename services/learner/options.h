@@ -12,7 +12,7 @@ struct LearnerOptions {
   MemberOptions member = {.name = "learner", .drain_timeout_s = 20};
   bool resume = false;
   bool force = false;
-  int threads = 1;
+  int threads = 0;  // 0: what suits the network
   double checkpoint_every_s = 30;
   int keep_checkpoints = 3;
 };

@@ -38,6 +38,7 @@ int TrainerAgent::DoWork() {
     MutexLock lock(mu_);
     progress_.updates += static_cast<std::uint64_t>(stats.updates);
     ++progress_.batches;
+    progress_.windows += static_cast<std::uint64_t>(config_.batch_windows);
     progress_.steps_trained += static_cast<std::uint64_t>(config_.batch_steps);
     if (!stats.finite) ++progress_.skipped;
     progress_.last = stats;

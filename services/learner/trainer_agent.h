@@ -21,6 +21,7 @@ namespace tetrion {
 struct TrainerProgress {
   std::uint64_t updates = 0;        // optimiser steps, including those before a resume
   std::uint64_t batches = 0;        // since this process started
+  std::uint64_t windows = 0;        // replay windows in them
   std::uint64_t steps_trained = 0;  // fresh environment steps in batches since this process started
   std::uint64_t not_ready = 0;      // times there was no batch
   std::uint64_t skipped = 0;        // updates skipped for NaN or infinity
@@ -35,7 +36,8 @@ struct TrainerProgress {
 class TrainerAgent final : public Agent {
  public:
   struct Config {
-    int batch_steps = 0;  // T * B: environment steps of one batch
+    int batch_steps = 0;    // T * B: environment steps of one batch
+    int batch_windows = 1;  // replay windows of one batch
     std::int64_t checkpoint_every_ns = 30 * kNanosPerSecond;
   };
   struct Hooks {

@@ -61,12 +61,14 @@ TEST_F(LearnerMetricsTest, CountersFollowTheAgentsAndDoNotCountTwice) {
   Cycle();
   progress_.updates = 12;
   progress_.batches = 4;
+  progress_.windows = 8;
   progress_.not_ready = 3;
   progress_.version = 1005;
   Refresh();
   Refresh();
   EXPECT_EQ(Scraped("tetrion_learner_updates_total"), 12);
   EXPECT_EQ(Scraped("tetrion_learner_weights_published_total"), 4);
+  EXPECT_EQ(Scraped("tetrion_replay_sampled_sequences_total"), 8);
   EXPECT_EQ(Scraped("tetrion_replay_not_ready_total"), 3);
   EXPECT_EQ(Scraped("tetrion_learner_policy_version"), 1005);
   EXPECT_EQ(Scraped("tetrion_learner_rings_quarantined_total"), 1);

@@ -49,7 +49,7 @@ TEST(LearnerOptionsTest, SettingsNotGivenAreNotInsistedOn) {
 
 TEST(LearnerOptionsTest, RefusesUnknownAndOutOfRangeOptionsByName) {
   EXPECT_NE(RefusalOf({"--run-folder", "x", "--treads", "2"}).find("--treads"), std::string::npos);
-  const std::string range = RefusalOf({"--run-folder", "x", "--threads", "0"});
+  const std::string range = RefusalOf({"--run-folder", "x", "--threads", "257"});
   EXPECT_NE(range.find("threads"), std::string::npos);
   EXPECT_NE(range.find("256"), std::string::npos);
   EXPECT_NE(RefusalOf({"--run-folder", "x", "--drain-timeout", "0"}), "");
