@@ -162,6 +162,17 @@ void LaneLoop::AbandonLive(const RowView& row) {
   }
 }
 
+// Nobody will read a row that cuts the lanes: the ring just ends, as after a kill.
+void LaneLoop::AbandonWithoutRow() {
+  abandoned_.clear();
+  for (const int lane : playing_) {
+    abandoned_.push_back(env_->token(lane));
+    state_[static_cast<std::size_t>(lane)] = LaneState::kNeedsToken;
+  }
+  need_token_ = lanes_;
+  listener_.OnAbandoned(abandoned_, "drain");
+}
+
 void LaneLoop::FinishRow(const RowView& row) {
   for (std::size_t l = 0; l < actions_.size(); ++l) {
     if ((row.flags[l] & kIsLast) != 0) {
@@ -225,7 +236,13 @@ RunResult LaneLoop::CutLanes(TakeResult why) {
   }
   if (!playing_.empty()) {
     RowView row;
-    if (!ClaimRow(row)) return RunResult::kWaiting;
+    if (!ClaimRow(row)) {
+      const bool hopeless =
+          why == TakeResult::kDrain && weights_ != nullptr && weights_->LearnerGone();
+      if (!hopeless) return RunResult::kWaiting;
+      AbandonWithoutRow();
+      return RunResult::kDrained;
+    }
     env_->Step(playing_, actions_.data(), row);
     for (int lane = 0; lane < lanes_; ++lane) {
       if (state_[static_cast<std::size_t>(lane)] != LaneState::kPlaying) WriteIdleLane(row, lane);

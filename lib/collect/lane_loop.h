@@ -89,6 +89,7 @@ class LaneLoop {
   bool ClaimRow(RowView& row);
   void MakeRow(const RowView& row);
   void AbandonLive(const RowView& row);
+  void AbandonWithoutRow();
   void FinishRow(const RowView& row);
   void CountNotFinite();
   void EndEpisodes(const RowView& row);

@@ -27,6 +27,7 @@ class SlotWeights final : public WeightsSource {
   SlotWeights(const Config& config, std::function<void(Bell)> on_attached);
 
   bool Refresh(Policy& policy) override;
+  bool LearnerGone() const override { return region_ && !region_->OwnerAlive(); }
   std::uint32_t NewestVersion() const override;
   // Blobs that the policy refused (wrong size or not finite); each is skipped.
   std::uint64_t refused() const { return refused_; }

@@ -13,6 +13,9 @@ class WeightsSource {
   // Loads the newest weights into `policy` if they are newer than its version. Never blocks;
   // returns false when there are no weights yet at all.
   virtual bool Refresh(Policy& policy) = 0;
+  // The learner has died, so that a full sink will not empty before it is restarted. Asked while a
+  // worker drains into a full sink; one system call.
+  virtual bool LearnerGone() const { return false; }
   // Newest version seen; 0 before the first.
   virtual std::uint32_t NewestVersion() const = 0;
 };

@@ -186,10 +186,12 @@ void ControlAgent::DrainStep() {
     }
   }
   if (finished()) return;
-  const bool gone = sessions_.sessions().empty() && slots_.Rings().empty();
+  // Rings left without any session stay so: their learner is gone, and none is let in any more. The
+  // learner of the resumed run will drain them.
+  const bool gone = sessions_.sessions().empty();
   const bool late = clock_.NowNs() >= drain_deadline_ns_;
   if (gone && pending_.empty() && store_.committed() == store_.pushed()) {
-    log::info("drained");
+    log::info("drained; {} rings wait for the next learner", slots_.Rings().size());
   } else if (late) {
     log::warn("drain time-out: {} sessions and {} rings are left", sessions_.sessions().size(),
               slots_.Rings().size());

@@ -146,6 +146,33 @@ TEST(LaneLoopTest, DrainCutsLiveLanesAndReturnsTheirTokens) {
   }
 }
 
+// Weights that are always there, of a learner that may die.
+struct MortalLearner final : WeightsSource {
+  bool Refresh(Policy&) override { return true; }
+  bool LearnerGone() const override { return gone; }
+  std::uint32_t NewestVersion() const override { return 0; }
+  bool gone = false;
+};
+
+TEST(LaneLoopTest, DrainIntoAFullSinkWaitsForALivingLearnerButNotForADeadOne) {
+  ListTokens tokens;
+  VectorSink sink({.record_bytes = 16, .lanes = 2, .has_mask = false}, 1);
+  Recorder recorder;
+  MortalLearner learner;
+  LaneLoop loop({.wait_timeout_ns = 1}, std::make_unique<CountingEnv>(2),
+                std::make_unique<ScriptedPolicy>(), tokens, sink, &learner, recorder);
+  tokens.Fill(4, 2);
+  ASSERT_EQ(loop.RunOnce(), RunResult::kRow);
+  sink.capacity = 1;
+  tokens.state = TakeResult::kDrain;
+  EXPECT_EQ(loop.RunOnce(), RunResult::kWaiting);
+  EXPECT_TRUE(recorder.abandoned.empty());
+  learner.gone = true;
+  EXPECT_EQ(loop.RunOnce(), RunResult::kDrained);
+  EXPECT_EQ(recorder.abandoned, (std::vector<std::uint64_t>{4, 5}));
+  EXPECT_EQ(sink.rows.size(), 1U);
+}
+
 TEST(LaneLoopTest, DrainBeforeTheFirstRowWritesNothing) {
   Fixture f(2);
   f.tokens.state = TakeResult::kDrain;

@@ -262,6 +262,19 @@ TEST_F(ControlAgentTest, DrainStopsGrantsAndEndsWhenMembersAndRingsAreGone) {
   EXPECT_TRUE(control_->finished());
 }
 
+TEST_F(ControlAgentTest, DrainWithoutALearnerDoesNotWaitForRingsNobodyWillEnd) {
+  auto actor = Connect();
+  const wire::Registered joined = JoinActor(*actor);
+  const wire::RingInfo ring{"/dev/shm/x/ring.1", 0, joined.slots[0], joined.session};
+  Ask<wire::RingsAck>(*actor, wire::RingsReady{joined.session, {ring}});
+  control_->RequestDrain();
+  EXPECT_TRUE(Await<wire::HeartbeatAck>(*actor)->drain);
+  EXPECT_FALSE(control_->finished());
+  EXPECT_TRUE(Ask<wire::GoodbyeAck>(*actor, wire::Goodbye{joined.session, 0}).has_value());
+  Cycle();
+  EXPECT_TRUE(control_->finished());
+}
+
 TEST_F(ControlAgentTest, DrainTimeOutEndsTheRunWithMembersLeft) {
   auto actor = Connect();
   const std::uint64_t session = JoinActor(*actor).session;
