@@ -40,11 +40,9 @@ def scripts(folder, only):
     replay = folder / "bench_replay"
     if replay.exists():
         found.append(("replay-rivals", [python, str(ROOT / "bench/replay/rivals.py"), str(replay)]))
-    for bin_dir in (folder.parent / "bin", ROOT / "build" / "cpu" / "bin"):
-        if (bin_dir / "tetrion-up").exists() and (bin_dir / "tetrion-learner").exists():
-            system = str(ROOT / "bench/services/system.py")
-            found.append(("system", [python, system, str(bin_dir)]))
-            break
+    bin_dir = folder.parent / "bin"  # the same build's services: one set of flags for all figures
+    if (bin_dir / "tetrion-up").exists() and (bin_dir / "tetrion-learner").exists():
+        found.append(("system", [python, str(ROOT / "bench/services/system.py"), str(bin_dir)]))
     return [(name, command) for name, command in found if only in name]
 
 
