@@ -1,6 +1,6 @@
 #pragma once
 
-#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -53,6 +53,21 @@ class RingBoard {
       }
       return true;
     });
+  }
+  std::uint64_t revision() const {
+    MutexLock lock(mu_);
+    return revision_;
+  }
+  // Every listed ring has ended.
+  bool AllEnded() const {
+    MutexLock lock(mu_);
+    std::size_t ended_and_listed = 0;
+    for (const EndedRing& ended : ended_) {
+      for (const wire::RingInfo& ring : rings_) {
+        if (ring.path == ended.path) ++ended_and_listed;
+      }
+    }
+    return ended_and_listed == rings_.size();
   }
   std::uint64_t revision() const {
     MutexLock lock(mu_);
