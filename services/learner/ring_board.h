@@ -69,18 +69,6 @@ class RingBoard {
     }
     return ended_and_listed == rings_.size();
   }
-  std::uint64_t revision() const {
-    MutexLock lock(mu_);
-    return revision_;
-  }
-  // Every listed ring has ended.
-  bool AllEnded() const {
-    MutexLock lock(mu_);
-    return std::all_of(rings_.begin(), rings_.end(), [&](const wire::RingInfo& ring) {
-      return std::any_of(ended_.begin(), ended_.end(),
-                         [&](const EndedRing& ended) { return ended.path == ring.path; });
-    });
-  }
   // No ring is listed: nothing more will come unless an actor joins.
   bool Empty() const {
     MutexLock lock(mu_);
