@@ -23,6 +23,10 @@ target_include_directories(tetrion_flags INTERFACE ${CMAKE_SOURCE_DIR})
 target_compile_options(tetrion_flags INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wconversion -Wno-missing-field-initializers -Werror -fno-omit-frame-pointer
   -fstack-protector-strong>)
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  # GCC 12 warns of overlapping copies in std::string's operator+ at -O3 (GCC bug 105651).
+  target_compile_options(tetrion_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
+endif()
 if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
   target_compile_options(tetrion_flags INTERFACE -Wthread-safety)
 endif()
