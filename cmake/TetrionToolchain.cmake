@@ -25,7 +25,8 @@ target_compile_options(tetrion_flags INTERFACE
   -fstack-protector-strong>)
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   # GCC 12 warns of overlapping copies in std::string's operator+ at -O3 (GCC bug 105651).
-  target_compile_options(tetrion_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
+  target_compile_options(tetrion_flags INTERFACE
+    $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-Wno-restrict>)
 endif()
 if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
   target_compile_options(tetrion_flags INTERFACE -Wthread-safety)
