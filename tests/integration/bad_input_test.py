@@ -101,7 +101,7 @@ class BadPeers(harness.Case):
             self.send_raw(host, port, os.urandom(4096))
         run.expect_progress()
         before = self.malformed(endpoints)
-        # Closing a socket with unread bytes resets it, and a reset may overtake what was sent: again.
+        # Closing a socket with unread bytes resets it, which may swallow what was sent: again.
         def counted():
             self.send_raw(host, port, self.zmtp([b"no flatbuffer", b"", os.urandom(500)]))
             return self.malformed(endpoints) > before
