@@ -26,9 +26,20 @@ void AddRelaxed(std::atomic<std::uint64_t>& counter, std::uint64_t delta) {
 LaneLoop::LaneLoop(const LaneLoopConfig& config, std::unique_ptr<VecEnv> env,
                    std::unique_ptr<Policy> policy, TokenSource& tokens, RowSink& sink,
                    WeightsSource* weights, LaneListener& listener)
+    : LaneLoop(config, std::move(env), std::move(policy), nullptr, tokens, sink, weights,
+               listener) {}
+
+LaneLoop::LaneLoop(const LaneLoopConfig& config, std::unique_ptr<VecEnv> env, AnswerSource& answers,
+                   TokenSource& tokens, RowSink& sink, LaneListener& listener)
+    : LaneLoop(config, std::move(env), nullptr, &answers, tokens, sink, nullptr, listener) {}
+
+LaneLoop::LaneLoop(const LaneLoopConfig& config, std::unique_ptr<VecEnv> env,
+                   std::unique_ptr<Policy> policy, AnswerSource* answers, TokenSource& tokens,
+                   RowSink& sink, WeightsSource* weights, LaneListener& listener)
     : config_(config),
       env_(std::move(env)),
       policy_(std::move(policy)),
+      answers_(answers),
       tokens_(tokens),
       sink_(sink),
       weights_(weights),
@@ -52,8 +63,12 @@ LaneLoop::LaneLoop(const LaneLoopConfig& config, std::unique_ptr<VecEnv> env,
 }
 
 RunResult LaneLoop::RunOnce() {
+  if (asked_) {
+    const RunResult answered = TakeAnswer();
+    if (answered != RunResult::kRow) return answered;
+  }
   if (tokens_.State() != TakeResult::kToken) return CutLanes(tokens_.State());
-  if (!RefreshWeights()) return RunResult::kWaiting;
+  if (!CanDecide()) return RunResult::kWaiting;
   if (need_token_ > 0) {
     const RunResult taken = TakeTokens();
     if (taken != RunResult::kRow) return taken;
@@ -64,7 +79,50 @@ RunResult LaneLoop::RunOnce() {
   return RunResult::kRow;
 }
 
-bool LaneLoop::RefreshWeights() {
+// Of the row published last; kRow when the next one can be made.
+RunResult LaneLoop::TakeAnswer() {
+  const std::int64_t start_ns = clock_.NowNs();
+  const AnswerResult result =
+      answers_->Take(row_ - 1, actions_.data(), answer_version_, config_.wait_timeout_ns);
+  AddWait(WaitReason::kAnswer, start_ns);
+  switch (result) {
+    case AnswerResult::kTimeout:
+      if (tokens_.State() != TakeResult::kDrain || !answers_->AnswererGone()) {
+        return RunResult::kWaiting;
+      }
+      AbandonWithoutRow("drain");
+      return RunResult::kDrained;
+    case AnswerResult::kReset:
+      AbandonWithoutRow("reset");
+      asked_ = false;
+      return RunResult::kWaiting;
+    case AnswerResult::kBroken:
+      throw Error(ExitCode::kTryAgain, answers_->problem());
+    case AnswerResult::kNotFinite:
+      DropLive();
+      asked_ = false;
+      CountNotFinite();
+      return RunResult::kRow;
+    case AnswerResult::kAnswer:
+      break;
+  }
+  asked_ = false;
+  not_finite_run_ = 0;
+  counters_.policy_version.store(answer_version_, std::memory_order_relaxed);
+  listener_.OnRow(asked_env_ns_, clock_.NowNs() - asked_ns_, 0);
+  return RunResult::kRow;
+}
+
+// Whether a row made now could be decided.
+bool LaneLoop::CanDecide() {
+  if (answers_ != nullptr) {
+    const std::int64_t start_ns = clock_.NowNs();
+    const AnswererState state = answers_->Look(config_.wait_timeout_ns);
+    if (state == AnswererState::kReady) return true;
+    AddWait(WaitReason::kAnswer, start_ns);
+    if (state == AnswererState::kReset) AbandonWithoutRow("reset");
+    return false;
+  }
   if (weights_ == nullptr || weights_->Refresh(*policy_)) return true;
   const std::int64_t start_ns = clock_.NowNs();
   // No version exists yet: the learner has not started.
@@ -78,7 +136,8 @@ RunResult LaneLoop::TakeTokens() {
     if (state_[static_cast<std::size_t>(lane)] != LaneState::kNeedsToken) continue;
     Token token;
     TakeResult result = tokens_.Take(token, 0);
-    if (result == TakeResult::kTimeout) {
+    if (result == TakeResult::kIdle && need_token_ < lanes_) return RunResult::kRow;
+    if (result == TakeResult::kTimeout || result == TakeResult::kIdle) {
       // The worker is about to block: what it has goes out first.
       sink_.Flush();
       Announce();
@@ -86,13 +145,18 @@ RunResult LaneLoop::TakeTokens() {
       result = tokens_.Take(token, config_.wait_timeout_ns);
       AddWait(WaitReason::kToken, start_ns);
     }
-    if (result == TakeResult::kTimeout) return RunResult::kWaiting;
+    if (result == TakeResult::kTimeout || result == TakeResult::kIdle) return RunResult::kWaiting;
     if (result != TakeResult::kToken) return CutLanes(result);
-    env_->Reset(lane, token);
-    state_[static_cast<std::size_t>(lane)] = LaneState::kPlaying;
-    --need_token_;
+    Begin(lane, token);
   }
   return RunResult::kRow;
+}
+
+void LaneLoop::Begin(int lane, const Token& token) {
+  env_->Reset(lane, token);
+  sink_.OnToken(lane, token);
+  state_[static_cast<std::size_t>(lane)] = LaneState::kPlaying;
+  --need_token_;
 }
 
 bool LaneLoop::ClaimRow(RowView& row) {
@@ -113,33 +177,68 @@ bool LaneLoop::ClaimRow(RowView& row) {
 
 void LaneLoop::MakeRow(const RowView& row) {
   const std::int64_t start_ns = clock_.NowNs();
-  env_->Step(all_lanes_, actions_.data(), row);
+  StepPlaying(row);
   const std::int64_t env_ns = clock_.NowNs() - start_ns;
-  const ActResult acted = ActOn(row);
-  const std::int64_t inference_ns = clock_.NowNs() - start_ns - env_ns;
-  if (acted == ActResult::kNotFinite) AbandonLive(row);
-  FinishRow(row);
-  if (acted == ActResult::kNotFinite) {
-    CountNotFinite();
-  } else {
-    not_finite_run_ = 0;
+  if (answers_ != nullptr) {
+    asked_env_ns_ = env_ns;
+    Publish(row);
+    return;
   }
+  Decide(row);
+  const std::int64_t inference_ns = clock_.NowNs() - start_ns - env_ns;
   const std::uint32_t newest = weights_ == nullptr ? policy_->version() : weights_->NewestVersion();
   listener_.OnRow(env_ns, inference_ns, newest - std::min(newest, policy_->version()));
 }
 
+// The playing lanes' columns, and empty ones for the idle.
+void LaneLoop::StepPlaying(const RowView& row) {
+  if (need_token_ == 0) {
+    env_->Step(all_lanes_, actions_.data(), row);
+  } else {
+    playing_.clear();
+    for (int lane = 0; lane < lanes_; ++lane) {
+      if (state_[static_cast<std::size_t>(lane)] == LaneState::kPlaying) {
+        playing_.push_back(lane);
+      } else {
+        WriteIdleLane(row, lane);
+      }
+    }
+    env_->Step(playing_, actions_.data(), row);
+  }
+  std::uint64_t steps = 0;
+  for (int lane = 0; lane < lanes_; ++lane) {
+    const auto l = static_cast<std::size_t>(lane);
+    if (state_[l] == LaneState::kPlaying && (row.flags[l] & kIsFirst) == 0) ++steps;
+  }
+  AddRelaxed(counters_.env_steps, steps);
+}
+
+// By the loop's own policy.
+void LaneLoop::Decide(const RowView& row) {
+  const ActResult acted = ActOn(row);
+  if (acted == ActResult::kOk) {
+    FinishRow(row);
+    not_finite_run_ = 0;
+    return;
+  }
+  CutLive(row);
+  FinishRow(row);
+  if (acted == ActResult::kNotFinite) {
+    CountNotFinite();
+  } else if (!abandoned_.empty()) {
+    listener_.OnAbandoned(abandoned_, "policy");
+  }
+}
+
 ActResult LaneLoop::ActOn(const RowView& row) {
-  std::uint64_t first_rows = 0;
   for (int lane = 0; lane < lanes_; ++lane) {
     const auto l = static_cast<std::size_t>(lane);
     const EpisodeResult episode = env_->Episode(lane);
     token_ids_[l] = episode.token_id;
     steps_[l] = episode.length_steps;
-    if ((row.flags[l] & kIsFirst) != 0) ++first_rows;
     // A finished game may have no legal action; its lane is acted on only to keep the batch whole.
     if (row.mask != nullptr) masks_[l] = row.mask[l] != 0 ? row.mask[l] : 1;
   }
-  AddRelaxed(counters_.env_steps, static_cast<std::uint64_t>(lanes_) - first_rows);
   const PolicyInput in = {.n = lanes_,
                           .records = row.record,
                           .masks = row.mask != nullptr ? masks_.data() : nullptr,
@@ -149,116 +248,7 @@ ActResult LaneLoop::ActOn(const RowView& row) {
   return policy_->Act(in, {.action = row.action, .log_prob = row.log_prob});
 }
 
-// Cuts every lane that is still in play: its row becomes the last of an unfinished episode.
-void LaneLoop::AbandonLive(const RowView& row) {
-  abandoned_.clear();
-  for (int lane = 0; lane < lanes_; ++lane) {
-    const auto l = static_cast<std::size_t>(lane);
-    if (state_[l] != LaneState::kPlaying || (row.flags[l] & kIsLast) != 0) continue;
-    row.flags[l] |= kIsLast | kTruncated;
-    abandoned_.push_back(env_->token(lane));
-    state_[l] = LaneState::kNeedsToken;
-    ++need_token_;
-  }
-}
-
-// Nobody will read a row that cuts the lanes: the ring just ends, as after a kill.
-void LaneLoop::AbandonWithoutRow() {
-  abandoned_.clear();
-  for (const int lane : playing_) {
-    abandoned_.push_back(env_->token(lane));
-    state_[static_cast<std::size_t>(lane)] = LaneState::kNeedsToken;
-  }
-  need_token_ = lanes_;
-  listener_.OnAbandoned(abandoned_, "drain");
-}
-
-void LaneLoop::FinishRow(const RowView& row) {
-  for (std::size_t l = 0; l < actions_.size(); ++l) {
-    if ((row.flags[l] & kIsLast) != 0) {
-      row.action[l] = 0;
-      row.log_prob[l] = 0.0F;
-    }
-  }
-  EndEpisodes(row);
-  std::memcpy(actions_.data(), row.action, actions_.size() * sizeof(std::int32_t));
-  std::memcpy(episode_ids_.data(), row.episode_id, episode_ids_.size() * sizeof(std::int32_t));
-  *row.header = {.row = row_, .policy_version = policy_->version(), .reserved = 0};
-  counters_.policy_version.store(policy_->version(), std::memory_order_relaxed);
-  sink_.Complete();
-  claimed_ = false;
-  ++row_;
-  AddRelaxed(counters_.rows, 1);
-  if (!ended_.empty()) Announce();
-}
-
-void LaneLoop::CountNotFinite() {
-  AddRelaxed(counters_.not_finite, 1);
-  listener_.OnAbandoned(abandoned_, "not_finite");
-  if (++not_finite_run_ < config_.max_not_finite) return;
-  throw Error(ExitCode::kTryAgain,
-              "the policy gave NaN or infinite logits on " + std::to_string(not_finite_run_) +
-                  " rows in a row (version " + std::to_string(policy_->version()) +
-                  "); resume from an earlier checkpoint or lower the learning rate");
-}
-
-// Lanes still kPlaying whose row is_last have ended by the rules or by max_steps.
-void LaneLoop::EndEpisodes(const RowView& row) {
-  for (int lane = 0; lane < lanes_; ++lane) {
-    const auto l = static_cast<std::size_t>(lane);
-    if (state_[l] != LaneState::kPlaying || (row.flags[l] & kIsLast) == 0) continue;
-    EpisodeResult result = env_->Episode(lane);
-    result.lane = static_cast<std::uint32_t>(lane);
-    result.policy_version = policy_->version();
-    ended_.push_back({row_, result});
-    state_[l] = LaneState::kNeedsToken;
-    ++need_token_;
-  }
-}
-
-void LaneLoop::Announce() {
-  const std::uint64_t published = sink_.PublishedRows();
-  announced_.clear();
-  for (const Ended& ended : ended_) {
-    if (ended.last_row >= published) break;
-    announced_.push_back(ended.result);
-  }
-  if (announced_.empty()) return;
-  ended_.erase(ended_.begin(), ended_.begin() + static_cast<std::ptrdiff_t>(announced_.size()));
-  AddRelaxed(counters_.episodes, announced_.size());
-  listener_.OnEpisodes(announced_);
-}
-
-RunResult LaneLoop::CutLanes(TakeResult why) {
-  playing_.clear();
-  for (int lane = 0; lane < lanes_; ++lane) {
-    if (state_[static_cast<std::size_t>(lane)] == LaneState::kPlaying) playing_.push_back(lane);
-  }
-  if (!playing_.empty()) {
-    RowView row;
-    if (!ClaimRow(row)) {
-      const bool hopeless =
-          why == TakeResult::kDrain && weights_ != nullptr && weights_->LearnerGone();
-      if (!hopeless) return RunResult::kWaiting;
-      AbandonWithoutRow();
-      return RunResult::kDrained;
-    }
-    env_->Step(playing_, actions_.data(), row);
-    for (int lane = 0; lane < lanes_; ++lane) {
-      if (state_[static_cast<std::size_t>(lane)] != LaneState::kPlaying) WriteIdleLane(row, lane);
-    }
-    AbandonLive(row);
-    FinishRow(row);
-    if (why == TakeResult::kDrain) listener_.OnAbandoned(abandoned_, "drain");
-  }
-  sink_.Flush();
-  Announce();
-  if (why == TakeResult::kDrain) return RunResult::kDrained;
-  tokens_.AcceptFence();
-  return RunResult::kWaiting;
-}
-
-// A lane without an episode in the row that cuts the others: an empty record that ends at once.
+// A lane without an episode: an empty record that ends at once.
 void LaneLoop::WriteIdleLane(const RowView& row, int lane) {
   const auto l = static_cast<std::size_t>(lane);
   const std::size_t record_bytes = sink_.layout().spec.record_bytes;
@@ -268,6 +258,43 @@ void LaneLoop::WriteIdleLane(const RowView& row, int lane) {
   row.flags[l] = kIsLast | kTruncated;
   row.cont[l] = 1.0F;
   row.episode_id[l] = episode_ids_[l];
+}
+
+// A row decided here: complete as soon as the episodes that ended in it are noted.
+void LaneLoop::FinishRow(const RowView& row) {
+  for (std::size_t l = 0; l < actions_.size(); ++l) {
+    if ((row.flags[l] & kIsLast) != 0) {
+      row.action[l] = 0;
+      row.log_prob[l] = 0.0F;
+    }
+  }
+  std::memcpy(actions_.data(), row.action, actions_.size() * sizeof(std::int32_t));
+  counters_.policy_version.store(policy_->version(), std::memory_order_relaxed);
+  Complete(row, policy_->version());
+}
+
+// A row that is decided elsewhere: goes out at once, its actions and version still empty.
+void LaneLoop::Publish(const RowView& row) {
+  std::memset(row.action, 0, actions_.size() * sizeof(std::int32_t));
+  std::memset(row.log_prob, 0, actions_.size() * sizeof(float));
+  asked_ = true;
+  asked_ns_ = clock_.NowNs();
+  Complete(row, answer_version_);
+  sink_.Flush();
+  Announce();
+}
+
+// `version` chose the actions that led to the row's episodes' ends; in a row decided here also the
+// row's own.
+void LaneLoop::Complete(const RowView& row, std::uint32_t version) {
+  EndEpisodes(row, version);
+  std::memcpy(episode_ids_.data(), row.episode_id, episode_ids_.size() * sizeof(std::int32_t));
+  *row.header = {.row = row_, .policy_version = version, .reserved = 0};
+  sink_.Complete();
+  claimed_ = false;
+  ++row_;
+  AddRelaxed(counters_.rows, 1);
+  if (!ended_.empty()) Announce();
 }
 
 void LaneLoop::AddWait(WaitReason reason, std::int64_t start_ns) {

@@ -1,57 +1,33 @@
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
-#include <span>
-#include <string>
 #include <vector>
 
+#include "lib/collect/lane_listener.h"
 #include "lib/collect/sink.h"
 #include "lib/collect/token_source.h"
 #include "lib/collect/weights_source.h"
 #include "lib/core/clock.h"
 #include "lib/envs/vec_env.h"
+#include "lib/policy/answer_source.h"
 #include "lib/policy/policy.h"
 
 namespace tetrion {
 
-// Steps M environment lanes with one policy and writes one row per logical time into a sink.
+// Steps M environment lanes and writes one row per logical time into a sink.
 //
 // Thread role: one worker thread calls everything but `counters()`.
 //
 // For row t: lanes whose episode ended take a token (waiting here stalls the worker: it publishes
 // first), the sink gives the row's memory, the environment writes what the actions of row t-1 led
-// to, the policy writes action and log-probability, the row is complete. An episode is announced to
-// the listener only after its last row is published: "reported" means "in the ring".
+// to, the row is decided. With a policy of its own the loop writes action and log-probability and
+// completes the row; with an AnswerSource it publishes the row at once and takes the answer when it
+// is asked for the next one. An episode is announced to the listener only after its last row is
+// published: "reported" means "in the ring". A lane for which there is no token may stay idle
+// (TakeResult::kIdle): its column then holds an empty record with is_last.
 //
 // Nothing is allocated after construction while rows flow.
-
-// Told of what happened to tokens. Called on the worker's thread; must not block.
-class LaneListener {
- public:
-  virtual ~LaneListener() = default;
-  // Episodes whose last row the other side can see.
-  virtual void OnEpisodes(std::span<const EpisodeResult> episodes) = 0;
-  // Tokens given back unfinished: "drain" or "not_finite".
-  virtual void OnAbandoned(std::span<const Token> tokens, const char* reason) = 0;
-  // One row was made; nanoseconds spent in environment and policy, versions the policy was behind.
-  virtual void OnRow(std::int64_t env_ns, std::int64_t inference_ns,
-                     std::uint32_t lag_versions) = 0;
-};
-
-enum class WaitReason { kToken = 0, kRing = 1, kWeights = 2 };
-inline constexpr int kWaitReasons = 3;
-
-// Written by the worker, read by anyone; relaxed, since no figure orders another.
-struct alignas(128) LaneCounters {
-  std::atomic<std::uint64_t> env_steps{0};   // actions executed
-  std::atomic<std::uint64_t> rows{0};        // rows completed
-  std::atomic<std::uint64_t> episodes{0};    // episodes announced
-  std::atomic<std::uint64_t> not_finite{0};  // rows on which the policy failed
-  std::atomic<std::int64_t> wait_ns[kWaitReasons]{};
-  std::atomic<std::uint32_t> policy_version{0};
-};
 
 enum class [[nodiscard]] RunResult{
     kRow,      // one row was made
@@ -71,9 +47,12 @@ class LaneLoop {
   LaneLoop(const LaneLoopConfig& config, std::unique_ptr<VecEnv> env,
            std::unique_ptr<Policy> policy, TokenSource& tokens, RowSink& sink,
            WeightsSource* weights, LaneListener& listener);
+  // Rows are decided by `answers`.
+  LaneLoop(const LaneLoopConfig& config, std::unique_ptr<VecEnv> env, AnswerSource& answers,
+           TokenSource& tokens, RowSink& sink, LaneListener& listener);
 
   // Makes one row or waits once. Throws Error(kTryAgain) when the policy failed max_not_finite
-  // times in a row.
+  // times in a row or an answer was impossible.
   RunResult RunOnce();
 
   // Copied from afar; see LaneCounters.
@@ -83,24 +62,39 @@ class LaneLoop {
   // What a lane needs before the next row.
   enum class LaneState : std::uint8_t { kNeedsToken, kPlaying };
 
-  bool RefreshWeights();
+  LaneLoop(const LaneLoopConfig& config, std::unique_ptr<VecEnv> env,
+           std::unique_ptr<Policy> policy, AnswerSource* answers, TokenSource& tokens,
+           RowSink& sink, WeightsSource* weights, LaneListener& listener);
+
+  // What the next row needs (lane_loop.cc).
+  RunResult TakeAnswer();
+  bool CanDecide();
   RunResult TakeTokens();
-  RunResult CutLanes(TakeResult why);
+  void Begin(int lane, const Token& token);
   bool ClaimRow(RowView& row);
+  // The row (lane_loop.cc).
   void MakeRow(const RowView& row);
-  void AbandonLive(const RowView& row);
-  void AbandonWithoutRow();
-  void FinishRow(const RowView& row);
-  void CountNotFinite();
-  void EndEpisodes(const RowView& row);
-  void Announce();
+  void StepPlaying(const RowView& row);
+  void Decide(const RowView& row);
   ActResult ActOn(const RowView& row);
   void WriteIdleLane(const RowView& row, int lane);
+  void FinishRow(const RowView& row);
+  void Publish(const RowView& row);
+  void Complete(const RowView& row, std::uint32_t version);
+  // How episodes end (lane_ends.cc).
+  RunResult CutLanes(TakeResult why);
+  void CutLive(const RowView& row);
+  void DropLive();
+  void AbandonWithoutRow(const char* reason);
+  void CountNotFinite();
+  void EndEpisodes(const RowView& row, std::uint32_t version);
+  void Announce();
   void AddWait(WaitReason reason, std::int64_t start_ns);
 
   const LaneLoopConfig config_;
   const std::unique_ptr<VecEnv> env_;
-  const std::unique_ptr<Policy> policy_;
+  const std::unique_ptr<Policy> policy_;  // null with answers_
+  AnswerSource* const answers_;
   TokenSource& tokens_;
   RowSink& sink_;
   WeightsSource* const weights_;
@@ -109,13 +103,17 @@ class LaneLoop {
   const int lanes_;
 
   std::uint64_t row_ = 0;   // number of the next row
-  int need_token_ = 0;      // lanes in kNeedsToken
+  int need_token_ = 0;      // lanes in kNeedsToken; those left when a row is made are idle
   int not_finite_run_ = 0;  // consecutive failing rows
-  bool claimed_ = false;    // claimed_row_ is ours but not complete
+  bool asked_ = false;      // row_ - 1 is published and awaits its answer
+  std::int64_t asked_ns_ = 0;
+  std::int64_t asked_env_ns_ = 0;
+  std::uint32_t answer_version_ = 0;  // of the last answer
+  bool claimed_ = false;              // claimed_row_ is ours but not complete
   RowView claimed_row_;
   std::vector<LaneState> state_;           // [M]
   std::vector<int> all_lanes_;             // [M] 0..M-1
-  std::vector<int> playing_;               // [<= M] scratch of CutLanes
+  std::vector<int> playing_;               // [<= M] scratch: lanes in kPlaying
   std::vector<std::int32_t> actions_;      // [M] of the row before
   std::vector<std::int32_t> episode_ids_;  // [M] of the row before
   std::vector<std::uint64_t> masks_;       // [M] scratch: masks with no legal action widened

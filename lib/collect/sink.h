@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "lib/frame/row_layout.h"
+#include "lib/frame/token.h"
 
 namespace tetrion {
 
@@ -20,6 +21,11 @@ class RowSink {
   virtual const RowLayout& layout() const = 0;
   // Gives the next row's memory, uninitialised. Waits at most `timeout_ns` for space.
   virtual ClaimResult Claim(RowView& row, std::int64_t timeout_ns) = 0;
+  // Lane `lane` plays `token` from the next row on.
+  virtual void OnToken(int lane, const Token& token) {
+    static_cast<void>(lane);
+    static_cast<void>(token);
+  }
   // The claimed row is complete; publishes when a commit stride is full.
   virtual void Complete() = 0;
   // Publishes every complete row now: before the worker blocks, and at the end.

@@ -17,7 +17,7 @@ inline constexpr std::array kCatalog = {
     CounterInfo("tetrion_actor_rows_committed_total", "rows", {"worker"},
                 "rows published into the ring"),
     CounterInfo("tetrion_actor_wait_seconds_total", "seconds", {"worker", "reason"},
-                "time a worker was blocked; reason = token, ring, weights"),
+                "time a worker was blocked; reason = token, ring, weights, answer"),
     GaugeInfo("tetrion_actor_policy_version", "version", {}, "version of the weights in use"),
     HistogramInfo("tetrion_actor_policy_lag_versions", "versions", {}, kVersionsBounds,
                   "published minus acting version when new weights are taken"),

@@ -27,6 +27,7 @@ struct PolicyOutput {
 enum class [[nodiscard]] ActResult{
     kOk,
     kNotFinite,  // logits hold NaN or infinity: nothing was written, the caller aborts the episodes
+    kGiveUp,  // it cannot decide for a reason of its own: the same, but no sign of broken weights
 };
 
 enum class [[nodiscard]] LoadResult{

@@ -150,7 +150,7 @@ struct ReportAck {
 struct Abandon {
   std::uint64_t session = 0;
   std::uint64_t request = 0;      // number of this message, as for grants; acknowledged by it
-  std::string reason;             // "drain", "not_finite", "env_error"; <= 64 bytes
+  std::string reason;             // "drain", "not_finite", "policy", "reset"; <= 64 bytes
   std::vector<HeldRange> tokens;  // `held` marks the tokens given back
 };
 

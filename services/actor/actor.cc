@@ -16,7 +16,7 @@
 namespace tetrion {
 namespace {
 
-constexpr const char* kReasonNames[kWaitReasons] = {"token", "ring", "weights"};
+constexpr const char* kReasonNames[kWaitReasons] = {"token", "ring", "weights", "answer"};
 
 }  // namespace
 

@@ -6,12 +6,15 @@
 #include <deque>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "lib/collect/lane_listener.h"
 #include "lib/collect/sink.h"
 #include "lib/collect/token_source.h"
 #include "lib/collect/weights_source.h"
 #include "lib/envs/vec_env.h"
+#include "lib/policy/answer_source.h"
 #include "lib/policy/policy.h"
 
 namespace tetrion::testing {
@@ -83,7 +86,7 @@ class ScriptedPolicy final : public Policy {
   ActResult Act(const PolicyInput& in, const PolicyOutput& out) override {
     ++calls;
     if (fail_from != 0 && calls >= fail_from && calls < fail_from + fail_count) {
-      return ActResult::kNotFinite;
+      return failure;
     }
     for (int i = 0; i < in.n; ++i) {
       out.action[i] = 1;
@@ -98,6 +101,7 @@ class ScriptedPolicy final : public Policy {
   std::uint32_t version() const override { return version_; }
 
   int calls = 0, fail_from = 0, fail_count = 0;
+  ActResult failure = ActResult::kNotFinite;
 
  private:
   std::uint32_t version_ = 0;
@@ -108,7 +112,7 @@ class ListTokens final : public TokenSource {
  public:
   TakeResult Take(Token& token, std::int64_t) override {
     if (state != TakeResult::kToken) return state;
-    if (tokens.empty()) return TakeResult::kTimeout;
+    if (tokens.empty()) return when_empty;
     token = tokens.front();
     tokens.pop_front();
     return TakeResult::kToken;
@@ -126,6 +130,7 @@ class ListTokens final : public TokenSource {
 
   std::deque<Token> tokens;
   TakeResult state = TakeResult::kToken;
+  TakeResult when_empty = TakeResult::kTimeout;
   int fences_accepted = 0;
 };
 
@@ -156,6 +161,51 @@ class VectorSink final : public RowSink {
   const RowLayout layout_;
   const std::uint64_t stride_;
   std::vector<std::byte> pending_;
+};
+
+// Remembers what a loop told.
+struct Recorder final : LaneListener {
+  void OnEpisodes(std::span<const EpisodeResult> results) override {
+    episodes.insert(episodes.end(), results.begin(), results.end());
+  }
+  void OnAbandoned(std::span<const Token> tokens, const char* why) override {
+    for (const Token& token : tokens) abandoned.push_back(token.id);
+    reason = why;
+  }
+  void OnRow(std::int64_t, std::int64_t, std::uint32_t) override { ++rows; }
+
+  std::vector<EpisodeResult> episodes;
+  std::vector<std::uint64_t> abandoned;
+  std::string reason;
+  int rows = 0;
+};
+
+// Answers every row with action 2 of version 7 unless `next` or `look` say otherwise for one call.
+class ScriptedAnswers final : public AnswerSource {
+ public:
+  explicit ScriptedAnswers(int lanes) : lanes_(lanes) {}
+  AnswererState Look(std::int64_t) override { return std::exchange(look, AnswererState::kReady); }
+  AnswerResult Take(std::uint64_t row, std::int32_t* actions, std::uint32_t& version,
+                    std::int64_t) override {
+    asked.push_back(row);
+    const AnswerResult result = std::exchange(next, after);
+    if (result != AnswerResult::kAnswer) return result;
+    std::fill_n(actions, lanes_, 2);
+    version = 7;
+    return result;
+  }
+  bool AnswererGone() const override { return gone; }
+  const std::string& problem() const override { return problem_; }
+
+  AnswererState look = AnswererState::kReady;
+  AnswerResult next = AnswerResult::kAnswer;
+  AnswerResult after = AnswerResult::kAnswer;
+  bool gone = false;
+  std::vector<std::uint64_t> asked;
+
+ private:
+  const int lanes_;
+  const std::string problem_ = "scripted";
 };
 
 }  // namespace tetrion::testing

@@ -16,24 +16,9 @@ namespace {
 
 using testing::CountingEnv;
 using testing::ListTokens;
+using testing::Recorder;
 using testing::ScriptedPolicy;
 using testing::VectorSink;
-
-struct Recorder final : LaneListener {
-  void OnEpisodes(std::span<const EpisodeResult> results) override {
-    episodes.insert(episodes.end(), results.begin(), results.end());
-  }
-  void OnAbandoned(std::span<const Token> tokens, const char* why) override {
-    for (const Token& token : tokens) abandoned.push_back(token.id);
-    reason = why;
-  }
-  void OnRow(std::int64_t, std::int64_t, std::uint32_t) override { ++rows; }
-
-  std::vector<EpisodeResult> episodes;
-  std::vector<std::uint64_t> abandoned;
-  std::string reason;
-  int rows = 0;
-};
 
 struct Fixture {
   explicit Fixture(int lanes, std::uint64_t stride = 1)
@@ -219,6 +204,41 @@ TEST(LaneLoopTest, PolicyThatStaysNotFiniteFailsTheWorker) {
     EXPECT_EQ(error.code(), ExitCode::kTryAgain);
     EXPECT_NE(std::string(error.what()).find("NaN"), std::string::npos);
   }
+}
+
+TEST(LaneLoopTest, LaneWithoutATokenStaysIdleWhileOthersPlay) {
+  Fixture f(3);
+  f.tokens.when_empty = TakeResult::kIdle;
+  f.tokens.Fill(3, 2);  // 4 and 5 steps for three lanes
+  for (int i = 0; i < 6; ++i) ASSERT_EQ(f.loop->RunOnce(), RunResult::kRow);
+  EXPECT_EQ(f.loop->RunOnce(), RunResult::kWaiting);
+  ASSERT_EQ(f.sink.rows.size(), 6U);
+  for (std::size_t i = 0; i < 6; ++i) {
+    const RowView row = f.sink.Row(i);
+    EXPECT_EQ(row.flags[2], kIsLast | kTruncated) << i;
+    EXPECT_EQ(row.record[2 * 16], std::byte{0}) << i;
+    EXPECT_EQ(row.action[2], 0) << i;
+  }
+  EXPECT_EQ(f.sink.Row(5).flags[0], kIsLast | kTruncated);  // ended a row before, idle since
+  EXPECT_EQ(f.sink.Row(5).flags[1], kIsLast | kTerminated);
+  EXPECT_EQ(f.recorder.episodes.size(), 2U);
+  EXPECT_EQ(f.loop->counters().env_steps.load(), 9U);
+  f.tokens.Fill(10, 1);
+  EXPECT_EQ(f.loop->RunOnce(), RunResult::kRow);
+  EXPECT_EQ(f.sink.Row(6).flags[0], kIsFirst);
+}
+
+TEST(LaneLoopTest, PolicyThatGivesUpCutsItsEpisodesAndIsNotJudgedBroken) {
+  Fixture f(2);
+  f.tokens.Fill(3, 100);
+  f.policy->failure = ActResult::kGiveUp;
+  f.policy->fail_from = 1;
+  f.policy->fail_count = 10;
+  for (int i = 0; i < 10; ++i) ASSERT_EQ(f.loop->RunOnce(), RunResult::kRow);
+  EXPECT_EQ(f.recorder.reason, "policy");
+  EXPECT_EQ(f.recorder.abandoned.size(), 20U);
+  EXPECT_EQ(f.loop->counters().not_finite.load(), 0U);
+  f.CheckRows();
 }
 
 // The same tokens give the same episodes, whatever the number of lanes.
