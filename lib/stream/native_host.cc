@@ -1,0 +1,177 @@
+#include "lib/stream/native_host.h"
+
+#include <cstring>
+#include <utility>
+
+#include "lib/core/check.h"
+#include "lib/core/clock.h"
+
+namespace tetrion {
+namespace {
+
+void Add(std::atomic<std::uint64_t>& counter) {
+  counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
+
+StreamBlock* BlockOf(std::byte* payload, const StreamLayout& layout) {
+  return reinterpret_cast<StreamBlock*>(payload + layout.block);
+}
+
+// Lays out what surrounds the OBS ring. The action and command rings' producers are the kernel's
+// business: made here and forgotten, they leave empty rings behind.
+void LayOut(std::byte* payload, const StreamLayout& layout) {
+  StreamBlock* block = BlockOf(payload, layout);
+  block->magic = kStreamMagic;
+  block->version = kStreamVersion;
+  block->row_hash = layout.row.Hash();
+  block->action_record_bytes = layout.action.record_bytes;
+  block->action_capacity = layout.action.capacity;
+  static_cast<void>(RingProducer::Over(payload + layout.command_ring, layout.command));
+  static_cast<void>(RingProducer::Over(payload + layout.action_ring, layout.action));
+}
+
+}  // namespace
+
+std::unique_ptr<NativeHost> NativeHost::Create(const std::string& dir, const std::string& name,
+                                               std::uint64_t run_id, const StreamLayout& layout,
+                                               std::int32_t action_count,
+                                               std::optional<RingProducer>& obs) {
+  Region region = Region::Create(dir, name, RegionKind::kStream, layout.region_bytes, run_id,
+                                 layout.obs.spec_hash);
+  std::byte* payload = region.payload();
+  LayOut(payload, layout);
+  std::unique_ptr<NativeHost> host(new NativeHost(payload, layout, action_count));
+  obs.emplace(RingProducer::Create(std::move(region), layout.obs));
+  return host;
+}
+
+NativeHost::NativeHost(std::byte* payload, const StreamLayout& layout, std::int32_t action_count)
+    : layout_(layout),
+      action_count_(action_count),
+      bell_(&BlockOf(payload, layout)->host_bell),
+      response_(RingProducer::Over(payload + layout.response_ring, layout.response)),
+      command_(RingConsumer::Over(payload + layout.command_ring, layout.command)),
+      action_(RingConsumer::Over(payload + layout.action_ring, layout.action)) {}
+
+void NativeHost::Bind(const RingProducer* obs, std::function<bool()> kernel_gone) {
+  obs_ = obs;
+  kernel_gone_ = std::move(kernel_gone);
+}
+
+AnswererState NativeHost::Look(std::int64_t timeout_ns) {
+  const Deadline deadline(MonotonicClock::Get(), timeout_ns);
+  do {
+    if (TakeCommands()) return AnswererState::kReset;
+    if (attached_) return AnswererState::kReady;
+  } while (Sleep(deadline.LeftNs()) || !deadline.Passed());
+  return AnswererState::kAbsent;
+}
+
+AnswerResult NativeHost::Take(std::uint64_t row, std::int32_t* actions, std::uint32_t& version,
+                              std::int64_t timeout_ns) {
+  const Deadline deadline(MonotonicClock::Get(), timeout_ns);
+  while (true) {
+    if (TakeCommands()) return AnswerResult::kReset;
+    const RingPeek peek = action_.Peek();
+    if (peek.status == RingStatus::kOk) {
+      const AnswerResult result = Read(row, peek.records, actions, version);
+      action_.Release(1);
+      return result;
+    }
+    if (peek.status != RingStatus::kEmpty) return Broken(action_.corrupt_reason());
+    if (deadline.Passed()) return AnswerResult::kTimeout;
+    Sleep(deadline.LeftNs());
+  }
+}
+
+// True when a kernel has (re)attached.
+bool NativeHost::TakeCommands() {
+  bool reset = false;
+  for (RingPeek peek = command_.Peek(); peek.status == RingStatus::kOk; peek = command_.Peek()) {
+    StreamCommand command;
+    std::memcpy(&command, peek.records, sizeof command);
+    command_.Release(1);
+    if (command.code == StreamCode::kEnvReset) {
+      Reset(command.epoch);
+      reset = true;
+      continue;
+    }
+    RingProducer::Loan loan = response_.Claim();
+    if (!loan.ok()) continue;  // a kernel that never reads its responses
+    const StreamResponse unknown = {.status = StreamCode::kError,
+                                    .command = command.code,
+                                    .reserved = 0,
+                                    .epoch = command.epoch,
+                                    .result = static_cast<std::uint64_t>(command.code),
+                                    .timestamp_ns = 0};
+    std::memcpy(loan.record(), &unknown, sizeof unknown);
+    loan.Complete();
+    response_.Publish();
+  }
+  return reset;
+}
+
+// Answers to rows published so far are void; the kernel goes on with the row after them.
+void NativeHost::Reset(std::uint64_t epoch) {
+  for (RingPeek peek = action_.Peek(); peek.status == RingStatus::kOk; peek = action_.Peek()) {
+    action_.Release(peek.count);
+  }
+  RingProducer::Loan loan = response_.Claim();
+  if (!loan.ok()) return;  // the kernel asks again when it has emptied the ring
+  const StreamResponse ok = {
+      .status = StreamCode::kOk,
+      .command = StreamCode::kEnvReset,
+      .reserved = 0,
+      .epoch = epoch,
+      .result = obs_->published(),
+      .timestamp_ns = static_cast<std::uint64_t>(MonotonicClock::Get().NowNs())};
+  std::memcpy(loan.record(), &ok, sizeof ok);
+  loan.Complete();
+  response_.Publish();
+  attached_ = true;
+  Add(stats_.resets);
+}
+
+AnswerResult NativeHost::Read(std::uint64_t row, const std::byte* record, std::int32_t* actions,
+                              std::uint32_t& version) {
+  ActionRecord head;
+  std::memcpy(&head, record, sizeof head);
+  if (head.seq != row || head.ack_seq != row) {
+    Add(stats_.seq_errors);
+    return Broken("an answer names row " + std::to_string(head.seq) + ", asked was row " +
+                  std::to_string(row));
+  }
+  Add(stats_.answers);
+  if ((head.flags & kActionNotFinite) != 0) return AnswerResult::kNotFinite;
+  const std::size_t lanes = layout_.row.spec.lanes;
+  // Copied before it is judged: the kernel could still write here.
+  std::memcpy(actions, record + layout_.actions, lanes * sizeof(std::int32_t));
+  for (std::size_t l = 0; l < lanes; ++l) {
+    if (actions[l] >= 0 && actions[l] < action_count_) continue;
+    const std::string bad = std::to_string(actions[l]);
+    std::memset(actions, 0, lanes * sizeof(std::int32_t));
+    return Broken("the answer to row " + std::to_string(row) + " has action " + bad + " in lane " +
+                  std::to_string(l) + ", there are " + std::to_string(action_count_));
+  }
+  version = head.policy_version;
+  return AnswerResult::kAnswer;
+}
+
+AnswerResult NativeHost::Broken(std::string problem) {
+  problem_ = "the stream to the learner is broken: " + std::move(problem) + "; restart this actor";
+  return AnswerResult::kBroken;
+}
+
+// Sleeps until the kernel rings; false when there was no time left to sleep.
+bool NativeHost::Sleep(std::int64_t timeout_ns) {
+  if (timeout_ns <= 0) return false;
+  const std::uint32_t armed = bell_.Arm();
+  if (command_.Peek().status != RingStatus::kEmpty || action_.Peek().status != RingStatus::kEmpty) {
+    bell_.Disarm(armed);
+    return true;
+  }
+  Add(stats_.sleeps);
+  return bell_.Wait(armed, timeout_ns) == BellResult::kRung;
+}
+
+}  // namespace tetrion
