@@ -7,7 +7,9 @@
 #include "lib/core/check.h"
 #include "lib/core/error.h"
 #include "lib/envs/cartpole_rules.h"
+#include "lib/envs/colour_record.h"
 #include "lib/envs/games.h"
+#include "lib/envs/gym_views.h"
 #include "lib/envs/tetris_record.h"
 #include "lib/envs/tetris_rules.h"
 #include "lib/envs/vec_env.h"
@@ -16,24 +18,35 @@
 namespace tetrion {
 namespace {
 
-// A view an environment's records expand to.
+// A kind of record.
+struct RecordEntry {
+  const char* name;
+  std::uint32_t bytes;
+};
+constexpr RecordEntry kCartPole = {"cartpole", sizeof(CartPoleRecord)};
+constexpr RecordEntry kCompact = {"compact", sizeof(TetrisRecord)};
+constexpr RecordEntry kColour = {"colour", sizeof(ColourRecord)};
+
+// A view and the records it is made from.
 struct ViewEntry {
   const char* name;
+  RecordEntry record;
   std::int64_t (*floats)(int queue_size);
   ExpandFn expand;
 };
 
-constexpr ViewEntry kVector = {"vector", [](int) { return std::int64_t{4}; }, ExpandVector};
-constexpr ViewEntry kPlanes = {"planes", PlanesLayout::Floats, ExpandPlanes};
-constexpr ViewEntry kAfterstates = {"afterstates", AfterstatesLayout::Floats, ExpandAfterstates};
+constexpr ViewEntry kVector = {"vector", kCartPole, [](int) { return std::int64_t{4}; },
+                               ExpandVector};
+constexpr ViewEntry kPlanes = {"planes", kCompact, PlanesLayout::Floats, ExpandPlanes};
+constexpr ViewEntry kAfterstates = {"afterstates", kCompact, AfterstatesLayout::Floats,
+                                    ExpandAfterstates};
+constexpr ViewEntry kFlat = {"flat", kColour, FlatLayout::Floats, ExpandFlat};
 constexpr std::array kCartPoleViews = {kVector};
-constexpr std::array kTetrisViews = {kPlanes};
-constexpr std::array kPlacementViews = {kAfterstates, kPlanes};
+constexpr std::array kTetrisViews = {kPlanes, kFlat};
+constexpr std::array kPlacementViews = {kAfterstates, kPlanes, kFlat};
 
 struct EnvEntry {
   const char* name;
-  const char* record;
-  std::uint32_t record_bytes;
   std::span<const ViewEntry> views;  // the first is the default
   ActionSpec action;
   bool has_queue_and_lines;
@@ -42,27 +55,9 @@ struct EnvEntry {
 
 // One line an environment.
 const EnvEntry kEnvs[] = {
-    {"cartpole",
-     "cartpole",
-     sizeof(CartPoleRecord),
-     kCartPoleViews,
-     {kCartPoleActions, false},
-     false,
-     MakeCartPole},
-    {"tetris",
-     "compact",
-     sizeof(TetrisRecord),
-     kTetrisViews,
-     {kTetrisActions, false},
-     true,
-     MakeTetris},
-    {"tetris-placement",
-     "compact",
-     sizeof(TetrisRecord),
-     kPlacementViews,
-     {kPlacementActions, true},
-     true,
-     MakeTetrisPlacement},
+    {"cartpole", kCartPoleViews, {kCartPoleActions, false}, false, MakeCartPole},
+    {"tetris", kTetrisViews, {kTetrisActions, false}, true, MakeTetris},
+    {"tetris-placement", kPlacementViews, {kPlacementActions, true}, true, MakeTetrisPlacement},
 };
 
 // The entry called `name`; Error(kUsage) with the names there are.
@@ -89,8 +84,8 @@ EnvSpec SpecOf(const EnvEntry& entry, const EnvConfig& config) {
                           : Find(entry.views, config.view, "view of " + std::string(entry.name));
   const int queue_size = entry.has_queue_and_lines ? config.queue_size : 0;
   return {.name = entry.name,
-          .obs = {.record = entry.record,
-                  .record_bytes = entry.record_bytes,
+          .obs = {.record = view.record.name,
+                  .record_bytes = view.record.bytes,
                   .view = view.name,
                   .view_floats = view.floats(queue_size),
                   .queue_size = queue_size,

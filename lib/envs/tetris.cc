@@ -1,6 +1,7 @@
 #include <utility>
 #include <vector>
 
+#include "lib/envs/colour_record.h"
 #include "lib/envs/games.h"
 #include "lib/envs/lane_env.h"
 #include "lib/envs/tetris_pieces.h"
@@ -9,10 +10,26 @@
 namespace tetrion {
 namespace {
 
-// M games: records and piece sources, each its own array.
+// The state that the rules play on, and who keeps its colours, of either kind of record.
+TetrisRecord& CompactOf(TetrisRecord& record) {
+  return record;
+}
+TetrisRecord& CompactOf(ColourRecord& record) {
+  return record.compact;
+}
+NoColours ColoursOf(TetrisRecord&) {
+  return {};
+}
+LockedColours ColoursOf(ColourRecord& record) {
+  return LockedColours(record);
+}
+
+// M games: records and piece sources, each its own array. `RecordType` is TetrisRecord or
+// ColourRecord; the rules are the same.
+template <typename RecordType>
 class TetrisGames {
  public:
-  using Record = TetrisRecord;
+  using Record = RecordType;
 
   explicit TetrisGames(const EnvConfig& config)
       : seed_(config.seed),
@@ -23,11 +40,11 @@ class TetrisGames {
 
   void Reset(int lane, const Token& token) {
     pieces(lane) = PhiloxPieces::Of(seed_, token.id, iid_pieces_);
-    TetrisReset(record_[static_cast<std::size_t>(lane)], queue_size_, pieces(lane));
+    TetrisReset(compact(lane), queue_size_, pieces(lane), colours(lane));
   }
 
   LaneOutcome Step(int lane, int action) {
-    return ForRow(TetrisStep(mutable_record(lane), action, pieces(lane)));
+    return ForRow(TetrisStep(compact(lane), action, pieces(lane), colours(lane)));
   }
 
   const Record& record(int lane) const { return record_[static_cast<std::size_t>(lane)]; }
@@ -38,7 +55,8 @@ class TetrisGames {
     return {outcome.illegal ? kIllegalReward : static_cast<float>(outcome.reward),
             static_cast<std::uint32_t>(outcome.lines), outcome.terminated};
   }
-  Record& mutable_record(int lane) { return record_[static_cast<std::size_t>(lane)]; }
+  TetrisRecord& compact(int lane) { return CompactOf(record_[static_cast<std::size_t>(lane)]); }
+  auto colours(int lane) { return ColoursOf(record_[static_cast<std::size_t>(lane)]); }
   PhiloxPieces& pieces(int lane) { return pieces_[static_cast<std::size_t>(lane)]; }
 
  private:
@@ -50,28 +68,39 @@ class TetrisGames {
 };
 
 // The same games played by placements.
-class PlacementGames : public TetrisGames {
+template <typename RecordType>
+class PlacementGames : public TetrisGames<RecordType> {
  public:
   explicit PlacementGames(const EnvConfig& config)
-      : TetrisGames(config), illegal_is_noop_(config.illegal_is_noop) {}
+      : TetrisGames<RecordType>(config), illegal_is_noop_(config.illegal_is_noop) {}
 
   LaneOutcome Step(int lane, int action) {
-    return ForRow(PlacementStep(mutable_record(lane), action, illegal_is_noop_, pieces(lane)));
+    return this->ForRow(PlacementStep(this->compact(lane), action, illegal_is_noop_,
+                                      this->pieces(lane), this->colours(lane)));
   }
-  std::uint64_t Mask(int lane) const { return PlacementMask(record(lane)); }
+  std::uint64_t Mask(int lane) { return PlacementMask(this->compact(lane)); }
 
  private:
   const bool illegal_is_noop_;
 };
 
+// `Games` with the kind of record that the view is made from.
+template <template <typename> typename Games>
+std::unique_ptr<VecEnv> MakeGames(EnvSpec spec, const EnvConfig& config) {
+  if (spec.obs.record_bytes == sizeof(ColourRecord)) {
+    return std::make_unique<LaneEnv<Games<ColourRecord>>>(std::move(spec), config);
+  }
+  return std::make_unique<LaneEnv<Games<TetrisRecord>>>(std::move(spec), config);
+}
+
 }  // namespace
 
 std::unique_ptr<VecEnv> MakeTetris(EnvSpec spec, const EnvConfig& config) {
-  return std::make_unique<LaneEnv<TetrisGames>>(std::move(spec), config);
+  return MakeGames<TetrisGames>(std::move(spec), config);
 }
 
 std::unique_ptr<VecEnv> MakeTetrisPlacement(EnvSpec spec, const EnvConfig& config) {
-  return std::make_unique<LaneEnv<PlacementGames>>(std::move(spec), config);
+  return MakeGames<PlacementGames>(std::move(spec), config);
 }
 
 }  // namespace tetrion

@@ -64,6 +64,13 @@ struct TetrisPiece {
   int y;
 };
 
+// What the rules tell of locked cells, where nobody looks at colours.
+struct NoColours {
+  TETRION_HOST_DEVICE void Clear() {}
+  TETRION_HOST_DEVICE void Lock(const TetrisPiece& /*where*/) {}
+  TETRION_HOST_DEVICE void ClearRow(int /*row*/) {}
+};
+
 TETRION_HOST_DEVICE inline std::uint16_t PackActive(const TetrisPiece& piece) {
   return static_cast<std::uint16_t>(piece.id | piece.rotation << 3 | piece.x << 5 | piece.y << 9);
 }

@@ -126,6 +126,12 @@ TETRION_HOST_DEVICE inline void StoreRows(std::uint16_t* row, std::uint64_t rows
 #endif
 }
 
+// Whether one of four row words is full. The floor never is.
+TETRION_HOST_DEVICE inline bool AnyFullRow(std::uint64_t rows) {
+  const std::uint64_t free = ~rows;
+  return ((free - 0x0001000100010001ULL) & ~free & 0x8000800080008000ULL) != 0;
+}
+
 // Whether any cell of the piece lies on bedrock or on a locked cell.
 TETRION_HOST_DEVICE inline bool Collides(const TetrisRecord& record, const TetrisPiece& piece) {
   return (LoadRows(record.row + piece.y) & PieceRows(piece.id, piece.rotation) << (piece.x - 1)) !=

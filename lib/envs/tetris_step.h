@@ -2,6 +2,7 @@
 
 // Second half of lib/envs/tetris_rules.h, which includes it: the transitions. `Pieces` is a piece
 // source (lib/envs/tetris_pieces.h). A record passed in must come from TetrisReset or Sanitized.
+// `Colours`, passed by copy, is told of locked cells: NoColours or LockedColours (colour_record.h).
 
 #include <cstdint>
 
@@ -21,8 +22,10 @@ TETRION_HOST_DEVICE inline TetrisPiece SpawnPiece(TetrisRecord& record, Pieces& 
 }
 
 // An empty field, a full queue and the first piece. `queue_size` 1..7.
-template <typename Pieces>
-TETRION_HOST_DEVICE inline void TetrisReset(TetrisRecord& record, int queue_size, Pieces& pieces) {
+template <typename Pieces, typename Colours = NoColours>
+TETRION_HOST_DEVICE inline void TetrisReset(TetrisRecord& record, int queue_size, Pieces& pieces,
+                                            Colours colours = {}) {
+  colours.Clear();
   for (int r = 0; r < kTetrisRows; ++r) record.row[r] = kTetrisEmptyRow;
   for (int r = kTetrisRows; r < kTetrisRows + 4; ++r) record.row[r] = kTetrisFloorRow;
   record.holder = PackHolder(kTetrisNoPiece, 0);
@@ -37,28 +40,24 @@ TETRION_HOST_DEVICE inline void TetrisReset(TetrisRecord& record, int queue_size
 }
 
 // Clears the full ones of the rows `top`..`top`+3; returns how many there were.
-TETRION_HOST_DEVICE inline int ClearRows(TetrisRecord& record, int top) {
+template <typename Colours = NoColours>
+TETRION_HOST_DEVICE inline int ClearRows(TetrisRecord& record, int top, Colours colours = {}) {
   int lines = 0;
   for (int r = top; r < top + 4; ++r) {
     if (record.row[r] != kTetrisFullRow) continue;
     ++lines;
     for (int above = r; above > 0; --above) record.row[above] = record.row[above - 1];
     record.row[0] = kTetrisEmptyRow;
+    colours.ClearRow(r);
   }
   return lines;
 }
 
-// Whether one of four row words is full. The floor never is.
-TETRION_HOST_DEVICE inline bool AnyFullRow(std::uint64_t rows) {
-  const std::uint64_t free = ~rows;
-  return ((free - 0x0001000100010001ULL) & ~free & 0x8000800080008000ULL) != 0;
-}
-
 // Drops and locks the piece, clears rows, spawns the next one. A piece that collides where it is,
 // as after a swap, ends the game with nothing locked.
-template <typename Pieces>
+template <typename Pieces, typename Colours = NoColours>
 TETRION_HOST_DEVICE inline TetrisOutcome CommitPiece(TetrisRecord& record, TetrisPiece piece,
-                                                     Pieces& pieces) {
+                                                     Pieces& pieces, Colours colours = {}) {
   TetrisOutcome outcome;
   const std::uint64_t cells = PieceRows(piece.id, piece.rotation) << (piece.x - 1);
   if ((LoadRows(record.row + piece.y) & cells) != 0) {
@@ -69,7 +68,8 @@ TETRION_HOST_DEVICE inline TetrisOutcome CommitPiece(TetrisRecord& record, Tetri
   while ((LoadRows(record.row + piece.y + 1) & cells) == 0) ++piece.y;
   const std::uint64_t merged = LoadRows(record.row + piece.y) | cells;
   StoreRows(record.row + piece.y, merged);
-  if (AnyFullRow(merged)) outcome.lines = ClearRows(record, piece.y);
+  colours.Lock(piece);
+  if (AnyFullRow(merged)) outcome.lines = ClearRows(record, piece.y, colours);
   record.lines += static_cast<std::uint32_t>(outcome.lines);
   record.pieces += 1;
   const TetrisPiece next = SpawnPiece(record, pieces);
@@ -111,17 +111,17 @@ TETRION_HOST_DEVICE inline TetrisPiece MovePiece(const TetrisRecord& record,
 
 // One action 0..7 of the player, then gravity (not after a hard drop). The caller has checked the
 // range.
-template <typename Pieces>
+template <typename Pieces, typename Colours = NoColours>
 TETRION_HOST_DEVICE inline TetrisOutcome TetrisStep(TetrisRecord& record, int action,
-                                                    Pieces& pieces) {
+                                                    Pieces& pieces, Colours colours = {}) {
   TetrisPiece piece = UnpackActive(record.active);
-  if (action == kTetrisHardDrop) return CommitPiece(record, piece, pieces);
+  if (action == kTetrisHardDrop) return CommitPiece(record, piece, pieces, colours);
   piece =
       action == kTetrisSwap ? SwapPiece(record, piece, pieces) : MovePiece(record, piece, action);
   piece.y += 1;
   if (Collides(record, piece)) {
     piece.y -= 1;
-    return CommitPiece(record, piece, pieces);
+    return CommitPiece(record, piece, pieces, colours);
   }
   record.active = PackActive(piece);
   return {};
@@ -130,12 +130,13 @@ TETRION_HOST_DEVICE inline TetrisOutcome TetrisStep(TetrisRecord& record, int ac
 // One placement 0..39: the piece is turned `action % 4` times, put over column `action / 4` and
 // hard dropped from where it is. An illegal one ends the game or is a NOOP; its reward is
 // kIllegalReward.
-template <typename Pieces>
+template <typename Pieces, typename Colours = NoColours>
 TETRION_HOST_DEVICE inline TetrisOutcome PlacementStep(TetrisRecord& record, int action,
-                                                       bool illegal_is_noop, Pieces& pieces) {
+                                                       bool illegal_is_noop, Pieces& pieces,
+                                                       Colours colours = {}) {
   if ((PlacementMask(record) >> action & 1) == 0) {
     TetrisOutcome outcome;
-    if (illegal_is_noop) outcome = TetrisStep(record, kTetrisNoop, pieces);
+    if (illegal_is_noop) outcome = TetrisStep(record, kTetrisNoop, pieces, colours);
     outcome.terminated |= !illegal_is_noop;
     outcome.illegal = true;
     return outcome;
@@ -143,7 +144,7 @@ TETRION_HOST_DEVICE inline TetrisOutcome PlacementStep(TetrisRecord& record, int
   TetrisPiece piece = UnpackActive(record.active);
   piece.rotation = (piece.rotation + action) & 3;
   piece.x = action / 4 + 4 - PieceSize(piece.id) / 2;
-  return CommitPiece(record, piece, pieces);
+  return CommitPiece(record, piece, pieces, colours);
 }
 
 }  // namespace tetrion

@@ -109,6 +109,7 @@ class ReferenceTetris {
   const Board& board() const { return board_; }
   const Matrix& matrix() const { return matrix_; }
   const Matrix& held() const { return held_; }  // empty: nothing held
+  int held_id() const { return held_id_; }
   const std::deque<int>& queue() const { return queue_; }
   int id() const { return id_; }
   int x() const { return x_; }

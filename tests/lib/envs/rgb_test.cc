@@ -1,0 +1,126 @@
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "lib/envs/gym_views.h"
+#include "lib/envs/tetris_pieces.h"
+#include "tests/support/envs_driver.h"
+
+namespace tetrion {
+namespace {
+
+using Pixel = std::array<int, 3>;
+using Picture = std::vector<std::uint8_t>;
+
+constexpr Pixel kWhite = {255, 255, 255}, kBlack = {0, 0, 0}, kGrey = {128, 128, 128};
+constexpr Pixel kCyan = {0, 240, 240}, kYellow = {240, 240, 0}, kPurple = {160, 0, 240};
+constexpr Pixel kBlue = {0, 0, 240}, kBrown = {202, 152, 101};
+
+Pixel At(const Picture& picture, const RgbSize& size, int y, int x) {
+  const std::uint8_t* at = &picture[static_cast<std::size_t>(3 * (y * size.width + x))];
+  return {at[0], at[1], at[2]};
+}
+
+// O active, then I and T; a J held, a T cell locked at the bottom left.
+ColourRecord SampleRecord() {
+  static const std::uint8_t ids[] = {1, 0, 2};
+  SequencePieces pieces = {ids, 3, 0};
+  ColourRecord record;
+  TetrisReset(record.compact, 2, pieces, LockedColours(record));
+  record.compact.holder = PackHolder(5, 0);
+  record.compact.row[19] |= 1U << kTetrisFieldShift;
+  record.colour[19][0] = 4;
+  return record;
+}
+
+TEST(TetrisRgbTest, ShowsBoardQueueAndHolderInTheirColours) {
+  const ColourRecord record = SampleRecord();
+  const RgbSize size = TetrisRgbSize(2, 1);
+  EXPECT_EQ(size.height, 24);
+  EXPECT_EQ(size.width, 26);
+  Picture picture(static_cast<std::size_t>(size.Bytes()), 7);
+  RenderRgb(record, 2, 1, picture.data());
+  EXPECT_EQ(At(picture, size, 0, 0), kGrey);
+  EXPECT_EQ(At(picture, size, 0, 4), kBlack);
+  for (const int x : {8, 9}) EXPECT_EQ(At(picture, size, 1, x), kYellow);  // the active O
+  EXPECT_EQ(At(picture, size, 19, 4), kPurple);
+  EXPECT_EQ(At(picture, size, 20, 4), kGrey);
+  EXPECT_EQ(At(picture, size, 0, 18), kBlack);  // the queue: above the I
+  EXPECT_EQ(At(picture, size, 1, 21), kCyan);
+  EXPECT_EQ(At(picture, size, 0, 23), kPurple);  // the T's head
+  EXPECT_EQ(At(picture, size, 4, 18), kGrey);    // between queue and holder
+  EXPECT_EQ(At(picture, size, 20, 18), kBlue);   // the held J
+  EXPECT_EQ(At(picture, size, 20, 19), kBlack);
+  EXPECT_EQ(At(picture, size, 20, 22), kGrey);  // beside the holder
+}
+
+TEST(TetrisRgbTest, ScaleRepeatsEveryPixel) {
+  const ColourRecord record = SampleRecord();
+  const RgbSize small = TetrisRgbSize(2, 1), large = TetrisRgbSize(2, 3);
+  Picture one(static_cast<std::size_t>(small.Bytes()));
+  Picture three(static_cast<std::size_t>(large.Bytes()) + 1, 9);
+  RenderRgb(record, 2, 1, one.data());
+  RenderRgb(record, 2, 3, three.data());
+  for (int y = 0; y < large.height; ++y) {
+    for (int x = 0; x < large.width; ++x)
+      ASSERT_EQ(At(three, large, y, x), At(one, small, y / 3, x / 3)) << y << ' ' << x;
+  }
+  EXPECT_EQ(three.back(), 9) << "wrote past the picture";
+}
+
+TEST(TetrisRgbTest, LockedCellsOfUnknownColourAreLightGrey) {
+  const ColourRecord record = UncolouredRecord(SampleRecord().compact);
+  const RgbSize size = TetrisRgbSize(2, 1);
+  Picture picture(static_cast<std::size_t>(size.Bytes()));
+  RenderRgb(record, 2, 1, picture.data());
+  EXPECT_EQ(At(picture, size, 19, 4), (Pixel{192, 192, 192}));
+}
+
+TEST(TetrisRgbTest, ArbitraryBytesStayInsideThePicture) {
+  testing::Draws draws(51);
+  for (int i = 0; i < 300; ++i) {
+    ColourRecord record;
+    for (auto* byte = reinterpret_cast<std::uint8_t*>(&record);
+         byte != reinterpret_cast<std::uint8_t*>(&record + 1); ++byte)
+      *byte = static_cast<std::uint8_t>(draws.Below(256));
+    const int queue_size = 1 + i % 7;
+    Picture picture(static_cast<std::size_t>(TetrisRgbSize(queue_size, 2).Bytes()) + 1, 9);
+    RenderRgb(record, queue_size, 2, picture.data());
+    ASSERT_EQ(picture.back(), 9);
+  }
+}
+
+Picture CartPole(const CartPoleRecord& record, int scale) {
+  Picture picture(static_cast<std::size_t>(CartPoleRgbSize(scale).Bytes()));
+  RenderCartPoleRgb(record, scale, picture.data());
+  return picture;
+}
+
+TEST(CartPoleRgbTest, PoleStandsOnTheCartAndLeansToTheRightForPositiveAngles) {
+  const RgbSize size = CartPoleRgbSize(4);
+  EXPECT_EQ(size.height, 400);
+  EXPECT_EQ(size.width, 600);
+  Picture picture = CartPole({0, 0, 0, 0}, 4);
+  EXPECT_EQ(At(picture, size, 300, 5), kBlack);    // the track
+  EXPECT_EQ(At(picture, size, 310, 280), kBlack);  // the cart
+  EXPECT_EQ(At(picture, size, 200, 300), kBrown);  // the pole
+  EXPECT_EQ(At(picture, size, 200, 330), kWhite);
+  picture = CartPole({0, 0, 0.5F, 0}, 4);
+  EXPECT_EQ(At(picture, size, 200, 300), kWhite);
+  EXPECT_EQ(At(picture, size, 300 - 88, 300 + 48), kBrown);
+  picture = CartPole({-1.2F, 0, 0, 0}, 4);
+  EXPECT_EQ(At(picture, size, 200, 150), kBrown);
+}
+
+TEST(CartPoleRgbTest, AnythingBeyondThePictureIsDrawnAtItsEdgeOrAsZero) {
+  const float inf = std::numeric_limits<float>::infinity(), nan = std::nanf("");
+  EXPECT_EQ(CartPole({nan, 0, inf, 0}, 1), CartPole({0, 0, 0, 0}, 1));
+  EXPECT_EQ(CartPole({1e30F, 0, 0, 0}, 1), CartPole({2.4F, 0, 0, 0}, 1));
+  EXPECT_NE(CartPole({1e30F, 0, 3e38F, 0}, 1), CartPole({0, 0, 0, 0}, 1));
+}
+
+}  // namespace
+}  // namespace tetrion
