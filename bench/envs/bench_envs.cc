@@ -1,6 +1,7 @@
 // Environments on one core: steps a second of lanes with a random policy and their rows, of the
-// bare rules, and of a plain cell-array Tetris, in turns within one run; time of an afterstates
-// view. Prints one JSON line a figure. --quick: shorter windows.
+// bare rules, and of a plain cell-array Tetris, in turns within one run; the same with colours and
+// with flat observations; time of one afterstates, flat, dict view and of one picture. Prints one
+// JSON line a figure. --quick: shorter windows.
 #include <bit>
 #include <cstdio>
 #include <cstring>
@@ -13,6 +14,7 @@
 #include "bench/envs/windows.h"
 #include "lib/core/check.h"
 #include "lib/core/philox.h"
+#include "lib/envs/gym_views.h"
 #include "lib/envs/tetris_pieces.h"
 #include "lib/envs/tetris_rules.h"
 #include "lib/envs/views.h"
@@ -49,8 +51,8 @@ class CheapPolicy {
 // M lanes behind the VecEnv interface, rows written.
 class Lanes {
  public:
-  Lanes(const std::string& name, int action_bits)
-      : rows_({.name = name, .lanes = kLanes, .seed = 1}), policy_(action_bits) {
+  Lanes(const std::string& name, int action_bits, const std::string& view = "")
+      : rows_({.name = name, .view = view, .lanes = kLanes, .seed = 1}), policy_(action_bits) {
     for (int lane = 0; lane < kLanes; ++lane) rows_.env->Reset(lane, {next_token_++, 0, kMaxSteps});
   }
   int Step() {
@@ -63,6 +65,8 @@ class Lanes {
     }
     return kLanes;
   }
+  // The records of the last row, M back to back.
+  const std::byte* records() const { return rows_.row.record; }
   // The last row's records hold as many cells as pieces and lines say.
   void CheckTetrisRow() const {
     for (int lane = 0; lane < kLanes; ++lane) {
@@ -159,6 +163,23 @@ std::vector<TetrisRecord> PlacementStates() {
   return states;
 }
 
+// The same fields with colours.
+std::vector<ColourRecord> ColouredStates() {
+  std::vector<ColourRecord> states;
+  testing::Draws draws(6);
+  for (std::uint64_t token = 0; states.size() < 1024; ++token) {
+    PhiloxPieces pieces = PhiloxPieces::Of(1, token, false);
+    ColourRecord record;
+    TetrisReset(record.compact, 4, pieces, LockedColours(record));
+    for (bool over = false; !over && states.size() < 1024;) {
+      states.push_back(record);
+      over = TetrisStep(record.compact, draws.Below(kTetrisActions), pieces, LockedColours(record))
+                 .terminated;
+    }
+  }
+  return states;
+}
+
 void Print(const std::string& what, const std::string& unit, const Spread& ours,
            const std::string& rival, const std::string& target) {
   std::printf("{\"what\": \"%s\", \"unit\": \"%s\", \"ours\": {%s}, %s, \"target\": %s}\n",
@@ -222,6 +243,78 @@ void AfterstatesFigure(const Windows& windows) {
   Print("afterstates view, 40 placements", "us/state", Spread(micros), kNoRival, "\"<= 2\"");
 }
 
+// Median nanoseconds a record of `expand`, which is given the records of one batch.
+Spread NanosEach(const Windows& windows, int batch,
+                 const std::function<void(const ColourRecord*)>& expand) {
+  const std::vector<ColourRecord> states = ColouredStates();
+  std::size_t at = 0;
+  Rates nanos;
+  for (int i = -1; i < windows.count; ++i) {
+    const double rate = Window(windows, [&] {
+      expand(&states[at]);
+      at = (at + static_cast<std::size_t>(batch)) % states.size();
+      return batch;
+    });
+    if (i >= 0) nanos.push_back(1e9 / rate);
+  }
+  return Spread(nanos);
+}
+
+// Observations written one after the other into 64 MiB, as a collector does, and into the cache.
+void GymViewFigures(const Windows& windows) {
+  constexpr int kBatch = 64;
+  constexpr std::size_t kFarBytes = std::size_t{64} << 20;
+  const auto floats = static_cast<std::size_t>(FlatLayout::Floats(4));
+  const auto bytes_of = [](const ColourRecord* records) {
+    return reinterpret_cast<const std::byte*>(records);
+  };
+  std::vector<float> far(kFarBytes / sizeof(float));
+  std::size_t next = 0;
+  const Spread flat_far = NanosEach(windows, kBatch, [&](const ColourRecord* records) {
+    if ((next + kBatch) * floats > far.size()) next = 0;
+    ExpandFlat(bytes_of(records), kBatch, 4, &far[next * floats]);
+    next += kBatch;
+  });
+  Print("flat view into 64 MiB", "ns/state", flat_far, kNoRival, "\"<= 400\"");
+  const Spread flat_near = NanosEach(windows, kBatch, [&](const ColourRecord* records) {
+    ExpandFlat(bytes_of(records), kBatch, 4, far.data());
+  });
+  Print("flat view, in cache", "ns/state", flat_near, kNoRival, "null");
+  std::vector<std::uint8_t> cells(kBatch * floats);
+  const Spread dict = NanosEach(windows, kBatch, [&](const ColourRecord* records) {
+    ExpandDict(bytes_of(records), kBatch, 4, cells.data());
+  });
+  Print("dict view, in cache", "ns/state", dict, kNoRival, "null");
+  std::vector<std::uint8_t> picture(static_cast<std::size_t>(TetrisRgbSize(4, 10).Bytes()));
+  const Spread rgb = NanosEach(
+      windows, 1, [&](const ColourRecord* records) { RenderRgb(*records, 4, 10, picture.data()); });
+  Print("rgb picture, scale 10", "ns/state", rgb, kNoRival, "null");
+}
+
+// What a collector's worker does a step: rules, row, flat observation of every lane.
+void FlatLanesFigure(const Windows& windows) {
+  Lanes lanes("tetris", 3, "flat");
+  constexpr std::size_t kRowsKept = 16;
+  const auto row_floats = static_cast<std::size_t>(kLanes * FlatLayout::Floats(4));
+  std::vector<float> observations(kRowsKept * row_floats);
+  std::size_t row = 0;
+  Rates rows_only, with_flat;
+  for (int i = -1; i < windows.count; ++i) {
+    const double a = Window(windows, [&lanes] { return lanes.Step(); });
+    const double b = Window(windows, [&] {
+      const int steps = lanes.Step();
+      ExpandFlat(lanes.records(), kLanes, 4, &observations[row * row_floats]);
+      row = (row + 1) % kRowsKept;
+      return steps;
+    });
+    if (i < 0) continue;
+    rows_only.push_back(a);
+    with_flat.push_back(b);
+  }
+  Print("tetris lanes, colour rows, M=1024", "steps/s", Spread(rows_only), kNoRival, "null");
+  Print("tetris lanes, flat observations", "steps/s", Spread(with_flat), kNoRival, "\">= 1M\"");
+}
+
 }  // namespace
 }  // namespace tetrion::bench
 
@@ -231,5 +324,7 @@ int main(int argc, char** argv) {
   tetrion::bench::TetrisFigures(windows);
   tetrion::bench::CartPoleFigure(windows);
   tetrion::bench::AfterstatesFigure(windows);
+  tetrion::bench::GymViewFigures(windows);
+  tetrion::bench::FlatLanesFigure(windows);
   return 0;
 }

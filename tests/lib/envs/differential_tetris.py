@@ -1,5 +1,8 @@
 """Our `tetris` against tetris-gymnasium: same pieces, same actions, same everything, step for step.
 
+Rewards, ends, lines, the four observation arrays (from the compact record's documentation and from
+the `dict` view), gymnasium's flattening of them, and every 16th picture.
+
 Usage: differential_tetris.py ENV_LINE_SERVER random|packing EPISODES
 """
 
@@ -7,11 +10,12 @@ import sys
 
 import numpy as np
 from env_line import IS_LAST, TRUNCATED, EnvLine, decode
+from gymnasium.wrappers import FlattenObservation
 from tetris_gymnasium.envs import Tetris
 from tetris_package import with_pieces
 
 LEFT, RIGHT, CLOCKWISE, DROP, SWAP, NOOP = 0, 1, 3, 5, 6, 7
-MAX_STEPS = {"random": 400, "packing": 250}
+MAX_STEPS = {"random": 400, "packing": 150}
 
 
 def compare(row, theirs, reward, terminated, lines, where):
@@ -29,6 +33,19 @@ def compare(row, theirs, reward, terminated, lines, where):
     np.testing.assert_array_equal(ours.mask(), theirs["active_tetromino_mask"], where)
     np.testing.assert_array_equal(ours.holder_array(), theirs["holder"], where)
     np.testing.assert_array_equal(ours.queue_array(), theirs["queue"], where)
+
+
+def compare_views(server, env, flatten, theirs, picture, where):
+    """The arrays with their colours, the flat vector, and the picture at two scales if asked."""
+    ours = server.dict()
+    assert list(theirs) and sorted(theirs) == list(ours), where
+    for name, array in ours.items():
+        np.testing.assert_array_equal(array, theirs[name], f"{where}: {name}")
+    np.testing.assert_array_equal(server.flat(), flatten.observation(theirs), where)
+    if picture:
+        for env.render_scaling_factor in (1, 3):
+            pixels = server.rgb(env.render_scaling_factor)
+            np.testing.assert_array_equal(pixels, env.render(), where)
 
 
 def surface(locked, matrix, x):
@@ -68,14 +85,15 @@ def packing_plan(record, rng):
     return [CLOCKWISE] * turns + side + [DROP]
 
 
-def play(server, env, episode, policy, rng):
+def play(server, env, flatten, episode, policy, rng):
     """One episode on both; returns (steps, lines)."""
     queue_size = 1 + episode % 7
-    server.open("tetris", 1000 + episode, queue_size, iid=episode % 3 == 0)
+    server.open("tetris", 1000 + episode, queue_size, iid=episode % 3 == 0, view="flat")
     with_pieces(env, server.pieces(episode, MAX_STEPS[policy] + 20), queue_size)
     theirs, _ = env.reset()
     row = server.row("reset", episode, MAX_STEPS[policy])
     compare(row, theirs, 0, False, 0, f"episode {episode} reset")
+    compare_views(server, env, flatten, theirs, True, f"episode {episode} reset")
     lines, steps, plan = 0, 0, []
     while not row.flags & IS_LAST:
         if policy == "packing" and not plan:
@@ -87,14 +105,19 @@ def play(server, env, episode, policy, rng):
         steps += 1
         where = f"episode {episode} step {steps} action {action}"
         compare(row, theirs, reward, bool(terminated), lines, where)
+        compare_views(server, env, flatten, theirs, steps % 16 == 0 or terminated, where)
     assert bool(row.flags & TRUNCATED) == (steps == MAX_STEPS[policy] and not terminated)
     return steps, lines
 
 
 def main():
     program, policy, episodes = sys.argv[1], sys.argv[2], int(sys.argv[3])
-    server, env, rng = EnvLine(program), Tetris(), np.random.default_rng(7)
-    totals = np.array([play(server, env, episode, policy, rng) for episode in range(episodes)])
+    server, rng = EnvLine(program), np.random.default_rng(7)
+    env = Tetris(render_mode="rgb_array")
+    flatten = FlattenObservation(env)
+    totals = np.array(
+        [play(server, env, flatten, episode, policy, rng) for episode in range(episodes)]
+    )
     steps, lines = totals.sum(axis=0)
     assert policy == "random" or lines > episodes, "the packing policy must clear rows"
     print(f"{policy}: {episodes} episodes, {steps} steps, {lines} lines: identical")

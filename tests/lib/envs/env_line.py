@@ -53,8 +53,9 @@ class EnvLine:
             raise RuntimeError(f"env_line_server ended while answering {words}")
         return answer.rstrip("\n")
 
-    def open(self, name, seed, queue_size=4, iid=False, noop=False):
-        assert self.ask("open", name, seed, queue_size, int(iid), int(noop)) == "ok"
+    def open(self, name, seed, queue_size=4, iid=False, noop=False, view=""):
+        self._queue_size = queue_size
+        assert self.ask("open", name, seed, queue_size, int(iid), int(noop), view) == "ok"
 
     def pieces(self, token, count):
         return [int(word) for word in self.ask("pieces", token, count).split()]
@@ -67,6 +68,23 @@ class EnvLine:
 
     def view(self) -> np.ndarray:
         return np.array(self.ask("view").split(), dtype=np.float32)
+
+    def flat(self) -> np.ndarray:
+        return np.frombuffer(bytes.fromhex(self.ask("flat")), dtype=np.float32)
+
+    def dict(self) -> dict:
+        """The four arrays, cut out of the buffer as lib/envs/gym_views.h documents it."""
+        cells = np.frombuffer(bytes.fromhex(self.ask("dict")), dtype=np.uint8)
+        return {
+            "active_tetromino_mask": cells[:432].reshape(24, 18),
+            "board": cells[432:864].reshape(24, 18),
+            "holder": cells[864:880].reshape(4, 4),
+            "queue": cells[880:].reshape(4, 4 * self._queue_size),
+        }
+
+    def rgb(self, scale) -> np.ndarray:
+        pixels = np.frombuffer(bytes.fromhex(self.ask("rgb", scale)), dtype=np.uint8)
+        return pixels.reshape(24 * scale, -1, 3)
 
     def doubles(self, *words):
         return [float.fromhex(word) for word in self.ask(*words).split()]
@@ -127,8 +145,8 @@ class Tetris:
 
 
 def decode(record: bytes) -> Tetris:
-    """Reads the 64 bytes as lib/envs/tetris_record.h documents them."""
-    words = struct.unpack("<24HHBBIII", record)
+    """Reads the 64 bytes that lib/envs/tetris_record.h documents; colours may follow them."""
+    words = struct.unpack("<24HHBBIII", record[:64])
     rows, (active, holder, flags, queue, lines, pieces) = words[:24], words[24:]
     locked = np.ones((24, 18), dtype=bool)
     for y in range(20):

@@ -2,13 +2,16 @@
 // real VecEnv beside other implementations of the same games. Every request is one line and gets
 // one line:
 //
-//   open NAME SEED QUEUE IID NOOP   -> ok                       (IID, NOOP: 0 or 1)
+//   open NAME SEED QUEUE IID NOOP [VIEW] -> ok                  (IID, NOOP: 0 or 1)
 //   pieces TOKEN COUNT              -> COUNT ids 0..6 of the token
 //   reset TOKEN MAX_STEPS           -> a row
 //   step ACTION                     -> a row
-//   view                            -> floats of the default view of the last record
-//   start TOKEN                     -> CartPole's start in double (hexadecimal), also starts `push`
-//   push ACTION                     -> CartPole's state in double after the action
+//   view                            -> floats of the view of the last record
+//   flat                            -> the view as float32 in hexadecimal bytes
+//   dict                            -> DictLayout of the last record, hexadecimal (view `flat`
+//   only) rgb SCALE                       -> its picture, hexadecimal (view `flat` only) start
+//   TOKEN                     -> CartPole's start in double (hexadecimal), also starts `push` push
+//   ACTION                     -> CartPole's state in double after the action
 //
 // A row is: reward flags cont episode_lines mask record(hexadecimal bytes).
 #include <cstdio>
@@ -20,11 +23,23 @@
 
 #include "lib/core/error.h"
 #include "lib/envs/cartpole_rules.h"
+#include "lib/envs/gym_views.h"
 #include "lib/envs/tetris_pieces.h"
 #include "tests/support/envs_driver.h"
 
 namespace tetrion {
 namespace {
+
+std::string Hexadecimal(const void* data, std::size_t bytes) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  const auto* byte = static_cast<const unsigned char*>(data);
+  std::string text;
+  for (std::size_t i = 0; i < bytes; ++i) {
+    text += kDigits[byte[i] >> 4];
+    text += kDigits[byte[i] & 15];
+  }
+  return text;
+}
 
 class LineServer {
  public:
@@ -38,6 +53,9 @@ class LineServer {
     if (verb == "reset") return Reset(in);
     if (verb == "step") return Step(in);
     if (verb == "view") return View();
+    if (verb == "flat") return Flat();
+    if (verb == "dict") return Dict();
+    if (verb == "rgb") return Rgb(in);
     if (verb == "start") return Start(in);
     if (verb == "push") return Push(in);
     throw Error(ExitCode::kUsage, "unknown request: " + line);
@@ -47,7 +65,7 @@ class LineServer {
   std::string Open(std::istringstream& in) {
     config_ = {};
     in >> config_.name >> config_.seed >> config_.queue_size >> config_.iid_pieces >>
-        config_.illegal_is_noop;
+        config_.illegal_is_noop >> config_.view;
     rows_ = std::make_unique<testing::RowedEnv>(config_);
     view_.assign(static_cast<std::size_t>(rows_->env->spec().obs.view_floats), 0.0F);
     return "ok";
@@ -83,11 +101,7 @@ class LineServer {
     const RowView& row = rows_->row;
     out << row.reward[0] << ' ' << int{row.flags[0]} << ' ' << row.cont[0] << ' '
         << rows_->env->Episode(0).lines << ' ' << (row.mask == nullptr ? 0 : row.mask[0]) << ' ';
-    out << std::hex;
-    for (std::uint32_t i = 0; i < rows_->env->spec().obs.record_bytes; ++i) {
-      const int byte = std::to_integer<int>(row.record[i]);
-      out << (byte >> 4) << (byte & 15);
-    }
+    out << Hexadecimal(row.record, rows_->env->spec().obs.record_bytes);
     return out.str();
   }
 
@@ -98,6 +112,34 @@ class LineServer {
     out.precision(9);
     for (const float value : view_) out << value << ' ';
     return out.str();
+  }
+
+  std::string Flat() {
+    const ObsSpec& obs = rows_->env->spec().obs;
+    obs.expand(rows_->row.record, 1, obs.queue_size, view_.data());
+    return Hexadecimal(view_.data(), view_.size() * sizeof(float));
+  }
+
+  const ColourRecord& Coloured() const {
+    if (rows_->env->spec().obs.record != "colour") {
+      throw Error(ExitCode::kUsage, "open the environment with the view flat");
+    }
+    return rows_->RecordAt<ColourRecord>(0);
+  }
+
+  std::string Dict() const {
+    std::vector<std::uint8_t> dict(static_cast<std::size_t>(DictLayout::Bytes(config_.queue_size)));
+    ExpandDict(reinterpret_cast<const std::byte*>(&Coloured()), 1, config_.queue_size, dict.data());
+    return Hexadecimal(dict.data(), dict.size());
+  }
+
+  std::string Rgb(std::istringstream& in) const {
+    int scale = 1;
+    in >> scale;
+    std::vector<std::uint8_t> picture(
+        static_cast<std::size_t>(TetrisRgbSize(config_.queue_size, scale).Bytes()));
+    RenderRgb(Coloured(), config_.queue_size, scale, picture.data());
+    return Hexadecimal(picture.data(), picture.size());
   }
 
   std::string Start(std::istringstream& in) {

@@ -1,8 +1,22 @@
 """tetris-gymnasium's environment fed with a recorded piece sequence."""
 
+import numpy as np
+import tetris_gymnasium.envs.tetris as package
 from tetris_gymnasium.components.tetromino_queue import TetrominoQueue
 from tetris_gymnasium.components.tetromino_randomizer import Randomizer
 from tetris_gymnasium.envs import Tetris
+
+
+class OlderNumpy:
+    """numpy as the package's get_rgb knew it: newer ones refuse astype(np.integer)."""
+
+    integer = np.int64
+
+    def __getattr__(self, name):
+        return getattr(np, name)
+
+
+package.np = OlderNumpy()
 
 
 class Recorded(Randomizer):
