@@ -3,25 +3,18 @@
 #include <utility>
 
 namespace tetrion {
-namespace {
-
-constexpr std::int64_t kLookEveryNs = 5 * kNanosPerMilli;
-
-}  // namespace
 
 SlotWeights::SlotWeights(const Config& config, std::function<void(Bell)> on_attached)
-    : config_(config), on_attached_(std::move(on_attached)) {}
+    : on_attached_(std::move(on_attached)), learner_(config) {}
 
 bool SlotWeights::Attached() {
-  if (region_) return true;
-  const std::int64_t now_ns = MonotonicClock::Get().NowNs();
-  if (now_ns < next_look_ns_) return false;
-  next_look_ns_ = now_ns + kLookEveryNs;
-  region_ = LearnerRegion::Attach(config_.shm_dir, config_.run_id, config_.spec_hash);
-  if (!region_) return false;
-  reader_.emplace(region_->MakeReader());
-  on_attached_(region_->bell());
-  return true;
+  bool fresh = false;
+  LearnerRegion* learner = learner_.Find(&fresh);
+  if (fresh) {
+    reader_.emplace(learner->MakeReader());
+    on_attached_(learner->bell());
+  }
+  return learner != nullptr;
 }
 
 bool SlotWeights::Refresh(Policy& policy) {

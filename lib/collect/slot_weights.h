@@ -4,30 +4,23 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "lib/collect/weights_source.h"
-#include "lib/core/clock.h"
-#include "lib/policy/learner_region.h"
+#include "lib/policy/learner_watch.h"
 
 namespace tetrion {
 
-// Weights out of the learner's region on this host. The region may come later than the worker:
-// until then it is looked for every few milliseconds. Each worker maps the region for itself and
-// reads the slots between rows, so there is nothing to share and nobody to wake.
+// Weights out of the learner's region on this host, read from the slots between rows, so that there
+// is nobody to wake.
 class SlotWeights final : public WeightsSource {
  public:
-  struct Config {
-    std::string shm_dir;
-    std::uint64_t run_id = 0;
-    std::uint64_t spec_hash = 0;  // of the learner's region
-  };
+  using Config = LearnerWatch::Config;
   // `on_attached` gets the learner's bell once, on the worker's thread.
   SlotWeights(const Config& config, std::function<void(Bell)> on_attached);
 
   bool Refresh(Policy& policy) override;
-  bool LearnerGone() const override { return region_ && !region_->OwnerAlive(); }
+  bool LearnerGone() const override { return learner_.Gone(); }
   std::uint32_t NewestVersion() const override;
   // Blobs that the policy refused (wrong size or not finite); each is skipped.
   std::uint64_t refused() const { return refused_; }
@@ -35,11 +28,9 @@ class SlotWeights final : public WeightsSource {
  private:
   bool Attached();
 
-  const Config config_;
   const std::function<void(Bell)> on_attached_;
-  std::optional<LearnerRegion> region_;
+  LearnerWatch learner_;
   std::optional<WeightsSlotReader> reader_;
-  std::int64_t next_look_ns_ = 0;
   std::vector<std::byte> blob_;
   std::uint64_t refused_ = 0;
 };

@@ -8,7 +8,7 @@
 namespace tetrion {
 namespace {
 
-constexpr std::uint64_t kWeightsOffset = 2 * kRegionHeaderBytes;  // after header and bell's page
+constexpr std::uint64_t kWeightsOffset = 2 * kRegionHeaderBytes;  // after header and bells' page
 
 }  // namespace
 
@@ -43,6 +43,10 @@ std::optional<LearnerRegion> LearnerRegion::Attach(const std::string& dir, std::
 
 Bell LearnerRegion::bell() const {
   return Bell(reinterpret_cast<BellBlock*>(region_.payload()));
+}
+
+Bell LearnerRegion::inference_bell() const {
+  return Bell(reinterpret_cast<BellBlock*>(region_.payload()) + 1);
 }
 
 WeightsSlotWriter LearnerRegion::MakeWriter() const {

@@ -11,11 +11,11 @@
 
 namespace tetrion {
 
-// The one region of a run's learner: the bell that all rings' producers ring, and the weights
+// The one region of a run's learner: the bells that all rings' producers ring, and the weights
 // slots. A restarted learner adopts it, so that actors keep their mapping.
 //
-//   0               4096             8192
-//   | RegionHeader  | BellBlock ...  | weights slots (weights_slot.h)
+//   0               4096               4352                    8192
+//   | RegionHeader  | ingest BellBlock | inference BellBlock ... | weights slots (weights_slot.h)
 //
 // Thread role: made and destroyed by one thread; the views it hands out say their own roles and
 // must not outlive it.
@@ -31,8 +31,10 @@ class LearnerRegion {
   static std::optional<LearnerRegion> Attach(const std::string& dir, std::uint64_t run_id,
                                              std::uint64_t spec_hash);
 
-  // The ingest thread's bell.
+  // The ingest thread's bell, rung by the rings of workers that decide for themselves.
   Bell bell() const;
+  // The inference thread's bell, rung by streamed workers.
+  Bell inference_bell() const;
   WeightsSlotWriter MakeWriter() const;
   WeightsSlotReader MakeReader() const;
   std::uint64_t max_blob_bytes() const { return max_blob_bytes_; }

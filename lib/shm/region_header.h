@@ -21,9 +21,9 @@ inline constexpr std::size_t kRegionHeaderBytes = 4096;
 
 // What the payload is. Append only.
 enum class RegionKind : std::uint32_t {
-  kRing = 1,        // rows of one worker (spsc_ring.h)
-  kLearner = 2,     // bell and weights slots (lib/policy/learner_region.h)
-  kActionRing = 3,  // actions of one streamed worker (spsc_ring.h)
+  kRing = 1,     // rows of one worker (spsc_ring.h)
+  kLearner = 2,  // bells and weights slots (lib/policy/learner_region.h)
+  kStream = 3,   // rows of one streamed worker and its action rings (lib/stream/native_layout.h)
 };
 
 // What the owner was doing at its last heartbeat. Append only.

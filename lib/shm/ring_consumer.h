@@ -69,6 +69,14 @@ class RingConsumer {
     }
   }
 
+  // For a second reader of the same ring, which looks ahead of the one that releases: passes the
+  // oldest `n` records, and does not give them back. A reader either releases or skips. CHECKs that
+  // they were peeked.
+  void Skip(std::uint64_t n) {
+    TETRION_CHECK(n <= cached_head_ - tail_, "skipped records that were never published");
+    tail_ += n;
+  }
+
   // Records released, and published as far as Peek has seen.
   std::uint64_t tail() const { return tail_; }
   std::uint64_t head() const { return cached_head_; }

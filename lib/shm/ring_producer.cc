@@ -4,7 +4,8 @@
 
 namespace tetrion {
 
-RingProducer::RingProducer(std::byte* memory, const RingSpec& spec, std::uint64_t first)
+RingProducer::RingProducer(std::byte* memory, const RingSpec& spec, std::uint64_t first,
+                           Layout layout)
     : block_(reinterpret_cast<RingBlock*>(memory)),
       records_(memory + kRingRecordsOffset),
       capacity_(spec.capacity),
@@ -16,6 +17,7 @@ RingProducer::RingProducer(std::byte* memory, const RingSpec& spec, std::uint64_
   static_cast<void>(RingMemoryBytes(spec));  // CHECKs the spec
   TETRION_CHECK(reinterpret_cast<std::uintptr_t>(memory) % kCacheLinePairBytes == 0,
                 "ring memory must be 128-byte aligned");
+  if (layout == Layout::kPresent) return;
   block_->capacity.store(spec.capacity, std::memory_order_relaxed);
   block_->record_bytes.store(spec.record_bytes, std::memory_order_relaxed);
   block_->spec_hash.store(spec.spec_hash, std::memory_order_relaxed);
@@ -24,14 +26,27 @@ RingProducer::RingProducer(std::byte* memory, const RingSpec& spec, std::uint64_
 }
 
 RingProducer RingProducer::Over(std::byte* memory, const RingSpec& spec, std::uint64_t first) {
-  return RingProducer(memory, spec, first);
+  return RingProducer(memory, spec, first, Layout::kFresh);
+}
+
+std::optional<RingProducer> RingProducer::Adopt(std::byte* memory, const RingSpec& spec) {
+  const auto* block = reinterpret_cast<const RingBlock*>(memory);
+  const std::uint64_t head = block->head.load(std::memory_order_acquire);
+  const std::uint64_t tail = block->tail.load(std::memory_order_acquire);  // pairs with Release
+  const bool same = block->capacity.load(std::memory_order_relaxed) == spec.capacity &&
+                    block->record_bytes.load(std::memory_order_relaxed) == spec.record_bytes &&
+                    block->spec_hash.load(std::memory_order_relaxed) == spec.spec_hash;
+  if (!same || head - tail > spec.capacity) return std::nullopt;
+  RingProducer producer(memory, spec, head, Layout::kPresent);
+  producer.cached_tail_ = tail;
+  return producer;
 }
 
 RingProducer RingProducer::Create(Region&& region, const RingSpec& spec, std::uint64_t first) {
   TETRION_CHECK(region.is_owner() && !region.sealed(), "a ring needs a region fresh from Create");
   TETRION_CHECK(region.size() >= RingRegionBytes(spec), "the region is too small for the ring");
   TETRION_CHECK(region.header().spec_hash == spec.spec_hash, "region and ring differ in layout");
-  RingProducer producer(region.payload(), spec, first);
+  RingProducer producer(region.payload(), spec, first, Layout::kFresh);
   region.Seal();
   producer.region_.emplace(std::move(region));
   return producer;

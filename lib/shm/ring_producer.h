@@ -58,6 +58,11 @@ class RingProducer {
   // must outlive the producer and every consumer.
   static RingProducer Over(std::byte* memory, const RingSpec& spec, std::uint64_t first = 0);
 
+  // Goes on where an earlier producer of the same memory ended, dead or gone; the ring must have
+  // been laid out with this spec, and nobody else may produce. nullopt when the memory holds
+  // another ring or impossible cursors.
+  static std::optional<RingProducer> Adopt(std::byte* memory, const RingSpec& spec);
+
   RingProducer(RingProducer&&) noexcept = default;
 
   // Never blocks, never allocates.
@@ -103,7 +108,8 @@ class RingProducer {
   Region* region() { return region_ ? &*region_ : nullptr; }
 
  private:
-  RingProducer(std::byte* memory, const RingSpec& spec, std::uint64_t first);
+  enum class Layout { kFresh, kPresent };
+  RingProducer(std::byte* memory, const RingSpec& spec, std::uint64_t first, Layout layout);
   std::byte* NextRecord() const {
     return records_ + (completed_ & (capacity_ - 1)) * stride_bytes_;
   }

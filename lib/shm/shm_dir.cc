@@ -19,6 +19,9 @@
 namespace tetrion {
 namespace {
 
+constexpr const char* kRingInfix = ".ring.";
+constexpr const char* kStreamInfix = ".stream.";
+
 constexpr std::int64_t kDirLockTimeoutMs = 30'000;  // a creation allocates gigabytes at worst
 constexpr std::size_t kRunIdDigits = 16;
 
@@ -45,6 +48,12 @@ int RemoveFiles(const std::vector<RegionFile>& files, const std::set<std::uint64
     if (!kept.contains(file.run_id) && unlink(file.path.c_str()) == 0) ++removed;
   }
   return removed;
+}
+
+std::string WorkerSuffix(std::int32_t pid, std::uint32_t random, std::uint32_t worker) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%d-%08x.%u", static_cast<int>(pid), random, worker);
+  return text;
 }
 
 }  // namespace
@@ -76,9 +85,21 @@ void EnsureShmDir(const std::string& dir) {
 
 std::string RingName(std::uint64_t run_id, std::int32_t pid, std::uint32_t random,
                      std::uint32_t worker) {
-  char text[64];
-  std::snprintf(text, sizeof text, ".ring.%d-%08x.%u", static_cast<int>(pid), random, worker);
-  return RunPrefix(run_id) + text;
+  return RunPrefix(run_id) + kRingInfix + WorkerSuffix(pid, random, worker);
+}
+
+std::string StreamName(std::uint64_t run_id, std::int32_t pid, std::uint32_t random,
+                       std::uint32_t worker) {
+  return RunPrefix(run_id) + kStreamInfix + WorkerSuffix(pid, random, worker);
+}
+
+bool IsStreamPath(const std::string& path) {
+  return path.find(kStreamInfix, path.find_last_of('/') + 1) != std::string::npos;
+}
+
+bool IsRingPath(const std::string& path) {
+  return IsStreamPath(path) ||
+         path.find(kRingInfix, path.find_last_of('/') + 1) != std::string::npos;
 }
 
 std::string LearnerName(std::uint64_t run_id) {

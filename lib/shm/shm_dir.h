@@ -18,6 +18,12 @@ void EnsureShmDir(const std::string& dir);
 // "<run_id as 16 hex digits>.ring.<pid>-<random as 8 hex digits>.<worker>".
 std::string RingName(std::uint64_t run_id, std::int32_t pid, std::uint32_t random,
                      std::uint32_t worker);
+// The same with ".stream.": a ring whose rows are decided by the learner.
+std::string StreamName(std::uint64_t run_id, std::int32_t pid, std::uint32_t random,
+                       std::uint32_t worker);
+// Whether a path's file name is one that RingName or StreamName made, as opposed to the learner's.
+bool IsRingPath(const std::string& path);
+bool IsStreamPath(const std::string& path);
 // "<run_id as 16 hex digits>.learner".
 std::string LearnerName(std::uint64_t run_id);
 

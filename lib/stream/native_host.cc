@@ -1,10 +1,12 @@
 #include "lib/stream/native_host.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
 #include "lib/core/check.h"
 #include "lib/core/clock.h"
+#include "lib/stream/compat_layout.h"
 
 namespace tetrion {
 namespace {
@@ -32,17 +34,15 @@ void LayOut(std::byte* payload, const StreamLayout& layout) {
 
 }  // namespace
 
-std::unique_ptr<NativeHost> NativeHost::Create(const std::string& dir, const std::string& name,
-                                               std::uint64_t run_id, const StreamLayout& layout,
-                                               std::int32_t action_count,
-                                               std::optional<RingProducer>& obs) {
+NativeHost::Ends NativeHost::Create(const std::string& dir, const std::string& name,
+                                    std::uint64_t run_id, const StreamLayout& layout,
+                                    std::int32_t action_count) {
   Region region = Region::Create(dir, name, RegionKind::kStream, layout.region_bytes, run_id,
                                  layout.obs.spec_hash);
   std::byte* payload = region.payload();
   LayOut(payload, layout);
   std::unique_ptr<NativeHost> host(new NativeHost(payload, layout, action_count));
-  obs.emplace(RingProducer::Create(std::move(region), layout.obs));
-  return host;
+  return {.obs = RingProducer::Create(std::move(region), layout.obs), .host = std::move(host)};
 }
 
 NativeHost::NativeHost(std::byte* payload, const StreamLayout& layout, std::int32_t action_count)
@@ -53,12 +53,22 @@ NativeHost::NativeHost(std::byte* payload, const StreamLayout& layout, std::int3
       command_(RingConsumer::Over(payload + layout.command_ring, layout.command)),
       action_(RingConsumer::Over(payload + layout.action_ring, layout.action)) {}
 
-void NativeHost::Bind(const RingProducer* obs, std::function<bool()> kernel_gone) {
-  obs_ = obs;
-  kernel_gone_ = std::move(kernel_gone);
+void NativeHost::Place(Surroundings surroundings) {
+  around_ = std::move(surroundings);
+  learner_.emplace(around_.learner);
+}
+
+// The bell comes with the learner's region; until then the kernel polls.
+void NativeHost::FindLearner() {
+  bool fresh = false;
+  LearnerRegion* learner = learner_->Find(&fresh);
+  if (!fresh) return;
+  around_.set_obs_bell(learner->inference_bell());
+  response_.SetBell(learner->inference_bell());
 }
 
 AnswererState NativeHost::Look(std::int64_t timeout_ns) {
+  FindLearner();
   const Deadline deadline(MonotonicClock::Get(), timeout_ns);
   do {
     if (TakeCommands()) return AnswererState::kReset;
@@ -84,52 +94,58 @@ AnswerResult NativeHost::Take(std::uint64_t row, std::int32_t* actions, std::uin
   }
 }
 
-// True when a kernel has (re)attached.
+// True when a kernel has (re)attached. Bounded, whatever the kernel sends meanwhile.
 bool NativeHost::TakeCommands() {
   bool reset = false;
-  for (RingPeek peek = command_.Peek(); peek.status == RingStatus::kOk; peek = command_.Peek()) {
+  for (std::uint64_t i = 0; i < kStreamCommands; ++i) {
+    const RingPeek peek = command_.Peek();
+    if (peek.status != RingStatus::kOk) break;
     StreamCommand command;
     std::memcpy(&command, peek.records, sizeof command);
     command_.Release(1);
-    if (command.code == StreamCode::kEnvReset) {
+    if (command.cmd == kCompatEnvReset) {
       Reset(command.epoch);
       reset = true;
-      continue;
+    } else {
+      Respond({.status = kCompatError,
+               .orig_cmd = command.cmd,
+               .reserved = 0,
+               .epoch = command.epoch,
+               .result = command.cmd,
+               .timestamp_ns = 0});
     }
-    RingProducer::Loan loan = response_.Claim();
-    if (!loan.ok()) continue;  // a kernel that never reads its responses
-    const StreamResponse unknown = {.status = StreamCode::kError,
-                                    .command = command.code,
-                                    .reserved = 0,
-                                    .epoch = command.epoch,
-                                    .result = static_cast<std::uint64_t>(command.code),
-                                    .timestamp_ns = 0};
-    std::memcpy(loan.record(), &unknown, sizeof unknown);
-    loan.Complete();
-    response_.Publish();
   }
   return reset;
 }
 
 // Answers to rows published so far are void; the kernel goes on with the row after them.
 void NativeHost::Reset(std::uint64_t epoch) {
-  for (RingPeek peek = action_.Peek(); peek.status == RingStatus::kOk; peek = action_.Peek()) {
-    action_.Release(peek.count);
+  for (std::uint64_t left = action_.capacity(); left > 0;) {
+    const RingPeek peek = action_.Peek();
+    if (peek.status != RingStatus::kOk) break;
+    const std::uint64_t count = std::min<std::uint64_t>(peek.count, left);
+    action_.Release(count);
+    left -= count;
   }
-  RingProducer::Loan loan = response_.Claim();
-  if (!loan.ok()) return;  // the kernel asks again when it has emptied the ring
-  const StreamResponse ok = {
-      .status = StreamCode::kOk,
-      .command = StreamCode::kEnvReset,
-      .reserved = 0,
-      .epoch = epoch,
-      .result = obs_->published(),
-      .timestamp_ns = static_cast<std::uint64_t>(MonotonicClock::Get().NowNs())};
-  std::memcpy(loan.record(), &ok, sizeof ok);
-  loan.Complete();
-  response_.Publish();
+  Respond({.status = kCompatOk,
+           .orig_cmd = kCompatEnvReset,
+           .reserved = 0,
+           .epoch = epoch,
+           .result = around_.published(),
+           .timestamp_ns = 0});
   attached_ = true;
   Add(stats_.resets);
+}
+
+// A kernel that never reads its responses gets no more of them; it asks again.
+void NativeHost::Respond(const StreamResponse& response) {
+  RingProducer::Loan loan = response_.Claim();
+  if (!loan.ok()) return;
+  std::memcpy(loan.record(), &response, sizeof response);
+  const auto now_ns = static_cast<std::uint64_t>(MonotonicClock::Get().NowNs());
+  std::memcpy(loan.record() + offsetof(StreamResponse, timestamp_ns), &now_ns, sizeof now_ns);
+  loan.Complete();
+  response_.Publish();
 }
 
 AnswerResult NativeHost::Read(std::uint64_t row, const std::byte* record, std::int32_t* actions,

@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "lib/policy/answer_source.h"
+#include "lib/policy/learner_watch.h"
 #include "lib/shm/ring_consumer.h"
 #include "lib/shm/ring_producer.h"
 #include "lib/stream/native_layout.h"
@@ -30,23 +32,27 @@ struct StreamHostStats {
 // actions here, before anything of an answer is used.
 class NativeHost final : public AnswerSource {
  public:
-  // Makes region `dir`/`name` and returns its OBS ring's producer in `obs`, which must outlive the
-  // host, must not move any more once `Bind` has been called, and keeps the region mapped. Throws
-  // Error like Region::Create.
-  static std::unique_ptr<NativeHost> Create(const std::string& dir, const std::string& name,
-                                            std::uint64_t run_id, const StreamLayout& layout,
-                                            std::int32_t action_count,
-                                            std::optional<RingProducer>& obs);
+  // Makes region `dir`/`name`. The OBS ring's producer, in `obs`, keeps the region mapped and must
+  // outlive the host. Throws Error like Region::Create.
+  struct Ends {
+    RingProducer obs;
+    std::unique_ptr<NativeHost> host;
+  };
+  static Ends Create(const std::string& dir, const std::string& name, std::uint64_t run_id,
+                     const StreamLayout& layout, std::int32_t action_count);
 
-  // `obs`: where the OBS producer lives now. `kernel_gone`: whether the kernel's process has ended.
-  void Bind(const RingProducer* obs, std::function<bool()> kernel_gone);
-  // The kernel's bell, once it is known; rung by responses (rows ring their own ring's).
-  void SetKernelBell(Bell bell) { response_.SetBell(bell); }
+  // What the host needs of its surroundings; set before the first Look.
+  struct Surroundings {
+    std::function<std::uint64_t()> published;  // rows published in the OBS ring
+    std::function<void(Bell)> set_obs_bell;    // gives the OBS ring the kernel's bell
+    LearnerWatch::Config learner;
+  };
+  void Place(Surroundings surroundings);
 
   AnswererState Look(std::int64_t timeout_ns) override;
   AnswerResult Take(std::uint64_t row, std::int32_t* actions, std::uint32_t& version,
                     std::int64_t timeout_ns) override;
-  bool AnswererGone() const override { return kernel_gone_ && kernel_gone_(); }
+  bool AnswererGone() const override { return learner_ && learner_->Gone(); }
   const std::string& problem() const override { return problem_; }
 
   const StreamHostStats& stats() const { return stats_; }
@@ -54,19 +60,21 @@ class NativeHost final : public AnswerSource {
  private:
   NativeHost(std::byte* payload, const StreamLayout& layout, std::int32_t action_count);
 
+  void FindLearner();
   bool TakeCommands();
+  void Respond(const StreamResponse& response);
   void Reset(std::uint64_t epoch);
   AnswerResult Read(std::uint64_t row, const std::byte* record, std::int32_t* actions,
                     std::uint32_t& version);
   AnswerResult Broken(std::string problem);
   bool Sleep(std::int64_t timeout_ns);
 
-  // Immutable after Bind.
+  // Immutable after Place.
   const StreamLayout layout_;
   const std::int32_t action_count_;
-  const RingProducer* obs_ = nullptr;
-  std::function<bool()> kernel_gone_;
+  Surroundings around_;
   // The worker's thread.
+  std::optional<LearnerWatch> learner_;
   Bell bell_;
   RingProducer response_;
   RingConsumer command_;

@@ -27,7 +27,7 @@ namespace tetrion {
 //   ACTION    ActionRecord, kernel -> host: one per row, in order, seq = the row's number.
 //   COMMAND   StreamCommand, kernel -> host.  RESPONSE  StreamResponse, host -> kernel.
 //
-// Attach: the kernel sends kEnvReset with an epoch of its own choice, greater than the block's. The
+// Attach: the kernel sends ENV_RESET with an epoch of its own choice, greater than the block's. The
 // host gives up its live episodes, discards queued answers and answers with result = number of the
 // next row it will publish; the kernel passes everything before it (counted lost) and answers from
 // there on. A restarted kernel does the same. The host's death is seen by the region's flock, the
@@ -39,14 +39,14 @@ inline constexpr std::uint32_t kStreamVersion = 2;
 inline constexpr std::uint64_t kStreamCommands = 16;  // capacity of command and response ring
 
 struct StreamBlock {
-  std::uint32_t magic;    // with the rest of this line written before the region is sealed
-  std::uint32_t version;  // kStreamVersion
-  std::uint64_t row_hash;              // RowLayout::Hash of the OBS records
-  std::uint64_t action_record_bytes;   // of an ACTION record
-  std::uint64_t action_capacity;       // of the ACTION ring, a power of two
-  std::uint64_t reserved[4];           // 0
-  std::atomic<std::uint64_t> epoch;    // of the kernel attached last; kernel
-  BellBlock host_bell;                 // the kernel wakes the host
+  std::uint32_t magic;     // with the rest of this line written before the region is sealed
+  std::uint32_t version;   // kStreamVersion
+  std::uint64_t row_hash;  // RowLayout::Hash of the OBS records
+  std::uint64_t action_record_bytes;  // of an ACTION record
+  std::uint64_t action_capacity;      // of the ACTION ring, a power of two
+  std::uint64_t reserved[4];          // 0
+  std::atomic<std::uint64_t> epoch;   // of the kernel attached last; kernel
+  BellBlock host_bell;                // the kernel wakes the host
 };
 static_assert(offsetof(StreamBlock, version) == 4);
 static_assert(offsetof(StreamBlock, row_hash) == 8);
@@ -57,15 +57,9 @@ static_assert(offsetof(StreamBlock, host_bell) == 128);
 static_assert(sizeof(StreamBlock) == 384);
 inline constexpr std::uint64_t kStreamBlockBytes = 4096;  // its page
 
-// Codes of both layouts; append only.
-enum class StreamCode : std::uint16_t {
-  kEnvReset = 0x0100,
-  kOk = 0x8000,
-  kError = 0x8001,
-};
-
+// Codes as in the compatibility layout: CompatCommandCode, CompatStatus.
 struct StreamCommand {
-  StreamCode code;
+  std::uint16_t cmd;       // kCompatEnvReset
   std::uint16_t flags;     // 0
   std::uint32_t reserved;  // 0
   std::uint64_t epoch;     // the kernel's
@@ -75,11 +69,11 @@ struct StreamCommand {
 static_assert(sizeof(StreamCommand) == 32 && offsetof(StreamCommand, epoch) == 8);
 
 struct StreamResponse {
-  StreamCode status;
-  StreamCode command;
+  std::uint16_t status;    // kCompatOk, kCompatError
+  std::uint16_t orig_cmd;  // the command answered
   std::uint32_t reserved;  // 0
   std::uint64_t epoch;     // of the command
-  std::uint64_t result;    // kEnvReset: number of the next row
+  std::uint64_t result;    // ENV_RESET: number of the next row; ERROR: the command
   std::uint64_t timestamp_ns;
 };
 static_assert(sizeof(StreamResponse) == 32 && offsetof(StreamResponse, result) == 16);

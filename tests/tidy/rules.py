@@ -21,6 +21,7 @@ NO_TWIN = {
 }
 # Path -> test of the same module that covers it under the name of the idea it is a part of.
 TESTED_BY = {
+    "lib/collect/lane_ends.cc": "lane_loop_test.cc",
     "lib/envs/afterstates.cc": "views_test.cc",
     "lib/envs/ansi.cc": "views_test.cc",
     "lib/envs/cartpole.cc": "vec_env_test.cc",
@@ -31,6 +32,7 @@ TESTED_BY = {
     "lib/metrics/catalog.cc": "registry_test.cc",
     "lib/nn/scorer.cc": "network_test.cc",
     "lib/nn/torch_networks.cc": "network_test.cc",
+    "lib/policy/learner_watch.cc": "learner_region_test.cc",
     "lib/rl/batch_group.cc": "vtrace_trainer_test.cc",
     "lib/rl/trainer_state.cc": "vtrace_trainer_test.cc",
     "lib/run/option_list.cc": "options_test.cc",
@@ -38,6 +40,7 @@ TESTED_BY = {
     "lib/shm/ring_block.cc": "spsc_ring_test.cc",
     "lib/shm/ring_consumer.cc": "spsc_ring_test.cc",
     "lib/shm/ring_producer.cc": "spsc_ring_test.cc",
+    "lib/stream/native_layout.cc": "native_stream_test.cc",
     "lib/checkpoint/manifest.cc": "checkpoint_store_test.cc",
 }
 # Path -> reason. Headers without #pragma once.

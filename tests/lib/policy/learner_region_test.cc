@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
+
+#include "lib/core/clock.h"
+#include "lib/policy/learner_watch.h"
 #include "lib/shm/shm_dir.h"
 #include "lib/shm/spsc_ring.h"
 #include "tests/lib/shm/scratch_dir.h"
@@ -59,6 +63,35 @@ TEST(LearnerRegionTest, BellAndWeightsReachTheOtherMapping) {
   std::uint32_t version = 0;
   ASSERT_EQ(reader.Read(out, version), WeightsRead::kFresh);
   EXPECT_EQ(out, Blob(1));
+}
+
+TEST(LearnerRegionTest, BellsOfIngestAndInferenceAreApart) {
+  const ScratchDir scratch;
+  const LearnerRegion learner =
+      LearnerRegion::CreateOrAdopt(scratch.path(), kRun, kMaxBytes, kSpec);
+  const std::uint32_t ingest = learner.bell().Arm();
+  const std::uint32_t inference = learner.inference_bell().Arm();
+  LearnerRegion::Attach(scratch.path(), kRun, kSpec)->inference_bell().Ring();
+  EXPECT_EQ(learner.inference_bell().Wait(inference, 0), BellResult::kRung);
+  EXPECT_EQ(learner.bell().Wait(ingest, 0), BellResult::kTimeout);
+}
+
+TEST(LearnerWatchTest, FindsTheLearnerOnceItIsThereAndSeesItsDeath) {
+  const ScratchDir scratch;
+  LearnerWatch watch({.shm_dir = scratch.path(), .run_id = kRun, .spec_hash = kSpec});
+  EXPECT_EQ(watch.Find(), nullptr);
+  EXPECT_FALSE(watch.Gone());  // it has never been there
+  std::optional<LearnerRegion> learner =
+      LearnerRegion::CreateOrAdopt(scratch.path(), kRun, kMaxBytes, kSpec);
+  bool fresh = false;
+  const Deadline deadline = Deadline::AfterMs(10'000);
+  while (watch.Find(&fresh) == nullptr) ASSERT_FALSE(deadline.Passed());
+  EXPECT_TRUE(fresh);
+  EXPECT_NE(watch.Find(&fresh), nullptr);
+  EXPECT_FALSE(fresh);
+  EXPECT_FALSE(watch.Gone());
+  learner.reset();
+  EXPECT_TRUE(watch.Gone());
 }
 
 TEST(LearnerRegionTest, RestartedLearnerAdoptsAndActorsKeepTheirMapping) {

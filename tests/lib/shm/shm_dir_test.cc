@@ -31,6 +31,12 @@ bool Exists(const std::string& path) {
 
 TEST(ShmDirTest, NamesCarryRunProcessAndWorker) {
   EXPECT_EQ(RingName(kRun, 4711, 0xBEEF, 3), "0000000000abcdef.ring.4711-0000beef.3");
+  EXPECT_EQ(StreamName(kRun, 4711, 0xBEEF, 3), "0000000000abcdef.stream.4711-0000beef.3");
+  EXPECT_TRUE(IsStreamPath("/a.ring.b/" + StreamName(kRun, 1, 2, 3)));
+  EXPECT_TRUE(IsRingPath(StreamName(kRun, 1, 2, 3)));
+  EXPECT_TRUE(IsRingPath("/x/" + RingName(kRun, 1, 2, 3)));
+  EXPECT_FALSE(IsStreamPath("/a.stream.b/" + RingName(kRun, 1, 2, 3)));
+  EXPECT_FALSE(IsRingPath("/a.ring.b/" + LearnerName(kRun)));
   EXPECT_EQ(LearnerName(kOtherRun), "123456789abcdef0.learner");
   EXPECT_EQ(DefaultShmDir(), "/dev/shm/tetrion-" + std::to_string(geteuid()));
 }

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <filesystem>
 #include <limits>
+#include <optional>
 #include <thread>
 
 #include "lib/core/clock.h"
@@ -208,6 +209,59 @@ TEST(SpscRingTest, RestartedConsumerGoesOnAtTheTail) {
   EXPECT_EQ(peek.count, 2U);
   EXPECT_EQ(ValueAt(second, peek, 0), 4U);
   EXPECT_TRUE(second.OwnerAlive());
+}
+
+TEST(SpscRingTest, AdoptedProducerGoesOnBehindTheDeadOne) {
+  RingMemory memory(kSpec);
+  RingConsumer consumer = RingConsumer::Over(memory.get(), kSpec);
+  {
+    RingProducer first = RingProducer::Over(memory.get(), kSpec);
+    for (std::uint64_t i = 0; i < 6; ++i) ASSERT_TRUE(Push(first, i));
+    first.Publish();
+    ASSERT_TRUE(Push(first, 99));  // never published
+  }
+  ASSERT_EQ(consumer.Peek().count, 6U);
+  consumer.Release(2);
+  std::optional<RingProducer> second = RingProducer::Adopt(memory.get(), kSpec);
+  ASSERT_TRUE(second.has_value());
+  EXPECT_EQ(second->FreeRecords(), 4U);
+  for (std::uint64_t i = 6; i < 10; ++i) ASSERT_TRUE(Push(*second, i));
+  EXPECT_FALSE(Push(*second, 10));
+  second->Publish();
+  for (std::uint64_t i = 2; i < 10; ++i) {
+    const RingPeek peek = consumer.Peek();
+    ASSERT_EQ(peek.status, RingStatus::kOk);
+    EXPECT_EQ(ValueAt(consumer, peek, 0), i);
+    consumer.Release(1);
+  }
+}
+
+TEST(SpscRingTest, AdoptRefusesAnotherRingAndImpossibleCursors) {
+  RingMemory memory(kSpec);
+  static_cast<void>(RingProducer::Over(memory.get(), kSpec));
+  RingSpec other = kSpec;
+  other.record_bytes = 48;
+  EXPECT_FALSE(RingProducer::Adopt(memory.get(), other).has_value());
+  reinterpret_cast<RingBlock*>(memory.get())->head.store(kSpec.capacity + 1);
+  EXPECT_FALSE(RingProducer::Adopt(memory.get(), kSpec).has_value());
+}
+
+TEST(SpscRingTest, ReaderThatSkipsGivesNothingBack) {
+  RingMemory memory(kSpec);
+  RingProducer producer = RingProducer::Over(memory.get(), kSpec);
+  RingConsumer releasing = RingConsumer::Over(memory.get(), kSpec);
+  RingConsumer ahead = RingConsumer::Over(memory.get(), kSpec);
+  for (std::uint64_t i = 0; i < 3 * kSpec.capacity; ++i) {
+    ASSERT_TRUE(Push(producer, i));
+    producer.Publish();
+    ASSERT_EQ(ValueAt(ahead, ahead.Peek(), 0), i);
+    ahead.Skip(1);
+    EXPECT_EQ(ahead.Peek().status, RingStatus::kEmpty);
+    if (i + 1 < kSpec.capacity) continue;
+    EXPECT_EQ(producer.FreeRecords(), 0U);
+    ASSERT_EQ(releasing.Peek().status, RingStatus::kOk);
+    releasing.Release(1);
+  }
 }
 
 TEST(SpscRingTest, OtherLayoutIsRefused) {

@@ -1,0 +1,340 @@
+// Both ends of a stream in the native layout, in one process.
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "lib/core/error.h"
+#include "lib/core/philox.h"
+#include "lib/policy/learner_region.h"
+#include "lib/shm/shm_dir.h"
+#include "lib/stream/compat_layout.h"
+#include "lib/stream/native_host.h"
+#include "lib/stream/native_kernel.h"
+
+namespace tetrion {
+namespace {
+
+constexpr std::uint64_t kRun = 77;
+constexpr int kLanes = 3;
+constexpr std::int32_t kActions = 5;
+constexpr std::uint64_t kRows = 8;
+
+class NativeStreamTest : public ::testing::Test {
+ protected:
+  NativeStreamTest() : layout_(RowLayout({.record_bytes = 16, .lanes = kLanes}), kRows) {
+    char pattern[] = "/tmp/tetrion_stream_XXXXXX";
+    dir_ = mkdtemp(pattern);
+    path_ = dir_ + "/" + StreamName(kRun, 1, 2, 0);
+    NativeHost::Ends ends =
+        NativeHost::Create(dir_, StreamName(kRun, 1, 2, 0), kRun, layout_, kActions);
+    obs_.emplace(std::move(ends.obs));
+    host_ = std::move(ends.host);
+    host_->Place({.published = [this] { return obs_->published(); },
+                  .set_obs_bell = [this](Bell bell) { obs_->SetBell(bell); },
+                  .learner = {.shm_dir = dir_, .run_id = kRun, .spec_hash = 1}});
+  }
+  ~NativeStreamTest() override { std::filesystem::remove_all(dir_); }
+
+  void PublishRow() {
+    RingProducer::Loan loan = obs_->Claim();
+    ASSERT_TRUE(loan.ok());
+    const RowView row(layout_.row, loan.record());
+    std::memset(loan.record(), 0, layout_.row.row_bytes);
+    row.header->row = obs_->completed();
+    loan.Complete();
+    obs_->Publish();
+  }
+  NativeKernel Attach() { return NativeKernel::Attach(path_, layout_.row, kRun, clock_); }
+  // The kernel asks, the host agrees, the kernel sees it.
+  void Handshake(NativeKernel& kernel) {
+    ASSERT_EQ(kernel.Poll(), NativeKernel::State::kAsking);
+    ASSERT_EQ(host_->Look(0), AnswererState::kReset);
+    ASSERT_EQ(kernel.Poll(), NativeKernel::State::kStreaming) << kernel.problem();
+    ASSERT_EQ(host_->Look(0), AnswererState::kReady);
+  }
+  void AnswerWith(NativeKernel& kernel, std::int32_t action, std::uint32_t version) {
+    std::byte* memory = kernel.Next();
+    ASSERT_NE(memory, nullptr);
+    const RowView row(layout_.row, memory);
+    row.header->policy_version = version;
+    for (int l = 0; l < kLanes; ++l) {
+      row.action[l] = action + l;
+      row.log_prob[l] = -0.5F;
+    }
+    ASSERT_TRUE(kernel.Answer(0));
+  }
+  AnswerResult Take(std::uint64_t row) { return host_->Take(row, actions_, version_, 0); }
+  std::byte* Payload() { return obs_->region()->payload(); }
+
+  FakeClock clock_;
+  std::string dir_, path_;
+  StreamLayout layout_;
+  std::optional<RingProducer> obs_;
+  std::unique_ptr<NativeHost> host_;
+  std::int32_t actions_[kLanes] = {};
+  std::uint32_t version_ = 0;
+};
+
+TEST_F(NativeStreamTest, LayoutKeepsEveryPartApartAndOnItsOwnPage) {
+  EXPECT_EQ(layout_.block, AlignUp(RingMemoryBytes(layout_.obs), 4096));
+  EXPECT_EQ(layout_.command_ring, layout_.block + 4096);
+  EXPECT_GE(layout_.response_ring, layout_.command_ring + RingMemoryBytes(layout_.command));
+  EXPECT_GE(layout_.action_ring, layout_.response_ring + RingMemoryBytes(layout_.response));
+  EXPECT_GE(layout_.region_bytes,
+            kRegionHeaderBytes + layout_.action_ring + RingMemoryBytes(layout_.action));
+  EXPECT_EQ(layout_.action.record_bytes, 32U + kLanes * 8U);
+  EXPECT_EQ(layout_.log_probs, 32U + kLanes * 4U);
+}
+
+TEST_F(NativeStreamTest, NobodyAnswersBeforeAKernelHasAttached) {
+  EXPECT_EQ(host_->Look(0), AnswererState::kAbsent);
+  EXPECT_EQ(Take(0), AnswerResult::kTimeout);
+  NativeKernel kernel = Attach();
+  EXPECT_EQ(kernel.Next(), nullptr);
+  Handshake(kernel);
+}
+
+TEST_F(NativeStreamTest, EveryRowIsAnsweredInPlaceAndInOrderOverManyLaps) {
+  NativeKernel kernel = Attach();
+  Handshake(kernel);
+  RingConsumer replay = RingConsumer::Attach(path_, layout_.row.Hash(), {}, RegionKind::kStream);
+  for (std::uint64_t row = 0; row < 5 * kRows; ++row) {
+    PublishRow();
+    ASSERT_EQ(kernel.next_row(), row);
+    AnswerWith(kernel, static_cast<std::int32_t>(row % 3), static_cast<std::uint32_t>(row));
+    EXPECT_EQ(kernel.answered(), row + 1);
+    ASSERT_EQ(Take(row), AnswerResult::kAnswer) << host_->problem();
+    EXPECT_EQ(actions_[2], static_cast<std::int32_t>(row % 3 + 2));
+    EXPECT_EQ(version_, row);
+    const RingPeek peek = replay.Peek();
+    ASSERT_EQ(peek.status, RingStatus::kOk);
+    std::vector<std::byte> copy(peek.records, peek.records + layout_.row.row_bytes);
+    EXPECT_EQ(RowView(layout_.row, copy.data()).action[1], static_cast<std::int32_t>(row % 3 + 1));
+    replay.Release(1);
+  }
+  EXPECT_EQ(host_->stats().answers.load(), 5 * kRows);
+}
+
+TEST_F(NativeStreamTest, KernelNeverReleasesARowItself) {
+  NativeKernel kernel = Attach();
+  Handshake(kernel);
+  for (std::uint64_t row = 0; row < kRows; ++row) {
+    PublishRow();
+    AnswerWith(kernel, 0, 1);
+    ASSERT_EQ(Take(row), AnswerResult::kAnswer);
+  }
+  EXPECT_FALSE(obs_->Claim().ok());
+}
+
+TEST_F(NativeStreamTest, NewKernelVoidsQueuedRowsAndGoesOnWithTheNext) {
+  {
+    NativeKernel first = Attach();
+    Handshake(first);
+    PublishRow();
+    AnswerWith(first, 1, 9);
+    ASSERT_EQ(Take(0), AnswerResult::kAnswer);
+    PublishRow();
+    AnswerWith(first, 2, 9);  // dies before the host takes it
+  }
+  NativeKernel second = Attach();
+  ASSERT_EQ(second.Poll(), NativeKernel::State::kAsking);
+  EXPECT_EQ(Take(1), AnswerResult::kReset);  // the answer of the dead is not used
+  ASSERT_EQ(second.Poll(), NativeKernel::State::kStreaming) << second.problem();
+  EXPECT_EQ(second.first_row(), 2U);
+  EXPECT_EQ(second.Next(), nullptr);
+  PublishRow();
+  AnswerWith(second, 1, 10);
+  ASSERT_EQ(Take(2), AnswerResult::kAnswer);
+  EXPECT_EQ(version_, 10U);
+  EXPECT_EQ(host_->stats().resets.load(), 2U);
+}
+
+TEST_F(NativeStreamTest, ResponsesToADeadKernelArePassedOver) {
+  {
+    NativeKernel first = Attach();
+    (void)first.Poll();
+  }
+  {
+    NativeKernel second = Attach();
+    (void)second.Poll();
+  }
+  EXPECT_EQ(host_->Look(0), AnswererState::kReset);  // answers both
+  NativeKernel third = Attach();
+  EXPECT_EQ(third.Poll(), NativeKernel::State::kAsking);
+  EXPECT_EQ(host_->Look(0), AnswererState::kReset);
+  EXPECT_EQ(third.Poll(), NativeKernel::State::kStreaming);
+}
+
+TEST_F(NativeStreamTest, KernelAsksAgainWhenTheHostStaysSilent) {
+  NativeKernel kernel = Attach();
+  (void)kernel.Poll();
+  (void)kernel.Poll();
+  auto* ring = reinterpret_cast<RingBlock*>(Payload() + layout_.command_ring);
+  EXPECT_EQ(ring->head.load(), 1U);
+  clock_.AdvanceMs(1001);
+  (void)kernel.Poll();
+  EXPECT_EQ(ring->head.load(), 2U);
+}
+
+TEST_F(NativeStreamTest, UnknownCommandGetsAnErrorWithTheCommand) {
+  std::optional<RingProducer> raw =
+      RingProducer::Adopt(Payload() + layout_.command_ring, layout_.command);
+  ASSERT_TRUE(raw.has_value());
+  RingProducer::Loan loan = raw->Claim();
+  const StreamCommand command = {.cmd = 0x4711, .epoch = 5};
+  std::memcpy(loan.record(), &command, sizeof command);
+  loan.Complete();
+  raw->Publish();
+  EXPECT_EQ(host_->Look(0), AnswererState::kAbsent);
+  RingConsumer responses = RingConsumer::Over(Payload() + layout_.response_ring, layout_.response);
+  const RingPeek peek = responses.Peek();
+  ASSERT_EQ(peek.status, RingStatus::kOk);
+  StreamResponse response;
+  std::memcpy(&response, peek.records, sizeof response);
+  EXPECT_EQ(response.status, kCompatError);
+  EXPECT_EQ(response.result, 0x4711U);
+  EXPECT_EQ(response.epoch, 5U);
+}
+
+TEST_F(NativeStreamTest, NotFiniteAnswerIsSaid) {
+  NativeKernel kernel = Attach();
+  Handshake(kernel);
+  PublishRow();
+  ASSERT_NE(kernel.Next(), nullptr);
+  ASSERT_TRUE(kernel.Answer(kActionNotFinite));
+  EXPECT_EQ(Take(0), AnswerResult::kNotFinite);
+}
+
+TEST_F(NativeStreamTest, SkippedSeqBreaksTheStreamWithBothNumbers) {
+  NativeKernel kernel = Attach();
+  Handshake(kernel);
+  PublishRow();
+  AnswerWith(kernel, 0, 1);
+  EXPECT_EQ(Take(1), AnswerResult::kBroken);
+  EXPECT_NE(host_->problem().find("row 0, asked was row 1"), std::string::npos);
+  EXPECT_EQ(host_->stats().seq_errors.load(), 1U);
+}
+
+TEST_F(NativeStreamTest, ActionOutOfRangeBreaksTheStreamAndIsNotPlayed) {
+  for (const std::int32_t bad : {kActions - 1, -3}) {
+    NativeKernel kernel = Attach();
+    (void)kernel.Poll();
+    (void)host_->Look(0);
+    ASSERT_EQ(kernel.Poll(), NativeKernel::State::kStreaming);
+    PublishRow();
+    const std::uint64_t row = kernel.next_row();
+    AnswerWith(kernel, bad, 1);  // lane 2 gets bad + 2
+    EXPECT_EQ(Take(row), AnswerResult::kBroken);
+    EXPECT_NE(host_->problem().find("has action"), std::string::npos);
+    EXPECT_EQ(actions_[0], 0);
+  }
+}
+
+TEST_F(NativeStreamTest, HostThatGoesOnBeyondWhatItPublishedBreaksTheStream) {
+  PublishRow();
+  NativeKernel kernel = Attach();
+  (void)kernel.Poll();
+  (void)host_->Look(0);
+  // The host's honest answer, spoilt.
+  auto* response =
+      reinterpret_cast<StreamResponse*>(Payload() + layout_.response_ring + kRingRecordsOffset);
+  response->result = 5;
+  EXPECT_EQ(kernel.Poll(), NativeKernel::State::kBroken);
+  EXPECT_NE(kernel.problem().find("row 5"), std::string::npos);
+  EXPECT_EQ(kernel.Next(), nullptr);
+}
+
+TEST_F(NativeStreamTest, AttachRefusesAnotherLayoutRunOrVersion) {
+  const RowLayout other({.record_bytes = 16, .lanes = kLanes + 1});
+  EXPECT_THROW(NativeKernel::Attach(path_, other, kRun), Error);
+  EXPECT_THROW(NativeKernel::Attach(path_, layout_.row, kRun + 1), Error);
+  auto* block = reinterpret_cast<StreamBlock*>(Payload() + layout_.block);
+  block->version = 3;
+  try {
+    (void)Attach();
+    FAIL() << "version 3 was accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kConfig);
+    EXPECT_NE(std::string(error.what()).find("version 3, needed is 2"), std::string::npos);
+  }
+}
+
+// Every byte beside the row ring may be anything: calls return, nothing is touched out of bounds.
+TEST_F(NativeStreamTest, HostileContentNeverHangsNorEscapes) {
+  NativeKernel kernel = Attach();
+  Handshake(kernel);
+  std::byte* const from = Payload() + layout_.block;
+  const std::uint64_t words = (layout_.region_bytes - kRegionHeaderBytes - layout_.block) / 8;
+  for (std::uint64_t i = 0; i < 200'000; ++i) {
+    const PhiloxBlock draw = PhiloxDraw(5, i, 0, PhiloxPurpose::kSampler);
+    const std::uint64_t at = draw.word[0] % words;
+    // Small numbers are the interesting cursors.
+    const std::uint64_t value = draw.word[3] % 2 == 0
+                                    ? draw.word[1] % 20
+                                    : (std::uint64_t{draw.word[1]} << 32) | draw.word[2];
+    std::memcpy(from + at * 8, &value, 8);
+    (void)host_->Look(0);
+    (void)Take(draw.word[2] % 4);
+    (void)kernel.Poll();
+    if (kernel.Next() != nullptr) (void)kernel.Answer(0);
+    if (i % 64 == 0) {
+      try {
+        NativeKernel again = Attach();
+        (void)again.Poll();
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ExitCode::kConfig) << error.what();
+      }
+    }
+  }
+}
+
+TEST_F(NativeStreamTest, SleepingEndsWakeEachOther) {
+  LearnerRegion learner = LearnerRegion::CreateOrAdopt(dir_, kRun, 64, 1);
+  EXPECT_FALSE(host_->AnswererGone());
+  constexpr std::uint64_t kMany = 20'000;
+  std::thread kernel_thread([&] {
+    NativeKernel kernel = NativeKernel::Attach(path_, layout_.row, kRun);
+    RingConsumer replay = RingConsumer::Attach(path_, layout_.row.Hash(), {}, RegionKind::kStream);
+    Bell bell = learner.inference_bell();
+    while (kernel.answered() < kMany) {
+      (void)kernel.Poll();
+      if (std::byte* memory = kernel.Next()) {
+        RowView(layout_.row, memory).action[0] = static_cast<std::int32_t>(kernel.next_row() % 5);
+        if (!kernel.Answer(0)) continue;
+        while (replay.tail() < kernel.answered()) {
+          const RingPeek peek = replay.Peek();
+          ASSERT_EQ(peek.status, RingStatus::kOk);
+          replay.Release(1);
+        }
+        continue;
+      }
+      const std::uint32_t armed = bell.Arm();
+      if (kernel.state() == NativeKernel::State::kStreaming && kernel.Next() == nullptr) {
+        (void)bell.Wait(armed, kNanosPerSecond);
+      } else {
+        bell.Disarm(armed);
+      }
+    }
+  });
+  while (host_->Look(kNanosPerSecond) != AnswererState::kReady) {
+  }
+  for (std::uint64_t row = 0; row < kMany; ++row) {
+    PublishRow();
+    AnswerResult result;
+    while ((result = host_->Take(row, actions_, version_, kNanosPerSecond)) ==
+           AnswerResult::kTimeout) {
+    }
+    ASSERT_EQ(result, AnswerResult::kAnswer) << host_->problem();
+    ASSERT_EQ(actions_[0], static_cast<std::int32_t>(row % 5));
+  }
+  kernel_thread.join();
+}
+
+}  // namespace
+}  // namespace tetrion
