@@ -36,6 +36,13 @@ struct FlatLayout {
 void ExpandDict(const std::byte* records, std::int64_t n, int queue_size, std::uint8_t* out);
 void ExpandFlat(const std::byte* records, std::int64_t n, int queue_size, float* out);
 
+// Every colour that a picture has: red, green, blue. 0-8 are those of the cell values (free,
+// bedrock, I O T S Z J L), then locked cells of unknown colour, white, the brown of CartPole's
+// pole.
+inline constexpr std::uint8_t kPictureColours[12][3] = {
+    {0, 0, 0},   {128, 128, 128}, {0, 240, 240}, {240, 240, 0},   {160, 0, 240},   {0, 240, 0},
+    {240, 0, 0}, {0, 0, 240},     {240, 160, 0}, {192, 192, 192}, {255, 255, 255}, {202, 152, 101}};
+
 // Size of a picture: u8 [height, width, 3], red, green, blue, row-major, top left first.
 struct RgbSize {
   int height = 0;  // pixels

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstring>
 
@@ -8,29 +7,20 @@
 namespace tetrion {
 namespace {
 
-struct Colour {
-  std::uint8_t red, green, blue;
-};
+// An entry of kPictureColours.
+using Colour = const std::uint8_t (&)[3];
 
-// By cell value: free, bedrock, I O T S Z J L as in tetris-gymnasium; locked cells of unknown
-// colour; the rest is only reached by bytes that no environment wrote.
-constexpr Colour kLightGrey = {192, 192, 192};
-constexpr std::array<Colour, 16> kCellColour = {{{0, 0, 0},
-                                                 {128, 128, 128},
-                                                 {0, 240, 240},
-                                                 {240, 240, 0},
-                                                 {160, 0, 240},
-                                                 {0, 240, 0},
-                                                 {240, 0, 0},
-                                                 {0, 0, 240},
-                                                 {240, 160, 0},
-                                                 kLightGrey,
-                                                 kLightGrey,
-                                                 kLightGrey,
-                                                 kLightGrey,
-                                                 kLightGrey,
-                                                 kLightGrey,
-                                                 kLightGrey}};
+constexpr int kFree = 0, kWhite = 10, kBrown = 11;
+
+// The colour of a cell; values that no environment writes look like kUnknownColour.
+Colour CellColour(int value) {
+  return kPictureColours[std::min(value, kUnknownColour)];
+}
+
+std::uint8_t* PutPixel(Colour colour, std::uint8_t* to) {
+  for (const std::uint8_t part : colour) *to++ = part;
+  return to;
+}
 
 // Writes one picture row of `width` cells, `scale` pixels each, `scale` times.
 void PaintRow(const std::uint8_t* cells, int width, int scale, std::uint8_t* out) {
@@ -38,12 +28,8 @@ void PaintRow(const std::uint8_t* cells, int width, int scale, std::uint8_t* out
                              static_cast<std::size_t>(scale);
   std::uint8_t* to = out;
   for (int c = 0; c < width; ++c) {
-    const Colour colour = kCellColour[cells[c] & 15U];
-    for (int i = 0; i < scale; ++i) {
-      *to++ = colour.red;
-      *to++ = colour.green;
-      *to++ = colour.blue;
-    }
+    Colour colour = CellColour(cells[c]);
+    for (int i = 0; i < scale; ++i) to = PutPixel(colour, to);
   }
   for (int i = 1; i < scale; ++i)
     std::memcpy(out + static_cast<std::size_t>(i) * stride, out, stride);
@@ -73,11 +59,12 @@ constexpr float kCartHalfWidth = 6, kCartHalfHeight = 3.75F, kPoleHalfWidth = 1.
 constexpr float kPoleUnits = 1.0F * kUnitsPerMetre;  // twice the half length of 0.5 m
 
 Colour CartPolePixel(Point at, Point cart, Point tip) {
-  constexpr Colour kWhite = {255, 255, 255}, kBlack = {0, 0, 0}, kBrown = {202, 152, 101};
-  if (SquaredDistance(at, cart, tip) <= kPoleHalfWidth * kPoleHalfWidth) return kBrown;
+  const bool in_pole = SquaredDistance(at, cart, tip) <= kPoleHalfWidth * kPoleHalfWidth;
+  if (in_pole) return kPictureColours[kBrown];
   const bool in_cart =
       std::abs(at.x - cart.x) <= kCartHalfWidth && std::abs(at.y - cart.y) <= kCartHalfHeight;
-  return in_cart || std::abs(at.y - kTrackY) <= 0.5F ? kBlack : kWhite;
+  const bool on_track = std::abs(at.y - kTrackY) <= 0.5F;
+  return kPictureColours[in_cart || on_track ? kFree : kWhite];
 }
 
 }  // namespace
@@ -113,10 +100,7 @@ void RenderCartPoleRgb(const CartPoleRecord& record, int scale, std::uint8_t* ou
     for (int column = 0; column < size.width; ++column) {
       const Point at = {(static_cast<float>(column) + 0.5F) * unit,
                         (static_cast<float>(row) + 0.5F) * unit};
-      const Colour colour = CartPolePixel(at, cart, tip);
-      *out++ = colour.red;
-      *out++ = colour.green;
-      *out++ = colour.blue;
+      out = PutPixel(CartPolePixel(at, cart, tip), out);
     }
   }
 }

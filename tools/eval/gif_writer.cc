@@ -1,0 +1,169 @@
+#include "tools/eval/gif_writer.h"
+
+#include <fcntl.h>
+#include <gif_lib.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "lib/core/check.h"
+#include "lib/core/error.h"
+
+namespace tetrion {
+namespace {
+
+constexpr int kPaletteBits = 4;
+constexpr int kPaletteSize = 1 << kPaletteBits;
+static_assert(std::size(kPictureColours) <= kPaletteSize);
+constexpr int kLeastDelayCs = 2;
+constexpr int kMostPixels = 65535;  // a side, as the format counts
+
+int Centiseconds(double seconds) {
+  return static_cast<int>(std::lround(std::clamp(seconds * 100, 1.0 * kLeastDelayCs, 60000.0)));
+}
+
+std::uint8_t IndexOf(const std::uint8_t* rgb) {
+  for (std::size_t i = 0; i < std::size(kPictureColours); ++i) {
+    if (std::memcmp(rgb, kPictureColours[i], 3) == 0) return static_cast<std::uint8_t>(i);
+  }
+  TETRION_CHECK(false, "a picture has a colour that is not in kPictureColours");
+  return 0;
+}
+
+}  // namespace
+
+GifWriter::GifWriter(std::string path, const RgbSize& size, double frame_s)
+    : path_(std::move(path)),
+      part_path_(path_ + ".part"),
+      size_(size),
+      delay_cs_(Centiseconds(frame_s)),
+      shown_(static_cast<std::size_t>(size.width) * static_cast<std::size_t>(size.height)),
+      next_(shown_.size()) {
+  TETRION_CHECK(
+      size.width > 0 && size.height > 0 && size.width <= kMostPixels && size.height <= kMostPixels,
+      "a picture's size does not fit into a GIF");
+  const int handle = ::open(part_path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (handle < 0) Fail(std::strerror(errno));
+  file_ = EGifOpenFileHandle(handle, nullptr);
+  if (file_ == nullptr) {
+    (void)::close(handle);
+    (void)std::remove(part_path_.c_str());
+    Fail("out of memory");
+  }
+  try {
+    WriteHeader();
+  } catch (...) {
+    (void)EGifCloseFile(file_, nullptr);
+    (void)std::remove(part_path_.c_str());
+    throw;
+  }
+}
+
+GifWriter::~GifWriter() {
+  if (finished_) return;
+  if (file_ != nullptr) (void)EGifCloseFile(file_, nullptr);
+  (void)std::remove(part_path_.c_str());
+}
+
+void GifWriter::Fail(const std::string& why) const {
+  throw Error(ExitCode::kUsage, "cannot write the GIF " + path_ + ": " + why +
+                                    ": give a path in a folder that exists, can be written and has "
+                                    "room");
+}
+
+void GifWriter::WriteHeader() {
+  EGifSetGifVersion(file_, true);
+  GifColorType colours[kPaletteSize] = {};
+  for (std::size_t i = 0; i < std::size(kPictureColours); ++i) {
+    colours[i] = {kPictureColours[i][0], kPictureColours[i][1], kPictureColours[i][2]};
+  }
+  const std::unique_ptr<ColorMapObject, decltype(&GifFreeMapObject)> palette(
+      GifMakeMapObject(kPaletteSize, colours), &GifFreeMapObject);
+  // The block that makes viewers repeat: a name, then 1 and the count, 0 for ever.
+  const char name[] = "NETSCAPE2.0";
+  const std::uint8_t repeat[3] = {1, 0, 0};
+  if (palette == nullptr ||
+      EGifPutScreenDesc(file_, size_.width, size_.height, kPaletteBits, 0, palette.get()) ==
+          GIF_ERROR ||
+      EGifPutExtensionLeader(file_, APPLICATION_EXT_FUNC_CODE) == GIF_ERROR ||
+      EGifPutExtensionBlock(file_, sizeof(name) - 1, name) == GIF_ERROR ||
+      EGifPutExtensionBlock(file_, sizeof(repeat), repeat) == GIF_ERROR ||
+      EGifPutExtensionTrailer(file_) == GIF_ERROR) {
+    Fail(std::strerror(errno));
+  }
+}
+
+void GifWriter::Add(std::span<const std::uint8_t> rgb) {
+  TETRION_CHECK(!finished_ && rgb.size() == 3 * next_.size(), "a frame of another size");
+  // Neighbours mostly have the same colour.
+  const std::uint8_t* last = rgb.data();
+  std::uint8_t index = IndexOf(last);
+  for (std::size_t i = 0; i < next_.size(); ++i) {
+    const std::uint8_t* pixel = &rgb[3 * i];
+    if (std::memcmp(pixel, last, 3) != 0) {
+      last = pixel;
+      index = IndexOf(pixel);
+    }
+    next_[i] = index;
+  }
+  const Box box = frames_ == 0 ? Box{0, 0, size_.width, size_.height} : ChangedBox();
+  std::swap(shown_, next_);
+  WriteFrame(box, delay_cs_);
+  ++frames_;
+}
+
+GifWriter::Box GifWriter::ChangedBox() const {
+  int left = size_.width, right = -1, top = size_.height, bottom = -1;
+  for (int y = 0; y < size_.height; ++y) {
+    const std::ptrdiff_t start = static_cast<std::ptrdiff_t>(y) * size_.width;
+    const auto old_row = shown_.begin() + start, row = next_.begin() + start;
+    const auto first = std::mismatch(row, row + size_.width, old_row).first;
+    if (first == row + size_.width) continue;
+    int end = size_.width - 1;
+    while (row[end] == old_row[end]) --end;
+    left = std::min(left, static_cast<int>(first - row));
+    right = std::max(right, end);
+    top = std::min(top, y);
+    bottom = y;
+  }
+  if (bottom < 0) return {0, 0, 1, 1};
+  return {left, top, right - left + 1, bottom - top + 1};
+}
+
+void GifWriter::WriteFrame(const Box& box, int delay_cs) {
+  const GraphicsControlBlock control = {.DisposalMode = DISPOSE_DO_NOT,
+                                        .UserInputFlag = false,
+                                        .DelayTime = delay_cs,
+                                        .TransparentColor = NO_TRANSPARENT_COLOR};
+  GifByteType block[4];
+  (void)EGifGCBToExtension(&control, block);
+  if (EGifPutExtension(file_, GRAPHICS_EXT_FUNC_CODE, sizeof(block), block) == GIF_ERROR ||
+      EGifPutImageDesc(file_, box.left, box.top, box.width, box.height, false, nullptr) ==
+          GIF_ERROR) {
+    Fail(std::strerror(errno));
+  }
+  for (int y = box.top; y < box.top + box.height; ++y) {
+    GifPixelType* row =
+        &shown_[static_cast<std::size_t>(y) * static_cast<std::size_t>(size_.width) +
+                static_cast<std::size_t>(box.left)];
+    if (EGifPutLine(file_, row, box.width) == GIF_ERROR) Fail(std::strerror(errno));
+  }
+}
+
+void GifWriter::Finish(double last_s) {
+  TETRION_CHECK(!finished_ && frames_ > 0, "a GIF needs a frame");
+  WriteFrame({0, 0, 1, 1}, Centiseconds(last_s));
+  const int closed = EGifCloseFile(std::exchange(file_, nullptr), nullptr);
+  if (closed == GIF_ERROR || std::rename(part_path_.c_str(), path_.c_str()) != 0) {
+    Fail(std::strerror(errno));
+  }
+  finished_ = true;
+}
+
+}  // namespace tetrion

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lib/envs/gym_views.h"
+
+struct GifFileType;
+
+namespace tetrion {
+
+// An animated GIF that repeats for ever, written frame by frame to PATH.part and renamed to PATH by
+// Finish: whoever looks never sees half a file. Holds two frames of one byte a pixel, whatever the
+// length; a frame stores only the rectangle that changed.
+//
+// One thread. All calls throw Error(kUsage) naming the path when the file cannot be written.
+class GifWriter {
+ public:
+  // Frames of `size`, at most 65535 pixels each way, shown for `frame_s` seconds each (GIF counts
+  // hundredths; viewers slow down below two of them, so that is the least).
+  GifWriter(std::string path, const RgbSize& size, double frame_s);
+  // Removes the unfinished file unless Finish was called.
+  ~GifWriter();
+  GifWriter(const GifWriter&) = delete;
+  GifWriter& operator=(const GifWriter&) = delete;
+
+  // `rgb` is [height, width, 3] u8 in the colours of kPictureColours only (CHECKed).
+  void Add(std::span<const std::uint8_t> rgb);
+  // Shows the last frame for `last_s` seconds more, closes and renames. At least one Add before.
+  void Finish(double last_s);
+
+  int frames() const { return frames_; }
+
+ private:
+  struct Box {
+    int left, top, width, height;
+  };
+  // The smallest rectangle that holds every changed pixel; one pixel when nothing changed.
+  Box ChangedBox() const;
+  void WriteHeader();
+  void WriteFrame(const Box& box, int delay_cs);
+  [[noreturn]] void Fail(const std::string& why) const;
+
+  const std::string path_;
+  const std::string part_path_;
+  const RgbSize size_;
+  const int delay_cs_;  // hundredths of a second
+  GifFileType* file_ = nullptr;
+  int frames_ = 0;
+  bool finished_ = false;
+  std::vector<std::uint8_t> shown_;  // [height, width] indices of the last frame
+  std::vector<std::uint8_t> next_;   // [height, width] of the frame being added
+};
+
+}  // namespace tetrion
