@@ -11,6 +11,7 @@
 
 #include "lib/checkpoint/checkpoint_store.h"
 #include "lib/core/error.h"
+#include "lib/envs/tetris_record.h"
 #include "lib/policy/random_policy.h"
 #include "lib/rl/vtrace_trainer.h"
 #include "lib/run/run_folder.h"
@@ -76,6 +77,42 @@ TEST(DrawRecordTest, CartPoleIsOneLineAndSurvivesGarbage) {
   EXPECT_NE(text.find("/"), std::string::npos);
   record[0] = record[2] = __builtin_nanf("");
   EXPECT_FALSE(DrawRecord("cartpole", reinterpret_cast<const std::byte*>(record)).empty());
+}
+
+// A policy that remembers the records it was shown.
+class WatchingPolicy final : public Policy {
+ public:
+  WatchingPolicy(ActionSpec action, std::size_t record_bytes)
+      : random_(5, action), record_bytes_(record_bytes) {}
+  ActResult Act(const PolicyInput& input, const PolicyOutput& output) override {
+    const auto* begin = input.records;
+    seen.insert(seen.end(), begin, begin + static_cast<std::size_t>(input.n) * record_bytes_);
+    return random_.Act(input, output);
+  }
+  LoadResult LoadWeights(std::span<const std::byte> blob, std::uint32_t version) override {
+    return random_.LoadWeights(blob, version);
+  }
+  std::uint32_t version() const override { return random_.version(); }
+
+  std::vector<std::byte> seen;
+
+ private:
+  RandomPolicy random_;
+  const std::size_t record_bytes_;
+};
+
+TEST(EpisodePlayerTest, PolicySeesTheCompactPartOfColourRecords) {
+  const auto seen = [](const char* view) {
+    const auto env = MakeVecEnv({.name = "tetris-placement", .view = view, .lanes = 3, .seed = 5});
+    WatchingPolicy policy(env->spec().action, sizeof(TetrisRecord));
+    EpisodePlayer player(*env, policy, 9, 40, sizeof(TetrisRecord));
+    while (player.Step()) {
+    }
+    return policy.seen;
+  };
+  const auto plain = seen("planes");
+  EXPECT_GT(plain.size(), 9 * sizeof(TetrisRecord));
+  EXPECT_EQ(seen("flat"), plain);
 }
 
 // A run folder with an untrained CartPole policy's checkpoint.
@@ -171,6 +208,49 @@ TEST_F(EvalRunTest, PlayDrawsEveryStepAndStopsWhenAsked) {
   EXPECT_EQ(Output(RunPlay, options), "");
 }
 
+TEST_F(EvalRunTest, PlayWritesAGifOfWholeEpisodesAndSaysSo) {
+  SaveCheckpoint();
+  EvalOptions options = Options();
+  options.episodes = 2;
+  options.steps = 5;
+  options.gif = (runs_ / "play.gif").string();
+  const std::string text = Output(RunPlay, options);
+  EXPECT_NE(text.find("first: greedy policy, 2 of 2 episodes, 12 frames in " + options.gif),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("the last: 5 steps, return 5.0"), std::string::npos) << text;
+  EXPECT_GT(fs::file_size(options.gif), 1000U);
+  std::string error;
+  options.gif = (runs_ / "no" / "folder.gif").string();
+  Output(RunPlay, options, &error);
+  EXPECT_NE(error.find("no/folder.gif"), std::string::npos) << error;
+  stop_ = true;
+  options.gif = (runs_ / "never.gif").string();
+  Output(RunPlay, options, &error);
+  EXPECT_NE(error.find("before the first frame"), std::string::npos) << error;
+  EXPECT_FALSE(fs::exists(options.gif));
+}
+
+TEST_F(EvalRunTest, TetrisGifIsTheRunsGameInColours) {
+  config_ = {.env = "tetris-placement", .lanes = 4};
+  Resolve(config_);
+  const std::string folder = RunFolder::Create(runs_, "tetris").path();
+  RunFolder::At(folder).WriteConfig(config_);
+  EvalOptions options = Options();
+  options.run = "tetris";
+  options.policy = "random";
+  options.episodes = 1;
+  options.gif = (runs_ / "tetris.gif").string();
+  const std::string with_gif = Output(RunPlay, options);
+  EXPECT_NE(with_gif.find("1 of 1 episodes"), std::string::npos) << with_gif;
+  options.gif.clear();
+  const std::string drawn = Output(RunPlay, options);
+  // Both end at the same step with the same return: colours change nothing.
+  const std::size_t step = drawn.rfind("step ") + 5;
+  const std::string steps = drawn.substr(step, drawn.find(',', step) - step);
+  EXPECT_NE(with_gif.find("the last: " + steps + " steps"), std::string::npos) << with_gif;
+}
+
 TEST_F(EvalRunTest, UnusableRunsGetOneSentenceEach) {
   std::string error;
   EvalOptions options = Options();
@@ -213,6 +293,9 @@ TEST(EvalOptionsTest, CommandsAndContradictionsAreChecked) {
   EXPECT_EQ(parse({"eval", "latest"}).episodes, 200);
   EXPECT_EQ(parse({"play", "latest", "--fps", "3"}).episodes, 1);
   EXPECT_EQ(parse({"eval", "x", "--episodes", "7", "--sample", "--seed", "9"}).seed, 9u);
+  EXPECT_EQ(parse({"play", "x", "--gif", "a.gif", "--steps", "50"}).gif, "a.gif");
+  EXPECT_THROW(parse({"eval", "x", "--gif", "a.gif"}), Error);
+  EXPECT_THROW(parse({"eval", "x", "--steps", "5"}), Error);
   EXPECT_THROW(parse({"watch", "latest"}), Error);
   EXPECT_THROW(parse({"eval", "latest", "--greedy", "--sample"}), Error);
   EXPECT_THROW(parse({"eval", "latest", "--episodes", "-1"}), Error);

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "lib/core/align.h"
+#include "lib/core/check.h"
 #include "lib/core/error.h"
 
 namespace tetrion {
@@ -17,18 +18,22 @@ RowSpec SpecOf(const VecEnv& env) {
 
 }  // namespace
 
-EpisodePlayer::EpisodePlayer(VecEnv& env, Policy& policy, int episodes, std::uint32_t max_steps)
+EpisodePlayer::EpisodePlayer(VecEnv& env, Policy& policy, int episodes, std::uint32_t max_steps,
+                             std::uint32_t policy_record_bytes)
     : env_(env),
       policy_(policy),
       max_steps_(max_steps),
+      policy_record_bytes_(policy_record_bytes != 0 ? policy_record_bytes
+                                                    : env.spec().obs.record_bytes),
       layout_(SpecOf(env)),
       row_bytes_(layout_.row_bytes + kColumnAlignBytes) {
+  TETRION_CHECK(policy_record_bytes_ <= layout_.spec.record_bytes, "no such part of a record");
   auto base = reinterpret_cast<std::uintptr_t>(row_bytes_.data());
   row_ = RowView(layout_, row_bytes_.data() + (AlignUp(base, kColumnAlignBytes) - base));
   results_.resize(static_cast<std::size_t>(episodes));
   const auto lanes = static_cast<std::size_t>(env.lanes());
   actions_.resize(lanes);
-  records_.resize(lanes * layout_.spec.record_bytes);
+  records_.resize(lanes * policy_record_bytes_);
   masks_.resize(lanes);
   tokens_.resize(lanes);
   flags_.resize(lanes);
@@ -72,8 +77,8 @@ void EpisodePlayer::Choose(const std::vector<int>& lanes) {
   const std::size_t record_bytes = layout_.spec.record_bytes;
   for (std::size_t i = 0; i < lanes.size(); ++i) {
     const int lane = lanes[i];
-    std::memcpy(records_.data() + i * record_bytes,
-                row_.record + static_cast<std::size_t>(lane) * record_bytes, record_bytes);
+    std::memcpy(records_.data() + i * policy_record_bytes_,
+                row_.record + static_cast<std::size_t>(lane) * record_bytes, policy_record_bytes_);
     if (row_.mask != nullptr) masks_[i] = row_.mask[lane];
     flags_[i] = row_.flags[lane];
     tokens_[i] = env_.token(lane).id;

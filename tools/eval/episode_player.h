@@ -17,7 +17,10 @@ namespace tetrion {
 // One thread; environment and policy are the caller's. Allocates at construction only.
 class EpisodePlayer {
  public:
-  EpisodePlayer(VecEnv& env, Policy& policy, int episodes, std::uint32_t max_steps);
+  // The policy is shown the first `policy_record_bytes` of each record (0: all of it): a colour
+  // record begins with the compact one that a policy was trained on.
+  EpisodePlayer(VecEnv& env, Policy& policy, int episodes, std::uint32_t max_steps,
+                std::uint32_t policy_record_bytes = 0);
 
   // One row: every active lane sees its next observation and chooses. False when all episodes have
   // ended. Throws Error(kConfig) when the policy's output is not finite.
@@ -37,6 +40,7 @@ class EpisodePlayer {
   VecEnv& env_;
   Policy& policy_;
   const std::uint32_t max_steps_;
+  const std::size_t policy_record_bytes_;
   const RowLayout layout_;
   std::vector<std::byte> row_bytes_;
   RowView row_;
@@ -46,7 +50,7 @@ class EpisodePlayer {
   std::vector<int> active_;            // lanes that step, ascending
   std::vector<int> choosing_;          // those of them that need an action
   std::vector<std::int32_t> actions_;  // [M]
-  // The policy's view of the choosing lanes, packed.
+  // What the policy sees of the choosing lanes, packed.
   std::vector<std::byte> records_;
   std::vector<std::uint64_t> masks_, tokens_;
   std::vector<std::uint8_t> flags_;

@@ -20,6 +20,8 @@
 #include "lib/run/run_folder.h"
 #include "lib/setup/run_setup.h"
 #include "tools/eval/episode_player.h"
+#include "tools/eval/gif_writer.h"
+#include "tools/eval/record_picture.h"
 #include "tools/eval/summary.h"
 
 namespace tetrion {
@@ -31,6 +33,7 @@ constexpr std::int64_t kStopCheckNs = 50 * kNanosPerMilli;
 // A run opened for playing: environment and policy of `lanes` lanes.
 struct Session {
   RunConfig config;
+  EnvSpec trained_on;  // what the policy sees; `env` may have records with colours
   std::unique_ptr<VecEnv> env;
   std::unique_ptr<Policy> policy;
   EvalSummary summary;  // who plays
@@ -38,10 +41,9 @@ struct Session {
 
 std::unique_ptr<Policy> LoadPolicy(const EvalOptions& options, const RunFolder& folder, int lanes,
                                    Session& session) {
-  const EnvSpec& spec = session.env->spec();
   if (options.policy == "random") {
     session.summary.policy = "random";
-    return std::make_unique<RandomPolicy>(options.seed, spec.action);
+    return std::make_unique<RandomPolicy>(options.seed, session.trained_on.action);
   }
   const CheckpointStore store(folder.checkpoints(), kCheckpointsRead);
   const auto checkpoint = options.best ? store.LoadBest() : store.LoadNewest();
@@ -58,7 +60,7 @@ std::unique_ptr<Policy> LoadPolicy(const EvalOptions& options, const RunFolder& 
                                  .seed = options.seed,
                                  .greedy = !options.sample,
                                  .max_lanes = lanes},
-                                spec);
+                                session.trained_on);
   const std::vector<std::byte> blob = PolicyBlobOf(checkpoint->state);
   const auto version = static_cast<std::uint32_t>(checkpoint->info.policy_version);
   switch (policy->LoadWeights(blob, version)) {
@@ -83,6 +85,8 @@ Session Open(const EvalOptions& options, int lanes) {
   EnvConfig env = EnvConfigOf(session.config);
   env.lanes = lanes;
   env.seed = options.seed;
+  session.trained_on = MakeEnvSpec(env);
+  if (!options.gif.empty()) env.view = ViewWithColours(env.name);
   session.env = MakeVecEnv(env);
   session.summary.run = folder.name();
   session.summary.env = session.config.env;
@@ -120,6 +124,25 @@ std::string DrawCartPole(const CartPoleRecord& record) {
   return text;
 }
 
+int PlayIntoGif(const EvalOptions& options, const Session& session, EpisodePlayer& player,
+                const std::atomic<bool>& stop, std::FILE* out) {
+  constexpr double kLastFrameS = 2;  // so that the end is seen before it starts again
+  RecordPicture picture(session.env->spec().obs);
+  GifWriter gif(options.gif, picture.size(), 1 / options.fps);
+  while (!stop.load(std::memory_order_acquire) && player.Step()) {
+    gif.Add(picture.Draw(player.row().record));
+  }
+  if (gif.frames() == 0) throw Error(ExitCode::kTryAgain, "interrupted before the first frame");
+  gif.Finish(kLastFrameS);
+  const EpisodeResult episode = session.env->Episode(0);
+  std::fprintf(out, "%s: %s policy, %d of %d episodes, %d frames in %s; the last: %u steps, ",
+               session.summary.run.c_str(), session.summary.policy.c_str(), player.finished(),
+               options.episodes, gif.frames(), options.gif.c_str(), episode.length_steps);
+  std::fprintf(out, "return %.1f, lines %u\n", static_cast<double>(episode.episode_return),
+               episode.lines);
+  return 0;
+}
+
 }  // namespace
 
 std::string DrawRecord(const std::string& env, const std::byte* record) {
@@ -154,7 +177,11 @@ int RunEval(const EvalOptions& options, const std::atomic<bool>& stop, std::FILE
 
 int RunPlay(const EvalOptions& options, const std::atomic<bool>& stop, std::FILE* out) {
   Session session = Open(options, /*lanes=*/1);
-  EpisodePlayer player(*session.env, *session.policy, options.episodes, session.config.max_steps);
+  const std::uint32_t max_steps =
+      options.steps == 0 ? session.config.max_steps : static_cast<std::uint32_t>(options.steps);
+  EpisodePlayer player(*session.env, *session.policy, options.episodes, max_steps,
+                       session.trained_on.obs.record_bytes);
+  if (!options.gif.empty()) return PlayIntoGif(options, session, player, stop, out);
   const char* frame_start = ::isatty(::fileno(out)) != 0 ? "\x1b[H\x1b[2J" : "";
   const auto frame_ns = static_cast<std::int64_t>(1e9 / options.fps);
   std::int64_t next_ns = MonotonicClock::Get().NowNs();

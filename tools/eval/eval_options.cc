@@ -8,7 +8,7 @@ namespace tetrion {
 std::optional<int> ParseEvalOptions(int argc, const char* const* argv, EvalOptions& options) {
   ServiceOptions parser(
       "tetrion-eval", "eval",
-      "Measures a run's policy (eval RUN) or shows it in the terminal (play RUN).");
+      "Measures a run's policy (eval RUN) or shows it in the terminal or as a GIF (play RUN).");
   parser.AddPositional("command", &options.command, "eval or play", /*required=*/true);
   parser.AddPositional("run", &options.run, "run name, path, or latest", /*required=*/true);
   parser.Add("runs-dir", &options.runs_dir, "folder that holds the runs");
@@ -20,6 +20,10 @@ std::optional<int> ParseEvalOptions(int argc, const char* const* argv, EvalOptio
   parser.Add("episodes", &options.episodes, "episodes; 0: 200 for eval, 1 for play", 0, 10'000'000);
   parser.Add("lanes", &options.lanes, "episodes played side by side", 1, 65536);
   parser.Add("fps", &options.fps, "play: frames a second", 0.1, 1000);
+  parser.Add("gif", &options.gif,
+             "play: write this animated GIF instead of drawing in the terminal");
+  parser.Add("steps", &options.steps, "play: at most so many actions an episode; 0: as in the run",
+             0, 10'000'000);
   parser.AddFlag("json", &options.json, "eval: print one JSON object");
   if (const std::optional<int> code = parser.Parse(argc, argv)) return code;
   if (options.command != "eval" && options.command != "play") {
@@ -28,6 +32,9 @@ std::optional<int> ParseEvalOptions(int argc, const char* const* argv, EvalOptio
   }
   if (options.greedy && options.sample) {
     throw Error(ExitCode::kUsage, "--greedy and --sample contradict each other: give one");
+  }
+  if (options.command != "play" && (!options.gif.empty() || options.steps != 0)) {
+    throw Error(ExitCode::kUsage, "--gif and --steps belong to play: use play RUN");
   }
   if (options.episodes == 0) options.episodes = options.command == "eval" ? 200 : 1;
   return std::nullopt;

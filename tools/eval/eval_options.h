@@ -18,6 +18,8 @@ struct EvalOptions {
   int episodes = 0;                // 0: 200 for eval, 1 for play
   int lanes = 64;                  // episodes played side by side
   double fps = 12;                 // play: frames a second
+  std::string gif;                 // play: draw into this file instead of the terminal
+  int steps = 0;  // play: at most so many actions an episode; 0: the run's max_steps
   bool json = false;
 };
 
