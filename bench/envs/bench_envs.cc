@@ -1,7 +1,7 @@
 // Environments on one core: steps a second of lanes with a random policy and their rows, of the
 // bare rules, and of a plain cell-array Tetris, in turns within one run; the same with colours and
-// with flat observations; time of one afterstates, flat, dict view and of one picture. Prints one
-// JSON line a figure. --quick: shorter windows.
+// with flat observations; time of one afterstates, flat, dict, packed2 view and of one picture.
+// Prints one JSON line a figure. --quick: shorter windows.
 #include <bit>
 #include <cstdio>
 #include <cstring>
@@ -15,6 +15,7 @@
 #include "lib/core/check.h"
 #include "lib/core/philox.h"
 #include "lib/envs/gym_views.h"
+#include "lib/envs/packed2.h"
 #include "lib/envs/tetris_pieces.h"
 #include "lib/envs/tetris_rules.h"
 #include "lib/envs/views.h"
@@ -285,6 +286,11 @@ void GymViewFigures(const Windows& windows) {
     ExpandDict(bytes_of(records), kBatch, 4, cells.data());
   });
   Print("dict view, in cache", "ns/state", dict, kNoRival, "null");
+  std::vector<std::uint8_t> frames(static_cast<std::size_t>(kBatch * Packed2Layout::kBytes));
+  const Spread packed2 = NanosEach(windows, kBatch, [&](const ColourRecord* records) {
+    ExpandPacked2(bytes_of(records), sizeof(ColourRecord), kBatch, frames.data());
+  });
+  Print("packed2 view, in cache", "ns/state", packed2, kNoRival, "\"<= 80\"");
   std::vector<std::uint8_t> picture(static_cast<std::size_t>(TetrisRgbSize(4, 10).Bytes()));
   const Spread rgb = NanosEach(
       windows, 1, [&](const ColourRecord* records) { RenderRgb(*records, 4, 10, picture.data()); });
