@@ -1,9 +1,12 @@
 # Third parties, each behind one imported target; deploy/packages.txt installs them.
 find_package(Threads REQUIRED)
+find_package(spdlog REQUIRED)
+if(TETRION_WHEEL)
+  return()
+endif()
 find_package(GTest REQUIRED)
 include(GoogleTest)
 find_package(PkgConfig REQUIRED)
-find_package(spdlog REQUIRED)
 find_package(prometheus-cpp REQUIRED CONFIG)
 pkg_check_modules(libzmq REQUIRED IMPORTED_TARGET libzmq)
 pkg_check_modules(sqlite3 REQUIRED IMPORTED_TARGET sqlite3)

@@ -1,0 +1,332 @@
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/core/clock.h"
+#include "lib/core/error.h"
+#include "lib/envs/gym_views.h"
+#include "lib/envs/tetris_pieces.h"
+#include "lib/envs/views.h"
+#include "python/src/bindings.h"
+#include "python/src/vector_pool.h"
+
+namespace nb = nanobind;
+
+namespace tetrion {
+namespace {
+
+using Ints = nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Seeds = nb::ndarray<const std::uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Records = nb::ndarray<const std::uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+// A wait ends at least so often to let Python see signals (Ctrl-C).
+constexpr std::int64_t kSignalCheckNs = 50 * kNanosPerMilli;
+
+// A numpy array [n] or [n, width] over memory that `owner` keeps alive.
+template <typename T>
+nb::object ArrayOf(T* data, std::size_t n, std::size_t width, nb::handle owner) {
+  const std::size_t shape[2] = {n, width};
+  return nb::cast(nb::ndarray<nb::numpy, T>(data, width > 0 ? 2 : 1, shape, owner));
+}
+
+// A new numpy array [n, width] that owns its memory.
+template <typename T>
+nb::ndarray<nb::numpy, T> NewArray(std::size_t n, std::size_t width) {
+  auto* data = new T[n * width]();
+  const nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<T*>(p); });
+  return nb::ndarray<nb::numpy, T>(data, {n, width}, owner);
+}
+
+// The pool as Python holds it: columns as arrays, statuses as exceptions, waits without the GIL.
+class PyPool {
+ public:
+  PyPool(const PyEnvConfig& config, int num_envs, int threads, int batch_size)
+      : pool_(new VectorPool(config, num_envs, threads), &VectorPool::Delete),
+        all_(static_cast<std::size_t>(num_envs)),
+        received_(static_cast<std::size_t>(batch_size)) {
+    std::iota(all_.begin(), all_.end(), 0);
+    const EnvSpec& spec = lanes().spec();
+    if (batch_size < num_envs) {
+      batch_.emplace(batch_size, lanes().encoder().bytes(), spec.action.count,
+                     spec.action.has_mask);
+    }
+  }
+
+  // Starts `envs` over; `seeds` is [envs] or empty for the seeds they have.
+  void Reset(const Ints& envs, const Seeds& seeds) {
+    const std::span<const int> ids(envs.data(), envs.size());
+    PoolResult result;
+    {
+      const nb::gil_scoped_release release;
+      result = pool_->Reset(ids, seeds.size() > 0 ? seeds.data() : nullptr);
+    }
+    Check(result, ids, nullptr);
+  }
+
+  void Send(const Ints& envs, const Ints& actions) {
+    Send(std::span<const int>(envs.data(), envs.size()), actions.data());
+  }
+
+  // Fills the columns' arrays with `batch_size` environments, in the order of their ids when that
+  // is all of them.
+  void Receive() {
+    Wait([this] { return pool_->Receive(received_, kSignalCheckNs); });
+    if (!batch_.has_value()) return;
+    for (std::size_t i = 0; i < received_.size(); ++i) {
+      batch_->CopyRow(lanes().columns(), static_cast<std::size_t>(received_[i]), i);
+    }
+  }
+
+  // Every environment takes its action; the columns are complete when this returns.
+  void Step(const Ints& actions) {
+    if (actions.size() != all_.size()) {
+      throw nb::value_error(("step needs " + std::to_string(all_.size()) + " actions, not " +
+                             std::to_string(actions.size()))
+                                .c_str());
+    }
+    Send(all_, actions.data());
+    Wait([this] { return pool_->ReceiveAll(kSignalCheckNs); });
+  }
+
+  void Drain() {
+    Wait([this] { return pool_->ReceiveAll(kSignalCheckNs); });
+  }
+
+  void Close() {
+    const nb::gil_scoped_release release;
+    pool_->Close();
+  }
+
+  // name -> array over the memory that Step and Receive fill.
+  nb::dict Columns(nb::handle self) {
+    StepColumns& columns = batch_.has_value() ? *batch_ : lanes().columns();
+    const std::size_t n = columns.reward.size();
+    const ObsEncoder& encoder = lanes().encoder();
+    const auto elements = static_cast<std::size_t>(encoder.elements());
+    nb::dict out;
+    out["obs"] =
+        encoder.is_float()
+            ? ArrayOf(reinterpret_cast<float*>(columns.obs.data()), n, elements, self)
+            : ArrayOf(reinterpret_cast<std::uint8_t*>(columns.obs.data()), n, elements, self);
+    out["reward"] = ArrayOf(columns.reward.data(), n, 0, self);
+    out["terminated"] = ArrayOf(reinterpret_cast<bool*>(columns.terminated.data()), n, 0, self);
+    out["truncated"] = ArrayOf(reinterpret_cast<bool*>(columns.truncated.data()), n, 0, self);
+    out["episode_return"] = ArrayOf(columns.episode_return.data(), n, 0, self);
+    out["episode_length"] = ArrayOf(columns.episode_length.data(), n, 0, self);
+    out["lines"] = ArrayOf(columns.lines.data(), n, 0, self);
+    out["env_id"] = ArrayOf(columns.env_id.data(), n, 0, self);
+    if (columns.mask_bytes > 0) {
+      out["action_mask"] =
+          ArrayOf(reinterpret_cast<bool*>(columns.action_mask.data()), n, columns.mask_bytes, self);
+    }
+    return out;
+  }
+
+  // Record bytes of one environment that is not stepping.
+  nb::bytes Record(int env) {
+    return nb::bytes(reinterpret_cast<const char*>(lanes().record(env)),
+                     lanes().spec().obs.record_bytes);
+  }
+  int actions() { return lanes().spec().action.count; }
+  int threads() const { return pool_->threads(); }
+
+ private:
+  Lanes& lanes() { return pool_->lanes(); }
+
+  void Send(std::span<const int> envs, const std::int32_t* actions) {
+    PoolResult result;
+    {
+      const nb::gil_scoped_release release;
+      result = pool_->Send(envs, actions);
+    }
+    Check(result, envs, actions);
+  }
+
+  // Calls `wait` without the GIL until it says something else than "not yet".
+  template <typename WaitFn>
+  void Wait(const WaitFn& wait) {
+    for (;;) {
+      PoolStatus status;
+      {
+        const nb::gil_scoped_release release;
+        status = wait();
+      }
+      if (status != PoolStatus::kTimeout) {
+        Check({status}, {}, nullptr);
+        return;
+      }
+      if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    }
+  }
+
+  void Check(const PoolResult& result, std::span<const int> envs, const std::int32_t* actions) {
+    const std::string env =
+        result.item < envs.size() ? "environment " + std::to_string(envs[result.item]) : "";
+    switch (result.status) {
+      case PoolStatus::kOk:
+      case PoolStatus::kTimeout:
+        return;
+      case PoolStatus::kClosed:
+        throw std::runtime_error("the environment is closed; make a new one");
+      case PoolStatus::kForked:
+        throw std::runtime_error(
+            "the environment was made before this process was forked, and its threads are in the "
+            "parent; make it in the process that uses it, or with threads=0");
+      case PoolStatus::kTooFew:
+        throw std::runtime_error(
+            "recv would wait for ever: fewer than batch_size environments are stepping; send "
+            "actions or call async_reset first");
+      case PoolStatus::kNoSuchEnv:
+        throw nb::value_error(
+            (env + " does not exist: ids are 0 to " + std::to_string(all_.size() - 1)).c_str());
+      case PoolStatus::kBusy:
+        throw nb::value_error((env + " is still stepping: recv its result first").c_str());
+      case PoolStatus::kNotReset:
+        throw std::runtime_error(env + " was never reset: call reset or async_reset first");
+      case PoolStatus::kBadAction:
+        throw nb::value_error(("action " + std::to_string(actions[result.item]) + " of " + env +
+                               " is out of range: actions are 0 to " +
+                               std::to_string(this->actions() - 1))
+                                  .c_str());
+    }
+  }
+
+  const std::unique_ptr<VectorPool, void (*)(VectorPool*)> pool_;
+  std::vector<int> all_;              // 0..n-1, constant
+  std::vector<int> received_;         // scratch of Receive
+  std::optional<StepColumns> batch_;  // [batch_size], where that is not every environment
+};
+
+// records [n, bytes] u8 -> view [n, elements].
+nb::object Expand(const std::string& env, const std::string& obs, int queue_size,
+                  const Records& records) {
+  PyEnvConfig config{.env = env, .obs = obs, .queue_size = queue_size};
+  EnvSpec spec = MakeEnvSpec(EnvConfigOf(config));
+  const std::size_t bytes = records.shape(1), n = records.shape(0);
+  if (bytes != spec.obs.record_bytes) {
+    throw nb::value_error(("view '" + obs + "' of " + env + " is made from records of " +
+                           std::to_string(spec.obs.record_bytes) + " bytes, not " +
+                           std::to_string(bytes))
+                              .c_str());
+  }
+  const ObsEncoder encoder = MakeObsEncoder(config, spec);
+  const auto* from = reinterpret_cast<const std::byte*>(records.data());
+  const auto count = static_cast<std::int64_t>(n);
+  const auto elements = static_cast<std::size_t>(encoder.elements());
+  if (encoder.is_float()) {
+    auto out = NewArray<float>(n, elements);
+    encoder.Encode(from, count, reinterpret_cast<std::byte*>(out.data()));
+    return nb::cast(out);
+  }
+  auto out = NewArray<std::uint8_t>(n, elements);
+  encoder.Encode(from, count, reinterpret_cast<std::byte*>(out.data()));
+  return nb::cast(out);
+}
+
+// A record of the user's as the rules can read it; colours are unknown where it is a compact one.
+ColourRecord TetrisRecordOf(const nb::bytes& bytes) {
+  ColourRecord record = {};
+  if (bytes.size() == sizeof(TetrisRecord)) {
+    std::memcpy(&record.compact, bytes.data(), sizeof(TetrisRecord));
+    return UncolouredRecord(Sanitized(record.compact));
+  }
+  if (bytes.size() != sizeof(ColourRecord)) {
+    throw nb::value_error("a Tetris record has 64 or 168 bytes");
+  }
+  std::memcpy(&record, bytes.data(), sizeof(record));
+  return record;
+}
+
+nb::object RenderRgbArray(const std::string& env, const nb::bytes& bytes, int queue_size,
+                          int scale) {
+  const bool cartpole = env == "cartpole";
+  const RgbSize size = cartpole ? CartPoleRgbSize(scale) : TetrisRgbSize(queue_size, scale);
+  const auto height = static_cast<std::size_t>(size.height);
+  const auto width = static_cast<std::size_t>(size.width);
+  auto flat = NewArray<std::uint8_t>(height, width * 3);
+  if (cartpole) {
+    CartPoleRecord record;
+    if (bytes.size() != sizeof(record)) throw nb::value_error("a CartPole record has 16 bytes");
+    std::memcpy(&record, bytes.data(), sizeof(record));
+    RenderCartPoleRgb(record, scale, flat.data());
+  } else {
+    RenderRgb(TetrisRecordOf(bytes), queue_size, scale, flat.data());
+  }
+  return nb::cast(flat).attr("reshape")(height, width, 3);
+}
+
+// The first `count` pieces of an episode, ids 0..6.
+std::vector<int> Pieces(std::uint64_t seed, std::uint64_t episode, int count, bool iid) {
+  PhiloxPieces pieces = PhiloxPieces::Of(seed, episode, iid);
+  std::vector<int> ids(static_cast<std::size_t>(std::max(count, 0)));
+  std::generate(ids.begin(), ids.end(), [&] { return pieces.Next(); });
+  return ids;
+}
+
+nb::object PlacementMasks(const Records& records) {
+  if (records.shape(1) < sizeof(TetrisRecord)) {
+    throw nb::value_error("a Tetris record has at least 64 bytes");
+  }
+  auto out = NewArray<bool>(records.shape(0), kPlacementActions);
+  for (std::size_t i = 0; i < records.shape(0); ++i) {
+    TetrisRecord record;
+    std::memcpy(&record, records.data() + i * records.shape(1), sizeof(record));
+    const std::uint64_t mask = PlacementMask(Sanitized(record));
+    bool* row = out.data() + i * kPlacementActions;
+    for (int a = 0; a < kPlacementActions; ++a) row[a] = (mask >> a & 1) != 0;
+  }
+  return nb::cast(out);
+}
+
+PyEnvConfig ConfigOf(const std::string& env, const std::string& obs, int queue_size,
+                     bool iid_pieces, bool illegal_is_noop, bool colours, std::uint32_t max_steps) {
+  return {env, obs, queue_size, iid_pieces, illegal_is_noop, colours, max_steps};
+}
+
+}  // namespace
+
+void BindEnvs(nb::module_& m) {
+  nb::class_<PyEnvConfig>(m, "EnvConfig")
+      .def(
+          "__init__",
+          [](PyEnvConfig* self, const std::string& env, const std::string& obs, int queue_size,
+             bool iid_pieces, bool illegal_is_noop, bool colours, std::uint32_t max_steps) {
+            new (self) PyEnvConfig(
+                ConfigOf(env, obs, queue_size, iid_pieces, illegal_is_noop, colours, max_steps));
+          },
+          nb::kw_only(), nb::arg("env"), nb::arg("obs"), nb::arg("queue_size") = 4,
+          nb::arg("iid_pieces") = false, nb::arg("illegal_is_noop") = false,
+          nb::arg("colours") = false, nb::arg("max_steps") = 0);
+  nb::class_<PyPool>(m, "VectorPool")
+      .def(nb::init<const PyEnvConfig&, int, int, int>(), nb::arg("config"), nb::arg("num_envs"),
+           nb::arg("threads"), nb::arg("batch_size"))
+      .def("reset", &PyPool::Reset, nb::arg("envs"), nb::arg("seeds"))
+      .def("send", nb::overload_cast<const Ints&, const Ints&>(&PyPool::Send), nb::arg("envs"),
+           nb::arg("actions"))
+      .def("receive", &PyPool::Receive)
+      .def("step", &PyPool::Step, nb::arg("actions"))
+      .def("drain", &PyPool::Drain)
+      .def("close", &PyPool::Close)
+      .def("columns", [](nb::handle self) { return nb::cast<PyPool&>(self).Columns(self); })
+      .def("record", &PyPool::Record, nb::arg("env"))
+      .def_prop_ro("num_actions", &PyPool::actions)
+      .def_prop_ro("threads", &PyPool::threads);
+  m.def("expand", &Expand, nb::arg("env"), nb::arg("obs"), nb::arg("queue_size"),
+        nb::arg("records"));
+  m.def("placement_masks", &PlacementMasks, nb::arg("records"));
+  m.def("pieces", &Pieces, nb::arg("seed"), nb::arg("episode"), nb::arg("count"), nb::arg("iid"));
+  m.def("render_rgb", &RenderRgbArray, nb::arg("env"), nb::arg("record"), nb::arg("queue_size"),
+        nb::arg("scale"));
+  m.def("render_ansi",
+        [](const nb::bytes& record) { return RenderAnsi(TetrisRecordOf(record).compact); });
+}
+
+}  // namespace tetrion

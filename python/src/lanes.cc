@@ -1,0 +1,76 @@
+#include "python/src/lanes.h"
+
+#include "lib/core/check.h"
+
+namespace tetrion {
+
+Lanes::Lanes(const PyEnvConfig& config, int count)
+    : config_(config),
+      env_config_(EnvConfigOf(config)),
+      spec_(MakeEnvSpec(env_config_)),
+      encoder_(MakeObsEncoder(config, spec_)),
+      max_steps_(config.max_steps > 0 ? config.max_steps : DefaultMaxSteps(config.env)),
+      lane_(static_cast<std::size_t>(count)),
+      record_(static_cast<std::size_t>(count) * spec_.obs.record_bytes),
+      action_(static_cast<std::size_t>(count)),
+      episode_id_(static_cast<std::size_t>(count)),
+      mask_(static_cast<std::size_t>(count)),
+      flags_(static_cast<std::size_t>(count)),
+      cont_(static_cast<std::size_t>(count)),
+      columns_(count, encoder_.bytes(), spec_.action.count, spec_.action.has_mask) {
+  for (int env = 0; env < count; ++env) columns_.env_id[static_cast<std::size_t>(env)] = env;
+}
+
+void Lanes::Seed(int env, std::uint64_t seed) {
+  EnvConfig config = env_config_;
+  config.seed = seed;
+  Lane& lane = lane_[static_cast<std::size_t>(env)];
+  lane = {.env = MakeVecEnv(config), .episode = 0, .begins = true};
+}
+
+RowView Lanes::RowOf(std::size_t env) {
+  RowView row;
+  row.record = record_.data() + env * spec_.obs.record_bytes;
+  row.action = &action_[env];
+  row.mask = spec_.action.has_mask ? &mask_[env] : nullptr;
+  row.reward = &columns_.reward[env];
+  row.flags = &flags_[env];
+  row.cont = &cont_[env];
+  row.episode_id = &episode_id_[env];
+  return row;
+}
+
+void Lanes::PlayOne(std::size_t env) {
+  constexpr int kOnlyLane = 0;
+  Lane& lane = lane_[env];
+  TETRION_CHECK(lane.env != nullptr, "an environment is seeded before it plays");
+  if (lane.begins) {
+    lane.env->Reset(kOnlyLane, {.id = lane.episode, .attempt = 0, .max_steps = max_steps_});
+    lane.episode += 1;
+  }
+  lane.env->Step({&kOnlyLane, 1}, &action_[env], RowOf(env));
+  lane.begins = (flags_[env] & kIsLast) != 0;
+  columns_.terminated[env] = (flags_[env] & kTerminated) != 0 ? 1 : 0;
+  columns_.truncated[env] = (flags_[env] & kTruncated) != 0 ? 1 : 0;
+  const EpisodeResult episode = lane.env->Episode(kOnlyLane);
+  columns_.episode_return[env] = episode.episode_return;
+  columns_.episode_length[env] = static_cast<std::int32_t>(episode.length_steps);
+  columns_.lines[env] = static_cast<std::int32_t>(episode.lines);
+  std::uint8_t* mask = columns_.action_mask.data() + env * columns_.mask_bytes;
+  for (std::size_t a = 0; a < columns_.mask_bytes; ++a) mask[a] = mask_[env] >> a & 1;
+}
+
+void Lanes::Play(std::span<const int> envs) {
+  for (std::size_t begin = 0; begin < envs.size();) {
+    // Neighbours are encoded together.
+    std::size_t end = begin + 1;
+    while (end < envs.size() && envs[end] == envs[end - 1] + 1) ++end;
+    const auto first = static_cast<std::size_t>(envs[begin]);
+    for (std::size_t i = 0; i < end - begin; ++i) PlayOne(first + i);
+    encoder_.Encode(record(envs[begin]), static_cast<std::int64_t>(end - begin),
+                    columns_.obs.data() + first * columns_.obs_bytes);
+    begin = end;
+  }
+}
+
+}  // namespace tetrion

@@ -1,0 +1,44 @@
+"""Tetris (and CartPole) environments in C++ for Gymnasium, and readers of Tetrion's training runs.
+
+    env = gymnasium.make("tetrion/Tetris-v0")          # one environment
+    envs = tetrion.vector.make("tetris", 1024)         # many, stepped by C++ threads
+    run = tetrion.Run("runs/latest")                   # what a training run left behind
+    policy = tetrion.load_policy(run)                  # its policy in numpy, without torch
+
+Importing the package registers tetrion/Tetris-v0, tetrion/TetrisPlacement-v0 and
+tetrion/CartPole-v0. It needs numpy and gymnasium only.
+"""
+
+from . import _cpu
+
+_cpu.check()
+
+from . import vector  # noqa: E402
+from .envs import (  # noqa: E402
+    CartPoleEnv,
+    FlattenObservation,
+    TetrisEnv,
+    TetrisPlacementEnv,
+    pieces,
+    register,
+)
+from .policy import Policy, load_policy  # noqa: E402
+from .run import Checkpoint, Run, RunError  # noqa: E402
+
+__version__ = "0.1.0"
+__all__ = [
+    "CartPoleEnv",
+    "Checkpoint",
+    "FlattenObservation",
+    "Policy",
+    "Run",
+    "RunError",
+    "TetrisEnv",
+    "TetrisPlacementEnv",
+    "load_policy",
+    "pieces",
+    "register",
+    "vector",
+]
+
+register()

@@ -1,0 +1,74 @@
+"""The compiled part of tetrion. Private: the Python files beside it check and document what they
+pass. n = num_envs, b = batch_size, A = actions."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+class EnvConfig:
+    """What an environment is made from. max_steps 0: the environment's default. colours: records
+    keep the colours of locked cells even where `obs` shows none."""
+
+    def __init__(
+        self,
+        *,
+        env: str,
+        obs: str,
+        queue_size: int = 4,
+        iid_pieces: bool = False,
+        illegal_is_noop: bool = False,
+        colours: bool = False,
+        max_steps: int = 0,
+    ) -> None: ...
+
+class VectorPool:
+    """n environments stepped by threads (0: by the caller). Every wait is without the GIL and sees
+    signals. ValueError: an argument, by environment; RuntimeError: closed, forked, never reset."""
+
+    def __init__(self, config: EnvConfig, num_envs: int, threads: int, batch_size: int) -> None: ...
+    def reset(self, envs: NDArray[np.int32], seeds: NDArray[np.uint64]) -> None:
+        """Starts episodes; `seeds` [k], or empty for the seeds in use. Returns at once."""
+
+    def send(self, envs: NDArray[np.int32], actions: NDArray[np.int32]) -> None:
+        """Starts a step of `envs` [k] with `actions` [k]. Returns at once."""
+
+    def receive(self) -> None:
+        """Waits for b environments and fills the columns with them."""
+
+    def step(self, actions: NDArray[np.int32]) -> None:
+        """send of all [n], then drain."""
+
+    def drain(self) -> None:
+        """Waits until none is stepping; results not received are dropped."""
+
+    def close(self) -> None:
+        """Ends waits elsewhere with RuntimeError and joins the threads. May be called twice."""
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """Views of the memory that step and receive overwrite, [b] rows: obs, reward float32,
+        terminated, truncated bool, episode_return float32, episode_length, lines, env_id int32,
+        and action_mask bool [b, A] where there are masks."""
+
+    def record(self, env: int) -> bytes:
+        """The state of an environment that is not stepping. `env` is not checked."""
+
+    @property
+    def num_actions(self) -> int: ...
+    @property
+    def threads(self) -> int: ...
+
+def expand(env: str, obs: str, queue_size: int, records: NDArray[np.uint8]) -> NDArray[Any]:
+    """Records [k, bytes] as observations [k, elements]."""
+
+def placement_masks(records: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    """Legal placements [k, 40] of Tetris records [k, >= 64]."""
+
+def pieces(seed: int, episode: int, count: int, iid: bool) -> list[int]:
+    """The first pieces of an episode, ids 0..6."""
+
+def render_rgb(env: str, record: bytes, queue_size: int, scale: int) -> NDArray[np.uint8]:
+    """A picture [height, width, 3]."""
+
+def render_ansi(record: bytes) -> str:
+    """A Tetris record as lines of text with terminal colours."""

@@ -1,0 +1,208 @@
+"""Reads what a training run left behind: settings, curves, episodes, checkpoints. Nothing is
+written, and a run may be read while it goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+# As the coordinator packs an episode into its store; 32 bytes.
+EPISODE_DTYPE = np.dtype(
+    [
+        ("token_id", "<u8"),
+        ("attempt", "<u4"),
+        ("length_steps", "<u4"),
+        ("lines", "<u4"),
+        ("policy_version", "<u4"),
+        ("episode_return", "<f4"),
+        ("lane", "<u2"),
+        ("worker", "<u2"),
+    ]
+)
+_STORE_LAYOUT = 1
+_MANIFEST_VERSION = "1"
+
+
+class RunError(Exception):
+    """What is wrong with a run's files, where, and what to do."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """One line of a run's checkpoint manifest."""
+
+    path: Path
+    updates: int  # optimiser steps
+    policy_version: int
+    env_steps: int
+    mean_return: float  # of recent episodes when it was written; NaN before the first
+    env: str
+    network: str
+    run: str
+
+
+class Run:
+    """A run's folder. `path` is the folder, or the folder of runs with "latest" as last part
+    ("runs/latest"). RunError when it is no run."""
+
+    def __init__(self, path: str | os.PathLike[str]):
+        folder = Path(path)
+        if folder.name == "latest" and not folder.exists():
+            folder = _newest(folder.parent)
+        self.path = folder
+        file = folder / "config.toml"
+        if not file.is_file():
+            raise RunError(
+                f"{folder} is no run: it holds no config.toml; pass the folder of a run,"
+                f" such as runs/<name>, or runs/latest"
+            )
+        try:
+            sections = tomllib.loads(file.read_text(encoding="utf-8"))
+        except tomllib.TOMLDecodeError as error:
+            raise RunError(f"{file} is not TOML: {error}") from error
+        if not isinstance(sections.get("run"), dict):
+            raise RunError(f"{file} has no section [run]: it was not written by tetrion")
+        #: The run's effective settings: docs/options.md names them.
+        self.config: dict[str, Any] = sections["run"]
+
+    def __repr__(self) -> str:
+        return f"Run({str(self.path)!r})"
+
+    @property
+    def name(self) -> str:
+        """The folder's name."""
+        return self.path.resolve().name
+
+    def metrics(self) -> dict[str, np.ndarray]:
+        """The status samples, one every 5 s: name -> float64 [samples], NaN where a sample lacks
+        the figure. Figures within figures are named with dots ("tokens.done"); elapsed_s is
+        seconds since the (latest) start, env_steps steps, episodes_per_s a rate."""
+        file = self.path / "metrics.jsonl"
+        if not file.is_file():
+            raise RunError(f"{file} is not there: its first line is written 5 s after the start")
+        samples = []
+        lines = file.read_text(encoding="utf-8").splitlines()
+        for number, line in enumerate(lines, 1):
+            try:
+                samples.append(_flat(json.loads(line)))
+            except (json.JSONDecodeError, AttributeError) as error:
+                if number == len(lines):  # being written
+                    continue
+                raise RunError(f"{file}:{number} is no JSON object: {error}") from error
+        names = sorted({name for sample in samples for name in sample})
+        return {name: np.array([sample.get(name, np.nan) for sample in samples]) for name in names}
+
+    def episodes(self) -> dict[str, np.ndarray]:
+        """Every accounted episode in order of accounting, column -> array [episodes]: token_id
+        uint64, attempt, length_steps (steps), lines, policy_version uint32, episode_return float32,
+        lane, worker uint16, session uint64."""
+        file = self.path / "tetrion.db"
+        if not file.is_file():
+            raise RunError(f"{file} is not there: the coordinator makes it when the run starts")
+        blobs, sessions = [], []
+        try:
+            for session, count, blob in _rows(file):
+                if len(blob) != count * EPISODE_DTYPE.itemsize:
+                    raise RunError(
+                        f"{file} holds a report of {len(blob)} bytes for {count} "
+                        "episodes: it is corrupt"
+                    )
+                blobs.append(blob)
+                sessions.append(np.full(count, session, np.uint64))
+        except sqlite3.Error as error:
+            raise RunError(f"{file} cannot be read: {error}") from error
+        table = np.frombuffer(b"".join(blobs), EPISODE_DTYPE)
+        columns = {name: np.ascontiguousarray(table[name]) for name in EPISODE_DTYPE.names}
+        columns["session"] = np.concatenate(sessions) if sessions else np.zeros(0, np.uint64)
+        return columns
+
+    def checkpoints(self) -> list[Checkpoint]:
+        """Complete checkpoints, newest last; empty before the first."""
+        file = self.path / "checkpoints" / "manifest.json"
+        if not file.is_file():
+            return []
+        try:
+            manifest = json.loads(file.read_text(encoding="utf-8"))
+            if str(manifest["version"]) != _MANIFEST_VERSION:
+                raise RunError(
+                    f"{file} has version {manifest['version']}, this package reads "
+                    f"{_MANIFEST_VERSION}: update tetrion"
+                )
+            return [_checkpoint(file, entry) for entry in manifest["checkpoints"]]
+        except (ValueError, KeyError, TypeError) as error:
+            raise RunError(f"{file} is no checkpoint manifest ({error!r})") from error
+
+    def checkpoint(self, which: str = "newest") -> Checkpoint:
+        """The "newest" checkpoint, or the "best": that of the highest mean return, the newest
+        among equals. RunError when there is none."""
+        if which not in ("newest", "best"):
+            raise ValueError(f'checkpoint must be "newest" or "best", not {which!r}')
+        found = self.checkpoints()
+        if not found:
+            raise RunError(f"{self.path} has no checkpoint yet: the learner writes them as it goes")
+        if which == "newest":
+            return found[-1]
+        return max(
+            reversed(found), key=lambda c: -np.inf if np.isnan(c.mean_return) else c.mean_return
+        )
+
+
+def _newest(folder: Path) -> Path:
+    runs = [file for file in folder.glob("*/config.toml") if file.is_file()]
+    if not runs:
+        raise RunError(f"there is no run in {folder}: start one with ./tetrion up")
+    return max(runs, key=lambda file: file.stat().st_mtime).parent
+
+
+def _flat(sample: dict[str, Any], prefix: str = "") -> dict[str, float]:
+    """The numbers of nested objects under dotted names."""
+    out: dict[str, float] = {}
+    for key, value in sample.items():
+        if isinstance(value, dict):
+            out.update(_flat(value, f"{prefix}{key}."))
+        elif isinstance(value, (bool, int, float)):
+            out[prefix + key] = float(value)
+    return out
+
+
+def _rows(file: Path) -> list[tuple[int, int, bytes]]:
+    """(session, count, blob) of every report, read in one go so that no writer waits."""
+    # A run that has ended on a read-only disk has no shared-memory file to open.
+    writable = os.access(file.parent, os.W_OK)
+    mode = "mode=ro" if writable else "mode=ro&immutable=1"
+    connection = sqlite3.connect(f"{file.resolve().as_uri()}?{mode}", uri=True, timeout=10)
+    try:
+        layout = connection.execute("SELECT layout FROM run").fetchone()
+        if layout is not None and layout[0] != _STORE_LAYOUT:
+            raise RunError(
+                f"{file} has layout {layout[0]}, this package reads {_STORE_LAYOUT}: "
+                "use the tetrion release that made the run"
+            )
+        return connection.execute(
+            "SELECT session, count, episodes FROM reports ORDER BY id"
+        ).fetchall()
+    finally:
+        connection.close()
+
+
+def _checkpoint(manifest: Path, entry: dict[str, str]) -> Checkpoint:
+    file = entry["file"]
+    if not file or "/" in file or file.startswith("."):
+        raise RunError(f"{manifest} names a file outside its folder: {file}")
+    return Checkpoint(
+        path=manifest.parent / file,
+        updates=int(entry["updates"]),
+        policy_version=int(entry["policy_version"]),
+        env_steps=int(entry["env_steps"]),
+        mean_return=float(entry["mean_return"]),
+        env=entry["env"],
+        network=entry["network"],
+        run=entry["run"],
+    )
