@@ -59,12 +59,36 @@ TETRION_HOST_DEVICE inline std::uint64_t CellPixels(unsigned cells) {
                                          << 30;
 }
 
-// Writes `bytes` bytes of `pixels` at pixel (y, x), x a multiple of 4, into a cell's three rows.
-TETRION_HOST_DEVICE inline void PutCells(std::uint8_t* out, int y, int x, std::uint64_t pixels,
-                                         int bytes) {
+// The picture of an empty field: its frame.
+struct Background {
+  std::uint8_t byte[Packed2Layout::kBytes];
+};
+TETRION_HOST_DEVICE constexpr Background MakeBackground() {
+  using L = Packed2Layout;
+  constexpr int kFloor = L::kFieldY + kTetrisRows * L::kCell;
+  constexpr int kRight = L::kFieldX + kTetrisColumns * L::kCell;
+  Background background = {};
+  for (int y = L::kFieldY; y < kFloor + L::kFrame; ++y) {
+    for (int x = L::kFieldX - L::kFrame; x < kRight + L::kFrame; ++x) {
+      if (y < kFloor && x >= L::kFieldX && x < kRight) continue;
+      std::uint8_t& byte = background.byte[y * L::kRowBytes + x / 4];
+      byte = static_cast<std::uint8_t>(byte | L::kFrameShade << (2 * (x % 4)));
+    }
+  }
+  return background;
+}
+
+// Writes the low `kBytes` bytes of `pixels` at pixel (y, x), x a multiple of 4, into the three rows
+// of a cell.
+template <int kBytes>
+TETRION_HOST_DEVICE inline void PutCells(std::uint8_t* out, int y, int x, std::uint64_t pixels) {
   for (int line = 0; line < Packed2Layout::kCell; ++line) {
     std::uint8_t* to = out + (y + line) * Packed2Layout::kRowBytes + x / 4;
-    for (int i = 0; i < bytes; ++i) to[i] = static_cast<std::uint8_t>(pixels >> (8 * i));
+#if defined(__CUDA_ARCH__)
+    for (int i = 0; i < kBytes; ++i) to[i] = static_cast<std::uint8_t>(pixels >> (8 * i));
+#else
+    __builtin_memcpy(to, &pixels, kBytes);
+#endif
   }
 }
 
@@ -73,7 +97,7 @@ TETRION_HOST_DEVICE inline void PutPiece(std::uint8_t* out, int y, int x, std::u
                                          int rows, unsigned shade) {
   for (int i = 0; i < rows; ++i) {
     const auto cells = static_cast<unsigned>(box >> (16 * i) & 15);
-    PutCells(out, y + i * Packed2Layout::kCell, x, CellPixels(cells) * shade, 3);
+    PutCells<3>(out, y + i * Packed2Layout::kCell, x, CellPixels(cells) * shade);
   }
 }
 
@@ -82,27 +106,22 @@ TETRION_HOST_DEVICE inline void PutPiece(std::uint8_t* out, int y, int x, std::u
 // Draws one record into 1440 bytes. The record must come from the rules or from Sanitized.
 TETRION_HOST_DEVICE inline void DrawPacked2(const TetrisRecord& record, std::uint8_t* out) {
   using L = Packed2Layout;
-  // Pixels 38 and 39, and 6 and 7, of the frame.
+  static constexpr packed2::Background kBackground = packed2::MakeBackground();
+  // Pixels 38 and 39, the right side of the frame, are stored with the field's.
   constexpr std::uint64_t kRightFrame = std::uint64_t{5 * L::kFrameShade} << 60;
-  constexpr auto kLeftFrame = static_cast<std::uint8_t>(5 * L::kFrameShade << 4);
-  for (int i = 0; i < L::kBytes; ++i) out[i] = 0;
-  const TetrisPiece piece = UnpackActive(record.active);
-  const std::uint64_t active = PieceRows(piece.id, piece.rotation) << (piece.x - 1);
+  __builtin_memcpy(out, kBackground.byte, sizeof(kBackground.byte));
   for (int r = 0; r < kTetrisRows; ++r) {
-    const bool in_box = r >= piece.y && r < piece.y + 4;
-    const auto box_row =
-        in_box ? static_cast<unsigned>(active >> (16 * (r - piece.y)) & 0xFFFF) : 0U;
-    const std::uint64_t pixels =
-        packed2::CellPixels(FieldRow(record, r)) * L::kLockedShade |
-        packed2::CellPixels(box_row >> kTetrisFieldShift & 0x3FF) * L::kPieceShade | kRightFrame;
-    packed2::PutCells(out, L::kFieldY + r * L::kCell, L::kFieldX, pixels, 8);
-    packed2::PutCells(out, L::kFieldY + r * L::kCell, L::kFieldX - 4, kLeftFrame, 1);
+    const std::uint64_t locked = packed2::CellPixels(FieldRow(record, r)) * L::kLockedShade;
+    packed2::PutCells<8>(out, L::kFieldY + r * L::kCell, L::kFieldX, locked | kRightFrame);
   }
-  for (int line = 0; line < L::kFrame; ++line) {
-    const int floor = L::kFieldY + kTetrisRows * L::kCell + line;
-    std::uint8_t* to = out + floor * L::kRowBytes + L::kFieldX / 4 - 1;
-    *to++ = kLeftFrame;
-    for (int i = 0; i < 8; ++i) *to++ = static_cast<std::uint8_t>(0x55 * L::kFrameShade);
+  const TetrisPiece piece = UnpackActive(record.active);
+  const std::uint64_t box = PieceRows(piece.id, piece.rotation) << (piece.x - 1);
+  for (int i = 0; i < 4 && piece.y + i < kTetrisRows; ++i) {
+    const int r = piece.y + i;
+    const auto cells = static_cast<unsigned>(box >> (16 * i + kTetrisFieldShift) & 0x3FF);
+    const std::uint64_t pixels = packed2::CellPixels(FieldRow(record, r)) * L::kLockedShade |
+                                 packed2::CellPixels(cells) * L::kPieceShade | kRightFrame;
+    packed2::PutCells<8>(out, L::kFieldY + r * L::kCell, L::kFieldX, pixels);
   }
   if (HolderId(record) != kTetrisNoPiece) {
     packed2::PutPiece(out, L::kHolderY, L::kHolderX,
