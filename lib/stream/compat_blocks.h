@@ -66,6 +66,8 @@ static_assert(offsetof(CompatHeapControl, bitmap) == 32);
 
 enum CompatBlobType : std::uint8_t { kCompatBlobRaw = 0, kCompatBlobTensor = 1 };
 
+inline constexpr std::uint32_t kCompatMaxBlobId = 0xFFFF;
+
 // First 32 bytes of a blob; the payload follows. Blobs start on a block.
 struct CompatBlobHeader {
   std::uint32_t magic;        // 0 once freed

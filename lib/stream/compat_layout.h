@@ -85,7 +85,8 @@ enum CompatStatus : std::uint16_t {
   kCompatError = 0x8001,  // result: CompatErrorCode, or the command itself when it is unknown
   kCompatBusy = 0x8002,   // 8 observation blobs unacknowledged, or the heap is full: ask again
 };
-// `result` of an ERROR response. An ERROR for kCompatEnvStep while streaming closes the stream.
+// `result` of an ERROR response. One for kCompatEnvStep that nobody asked for says that the host
+// has closed the stream.
 enum CompatErrorCode : std::uint32_t {
   kCompatErrorStreaming = 1,  // ENV_STEP while streaming
   kCompatErrorAction = 2,     // no such action

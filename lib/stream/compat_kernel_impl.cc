@@ -1,0 +1,171 @@
+#include "lib/stream/compat_kernel_impl.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "lib/stream/compat_heap.h"
+#include "lib/stream/compat_region.h"
+
+namespace tetrion {
+
+CompatKernel::Impl::Impl(std::span<std::byte> memory, const CompatEndConfig& end_config)
+    : config(end_config),
+      clock(config.clock != nullptr ? *config.clock : MonotonicClock::Get()),
+      adopted(LayOutOrAdoptCompat(memory, config.stream)),
+      parts(memory),
+      waiter(config, parts.obs_bell, parts.action_bell, parts.kernel_signs, parts.host_signs,
+             stats),
+      barrier_due(adopted) {}
+
+CompatResult CompatKernel::Impl::Fail(CompatResult result, std::string text) {
+  phase = Phase::kIdle;
+  streaming = false;
+  problem = std::move(text);
+  return result;
+}
+
+CompatResult CompatKernel::Impl::Send(std::uint16_t cmd, std::uint32_t payload) {
+  const CompatCommand command = {
+      .cmd = cmd,
+      .flags = 0,
+      .payload = payload,
+      .timestamp_us = static_cast<std::uint64_t>(clock.NowNs() / 1000),
+  };
+  const CompatResult sent = Await(
+      [&] {
+        switch (parts.command.Push(command)) {
+          case CompatRingResult::kFull:
+            return CompatResult::kIdle;
+          case CompatRingResult::kCorrupt:
+            return Corrupt("the command ring");
+          default:
+            return CompatResult::kOk;
+        }
+      },
+      config.wait.answer_timeout_ns);
+  if (sent != CompatResult::kOk) return sent;
+  ++stats.commands;
+  CompatDoorbellBlock& bell = *parts.doorbell;
+  const auto writes = CompatWord(bell.cmd_writes);
+  CompatWord(bell.cmd_doorbell).store(parts.command.head(), std::memory_order_relaxed);
+  writes.store(writes.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  parts.action_bell.WakeSleeper(stats);
+  return CompatResult::kOk;
+}
+
+// Skips what answers something else. A new host says so with an ERROR; when our command has left
+// the ring by then, the old one took it along.
+CompatResult CompatKernel::Impl::PollResponse(std::uint16_t cmd, CompatResponse& response) {
+  while (true) {
+    const CompatRingResult popped = parts.response.Pop(response);
+    if (popped == CompatRingResult::kEmpty) return CompatResult::kIdle;
+    if (popped == CompatRingResult::kCorrupt) return Corrupt("the response ring");
+    if (response.orig_cmd == cmd) return CompatResult::kOk;
+    ++stats.dropped;
+    const bool restarted = response.orig_cmd == kCompatEnvStep && response.status == kCompatError &&
+                           response.result == kCompatErrorRestart;
+    const std::uint32_t tail =
+        CompatWord(parts.command.header().tail).load(std::memory_order_acquire);
+    if (restarted && tail == parts.command.head()) {
+      barrier_due = true;
+      return Answer(response);
+    }
+  }
+}
+
+CompatResult CompatKernel::Impl::AwaitResponse(std::uint16_t cmd, CompatResponse& response,
+                                               std::int64_t timeout_ns) {
+  const CompatResult result = Await([&] { return PollResponse(cmd, response); }, timeout_ns);
+  if (result != CompatResult::kOk) {
+    barrier_due = true;  // the answer may still come
+    if (result != CompatResult::kCorrupt) phase = Phase::kIdle;
+  }
+  return result;
+}
+
+// kOk for an OK response; the rest ends the episode.
+CompatResult CompatKernel::Impl::Answer(const CompatResponse& response) {
+  if (response.status == kCompatOk) return CompatResult::kOk;
+  if (response.status == kCompatBusy) {
+    return Fail(CompatResult::kBusy, "the host is busy");
+  }
+  if (response.status != kCompatError) {
+    return Fail(CompatResult::kCorrupt, "a response has status " + std::to_string(response.status));
+  }
+  ++stats.errors;
+  error_result = response.result;
+  return Fail(CompatResult::kRefused, "the host answered ERROR, result " +
+                                          std::to_string(response.result) + ", to command " +
+                                          std::to_string(response.orig_cmd));
+}
+
+CompatResult CompatKernel::Impl::Barrier(std::int64_t timeout_ns) {
+  if (!barrier_due) return CompatResult::kOk;
+  const std::uint32_t nonce = (++pings << 16) | (parts.command.header().epoch & 0xFFFFU);
+  if (const CompatResult sent = Send(kCompatPing, nonce); sent != CompatResult::kOk) return sent;
+  CompatResponse response = {};
+  do {
+    const CompatResult result = AwaitResponse(kCompatPing, response, timeout_ns);
+    if (result != CompatResult::kOk) return result;
+    // A host that does not echo answers 0, or knows no PING.
+  } while (response.result != nonce && response.result != 0 && response.status == kCompatOk);
+  barrier_due = false;
+  return CompatResult::kOk;
+}
+
+CompatResult CompatKernel::Impl::Have(const CompatObs& obs) {
+  phase = Phase::kDeciding;
+  seq = obs.seq;
+  done = obs.done > 0.5F;
+  if (done) ++stats.episodes;
+  return CompatResult::kOk;
+}
+
+CompatResult CompatKernel::Impl::TakeObsBlob(std::uint32_t id, CompatObs& obs) {
+  CompatObsBlob payload;
+  if (id == 0 || id > kCompatMaxBlobId ||
+      !ReadCompatBlob(parts.memory, static_cast<std::uint16_t>(id),
+                      std::as_writable_bytes(std::span(&payload, 1)))) {
+    return Fail(CompatResult::kCorrupt,
+                "the heap has no observation with blob id " + std::to_string(id));
+  }
+  std::copy(std::begin(payload.obs), std::end(payload.obs), obs.obs);
+  obs.reward = payload.reward;
+  obs.done = payload.done;
+  obs.model_id = payload.model_id;
+  blob = id;
+  return CompatResult::kOk;
+}
+
+CompatResult CompatKernel::Impl::PollFirstObs(CompatObs& first) {
+  while (true) {
+    const CompatRingResult popped = parts.obs.Pop(first);
+    if (popped == CompatRingResult::kEmpty) return CompatResult::kIdle;
+    if (popped == CompatRingResult::kCorrupt) return Corrupt("the OBS ring");
+    if (first.seq == 0) return CompatResult::kOk;
+    ++stats.dropped;  // queued before the reset
+  }
+}
+
+CompatResult CompatKernel::Impl::PollNextObs(CompatObs& next) {
+  const CompatRingResult popped = parts.obs.Pop(next);
+  if (popped == CompatRingResult::kCorrupt) return Corrupt("the OBS ring");
+  if (popped != CompatRingResult::kEmpty) {
+    if (next.seq == seq + 1) return CompatResult::kOk;
+    ++stats.seq_errors;
+    return Fail(CompatResult::kSeqError, "OBS has seq " + std::to_string(next.seq) + ", expected " +
+                                             std::to_string(seq + 1) + ": the stream is closed");
+  }
+  CompatResponse response;
+  const CompatRingResult said = parts.response.Pop(response);
+  if (said == CompatRingResult::kEmpty) [[likely]]
+    return CompatResult::kIdle;
+  if (said == CompatRingResult::kCorrupt) return Corrupt("the response ring");
+  const bool closed = response.status == kCompatError && response.orig_cmd == kCompatEnvStep &&
+                      response.result != kCompatErrorStreaming;
+  if (closed) return Answer(response);
+  ++stats.dropped;
+  return CompatResult::kIdle;
+}
+
+}  // namespace tetrion
