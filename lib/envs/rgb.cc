@@ -7,19 +7,23 @@
 namespace tetrion {
 namespace {
 
-// An entry of kPictureColours.
-using Colour = const std::uint8_t (&)[3];
+// A copy of an entry of kPictureColours: no byte that is written can be one of it.
+struct Colour {
+  std::uint8_t red, green, blue;
+};
 
 constexpr int kFree = 0, kWhite = 10, kBrown = 11;
 
-// The colour of a cell; values that no environment writes look like kUnknownColour.
-Colour CellColour(int value) {
-  return kPictureColours[std::min(value, kUnknownColour)];
+Colour ColourOf(int index) {
+  const std::uint8_t* colour = kPictureColours[index];
+  return {colour[0], colour[1], colour[2]};
 }
 
 std::uint8_t* PutPixel(Colour colour, std::uint8_t* to) {
-  for (const std::uint8_t part : colour) *to++ = part;
-  return to;
+  to[0] = colour.red;
+  to[1] = colour.green;
+  to[2] = colour.blue;
+  return to + 3;
 }
 
 // Writes one picture row of `width` cells, `scale` pixels each, `scale` times.
@@ -28,7 +32,8 @@ void PaintRow(const std::uint8_t* cells, int width, int scale, std::uint8_t* out
                              static_cast<std::size_t>(scale);
   std::uint8_t* to = out;
   for (int c = 0; c < width; ++c) {
-    Colour colour = CellColour(cells[c]);
+    // Values that no environment writes look like kUnknownColour.
+    const Colour colour = ColourOf(std::min<int>(cells[c], kUnknownColour));
     for (int i = 0; i < scale; ++i) to = PutPixel(colour, to);
   }
   for (int i = 1; i < scale; ++i)
@@ -60,11 +65,11 @@ constexpr float kPoleUnits = 1.0F * kUnitsPerMetre;  // twice the half length of
 
 Colour CartPolePixel(Point at, Point cart, Point tip) {
   const bool in_pole = SquaredDistance(at, cart, tip) <= kPoleHalfWidth * kPoleHalfWidth;
-  if (in_pole) return kPictureColours[kBrown];
+  if (in_pole) return ColourOf(kBrown);
   const bool in_cart =
       std::abs(at.x - cart.x) <= kCartHalfWidth && std::abs(at.y - cart.y) <= kCartHalfHeight;
   const bool on_track = std::abs(at.y - kTrackY) <= 0.5F;
-  return kPictureColours[in_cart || on_track ? kFree : kWhite];
+  return ColourOf(in_cart || on_track ? kFree : kWhite);
 }
 
 }  // namespace
