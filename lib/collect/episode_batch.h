@@ -1,0 +1,111 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace tetrion {
+
+// Zeroed pages of the kernel's, touched when first written. Owns the memory.
+class ZeroPages {
+ public:
+  // Throws Error(kTryAgain) when the machine has not that much memory.
+  explicit ZeroPages(std::size_t bytes);
+  ~ZeroPages();
+  ZeroPages(const ZeroPages&) = delete;
+  ZeroPages& operator=(const ZeroPages&) = delete;
+  std::byte* data() const { return data_; }  // 64-byte aligned
+  std::size_t size() const { return bytes_; }
+
+ private:
+  const std::size_t bytes_;
+  std::byte* data_;
+};
+
+// Why and how an episode ended.
+struct EpisodeEnd {
+  std::uint64_t job = 0;
+  std::int32_t length = 0;  // actions taken
+  bool terminated = false;  // by the rules
+  bool truncated = false;   // by a limit on its steps
+  float episode_return = 0.0F;
+  std::int32_t lines = 0;
+};
+
+// Room for `capacity` episodes of K steps, transition-aligned: reward and done of step k are what
+// action k earned and did; observation k is what it was chosen from. A request of B episodes uses
+// the first B rows, so that every array is [B, K, ...], row-major, back to back.
+//
+// Padding: steps k >= length hold zeros and done = 1, after Finish. The batch knows how much of
+// every row may differ from that and pads no more. An unfinished row holds anything.
+//
+// Thread roles: a row belongs to one writer at a time; whoever hands rows over orders the writes.
+class EpisodeBatch {
+ public:
+  // `obs_bytes` is one observation's size. Throws Error(kTryAgain) without memory.
+  EpisodeBatch(int capacity, int steps, std::size_t obs_bytes);
+
+  int capacity() const { return capacity_; }
+  int steps() const { return steps_; }  // K
+  std::size_t obs_bytes() const { return obs_bytes_; }
+
+  // Row's and step's place in observations, [capacity, K, obs_bytes] u8.
+  std::byte* Observation(int row, int step) {
+    return observations_.data() + At(row, step) * obs_bytes_;
+  }
+  std::byte* FinalObservation(int row) {
+    return final_observations_.data() + static_cast<std::size_t>(row) * obs_bytes_;
+  }
+  // What action `step` did; written when the next observation is there.
+  void SetOutcome(int row, int step, float reward, bool done) {
+    rewards[At(row, step)] = reward;
+    dones[At(row, step)] = done ? 1 : 0;
+  }
+  void SetAction(int row, int step, std::int32_t action, float log_prob, float value) {
+    actions[At(row, step)] = action;
+    log_probs[At(row, step)] = log_prob;
+    values[At(row, step)] = value;
+  }
+  // Row is complete: pads it and writes how it ended.
+  void Finish(int row, const EpisodeEnd& end);
+  // Row is given up after `steps_begun` steps: it stays unpadded, and the batch remembers.
+  void Abandon(int row, int steps_begun) { Touch(row, steps_begun); }
+  // A finished row of `from` (same K and obs_bytes) becomes row `row` of this batch.
+  void CopyRow(int row, const EpisodeBatch& from, int from_row);
+  // Somebody else may have written into the arrays: every step of every row is padded anew.
+  void MarkDirty();
+
+  // Written through the functions above; read by whoever the batch is handed to.
+  std::vector<std::int32_t> lengths;     // [capacity]
+  std::vector<std::uint8_t> terminated;  // [capacity] 0 or 1
+  std::vector<std::uint8_t> truncated;   // [capacity] 0 or 1
+  std::vector<float> returns;            // [capacity]
+  std::vector<std::int32_t> lines;       // [capacity]
+  std::vector<std::int64_t> job_ids;     // [capacity]
+  std::span<float> rewards;              // [capacity, K]
+  std::span<std::int32_t> actions;       // [capacity, K]
+  std::span<std::uint8_t> dones;         // [capacity, K] 0 or 1
+  std::span<float> log_probs;            // [capacity, K]; zeros where the policy gives none
+  std::span<float> values;               // [capacity, K]; zeros where the policy gives none
+  std::byte* observations() const { return observations_.data(); }
+  std::byte* final_observations() const { return final_observations_.data(); }
+
+ private:
+  std::size_t At(int row, int step) const {
+    return static_cast<std::size_t>(row) * static_cast<std::size_t>(steps_) +
+           static_cast<std::size_t>(step);
+  }
+  void Touch(int row, int steps_begun);
+
+  const int capacity_;
+  const int steps_;
+  const std::size_t obs_bytes_;
+  ZeroPages observations_;
+  ZeroPages final_observations_;
+  ZeroPages columns_;         // rewards, actions, log_probs, values, dones
+  std::vector<int> touched_;  // [capacity] steps from here on are padded already
+};
+
+}  // namespace tetrion

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "lib/frame/specs.h"
+
+namespace tetrion {
+
+// Makes one observation of one record, straight into an episode's row. One instance per worker,
+// called on its thread.
+class ObsWriter {
+ public:
+  virtual ~ObsWriter() = default;
+  // Size of one observation, constant.
+  virtual std::size_t bytes() const = 0;
+  // `record` is u8[record_bytes], `out` is u8[bytes()]. May throw: the request fails with it.
+  virtual void Write(const std::byte* record, std::byte* out) = 0;
+  // Orders what was written before a later release of any lock. Once an episode.
+  virtual void Flush() {}
+};
+
+// The view of `obs` as floats. `streaming` writes around the caches, for observations that nobody
+// reads before the whole batch is there: half the memory traffic.
+std::unique_ptr<ObsWriter> MakeViewWriter(const ObsSpec& obs, bool streaming);
+// The record itself.
+std::unique_ptr<ObsWriter> MakeRecordWriter(const ObsSpec& obs);
+
+}  // namespace tetrion
