@@ -15,21 +15,29 @@ constexpr std::int64_t kDrainedIdleNs = 5 * kNanosPerMilli;
 }  // namespace
 
 struct WorkerPool::Worker final : Agent {
-  Worker(std::string worker_name, std::unique_ptr<LaneLoop> lane_loop,
+  Worker(std::string worker_name, std::vector<std::unique_ptr<LaneLoop>> lane_loops,
          const std::function<void(std::exception_ptr)>& on_error)
       : thread_name(std::move(worker_name)),
-        loop(std::move(lane_loop)),
-        runner(*this, on_error, kDrainedIdleNs) {}
+        loops(std::move(lane_loops)),
+        running(loops.size()),
+        runner(*this, on_error, kDrainedIdleNs) {
+    for (std::size_t i = 0; i < loops.size(); ++i) running[i] = loops[i].get();
+  }
 
   std::string name() const override { return thread_name; }
   int DoWork() override {
-    if (drained.load(std::memory_order_relaxed)) return 0;
-    if (loop->RunOnce() == RunResult::kDrained) drained.store(true, std::memory_order_release);
+    if (running.empty()) return 0;
+    turn = (turn + 1) % running.size();
+    if (running[turn]->RunOnce() != RunResult::kDrained) return 1;
+    running.erase(running.begin() + static_cast<std::ptrdiff_t>(turn));
+    if (running.empty()) drained.store(true, std::memory_order_release);
     return 1;
   }
 
   const std::string thread_name;
-  const std::unique_ptr<LaneLoop> loop;
+  const std::vector<std::unique_ptr<LaneLoop>> loops;
+  std::vector<LaneLoop*> running;  // not drained yet
+  std::size_t turn = 0;
   std::atomic<bool> drained{false};  // set by the worker; pairs with the acquire in Drained
   AgentRunner runner;
 };
@@ -42,7 +50,14 @@ WorkerPool::~WorkerPool() {
 }
 
 void WorkerPool::Add(std::string name, std::unique_ptr<LaneLoop> loop) {
-  workers_.push_back(std::make_unique<Worker>(std::move(name), std::move(loop), on_error_));
+  std::vector<std::unique_ptr<LaneLoop>> loops;
+  loops.push_back(std::move(loop));
+  Add(std::move(name), std::move(loops));
+}
+
+void WorkerPool::Add(std::string name, std::vector<std::unique_ptr<LaneLoop>> loops) {
+  for (const auto& loop : loops) loops_.push_back(loop.get());
+  workers_.push_back(std::make_unique<Worker>(std::move(name), std::move(loops), on_error_));
 }
 
 void WorkerPool::Start() {
@@ -60,8 +75,8 @@ void WorkerPool::Stop() {
   for (const auto& worker : workers_) worker->runner.Join();
 }
 
-const LaneCounters& WorkerPool::counters(int worker) const {
-  return workers_[static_cast<std::size_t>(worker)]->loop->counters();
+const LaneCounters& WorkerPool::counters(int loop) const {
+  return loops_[static_cast<std::size_t>(loop)]->counters();
 }
 
 }  // namespace tetrion

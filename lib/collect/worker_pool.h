@@ -11,7 +11,8 @@
 
 namespace tetrion {
 
-// N lane loops, each on its own thread. Used by actors and by the collector; only the sinks differ.
+// Threads with a lane loop each, or with several that take turns row by row: while one waits for an
+// answer, the next steps its lanes. Used by actors and by the collector; only the sinks differ.
 class WorkerPool {
  public:
   // `on_error` is called on the failing worker's thread.
@@ -22,6 +23,8 @@ class WorkerPool {
 
   // Before Start only.
   void Add(std::string name, std::unique_ptr<LaneLoop> loop);
+  // One thread for all of them.
+  void Add(std::string name, std::vector<std::unique_ptr<LaneLoop>> loops);
   // Returns at once.
   void Start();
   // True once every worker has cut its lanes and published everything (its tokens were drained), or
@@ -30,13 +33,15 @@ class WorkerPool {
   // Ends the threads after the row they are in, drained or not; blocks for at most one wait
   // time-out. May be called twice.
   void Stop();
-  int size() const { return static_cast<int>(workers_.size()); }
-  const LaneCounters& counters(int worker) const;
+  // Loops, in the order in which they were added.
+  int size() const { return static_cast<int>(loops_.size()); }
+  const LaneCounters& counters(int loop) const;
 
  private:
   struct Worker;
   const std::function<void(std::exception_ptr)> on_error_;
   std::vector<std::unique_ptr<Worker>> workers_;
+  std::vector<const LaneLoop*> loops_;
 };
 
 }  // namespace tetrion

@@ -87,6 +87,15 @@ inline constexpr std::array kCatalog = {
               "time since the last complete checkpoint"),
     CounterInfo("tetrion_learner_rings_quarantined_total", "rings", {},
                 "rings given up for impossible contents"),
+    CounterInfo("tetrion_learner_rows_lost_total", "rows", {},
+                "published rows that never reached the replay: of quarantined rings, or void after "
+                "a learner's restart"),
+    GaugeInfo("tetrion_learner_streams", "streams", {}, "streamed workers attached"),
+    CounterInfo("tetrion_learner_inference_rows_total", "rows", {}, "streamed rows answered"),
+    HistogramInfo("tetrion_learner_inference_seconds", "seconds", {}, kSecondsBounds,
+                  "deciding and answering one batch of streamed rows"),
+    CounterInfo("tetrion_learner_inference_wait_seconds_total", "seconds", {},
+                "time the inference thread slept for rows"),
     // Links.
     CounterInfo("tetrion_link_reconnects_total", "connections", {"peer"},
                 "sockets destroyed and opened anew"),

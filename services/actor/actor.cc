@@ -11,6 +11,8 @@
 #include "lib/core/philox.h"
 #include "lib/setup/run_setup.h"
 #include "lib/shm/shm_dir.h"
+#include "lib/stream/native_host.h"
+#include "lib/stream/native_layout.h"
 #include "services/actor/policy_factory.h"
 
 namespace tetrion {
@@ -20,7 +22,18 @@ constexpr const char* kReasonNames[kWaitReasons] = {"token", "ring", "weights", 
 
 }  // namespace
 
-// One worker's ends; the lane loop itself lives in the pool. Also the loop's listener.
+// What every worker is built from.
+struct Actor::Setting {
+  RunConfig run;
+  EnvSpec env;
+  StreamLayout stream;  // its `obs` is also the plain ring's
+  std::uint64_t run_id;
+  std::string shm_dir;
+  std::int32_t pid;
+  std::uint32_t random;  // tells this process's regions from those of an earlier one with its pid
+};
+
+// The ends of one lane loop, which lives in the pool. Also the loop's listener.
 struct Actor::Worker final : LaneListener {
   Worker(int worker_number, Outbox& box, MetricsRegistry& metrics)
       : number(worker_number),
@@ -57,7 +70,8 @@ struct Actor::Worker final : LaneListener {
   CreditQueue credits;
   std::string ring_path;
   std::unique_ptr<RingSink> sink;
-  std::unique_ptr<SlotWeights> weights;
+  std::unique_ptr<SlotWeights> weights;  // local
+  std::unique_ptr<NativeHost> host;      // streamed
 };
 
 Actor::Actor(ActorOptions options, SignalWatcher& signals)
@@ -76,7 +90,7 @@ LinkAgent::Config Actor::LinkConfig() const {
   return {.name = options_.member.name,
           .http_endpoint = http_->address(),
           .shm_dir = options_.member.shm_dir,
-          .workers = options_.workers,
+          .workers = options_.workers * Groups(),
           .drain_timeout_ns = options_.member.drain_timeout_s * kNanosPerSecond,
           .given = GivenOf(options_.member),
           .link = LinkConfigOf(options_.member)};
@@ -124,42 +138,73 @@ void Actor::Build(const wire::Registered& registered, std::vector<wire::RingInfo
   const std::string dir =
       options_.member.shm_dir.empty() ? registered.shm_dir : options_.member.shm_dir;
   EnsureShmDir(dir);
-  const EnvSpec spec = EnvSpecOf(run);
-  const RowLayout layout(RowSpecOf(run));
-  const RingSpec ring = {.capacity = static_cast<std::uint64_t>(run.ring_rows),
-                         .record_bytes = layout.row_bytes,
-                         .spec_hash = layout.Hash()};
-  const auto pid = static_cast<std::uint32_t>(getpid());
-  const std::uint32_t random = PhiloxDraw(static_cast<std::uint64_t>(MonotonicClock::Get().NowNs()),
-                                          pid, 0, PhiloxPurpose::kSampler)
-                                   .word[0];
+  const std::int32_t pid = getpid();
+  const Setting setting = {
+      .run = run,
+      .env = EnvSpecOf(run),
+      .stream = StreamLayout(RowLayout(RowSpecOf(run)), static_cast<std::uint64_t>(run.ring_rows)),
+      .run_id = registered.run_id,
+      .shm_dir = dir,
+      .pid = pid,
+      .random = PhiloxDraw(static_cast<std::uint64_t>(MonotonicClock::Get().NowNs()),
+                           static_cast<std::uint64_t>(pid), 0, PhiloxPurpose::kSampler)
+                    .word[0]};
   for (int w = 0; w < options_.workers; ++w) {
-    auto worker = std::make_unique<Worker>(w, outbox_, metrics_);
-    Region region =
-        Region::Create(dir,
-                       RingName(registered.run_id, static_cast<std::int32_t>(pid), random,
-                                static_cast<std::uint32_t>(w)),
-                       RegionKind::kRing, RingRegionBytes(ring), registered.run_id, ring.spec_hash);
-    worker->ring_path = region.path();
-    rings.push_back({.path = region.path(), .worker = static_cast<std::uint32_t>(w)});
-    worker->sink = std::make_unique<RingSink>(layout, RingProducer::Create(std::move(region), ring),
-                                              run.commit_stride);
-    RingSink* const sink = worker->sink.get();
-    worker->weights = std::make_unique<SlotWeights>(
-        SlotWeights::Config{
-            .shm_dir = dir, .run_id = registered.run_id, .spec_hash = RunConfigHash(run)},
-        [sink](Bell bell) { sink->SetBell(bell); });
-    pool_.Add(
-        "worker-" + std::to_string(w),
-        std::make_unique<LaneLoop>(LaneLoopConfig{}, MakeVecEnv(EnvConfigOf(run)),
-                                   MakeWorkerPolicy(options_.policy, run, spec), worker->credits,
-                                   *worker->sink, worker->weights.get(), *worker));
-    queues.push_back(&worker->credits);
-    workers_.push_back(std::move(worker));
+    std::vector<std::unique_ptr<LaneLoop>> loops;
+    for (int g = 0; g < Groups(); ++g) {
+      const auto number = static_cast<int>(workers_.size());
+      auto worker = std::make_unique<Worker>(number, outbox_, metrics_);
+      loops.push_back(Streamed() ? MakeStreamed(*worker, setting) : MakeLocal(*worker, setting));
+      rings.push_back({.path = worker->ring_path, .worker = static_cast<std::uint32_t>(number)});
+      queues.push_back(&worker->credits);
+      workers_.push_back(std::move(worker));
+    }
+    pool_.Add("worker-" + std::to_string(w), std::move(loops));
   }
   built_.store(true, std::memory_order_release);
   pool_.Start();
-  log::info("{} workers x {} lanes of {}", options_.workers, run.lanes, run.env);
+  log::info("{} workers x {} lanes of {}{}", options_.workers, run.lanes * Groups(), run.env,
+            Streamed() ? ", decided by the learner" : "");
+}
+
+std::unique_ptr<LaneLoop> Actor::MakeLocal(Worker& worker, const Setting& setting) {
+  const RingSpec& ring = setting.stream.obs;
+  Region region =
+      Region::Create(setting.shm_dir,
+                     RingName(setting.run_id, setting.pid, setting.random,
+                              static_cast<std::uint32_t>(worker.number)),
+                     RegionKind::kRing, RingRegionBytes(ring), setting.run_id, ring.spec_hash);
+  worker.ring_path = region.path();
+  worker.sink = std::make_unique<RingSink>(
+      setting.stream.row, RingProducer::Create(std::move(region), ring), setting.run.commit_stride);
+  worker.weights =
+      std::make_unique<SlotWeights>(SlotWeights::Config{.shm_dir = setting.shm_dir,
+                                                        .run_id = setting.run_id,
+                                                        .spec_hash = RunConfigHash(setting.run)},
+                                    [sink = worker.sink.get()](Bell bell) { sink->SetBell(bell); });
+  return std::make_unique<LaneLoop>(LaneLoopConfig{}, MakeVecEnv(EnvConfigOf(setting.run)),
+                                    MakeWorkerPolicy(options_.policy, setting.run, setting.env),
+                                    worker.credits, *worker.sink, worker.weights.get(), worker);
+}
+
+std::unique_ptr<LaneLoop> Actor::MakeStreamed(Worker& worker, const Setting& setting) {
+  NativeHost::Ends ends =
+      NativeHost::Create(setting.shm_dir,
+                         StreamName(setting.run_id, setting.pid, setting.random,
+                                    static_cast<std::uint32_t>(worker.number)),
+                         setting.run_id, setting.stream, setting.env.action.count);
+  worker.ring_path = ends.obs.region()->path();
+  worker.sink = std::make_unique<RingSink>(setting.stream.row, std::move(ends.obs),
+                                           /*commit_stride=*/1);
+  worker.host = std::move(ends.host);
+  RingSink* const sink = worker.sink.get();
+  worker.host->Place({.published = [sink] { return sink->PublishedRows(); },
+                      .set_obs_bell = [sink](Bell bell) { sink->SetBell(bell); },
+                      .learner = {.shm_dir = setting.shm_dir,
+                                  .run_id = setting.run_id,
+                                  .spec_hash = RunConfigHash(setting.run)}});
+  return std::make_unique<LaneLoop>(LaneLoopConfig{}, MakeVecEnv(EnvConfigOf(setting.run)),
+                                    *worker.host, worker.credits, *worker.sink, worker);
 }
 
 std::uint64_t Actor::EnvSteps() const {

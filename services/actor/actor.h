@@ -26,6 +26,8 @@ namespace tetrion {
 //
 //   coordinator ⇄ LinkAgent ──credits──▶ CreditQueue ─▶ worker (LaneLoop) ─▶ RingSink ─▶ learner
 //                      ◀────reports──── Outbox ◀────────────┘      ▲ SlotWeights ◀──── learner
+//
+// With streamed inference the loops have no policy: a NativeHost each takes the learner's answers.
 class Actor {
  public:
   Actor(ActorOptions options, SignalWatcher& signals);
@@ -35,11 +37,17 @@ class Actor {
 
  private:
   struct Worker;
+  struct Setting;
 
   LinkAgent::Config LinkConfig() const;
   LinkAgent::Hooks LinkHooks();
+  // Lane loops: several to a thread with streamed inference.
+  bool Streamed() const { return options_.inference == "streamed"; }
+  int Groups() const { return Streamed() ? options_.groups : 1; }
   void Build(const wire::Registered& registered, std::vector<wire::RingInfo>& rings,
              std::vector<CreditQueue*>& queues);
+  std::unique_ptr<LaneLoop> MakeLocal(Worker& worker, const Setting& setting);
+  std::unique_ptr<LaneLoop> MakeStreamed(Worker& worker, const Setting& setting);
   std::vector<wire::Stat> Stats();
   std::uint64_t EnvSteps() const;
   void RefreshMetrics();

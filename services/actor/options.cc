@@ -1,5 +1,6 @@
 #include "services/actor/options.h"
 
+#include "lib/core/error.h"
 #include "lib/run/options.h"
 
 namespace tetrion {
@@ -11,6 +12,13 @@ void Declare(ServiceOptions& parser, ActorOptions& o) {
              "threads");
   parser.Add("policy", &o.policy,
              "run: the learner's newest weights; random: uniform legal actions", {"run", "random"});
+  parser.Add("inference", &o.inference,
+             "who decides: local, the workers with the newest weights; streamed, the learner",
+             {"local", "streamed"});
+  parser.Add("groups", &o.groups,
+             "streamed: lane groups of a worker thread, each with its lanes, ring and replay slot; "
+             "one steps while another waits for its actions",
+             1, 16, "groups");
 }
 
 constexpr const char* kDescription =
@@ -25,6 +33,12 @@ std::optional<int> ParseActorOptions(int argc, const char* const* argv, ActorOpt
   Declare(parser, options);
   if (const std::optional<int> done = parser.Parse(argc, argv)) return done;
   CheckMemberOptions(options.member);
+  if (options.inference == "streamed" && options.policy != "run") {
+    throw Error(ExitCode::kUsage,
+                "--policy " + options.policy +
+                    " is a worker's own, with --inference streamed the learner decides: give one "
+                    "of them");
+  }
   return std::nullopt;
 }
 

@@ -12,6 +12,8 @@ struct ActorOptions {
   MemberOptions member = {.name = "actor", .drain_timeout_s = 10};
   int workers = 1;
   std::string policy = "run";
+  std::string inference = "local";
+  int groups = 2;
 };
 
 // nullopt: go on with `options`. 0: --help or --version was answered. Throws Error(kUsage).

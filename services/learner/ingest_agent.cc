@@ -22,11 +22,12 @@ void Add(std::atomic<std::uint64_t>& counter, std::uint64_t delta) {
 }  // namespace
 
 IngestAgent::IngestAgent(const Config& config, ReplayRing& replay, Bell bell, RingBoard& board,
-                         const Clock& clock)
+                         StreamBoard& streams, const Clock& clock)
     : config_(config),
       replay_(replay),
       bell_(bell),
       board_(board),
+      streams_(streams),
       clock_(clock),
       backlog_rows_(static_cast<std::size_t>(replay.shards())) {}
 
@@ -56,7 +57,7 @@ void IngestAgent::TakeList() {
 void IngestAgent::RemoveOrphans() {
   for (const RegionFile& file : ListRegions(config_.shm_dir)) {
     if (file.run_id != config_.run_id || file.locked) continue;
-    if (file.path.find(".ring.") == std::string::npos) continue;
+    if (!IsRingPath(file.path)) continue;
     const bool listed = std::any_of(list_.begin(), list_.end(), [&](const wire::RingInfo& info) {
       return info.path == file.path;
     });
@@ -77,11 +78,17 @@ void IngestAgent::Attach(const wire::RingInfo& info) {
     return;
   }
   try {
-    const AttachNeeds needs = {.run_id = config_.run_id};
-    auto ring = std::make_unique<Ring>(
-        Ring{.path = info.path,
-             .slot = info.slot,
-             .consumer = RingConsumer::Attach(info.path, replay_.layout().Hash(), needs)});
+    const bool streamed = IsStreamPath(info.path);
+    auto ring = std::make_unique<Ring>(Ring{
+        .path = info.path,
+        .slot = info.slot,
+        .consumer =
+            RingConsumer::Attach(info.path, replay_.layout().Hash(), {.run_id = config_.run_id},
+                                 streamed ? RegionKind::kStream : RegionKind::kRing)});
+    if (streamed) {
+      ring->stream = std::make_shared<StreamShare>(info.path, ring->consumer.tail());
+      streams_.Add(ring->stream);
+    }
     log::info("attached {} to shard {} at row {}", info.path, info.slot, ring->consumer.tail());
     replay_.BeginLife(info.slot);
     rings_.push_back(std::move(ring));
@@ -98,6 +105,21 @@ int IngestAgent::Pump(Ring& ring) {
     return 0;
   }
   peek.count = std::min(peek.count, kRowsPerTurn);
+  if (ring.stream) {
+    if (ring.stream->broken.load(std::memory_order_acquire)) {  // pairs with inference
+      Quarantine(ring, "it cannot be answered", ring.consumer.head() - ring.consumer.tail());
+      return 0;
+    }
+    const std::uint64_t answered = ring.stream->answered.load(std::memory_order_acquire);
+    if (const int dropped = DropVoidRows(ring, peek)) return dropped;
+    if (answered <= peek.first) {
+      AwaitAnswers(ring);
+      return 0;
+    }
+    ring.dead_since_ns = 0;
+    peek.count =
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(peek.count, answered - peek.first));
+  }
   if (!CheckRows(ring, peek)) return 0;
   int pushed = 0;
   const std::int64_t start_ns = clock_.NowNs();
@@ -114,6 +136,29 @@ int IngestAgent::Pump(Ring& ring) {
       ring.consumer.head() - ring.consumer.tail(), std::memory_order_relaxed);
   // A limited push has waited already: no sleep on top.
   return std::max(pushed, result == PushResult::kPushed ? 0 : 1);
+}
+
+// Rows that were published for a learner that is gone: nobody has decided them.
+int IngestAgent::DropVoidRows(Ring& ring, const RingPeek& peek) {
+  const std::uint64_t first = ring.stream->first.load(std::memory_order_relaxed);
+  if (peek.first >= first) return 0;
+  const std::uint64_t count = std::min<std::uint64_t>(peek.count, first - peek.first);
+  ring.consumer.Release(count);
+  Add(counters_.rows_lost, count);
+  return static_cast<int>(count);
+}
+
+// Nothing is answered. A live worker waits for us; a dead one's last rows are given some time.
+void IngestAgent::AwaitAnswers(Ring& ring) {
+  const std::int64_t now_ns = clock_.NowNs();
+  if (now_ns < ring.next_dead_check_ns) return;
+  ring.next_dead_check_ns = now_ns + config_.dead_check_ns;
+  if (ring.consumer.OwnerAlive()) return;
+  if (ring.dead_since_ns == 0) ring.dead_since_ns = now_ns;
+  if (now_ns - ring.dead_since_ns < config_.last_answers_ns) return;
+  const std::uint64_t lost = ring.consumer.head() - ring.consumer.tail();
+  ring.consumer.Release(lost);
+  Add(counters_.rows_lost, lost);
 }
 
 bool IngestAgent::CheckRows(Ring& ring, const RingPeek& peek) {
@@ -149,6 +194,7 @@ void IngestAgent::End(Ring& ring, bool owner_dead) {
             owner_dead ? ": its actor died" : "");
   replay_.Flush(ring.slot);
   ring.consumer.Unlink();
+  if (ring.stream) ring.stream->ended.store(true, std::memory_order_release);  // with inference
   ring.ended = true;
   backlog_rows_[static_cast<std::size_t>(ring.slot)].store(0, std::memory_order_relaxed);
   board_.AddEnded({.path = ring.path, .owner_dead = owner_dead});
@@ -161,10 +207,17 @@ void IngestAgent::Quarantine(Ring& ring, const std::string& reason, std::uint64_
   End(ring, /*owner_dead=*/true);
 }
 
+bool IngestAgent::HasWork(Ring& ring) {
+  const RingPeek peek = ring.consumer.Peek();
+  if (peek.status != RingStatus::kOk || !ring.stream) return peek.status != RingStatus::kEmpty;
+  return ring.stream->answered.load(std::memory_order_acquire) > peek.first ||
+         ring.stream->broken.load(std::memory_order_relaxed);
+}
+
 void IngestAgent::Sleep() {
   const std::uint32_t armed = bell_.Arm();
   for (const auto& ring : rings_) {
-    if (ring->consumer.Peek().status != RingStatus::kEmpty) {
+    if (HasWork(*ring)) {
       bell_.Disarm(armed);
       return;
     }

@@ -12,6 +12,7 @@
 #include "lib/shm/bell.h"
 #include "lib/shm/ring_consumer.h"
 #include "services/learner/ring_board.h"
+#include "services/learner/stream_board.h"
 
 namespace tetrion {
 
@@ -20,12 +21,14 @@ struct IngestCounters {
   std::atomic<std::uint64_t> rows{0};         // ring rows copied into the replay
   std::atomic<std::uint64_t> rings{0};        // rings attached now
   std::atomic<std::uint64_t> quarantined{0};  // rings given up for impossible cursors or rows
-  std::atomic<std::uint64_t> rows_lost{0};    // published rows of quarantined rings
+  std::atomic<std::uint64_t> rows_lost{0};    // published rows that never reached the replay
   std::atomic<std::int64_t> limited_ns{0};    // waited for the trainer
 };
 
 // Copies rows from every ring into the ring's replay shard. Ends a ring (drains, unlinks, reports
 // it) when its producer closed it or died; quarantines one whose cursors or rows are impossible.
+// Of a streamed ring it takes only the rows that inference has answered; void ones are counted
+// lost.
 //
 // Thread role: DoWork on the ingest thread. Waits on one bell for all rings.
 class IngestAgent final : public Agent {
@@ -37,10 +40,12 @@ class IngestAgent final : public Agent {
     std::int64_t wait_ns = 20 * kNanosPerMilli;  // longest single wait
     std::int64_t dead_check_ns =
         50 * kNanosPerMilli;  // how often an empty ring's owner is looked at
+    // How long rows of a dead streamed worker wait for their answers before they count as lost.
+    std::int64_t last_answers_ns = 500 * kNanosPerMilli;
   };
   // References outlive the agent.
   IngestAgent(const Config& config, ReplayRing& replay, Bell bell, RingBoard& board,
-              const Clock& clock = MonotonicClock::Get());
+              StreamBoard& streams, const Clock& clock = MonotonicClock::Get());
 
   std::string name() const override { return "ingest"; }
   int DoWork() override;
@@ -55,7 +60,9 @@ class IngestAgent final : public Agent {
     std::string path;
     int slot = 0;
     RingConsumer consumer;
+    std::shared_ptr<StreamShare> stream;  // null unless the rows are decided here
     std::int64_t next_dead_check_ns = 0;
+    std::int64_t dead_since_ns = 0;  // streamed: when the owner was first found dead
     bool ended = false;
   };
 
@@ -63,6 +70,9 @@ class IngestAgent final : public Agent {
   void RemoveOrphans();
   void Attach(const wire::RingInfo& info);
   int Pump(Ring& ring);
+  int DropVoidRows(Ring& ring, const RingPeek& peek);
+  void AwaitAnswers(Ring& ring);
+  static bool HasWork(Ring& ring);
   bool CheckRows(Ring& ring, const RingPeek& peek);
   void LookForEnd(Ring& ring, RingStatus status);
   void End(Ring& ring, bool owner_dead);
@@ -73,6 +83,7 @@ class IngestAgent final : public Agent {
   ReplayRing& replay_;
   Bell bell_;
   RingBoard& board_;
+  StreamBoard& streams_;
   const Clock& clock_;
   std::uint64_t seen_ = 0;  // board change last taken
   bool first_list_ = true;

@@ -6,14 +6,17 @@
 #include <thread>
 #include <utility>
 
+#include "lib/collect/slot_weights.h"
 #include "lib/core/error.h"
 #include "lib/core/log.h"
+#include "lib/policy/torch_policy.h"
 #include "lib/replay/fifo_selector.h"
 #include "lib/replay/host_replay_ring.h"
 #include "lib/run/run_folder.h"
 #include "lib/setup/run_setup.h"
 #include "lib/shm/shm_dir.h"
 #include "services/learner/checkpoint_agent.h"
+#include "services/learner/inference_agent.h"
 #include "services/learner/ingest_agent.h"
 #include "services/learner/learner_metrics.h"
 #include "services/learner/replay_source.h"
@@ -59,6 +62,30 @@ std::uint64_t LoadCheckpoint(const LearnerOptions& options, const CheckpointStor
   return static_cast<std::uint64_t>(checkpoint->info.updates);
 }
 
+// Most lanes that one call of the policy decides for streamed workers: beyond it, gathering more
+// rows costs more than the larger call saves.
+constexpr int kMaxInferenceLanes = 4096;
+
+int InferenceLanes(const RunConfig& run) {
+  return std::max(run.lanes, std::min(kMaxInferenceLanes, run.max_workers * run.lanes));
+}
+
+// What the inference thread decides with: the newest weights, as an actor of this host would.
+InferenceAgent::Parts InferencePartsOf(const RunConfig& run, const std::string& shm_dir,
+                                       std::uint64_t run_id, const LearnerRegion& region,
+                                       LearnerMetrics& metrics) {
+  return {.policy = MakeTorchPolicy(
+              {.network = run.network, .seed = run.seed, .max_lanes = InferenceLanes(run)},
+              EnvSpecOf(run)),
+          .weights = std::make_unique<SlotWeights>(
+              SlotWeights::Config{
+                  .shm_dir = shm_dir, .run_id = run_id, .spec_hash = RunConfigHash(run)},
+              [](Bell) {}),
+          .bell = region.inference_bell(),
+          .ingest = region.bell(),
+          .on_batch = [&metrics](double seconds) { metrics.OnInference(seconds); }};
+}
+
 }  // namespace
 
 // A counter's rate between heartbeats. Link thread only.
@@ -96,9 +123,11 @@ struct Learner::Engine {
   HostReplayRing replay;
   ReplaySource source;
   LearnerMetrics metrics;
+  StreamBoard streams;
   IngestAgent ingest;
+  InferenceAgent inference;
   TrainerAgent training;
-  AgentRunner checkpoint_runner, ingest_runner, trainer_runner;
+  AgentRunner checkpoint_runner, ingest_runner, inference_runner, trainer_runner;
   RateMeter update_rate;
   bool stopped = false;
 };
@@ -121,7 +150,11 @@ Learner::Engine::Engine(Learner& owner, const wire::Registered& registered)
       ingest({.run_id = registered.run_id,
               .shm_dir = registered.shm_dir,
               .action_count = EnvSpecOf(run).action.count},
-             replay, region.bell(), owner.board_),
+             replay, region.bell(), owner.board_, streams),
+      inference({.run_id = registered.run_id, .max_lanes = InferenceLanes(run)},
+                RowLayout(RowSpecOf(run)),
+                InferencePartsOf(run, registered.shm_dir, registered.run_id, region, metrics),
+                streams),
       training({.batch_steps = run.window * run.batch_windows * run.lanes,
                 .batch_windows = run.batch_windows,
                 .checkpoint_every_ns =
@@ -132,6 +165,7 @@ Learner::Engine::Engine(Learner& owner, const wire::Registered& registered)
                resumed_updates),
       checkpoint_runner(checkpoints, [&owner](std::exception_ptr e) { owner.Fail(e); }),
       ingest_runner(ingest, [&owner](std::exception_ptr e) { owner.Fail(e); }),
+      inference_runner(inference, [&owner](std::exception_ptr e) { owner.Fail(e); }),
       trainer_runner(training, [&owner](std::exception_ptr e) { owner.Fail(e); }) {
   log::info("replay of {} shards x {} rows x {} lanes: {} bytes", run.max_workers, run.replay_rows,
             run.lanes, replay.memory_bytes());
@@ -150,13 +184,16 @@ void Learner::Engine::Start() {
   checkpoint_runner.Start();
   trainer_runner.Start();
   ingest_runner.Start();
+  inference_runner.Start();
 }
 
 void Learner::Engine::Stop() {
   if (std::exchange(stopped, true)) return;
+  inference_runner.RequestStop();
   ingest_runner.RequestStop();
   trainer_runner.RequestStop();
   checkpoint_runner.RequestStop();
+  inference_runner.Join();
   ingest_runner.Join();
   trainer_runner.Join();
   checkpoint_runner.Join();
@@ -268,6 +305,8 @@ void Learner::FillHeartbeat(wire::Heartbeat& heartbeat) {
       {"rings", static_cast<double>(ingest.rings.load())},
       {"rows_ingested", static_cast<double>(ingest.rows.load())},
       {"rows_lost", static_cast<double>(ingest.rows_lost.load())},
+      {"streams", static_cast<double>(engine_->inference.counters().streams.load())},
+      {"rows_answered", static_cast<double>(engine_->inference.counters().rows.load())},
       {"limiter_wait_s", static_cast<double>(ingest.limited_ns.load()) * 1e-9},
       {"checkpoints", static_cast<double>(engine_->checkpoints.written())},
       {"checkpoint_age_s", engine_->checkpoints.AgeSeconds()},
@@ -279,7 +318,8 @@ void Learner::RefreshMetrics() {
   if (engine == nullptr) return;
   MutexLock lock(refresh_mu_);
   engine->metrics.Refresh(engine->replay, static_cast<std::uint64_t>(engine->run.replay_rows),
-                          engine->training.Progress(), engine->ingest, engine->checkpoints,
+                          engine->training.Progress(), engine->ingest, engine->inference,
+                          engine->checkpoints,
                           static_cast<double>(engine->run.window * engine->run.batch_windows));
 }
 

@@ -24,6 +24,8 @@ namespace tetrion {
 //   actors' rings ─▶ IngestAgent ─▶ ReplayRing ─▶ ReplaySource ─▶ TrainerAgent ─▶ weights slots ─▶
 //   actors
 //                        ▲ RingBoard                                   └▶ CheckpointAgent ─▶ disk
+//                        ▲ StreamBoard: answered rows
+//   streamed actors' rows ─▶ InferenceAgent ─▶ actions
 //   coordinator ⇄ LearnerLinkAgent
 class Learner {
  public:

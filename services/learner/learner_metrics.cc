@@ -12,7 +12,12 @@ void RaiseTo(HotCounter& counter, double value) {
 }  // namespace
 
 LearnerMetrics::LearnerMetrics(MetricsRegistry& r, int shards)
-    : updates_(r.Counter("tetrion_learner_updates_total")),
+    : answered_(r.Counter("tetrion_learner_inference_rows_total")),
+      inference_wait_(r.Counter("tetrion_learner_inference_wait_seconds_total")),
+      lost_(r.Counter("tetrion_learner_rows_lost_total")),
+      inference_s_(r.Histogram("tetrion_learner_inference_seconds")),
+      streams_(r.Gauge("tetrion_learner_streams")),
+      updates_(r.Counter("tetrion_learner_updates_total")),
       published_(r.Counter("tetrion_learner_weights_published_total")),
       sampled_(r.Counter("tetrion_replay_sampled_sequences_total")),
       not_ready_(r.Counter("tetrion_replay_not_ready_total")),
@@ -62,7 +67,8 @@ void LearnerMetrics::OnUpdate(const UpdateStats& stats) {
 
 void LearnerMetrics::Refresh(const ReplayRing& replay, std::uint64_t capacity_rows,
                              const TrainerProgress& progress, const IngestAgent& ingest,
-                             const CheckpointAgent& checkpoints, double batch_rows) {
+                             const InferenceAgent& inference, const CheckpointAgent& checkpoints,
+                             double batch_rows) {
   for (std::size_t s = 0; s < shards_.size(); ++s) {
     const ShardStats stats = replay.Stats(static_cast<int>(s));
     shards_[s].rows->Set(static_cast<double>(stats.valid_rows));
@@ -80,6 +86,10 @@ void LearnerMetrics::Refresh(const ReplayRing& replay, std::uint64_t capacity_ro
   RaiseTo(not_ready_, static_cast<double>(progress.not_ready));
   RaiseTo(lease_wait_, static_cast<double>(ingest.counters().limited_ns.load()) * 1e-9);
   RaiseTo(quarantined_, static_cast<double>(ingest.counters().quarantined.load()));
+  RaiseTo(lost_, static_cast<double>(ingest.counters().rows_lost.load()));
+  RaiseTo(answered_, static_cast<double>(inference.counters().rows.load()));
+  RaiseTo(inference_wait_, static_cast<double>(inference.counters().wait_ns.load()) * 1e-9);
+  streams_.Set(static_cast<double>(inference.counters().streams.load()));
   version_.Set(progress.version);
   samples_per_insert_.Set(rows > 0 ? static_cast<double>(progress.batches) * batch_rows / rows
                                    : 0.0);

@@ -7,6 +7,7 @@
 #include "lib/replay/replay_ring.h"
 #include "lib/rl/trainer.h"
 #include "services/learner/checkpoint_agent.h"
+#include "services/learner/inference_agent.h"
 #include "services/learner/ingest_agent.h"
 #include "services/learner/trainer_agent.h"
 
@@ -19,9 +20,12 @@ class LearnerMetrics {
   LearnerMetrics(MetricsRegistry& registry, int shards);
 
   void OnUpdate(const UpdateStats& stats);
+  // Inference thread.
+  void OnInference(double seconds) { inference_s_.Observe(seconds); }
   void Refresh(const ReplayRing& replay, std::uint64_t capacity_rows,
                const TrainerProgress& progress, const IngestAgent& ingest,
-               const CheckpointAgent& checkpoints, double batch_rows);
+               const InferenceAgent& inference, const CheckpointAgent& checkpoints,
+               double batch_rows);
 
  private:
   struct Shard {
@@ -29,6 +33,9 @@ class LearnerMetrics {
   };
 
   std::vector<Shard> shards_;
+  HotCounter &answered_, &inference_wait_, &lost_;
+  HotHistogram& inference_s_;
+  HotGauge& streams_;
   HotCounter &updates_, &published_, &sampled_, &not_ready_, &lease_wait_, &quarantined_;
   HotHistogram &update_s_, &wait_s_, &sample_s_, &forward_s_, &backward_s_, &optimise_s_;
   HotHistogram& checkpoint_s_;

@@ -104,6 +104,17 @@ TEST_F(PlanRunTest, WithAConfigFileEveryServiceGetsTheFlagsThatBeatIt) {
   }
 }
 
+TEST_F(PlanRunTest, StreamedActorsAreToldAndEachGroupNeedsASlot) {
+  options_.inference = "streamed";
+  options_.groups = 3;
+  options_.workers = 2;
+  EXPECT_THAT(Joined(Plan().children[2].command), HasSubstr("--inference streamed --groups 3"));
+  options_.given = {{"max_workers", "5"}};
+  EXPECT_THAT(Complaint(), AllOf(HasSubstr("3 groups"), HasSubstr("need 6")));
+  options_.inference = "local";
+  EXPECT_THAT(Joined(Plan().children[2].command), Not(HasSubstr("--inference")));
+}
+
 TEST(ParseUpOptionsTest, RunAndResumeExcludeEachOther) {
   UpOptions options;
   const char* both[] = {"tetrion-up", "--run", "a", "--resume", "b"};

@@ -83,6 +83,9 @@ ChildSpec Actor(const UpOptions& options, const RunPlan& plan, const std::vector
                      name,
                      "--workers",
                      std::to_string(workers)};
+  if (options.inference == "streamed") {
+    Append(command, {"--inference", "streamed", "--groups", std::to_string(options.groups)});
+  }
   Append(command, CommonFlags(options));
   Append(command, RunFlagsBesideAFile(options, given));
   return {name, ChildSpec::Role::kActor, command, {}};
@@ -101,6 +104,10 @@ std::optional<int> ParseUpOptions(int argc, const char* const* argv, UpOptions& 
   parser.Add("actors", &o.actors, "actor processes", 1, 64, "processes");
   parser.Add("workers", &o.workers, "worker threads of an actor; 0: what the cores allow", 0, 64,
              "threads");
+  parser.Add("inference", &o.inference,
+             "who decides: local, the actors with the newest weights; streamed, the learner",
+             {"local", "streamed"});
+  parser.Add("groups", &o.groups, "streamed: lane groups of a worker thread", 1, 16, "groups");
   parser.Add("threads", &o.threads, "the learner's compute threads; 0: its default", 0, 256,
              "threads");
   parser.Add("run", &o.run, "name of the new run; empty: environment and time");
@@ -126,7 +133,8 @@ RunPlan PlanRun(const UpOptions& options, const std::string& default_name, int c
   RunPlan plan;
   std::vector<Setting> given = options.given;
   const int workers = WorkersPerActor(options, cores);
-  const int all_workers = workers * options.actors;
+  const int groups = options.inference == "streamed" ? options.groups : 1;
+  const int all_workers = workers * options.actors * groups;
   plan.resuming = !options.resume.empty();
   if (plan.resuming) {
     const RunFolder folder = RunFolder::Open(options.runs_dir, options.resume);
@@ -149,8 +157,9 @@ RunPlan PlanRun(const UpOptions& options, const std::string& default_name, int c
     plan.config = MakeRunConfig(given);
   }
   if (all_workers > plan.config.max_workers) {
-    Refuse(std::to_string(options.actors) + " actors of " + std::to_string(workers) +
-           " workers need " + std::to_string(all_workers) + " replay slots, the run has " +
+    Refuse(std::to_string(options.actors) + " actors of " + std::to_string(workers) + " workers" +
+           (groups > 1 ? " of " + std::to_string(groups) + " groups" : "") + " need " +
+           std::to_string(all_workers) + " replay slots, the run has " +
            std::to_string(plan.config.max_workers) +
            "; give fewer, or start a run with --max-workers " + std::to_string(all_workers));
   }

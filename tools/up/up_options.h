@@ -12,8 +12,10 @@ namespace tetrion {
 
 struct UpOptions {
   int actors = 1;
-  int workers = 0;     // per actor; 0: what the machine's cores allow
-  int threads = 0;     // the learner's; 0: its own default
+  int workers = 0;  // per actor; 0: what the machine's cores allow
+  int threads = 0;  // the learner's; 0: its own default
+  std::string inference = "local";
+  int groups = 2;      // streamed: lane groups of a worker thread
   std::string run;     // name of a new run; empty: environment and time
   std::string resume;  // name of a run to go on with, or "latest"
   std::string stop_after;

@@ -75,5 +75,34 @@ TEST(WorkerPoolTest, FailedWorkerCountsAsDrainedAndIsReported) {
   EXPECT_EQ(f.errors, 1);
 }
 
+// One thread, two loops: each has its turn, and the thread has drained when both have.
+TEST(WorkerPoolTest, LoopsOnOneThreadTakeTurnsAndDrainTogether) {
+  NoListener listener;
+  CreditQueue queues[2];
+  testing::VectorSink sinks[2] = {{{.record_bytes = 16, .lanes = 1}, 1},
+                                  {{.record_bytes = 16, .lanes = 1}, 1}};
+  WorkerPool pool([](std::exception_ptr) { FAIL(); });
+  std::vector<std::unique_ptr<LaneLoop>> loops;
+  for (int i = 0; i < 2; ++i) {
+    loops.push_back(std::make_unique<LaneLoop>(
+        LaneLoopConfig{}, std::make_unique<testing::CountingEnv>(1),
+        std::make_unique<testing::ScriptedPolicy>(), queues[i], sinks[i], nullptr, listener));
+    std::vector<Token> tokens;
+    for (std::uint64_t t = 0; t < 30; ++t) tokens.push_back({.id = t, .max_steps = 9});
+    queues[i].Push(tokens);
+  }
+  pool.Add("both", std::move(loops));
+  ASSERT_EQ(pool.size(), 2);
+  pool.Start();
+  while (listener.ended < 2 * 29) std::this_thread::yield();
+  static_cast<void>(queues[0].Drain());
+  EXPECT_FALSE(pool.Drained());
+  static_cast<void>(queues[1].Drain());
+  while (!pool.Drained()) std::this_thread::yield();
+  pool.Stop();
+  EXPECT_EQ(pool.counters(0).rows.load(), sinks[0].rows.size());
+  EXPECT_EQ(pool.counters(1).rows.load(), sinks[1].rows.size());
+}
+
 }  // namespace
 }  // namespace tetrion

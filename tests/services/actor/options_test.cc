@@ -45,5 +45,19 @@ TEST(ActorOptionsTest, NeedsExactlyOneWayToItsRun) {
             std::string::npos);
 }
 
+TEST(ActorOptionsTest, StreamedInferenceLeavesNoPolicyToTheWorkers) {
+  const char* argv[] = {"tetrion-actor", "--run-folder", "a", "--inference",
+                        "streamed",      "--groups",     "3"};
+  ActorOptions options;
+  ASSERT_FALSE(ParseActorOptions(7, argv, options).has_value());
+  EXPECT_EQ(options.inference, "streamed");
+  EXPECT_EQ(options.groups, 3);
+  EXPECT_NE(RefusalOf({"--run-folder", "a", "--inference", "streamed", "--policy", "random"})
+                .find("--policy random"),
+            std::string::npos);
+  EXPECT_NE(RefusalOf({"--run-folder", "a", "--inference", "remote"}).find("streamed"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace tetrion

@@ -97,7 +97,7 @@ class IngestFixture : public ::testing::Test {
                                                                .shm_dir = dir_.path(),
                                                                .action_count = kActions,
                                                                .wait_ns = kNanosPerMilli},
-                                           *replay_, Bell(&bell_), board_,
+                                           *replay_, Bell(&bell_), board_, streams_,
                                            clock == nullptr ? clock_ : *clock);
   }
   std::unique_ptr<TestWorker> MakeWorker(std::uint32_t worker, std::uint64_t capacity = 256) {
@@ -143,6 +143,7 @@ class IngestFixture : public ::testing::Test {
   RingBoard board_;
   std::uint64_t revision_ = 0;
   std::unique_ptr<HostReplayRing> replay_;
+  StreamBoard streams_;
   std::unique_ptr<IngestAgent> agent_;
 };
 

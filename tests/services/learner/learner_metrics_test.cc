@@ -11,7 +11,9 @@ class LearnerMetricsTest : public IngestFixture {
  protected:
   LearnerMetricsTest() : checkpoints_(folder_.path(), 3), metrics_(registry_, 3) {}
 
-  void Refresh() { metrics_.Refresh(*replay_, 1024, progress_, *agent_, checkpoints_, 8.0); }
+  void Refresh() {
+    metrics_.Refresh(*replay_, 1024, progress_, *agent_, inference_, checkpoints_, 8.0);
+  }
   // Value of the series with exactly this name and these labels, as the scrape shows it.
   double Scraped(const std::string& series) {
     const std::string text = "\n" + registry_.SerializeText();
@@ -22,6 +24,7 @@ class LearnerMetricsTest : public IngestFixture {
 
   ScratchDir folder_;
   MetricsRegistry registry_;
+  InferenceAgent inference_{{.max_lanes = 2}, layout_, {}, streams_};
   CheckpointAgent checkpoints_;
   TrainerProgress progress_;
   LearnerMetrics metrics_;

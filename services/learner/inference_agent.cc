@@ -1,0 +1,197 @@
+#include "services/learner/inference_agent.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+#include "lib/core/check.h"
+#include "lib/core/error.h"
+#include "lib/core/log.h"
+
+namespace tetrion {
+namespace {
+
+void Add(std::atomic<std::uint64_t>& counter, std::uint64_t delta) {
+  counter.store(counter.load(std::memory_order_relaxed) + delta, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+struct InferenceAgent::Stream {
+  std::shared_ptr<StreamShare> share;
+  NativeKernel kernel;
+  std::uint64_t key;  // with lane and row the counter of an action's random draw
+  bool told = false;  // ingest knows the first row
+};
+
+InferenceAgent::InferenceAgent(const Config& config, const RowLayout& row, Parts parts,
+                               StreamBoard& board)
+    : config_(config), row_(row), parts_(std::move(parts)), board_(board) {
+  TETRION_CHECK(config_.max_lanes >= static_cast<int>(row_.spec.lanes),
+                "a batch holds one row at least");
+  const auto lanes = static_cast<std::size_t>(config_.max_lanes);
+  records_.resize(lanes * row_.spec.record_bytes);
+  masks_.resize(lanes);
+  token_ids_.resize(lanes);
+  flags_.resize(lanes);
+  steps_.resize(lanes);
+  actions_.resize(lanes);
+  log_probs_.resize(lanes);
+}
+
+InferenceAgent::~InferenceAgent() = default;
+
+int InferenceAgent::DoWork() {
+  TakeStreams();
+  PollStreams();
+  if (!streams_.empty() && !parts_.weights->Refresh(*parts_.policy)) {
+    // The trainer has published nothing yet.
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return 0;
+  }
+  Gather();
+  if (batch_.empty()) {
+    Sleep();
+    return 0;
+  }
+  const std::int64_t start_ns = clock_.NowNs();
+  WriteAnswers(Act());
+  parts_.on_batch(static_cast<double>(clock_.NowNs() - start_ns) * 1e-9);
+  Add(counters_.batches, 1);
+  return static_cast<int>(batch_.size());
+}
+
+void InferenceAgent::TakeStreams() {
+  for (std::shared_ptr<StreamShare>& share : board_.Take()) {
+    try {
+      NativeKernel kernel = NativeKernel::Attach(share->path, row_, config_.run_id);
+      const std::uint64_t key = std::hash<std::string>{}(share->path);
+      streams_.push_back(
+          std::make_unique<Stream>(Stream{std::move(share), std::move(kernel), key}));
+    } catch (const Error& error) {
+      log::error("cannot answer a stream: {}", error.what());
+      share->broken.store(true, std::memory_order_release);
+      parts_.ingest.Ring();
+    }
+  }
+}
+
+// Goes on with attachments; lets streams go that ingest has ended.
+void InferenceAgent::PollStreams() {
+  std::erase_if(streams_, [](const auto& stream) {
+    return stream->share->ended.load(std::memory_order_acquire);
+  });
+  counters_.streams.store(streams_.size(), std::memory_order_relaxed);
+  for (const auto& stream : streams_) {
+    if (stream->told || stream->share->broken.load(std::memory_order_relaxed)) continue;
+    const NativeKernel::State state = stream->kernel.Poll();
+    if (state == NativeKernel::State::kBroken) Break(*stream, stream->kernel.problem());
+    if (state != NativeKernel::State::kStreaming) continue;
+    stream->told = true;
+    stream->share->first.store(stream->kernel.first_row(), std::memory_order_relaxed);
+    stream->share->answered.store(stream->kernel.answered(), std::memory_order_release);
+    parts_.ingest.Ring();
+    log::info("answering {} from row {}", stream->share->path, stream->kernel.first_row());
+  }
+}
+
+void InferenceAgent::Break(Stream& stream, const std::string& why) {
+  log::error("gave up the stream {}: {}", stream.share->path, why);
+  stream.share->broken.store(true, std::memory_order_release);  // pairs with ingest
+  parts_.ingest.Ring();
+}
+
+// The oldest waiting row of each stream, as many as fit; every stream has its turn.
+void InferenceAgent::Gather() {
+  batch_.clear();
+  const std::size_t lanes = row_.spec.lanes;
+  const std::size_t most = static_cast<std::size_t>(config_.max_lanes) / lanes;
+  for (std::size_t i = 0; i < streams_.size() && batch_.size() < most; ++i) {
+    Stream& stream = *streams_[(turn_ + i) % streams_.size()];
+    if (stream.share->broken.load(std::memory_order_relaxed)) continue;
+    std::byte* memory = stream.kernel.Next();
+    if (memory == nullptr) {
+      if (stream.kernel.state() == NativeKernel::State::kBroken) {
+        Break(stream, stream.kernel.problem());
+      }
+      continue;
+    }
+    const RowView row(row_, memory);
+    const std::size_t at = batch_.size() * lanes;
+    std::memcpy(records_.data() + at * row_.spec.record_bytes, row.record,
+                lanes * row_.spec.record_bytes);
+    std::memcpy(flags_.data() + at, row.flags, lanes);
+    for (std::size_t l = 0; l < lanes; ++l) {
+      // A finished game may have no legal action; its lane only keeps the batch whole.
+      if (row.mask != nullptr) masks_[at + l] = row.mask[l] != 0 ? row.mask[l] : 1;
+      token_ids_[at + l] = stream.key + l;
+      steps_[at + l] = static_cast<std::uint32_t>(stream.kernel.next_row());
+    }
+    batch_.push_back(&stream);
+  }
+  if (!streams_.empty())
+    turn_ = (turn_ + std::max<std::size_t>(batch_.size(), 1)) % streams_.size();
+}
+
+ActResult InferenceAgent::Act() {
+  const PolicyInput in = {.n = static_cast<int>(batch_.size() * row_.spec.lanes),
+                          .records = records_.data(),
+                          .masks = row_.spec.has_mask ? masks_.data() : nullptr,
+                          .flags = flags_.data(),
+                          .token_ids = token_ids_.data(),
+                          .steps = steps_.data()};
+  return parts_.policy->Act(in, {.action = actions_.data(), .log_prob = log_probs_.data()});
+}
+
+void InferenceAgent::WriteAnswers(ActResult acted) {
+  for (std::size_t i = 0; i < batch_.size(); ++i) {
+    Stream& stream = *batch_[i];
+    std::byte* memory = stream.kernel.Next();
+    if (memory == nullptr ||
+        !AnswerRow(stream, RowView(row_, memory), i * row_.spec.lanes, acted)) {
+      if (stream.kernel.state() == NativeKernel::State::kBroken) {
+        Break(stream, stream.kernel.problem());
+      }
+      continue;  // no room for the answer: the row comes again
+    }
+    stream.share->answered.store(stream.kernel.answered(), std::memory_order_release);
+    Add(counters_.rows, 1);
+  }
+  parts_.ingest.Ring();
+}
+
+// Completes the row in place and answers it.
+bool InferenceAgent::AnswerRow(Stream& stream, const RowView& row, std::size_t at,
+                               ActResult acted) {
+  const bool failed = acted != ActResult::kOk;
+  for (std::size_t l = 0; l < row_.spec.lanes; ++l) {
+    // The flags as they were gathered: the host could still write here.
+    const bool last = (flags_[at + l] & kIsLast) != 0;
+    if (failed && !last) row.flags[l] = flags_[at + l] | kIsLast | kTruncated;
+    row.action[l] = failed || last ? 0 : actions_[at + l];
+    row.log_prob[l] = failed || last ? 0.0F : log_probs_[at + l];
+  }
+  row.header->policy_version = parts_.policy->version();
+  if (!stream.kernel.Answer(failed ? kActionNotFinite : 0U)) return false;
+  if (failed) Add(counters_.not_finite, 1);
+  return true;
+}
+
+void InferenceAgent::Sleep() {
+  const std::int64_t start_ns = clock_.NowNs();
+  const std::uint32_t armed = parts_.bell.Arm();
+  for (const auto& stream : streams_) {
+    if (stream->share->broken.load(std::memory_order_relaxed)) continue;
+    if (stream->kernel.Next() == nullptr) continue;
+    parts_.bell.Disarm(armed);
+    return;
+  }
+  (void)parts_.bell.Wait(armed, config_.wait_ns);
+  counters_.wait_ns.store(
+      counters_.wait_ns.load(std::memory_order_relaxed) + clock_.NowNs() - start_ns,
+      std::memory_order_relaxed);
+}
+
+}  // namespace tetrion

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lib/collect/weights_source.h"
+#include "lib/core/agent.h"
+#include "lib/core/clock.h"
+#include "lib/frame/row_layout.h"
+#include "lib/policy/policy.h"
+#include "lib/shm/bell.h"
+#include "lib/stream/native_kernel.h"
+#include "services/learner/stream_board.h"
+
+namespace tetrion {
+
+// Written by the inference thread, read by anyone; relaxed.
+struct InferenceCounters {
+  std::atomic<std::uint64_t> streams{0};     // streams attached now
+  std::atomic<std::uint64_t> rows{0};        // rows answered
+  std::atomic<std::uint64_t> batches{0};     // calls of the policy
+  std::atomic<std::uint64_t> not_finite{0};  // rows on which the policy failed
+  std::atomic<std::int64_t> wait_ns{0};      // slept for rows or weights
+};
+
+// Decides the rows of streamed workers: one call of the policy for the waiting rows of all streams,
+// written in place, answered to the host, handed to ingest.
+//
+// Thread role: DoWork on the inference thread. Waits on the learner region's inference bell.
+class InferenceAgent final : public Agent {
+ public:
+  struct Config {
+    std::uint64_t run_id = 0;
+    int max_lanes = 1;                           // most lanes of one call; at least a row's
+    std::int64_t wait_ns = 20 * kNanosPerMilli;  // longest single wait
+  };
+  struct Parts {
+    std::unique_ptr<Policy> policy;  // of up to max_lanes lanes
+    std::unique_ptr<WeightsSource> weights;
+    Bell bell;    // rung by hosts
+    Bell ingest;  // rung when rows are complete
+    // Called after every batch with its seconds; must be quick.
+    std::function<void(double)> on_batch;
+  };
+  // `board` outlives the agent.
+  InferenceAgent(const Config& config, const RowLayout& row, Parts parts, StreamBoard& board);
+  ~InferenceAgent() override;
+
+  std::string name() const override { return "inference"; }
+  int DoWork() override;
+  const InferenceCounters& counters() const { return counters_; }
+
+ private:
+  struct Stream;
+
+  void TakeStreams();
+  void PollStreams();
+  void Break(Stream& stream, const std::string& why);
+  void Gather();
+  ActResult Act();
+  void WriteAnswers(ActResult acted);
+  bool AnswerRow(Stream& stream, const RowView& row, std::size_t at, ActResult acted);
+  void Sleep();
+
+  const Config config_;
+  const RowLayout row_;
+  Parts parts_;
+  StreamBoard& board_;
+  const Clock& clock_ = MonotonicClock::Get();
+  std::vector<std::unique_ptr<Stream>> streams_;
+  std::size_t turn_ = 0;  // the stream that a batch begins with
+  // The batch: rows of `batch_` back to back, M lanes each.
+  std::vector<Stream*> batch_;
+  std::vector<std::byte> records_;
+  std::vector<std::uint64_t> masks_, token_ids_;
+  std::vector<std::uint8_t> flags_;
+  std::vector<std::uint32_t> steps_;
+  std::vector<std::int32_t> actions_;
+  std::vector<float> log_probs_;
+  InferenceCounters counters_;
+};
+
+}  // namespace tetrion

@@ -1,0 +1,289 @@
+#include "services/learner/inference_agent.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/stream/native_host.h"
+#include "lib/stream/native_layout.h"
+#include "tests/services/learner/ingest_fixture.h"
+
+namespace tetrion {
+namespace {
+
+// Action = first byte of the lane's record, so that a row tells what its answer must be.
+class EchoPolicy final : public Policy {
+ public:
+  ActResult Act(const PolicyInput& in, const PolicyOutput& out) override {
+    calls.push_back(in.n);
+    if (fail) return ActResult::kNotFinite;
+    for (int i = 0; i < in.n; ++i) {
+      out.action[i] = static_cast<std::int32_t>(in.records[16 * i]) % kActions;
+      out.log_prob[i] = -1.5F;
+      draws.emplace_back(in.token_ids[i], in.steps[i]);
+    }
+    return ActResult::kOk;
+  }
+  LoadResult LoadWeights(std::span<const std::byte>, std::uint32_t) override {
+    return LoadResult::kLoaded;
+  }
+  std::uint32_t version() const override { return 42; }
+
+  std::vector<int> calls;
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> draws;
+  bool fail = false;
+};
+
+struct FixedWeights final : WeightsSource {
+  explicit FixedWeights(const bool& is_there) : there(is_there) {}
+  bool Refresh(Policy&) override { return there; }
+  std::uint32_t NewestVersion() const override { return 42; }
+  const bool& there;
+};
+
+// A streamed worker's end, its calls made by the test.
+struct Host {
+  Host(const std::string& dir, const RowLayout& layout, std::uint32_t worker) : stream(layout, 16) {
+    NativeHost::Ends ends =
+        NativeHost::Create(dir, StreamName(kRun, 1, worker, worker), kRun, stream, kActions);
+    obs.emplace(std::move(ends.obs));
+    host = std::move(ends.host);
+    host->Place({.published = [this] { return obs->published(); },
+                 .set_obs_bell = [](Bell) {},
+                 .learner = {.shm_dir = dir, .run_id = kRun, .spec_hash = 1}});
+  }
+  void Publish(int first_byte, std::uint8_t flags = 0) {
+    RingProducer::Loan loan = obs->Claim();
+    TETRION_CHECK(loan.ok(), "the test's ring is large enough");
+    std::memset(loan.record(), 0, stream.row.row_bytes);
+    const RowView row(stream.row, loan.record());
+    row.header->row = obs->completed();
+    for (std::size_t l = 0; l < stream.row.spec.lanes; ++l) {
+      row.record[16 * l] = static_cast<std::byte>(first_byte + static_cast<int>(l));
+      row.flags[l] = flags;
+      row.cont[l] = 1.0F;
+    }
+    loan.Complete();
+    obs->Publish();
+  }
+  AnswerResult Take(std::uint64_t row) { return host->Take(row, actions, version, 0); }
+  std::string path() const { return const_cast<Host*>(this)->obs->region()->path(); }
+
+  StreamLayout stream;
+  std::optional<RingProducer> obs;
+  std::unique_ptr<NativeHost> host;
+  std::int32_t actions[2] = {-1, -1};
+  std::uint32_t version = 0;
+};
+
+// Inference beside a real ingest agent, both driven by the test.
+class InferenceAgentTest : public IngestFixture {
+ protected:
+  InferenceAgentTest() { MakeInference(); }
+  void MakeInference() {
+    auto policy = std::make_unique<EchoPolicy>();
+    policy_ = policy.get();
+    inference_ = std::make_unique<InferenceAgent>(
+        InferenceAgent::Config{.run_id = kRun, .max_lanes = 4, .wait_ns = 1000}, layout_,
+        InferenceAgent::Parts{.policy = std::move(policy),
+                              .weights = std::make_unique<FixedWeights>(weights_there_),
+                              .bell = Bell(&inference_bell_),
+                              .ingest = Bell(&bell_),
+                              .on_batch = [this](double) { ++batches_; }},
+        streams_);
+  }
+  // A learner restarted: new replay, new agents.
+  void RestartLearner() {
+    inference_.reset();
+    Build();
+    MakeInference();
+    board_.SetList(++revision_, {});
+  }
+  // Attaches the host's stream at both agents and shakes hands.
+  void Connect(std::vector<Host*> hosts) {
+    std::vector<std::pair<std::string, int>> rings;
+    for (std::size_t i = 0; i < hosts.size(); ++i) {
+      rings.emplace_back(hosts[i]->path(), static_cast<int>(i));
+    }
+    List(rings);
+    Cycle(2);
+    (void)inference_->DoWork();
+    for (Host* host : hosts) ASSERT_EQ(host->host->Look(0), AnswererState::kReset);
+    (void)inference_->DoWork();
+    ASSERT_EQ(inference_->counters().streams.load(), hosts.size());
+  }
+
+  BellBlock inference_bell_{};
+  bool weights_there_ = true;
+  int batches_ = 0;
+  EchoPolicy* policy_ = nullptr;
+  std::unique_ptr<InferenceAgent> inference_;
+};
+
+TEST_F(InferenceAgentTest, RowIsAnsweredAndReachesTheReplayWithItsActions) {
+  Host host(dir_.path(), layout_, 0);
+  Connect({&host});
+  for (std::uint64_t row = 0; row < 8; ++row) {
+    host.Publish(static_cast<int>(row), row == 0 ? kIsFirst : 0);
+    EXPECT_EQ(inference_->DoWork(), 1);
+    ASSERT_EQ(host.Take(row), AnswerResult::kAnswer) << host.host->problem();
+    EXPECT_EQ(host.actions[0], static_cast<int>(row % 3));
+    EXPECT_EQ(host.actions[1], static_cast<int>((row + 1) % 3));
+    EXPECT_EQ(host.version, 42U);
+    Cycle(1);
+    EXPECT_EQ(RowsIn(0), row + 1);
+  }
+  EXPECT_EQ(inference_->counters().rows.load(), 8U);
+  EXPECT_EQ(batches_, 8);
+  ReadLease lease = replay_->OpenLease(1, kSteps + 1, 0);
+  ASSERT_TRUE(lease);
+  RowBatch batch(layout_.spec, kSteps, 1);
+  replay_->Gather(lease, batch);
+  EXPECT_EQ(batch.action[2 * 3 + 1], (3 + 1) % 3);  // row 3, lane 1
+  EXPECT_EQ(batch.log_prob[2 * 3 + 1], -1.5F);
+  EXPECT_EQ(batch.policy_version[3], 42U);
+}
+
+TEST_F(InferenceAgentTest, WaitingRowsOfAllStreamsAreDecidedInOneCallUpToTheLimit) {
+  Host a(dir_.path(), layout_, 0), b(dir_.path(), layout_, 1), c(dir_.path(), layout_, 2);
+  Connect({&a, &b, &c});
+  for (Host* host : {&a, &b, &c}) host->Publish(1);
+  EXPECT_EQ(inference_->DoWork(), 2);  // four lanes are two rows
+  EXPECT_EQ(inference_->DoWork(), 1);
+  EXPECT_EQ(policy_->calls, (std::vector<int>{4, 2}));
+  for (Host* host : {&a, &b, &c}) EXPECT_EQ(host->Take(0), AnswerResult::kAnswer);
+}
+
+TEST_F(InferenceAgentTest, NoTwoDecisionsShareARandomDraw) {
+  Host a(dir_.path(), layout_, 0), b(dir_.path(), layout_, 1);
+  Connect({&a, &b});
+  for (std::uint64_t row = 0; row < 3; ++row) {
+    for (Host* host : {&a, &b}) host->Publish(1);
+    (void)inference_->DoWork();
+    for (Host* host : {&a, &b}) ASSERT_EQ(host->Take(row), AnswerResult::kAnswer);
+  }
+  std::sort(policy_->draws.begin(), policy_->draws.end());
+  EXPECT_EQ(policy_->draws.size(), 12U);
+  EXPECT_EQ(std::adjacent_find(policy_->draws.begin(), policy_->draws.end()), policy_->draws.end());
+}
+
+TEST_F(InferenceAgentTest, UnansweredRowsDoNotReachTheReplay) {
+  Host host(dir_.path(), layout_, 0);
+  Connect({&host});
+  host.Publish(1);
+  Cycle();
+  EXPECT_EQ(RowsIn(0), 0U);
+  (void)inference_->DoWork();
+  Cycle(1);
+  EXPECT_EQ(RowsIn(0), 1U);
+}
+
+TEST_F(InferenceAgentTest, NothingIsDecidedBeforeThereAreWeights) {
+  Host host(dir_.path(), layout_, 0);
+  Connect({&host});
+  weights_there_ = false;
+  host.Publish(1);
+  EXPECT_EQ(inference_->DoWork(), 0);
+  EXPECT_EQ(host.Take(0), AnswerResult::kTimeout);
+  weights_there_ = true;
+  EXPECT_EQ(inference_->DoWork(), 1);
+  EXPECT_EQ(host.Take(0), AnswerResult::kAnswer);
+}
+
+TEST_F(InferenceAgentTest, LastRowsCarryNoAction) {
+  Host host(dir_.path(), layout_, 0);
+  Connect({&host});
+  host.Publish(1, kIsLast | kTerminated);
+  (void)inference_->DoWork();
+  ASSERT_EQ(host.Take(0), AnswerResult::kAnswer);
+  EXPECT_EQ(host.actions[0], 0);
+}
+
+TEST_F(InferenceAgentTest, PolicyThatFailsCutsTheRowsLanesAndSaysSo) {
+  Host host(dir_.path(), layout_, 0);
+  Connect({&host});
+  policy_->fail = true;
+  host.Publish(1);
+  (void)inference_->DoWork();
+  EXPECT_EQ(host.Take(0), AnswerResult::kNotFinite);
+  EXPECT_EQ(inference_->counters().not_finite.load(), 1U);
+  RingConsumer ring = RingConsumer::Attach(host.path(), layout_.Hash(), {}, RegionKind::kStream);
+  const RingPeek peek = ring.Peek();
+  ASSERT_EQ(peek.status, RingStatus::kOk);
+  EXPECT_EQ(std::to_integer<int>(peek.records[layout_.flags]), kIsLast | kTruncated);
+  Cycle(1);
+  EXPECT_EQ(RowsIn(0), 1U);
+}
+
+TEST_F(InferenceAgentTest, RestartedLearnerCountsQueuedRowsLostAndGoesOn) {
+  Host host(dir_.path(), layout_, 0);
+  Connect({&host});
+  host.Publish(1, kIsFirst);
+  (void)inference_->DoWork();
+  ASSERT_EQ(host.Take(0), AnswerResult::kAnswer);
+  host.Publish(2);  // for a learner that dies now; row 0 was not ingested either
+  RestartLearner();
+  Connect({&host});
+  host.Publish(1, kIsFirst);
+  (void)inference_->DoWork();
+  ASSERT_EQ(host.Take(2), AnswerResult::kAnswer);
+  Cycle(3);
+  EXPECT_EQ(agent_->counters().rows_lost.load(), 2U);
+  EXPECT_EQ(RowsIn(0), 1U);
+}
+
+TEST_F(InferenceAgentTest, DeadWorkersLastRowIsStillAnsweredAndTheRingEnds) {
+  auto host = std::make_unique<Host>(dir_.path(), layout_, 0);
+  Connect({host.get()});
+  host->Publish(1, kIsFirst);
+  const std::string path = host->path();
+  host.reset();  // drops the flock, as a kill does
+  Cycle(3);      // ingest sees the death and waits for the answer
+  EXPECT_EQ(RowsIn(0), 0U);
+  (void)inference_->DoWork();
+  Cycle();
+  EXPECT_EQ(RowsIn(0), 1U);
+  EXPECT_EQ(agent_->counters().rows_lost.load(), 0U);
+  EXPECT_FALSE(std::filesystem::exists(path));
+  (void)inference_->DoWork();
+  EXPECT_EQ(inference_->counters().streams.load(), 0U);
+}
+
+TEST_F(InferenceAgentTest, RowsOfADeadWorkerThatNobodyAnswersAreCountedLost) {
+  auto host = std::make_unique<Host>(dir_.path(), layout_, 0);
+  Connect({host.get()});
+  for (int i = 0; i < 3; ++i) host->Publish(1);
+  host.reset();
+  Cycle(40);  // 60 ms each: beyond the time given for last answers
+  EXPECT_EQ(agent_->counters().rows_lost.load(), 3U);
+  EXPECT_EQ(board_.Ended().size(), 1U);
+}
+
+TEST_F(InferenceAgentTest, StreamOfAnotherVersionIsQuarantined) {
+  Host host(dir_.path(), layout_, 0);
+  auto* block = reinterpret_cast<StreamBlock*>(host.obs->region()->payload() + host.stream.block);
+  block->version = 9;
+  host.Publish(1);
+  List({{host.path(), 0}});
+  Cycle(2);
+  EXPECT_EQ(inference_->DoWork(), 0);
+  Cycle(2);
+  EXPECT_EQ(agent_->counters().quarantined.load(), 1U);
+  EXPECT_EQ(agent_->counters().rows_lost.load(), 1U);
+}
+
+TEST_F(InferenceAgentTest, CorruptCursorIsQuarantinedAndOtherStreamsGoOn) {
+  Host bad(dir_.path(), layout_, 0), good(dir_.path(), layout_, 1);
+  Connect({&bad, &good});
+  reinterpret_cast<RingBlock*>(bad.obs->region()->payload())->head.store(1000);
+  good.Publish(1);
+  EXPECT_EQ(inference_->DoWork(), 1);
+  EXPECT_EQ(good.Take(0), AnswerResult::kAnswer);
+  Cycle(2);
+  EXPECT_EQ(agent_->counters().quarantined.load(), 1U);
+  EXPECT_EQ(RowsIn(1), 1U);
+}
+
+}  // namespace
+}  // namespace tetrion
