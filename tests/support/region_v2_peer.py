@@ -35,6 +35,7 @@ HEAP_BLOCKS, BLOCK, BLOB_HEADER = 14080, 64, 32
 PING, PRINT, ENV_RESET, ENV_STEP = 0x0001, 0x0002, 0x0100, 0x0101
 OK, ERROR, BUSY = 0x8000, 0x8001, 0x8002
 RESET_STREAM, RESET_METADATA = 1, 2
+RESTART = 6  # of ERROR: a new host has attached
 OUTSTANDING = 8  # observation blobs of the fallback
 RAW, TENSOR = 0, 1
 COMMAND, RESPONSE = struct.Struct("<HHIQ"), struct.Struct("<HHIQ")
@@ -108,7 +109,12 @@ class Ring:
         return fields
 
     def discard(self):
+        """The consumer's way to drop what is queued."""
         self.set_word(2, self.index(1))
+
+    def rewind(self):
+        """The producer's way, while the consumer keeps off."""
+        self.set_word(1, self.index(2))
 
 
 class Region:
@@ -263,13 +269,16 @@ class Kernel(End):
             raise Broken("the command ring is full")
         self.ring_bell(self.region.command, 2)
         self.counts["commands"] += 1
-        answer = self.take(self.region.response)
-        if answer is None:
-            raise Lost("stopped")
-        status, original, result, _ = answer
-        if original != command:
-            raise Broken(f"response to command {original:#x} instead of {command:#x}")
-        return status, result
+        while True:
+            answer = self.take(self.region.response)
+            if answer is None:
+                raise Lost("stopped")
+            status, original, result, _ = answer
+            if original == command:
+                return status, result
+            # What a host says when it comes back is about the past.
+            if (status, original, result) != (ERROR, ENV_STEP, RESTART):
+                raise Broken(f"response to command {original:#x} instead of {command:#x}")
 
     def take(self, ring):
         """The next entry; None when asked to stop."""
@@ -430,6 +439,8 @@ class Host(End):
             time.sleep(0.002)
         self.env, self.seq, self.streaming, self.running = None, 0, False, False
         self.token, self.model_id, self.outstanding = 0, 0, []
+        if self.region.words[DOORBELL_AT // 4 + 9]:  # somebody has answered here before
+            self.answer(ERROR, ENV_STEP, RESTART)
 
     # The heap: only the host allocates and frees.
 
@@ -476,7 +487,7 @@ class Host(End):
     def handle(self, command, flags, payload, _):
         self.counts["commands"] += 1
         if command in (PING, PRINT):
-            self.answer(OK, command, payload)
+            self.answer(OK, command, payload if command == PING else 0)
         elif command == ENV_RESET:
             self.reset(payload)
         elif command == ENV_STEP:
@@ -489,8 +500,9 @@ class Host(End):
             blob = struct.pack("<IIQ", 4, 2, 0)
             self.answer(OK, ENV_RESET, self.allocate(RAW, blob))
             return
-        self.region.obs.discard()
-        self.region.action.discard()
+        if self.region.streams():
+            self.region.obs.rewind()
+            self.region.action.discard()
         for blob_id in self.outstanding:
             self.free(blob_id)
         self.outstanding = []
@@ -510,17 +522,23 @@ class Host(End):
 
     def observation_blob(self, reward, done):
         payload = SEVEN.pack(*self.env.state, reward, float(done), float(self.model_id))
-        self.outstanding.append(self.allocate(RAW, payload))
+        self.outstanding.append(self.allocate(TENSOR, payload))
         return self.outstanding[-1]
 
     def env_step(self, payload):
         acknowledged, action = payload >> 16, payload & 0xFFFF
-        if self.streaming or not self.running or action > 1:
-            self.answer(ERROR, ENV_STEP, 0)
+        if self.streaming:
+            self.answer(ERROR, ENV_STEP, 1)
             return
-        if acknowledged in self.outstanding:
+        if acknowledged and acknowledged not in self.outstanding:
+            self.answer(ERROR, ENV_STEP, 3)
+            return
+        if acknowledged:
             self.outstanding.remove(acknowledged)
             self.free(acknowledged)
+        if not self.running or action > 1:
+            self.answer(ERROR, ENV_STEP, 2 if self.running else 4)
+            return
         if len(self.outstanding) >= OUTSTANDING:
             self.answer(BUSY, ENV_STEP, 0)
             return
@@ -547,7 +565,7 @@ class Host(End):
         if seq != self.seq or not self.running:
             self.counts["seq_errors"] += 1
             self.streaming = self.running = False
-            self.answer(ERROR, ENV_STEP, seq)
+            self.answer(ERROR, ENV_STEP, 5)
             return
         reward, done = self.play(action)
         self.maybe_die()

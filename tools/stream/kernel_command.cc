@@ -1,0 +1,145 @@
+#include <memory>
+
+#include "lib/core/error.h"
+#include "lib/core/log.h"
+#include "lib/policy/random_policy.h"
+#include "lib/stream/compat_kernel.h"
+#include "tools/stream/commands.h"
+#include "tools/stream/latency.h"
+#include "tools/stream/stream_end.h"
+#include "tools/stream/stream_policy.h"
+
+namespace tetrion {
+namespace {
+
+// The policy behind --policy, null for linear: before the region is touched, so that a wrong name
+// leaves nothing behind.
+std::unique_ptr<Policy> LoadPolicy(const StreamOptions& options) {
+  if (options.policy == "linear") return nullptr;
+  if (options.policy == "random") {
+    return std::make_unique<RandomPolicy>(options.seed, ActionSpec{.count = 2});
+  }
+  return LoadCheckpointPolicy(options.runs_dir,
+                              options.policy.substr(options.policy.find(':') + 1));
+}
+
+std::unique_ptr<StreamPolicy> MakePolicy(const StreamOptions& options, const CompatKernel& kernel,
+                                         std::unique_ptr<Policy> loaded) {
+  if (loaded == nullptr) return std::make_unique<LinearStreamPolicy>(kernel, options.weights);
+  return std::make_unique<PolicyStreamPolicy>(std::move(loaded));
+}
+
+// Plays episodes over one kernel end and keeps the account.
+class Player {
+ public:
+  Player(const StreamOptions& options, const std::atomic<bool>& stop, CompatKernel& kernel,
+         std::unique_ptr<Policy> loaded)
+      : options_(options),
+        stop_(stop),
+        kernel_(kernel),
+        policy_(MakePolicy(options, kernel, std::move(loaded))) {}
+
+  // Plays until the options' bounds (kOk), a signal (kStopped) or anything else that ends the
+  // episode.
+  CompatResult Play() {
+    const std::int64_t begin_ns = MonotonicClock::Get().NowNs();
+    CompatResult result = CompatResult::kOk;
+    while (result == CompatResult::kOk && !Finished()) {
+      if (stop_.load(std::memory_order_acquire)) {
+        result = CompatResult::kStopped;
+      } else {
+        result = PlayEpisode();
+      }
+    }
+    played_ns_ += MonotonicClock::Get().NowNs() - begin_ns;
+    return result;
+  }
+
+  void Report(JsonLine& line) const {
+    const auto count = [](std::int64_t value) { return static_cast<std::uint64_t>(value); };
+    const double seconds = static_cast<double>(played_ns_) / 1e9;
+    line.Number("mean_return", episodes_ == 0 ? 0 : return_sum_ / static_cast<double>(episodes_))
+        .Number("steps_per_s", seconds > 0 ? static_cast<double>(steps_) / seconds : 0)
+        .Count("p50_ns", count(round_trip_.Quantile(0.50)))
+        .Count("p99_ns", count(round_trip_.Quantile(0.99)))
+        .Flag("streamed", streamed_);
+  }
+
+ private:
+  bool Finished() const {
+    return (options_.episodes > 0 && episodes_ >= options_.episodes) ||
+           (options_.steps > 0 && steps_ >= options_.steps);
+  }
+
+  CompatResult PlayEpisode() {
+    CompatObs obs;
+    if (const CompatResult result = kernel_.Reset(obs); result != CompatResult::kOk) return result;
+    streamed_ = kernel_.streaming();
+    double episode_return = 0;
+    while (obs.done <= 0.5F) {
+      if (stop_.load(std::memory_order_relaxed)) return CompatResult::kStopped;
+      const std::uint16_t action = policy_->Act(obs, static_cast<std::uint64_t>(episodes_));
+      const std::int64_t sent_ns = MonotonicClock::Get().NowNs();
+      if (const CompatResult result = kernel_.Step(action, obs); result != CompatResult::kOk) {
+        return result;
+      }
+      round_trip_.Add(MonotonicClock::Get().NowNs() - sent_ns);
+      episode_return += static_cast<double>(obs.reward);
+      ++steps_;
+    }
+    ++episodes_;
+    return_sum_ += episode_return;
+    return CompatResult::kOk;
+  }
+
+  const StreamOptions& options_;
+  const std::atomic<bool>& stop_;
+  CompatKernel& kernel_;
+  const std::unique_ptr<StreamPolicy> policy_;
+  LatencyHistogram round_trip_;
+  std::int64_t episodes_ = 0, steps_ = 0, played_ns_ = 0;
+  double return_sum_ = 0;
+  bool streamed_ = false;
+};
+
+// Whether a kernel that stays goes on after `result`.
+bool Survivable(CompatResult result) {
+  return result != CompatResult::kOk && result != CompatResult::kStopped &&
+         result != CompatResult::kCorrupt;
+}
+
+}  // namespace
+
+int RunKernel(const StreamOptions& options, const std::atomic<bool>& stop, std::FILE* out) {
+  std::unique_ptr<Policy> loaded = LoadPolicy(options);
+  auto region = OpenRegion(options, CompatRole::kKernel, stop);
+  if (!region) return 0;
+  auto kernel = AttachNamed(
+      options, stop, [&] { return CompatKernel(region->memory(), EndConfigOf(options, stop)); });
+  if (!kernel) return 0;
+  Player player(options, stop, *kernel, std::move(loaded));
+  const auto wait_ns = static_cast<std::int64_t>(options.wait_s * 1e9);
+  std::uint64_t losses = 0;
+  StreamOutcome outcome;
+  for (;;) {
+    outcome.result = kernel->Connect(wait_ns);
+    const bool connected = outcome.result == CompatResult::kOk;
+    if (connected) outcome.result = player.Play();
+    outcome.problem = kernel->problem();
+    if (!options.stay || !Survivable(outcome.result)) break;
+    if (connected) {
+      ++losses;
+      log::warn("{}: {}; waiting for a host", CompatResultName(outcome.result), outcome.problem);
+    }
+  }
+  JsonLine line("kernel");
+  line.Text("end", CompatResultName(outcome.result)).Stats(kernel->stats());
+  player.Report(line);
+  line.Count("losses", losses).Flag("adopted", kernel->adopted()).Count("epoch", kernel->epoch());
+  std::fputs(line.Finish().c_str(), out);
+  std::fflush(out);
+  ThrowUnlessGood(outcome, options);
+  return 0;
+}
+
+}  // namespace tetrion

@@ -1,0 +1,116 @@
+#include "tools/stream/stream_end.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <thread>
+
+#include "lib/core/error.h"
+#include "lib/core/log.h"
+
+namespace tetrion {
+namespace {
+
+constexpr std::int64_t kLookEveryNs = 5 * kNanosPerMilli;
+// Answers take as long as the environment; more than this is as good as lost.
+constexpr std::int64_t kAnswerPeerTimeouts = 2;
+
+}  // namespace
+
+CompatEndConfig EndConfigOf(const StreamOptions& options, const std::atomic<bool>& stop) {
+  CompatEndConfig config;
+  config.stream = !options.no_stream;
+  config.doorbell_every = options.doorbell_every;
+  config.wait.spins = options.spins;
+  config.wait.peer_timeout_ns = options.peer_timeout_ms * kNanosPerMilli;
+  config.wait.answer_timeout_ns = kAnswerPeerTimeouts * config.wait.peer_timeout_ns;
+  config.stop = &stop;
+  return config;
+}
+
+std::optional<CompatRegion> OpenRegion(const StreamOptions& options, CompatRole role,
+                                       const std::atomic<bool>& stop) {
+  const Deadline deadline(MonotonicClock::Get(), static_cast<std::int64_t>(options.wait_s * 1e9));
+  std::error_code ignored;
+  while (role == CompatRole::kHost && !std::filesystem::exists(options.region, ignored) &&
+         !deadline.Passed()) {
+    if (stop.load(std::memory_order_acquire)) return std::nullopt;
+    std::this_thread::sleep_for(std::chrono::nanoseconds(kLookEveryNs));
+  }
+  const std::size_t bytes = options.size_mib == 2 ? kCompatLargeRegionBytes : kCompatRegionBytes;
+  // A file that is there may still be growing: its maker needs no more than a moment.
+  const std::int64_t patience_ns = std::min(deadline.LeftNs(), kNanosPerSecond);
+  return CompatRegion::Open(options.region, role, bytes, patience_ns);
+}
+
+void ThrowUnlessGood(const StreamOutcome& outcome, const StreamOptions& options) {
+  const std::string where = options.region + ": ";
+  const std::string other = options.command == "kernel" ? "host" : "kernel";
+  const std::string why = outcome.problem.empty() ? "" : " (" + outcome.problem + ")";
+  switch (outcome.result) {
+    case CompatResult::kOk:
+    case CompatResult::kIdle:
+    case CompatResult::kStopped:
+      return;
+    case CompatResult::kPeerLost:
+      throw Error(ExitCode::kTryAgain,
+                  where + "peer_lost: the " + other + " has shown no sign of life for " +
+                      std::to_string(options.peer_timeout_ms) + " ms; start it and try again");
+    case CompatResult::kTimeout:
+      throw Error(ExitCode::kTryAgain,
+                  where + "timeout: the " + other + " did not answer" + why + "; is it running?");
+    case CompatResult::kBusy:
+      throw Error(ExitCode::kTryAgain, where + "busy: the host stays busy" + why);
+    case CompatResult::kCorrupt:
+      throw Error(ExitCode::kConfig,
+                  where + "corrupt" + why + "; end both programs and remove the file");
+    case CompatResult::kSeqError:
+    case CompatResult::kRefused:
+      break;
+  }
+  throw Error(ExitCode::kConfig, where + CompatResultName(outcome.result) + ": the " + other +
+                                     " and this end disagree about the protocol" + why);
+}
+
+JsonLine::JsonLine(const std::string& role) : text_("{\"role\":" + JsonQuoted(role)) {}
+
+JsonLine& JsonLine::Text(const char* key, const std::string& value) {
+  text_ += ",\"" + std::string(key) + "\":" + JsonQuoted(value);
+  return *this;
+}
+
+JsonLine& JsonLine::Count(const char* key, std::uint64_t value) {
+  text_ += ",\"" + std::string(key) + "\":" + std::to_string(value);
+  return *this;
+}
+
+JsonLine& JsonLine::Number(const char* key, double value) {
+  char number[32];
+  std::snprintf(number, sizeof number, "%.6g", std::isfinite(value) ? value : 0.0);
+  text_ += ",\"" + std::string(key) + "\":" + number;
+  return *this;
+}
+
+JsonLine& JsonLine::Flag(const char* key, bool value) {
+  text_ += ",\"" + std::string(key) + "\":" + (value ? "true" : "false");
+  return *this;
+}
+
+JsonLine& JsonLine::Stats(const CompatStats& stats) {
+  return Count("steps", stats.steps)
+      .Count("episodes", stats.episodes)
+      .Count("truncated", stats.truncated)
+      .Count("resets", stats.resets)
+      .Count("commands", stats.commands)
+      .Count("errors", stats.errors)
+      .Count("seq_errors", stats.seq_errors)
+      .Count("dropped", stats.dropped)
+      .Count("doorbells", stats.doorbells)
+      .Count("wakes", stats.wakes)
+      .Count("waits", stats.waits)
+      .Count("sleeps", stats.sleeps);
+}
+
+}  // namespace tetrion

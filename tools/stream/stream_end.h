@@ -1,0 +1,63 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "lib/core/error.h"
+#include "lib/stream/compat_end.h"
+#include "lib/stream/compat_region.h"
+#include "tools/stream/stream_options.h"
+
+namespace tetrion {
+
+// What both commands, kernel and host, need around their end of the region.
+
+CompatEndConfig EndConfigOf(const StreamOptions& options, const std::atomic<bool>& stop);
+
+// Opens the region in a role; looks at `stop` while the file is not there yet. nullopt when
+// stopped. Throws Error as CompatRegion::Open does.
+std::optional<CompatRegion> OpenRegion(const StreamOptions& options, CompatRole role,
+                                       const std::atomic<bool>& stop);
+
+// Runs `attach`, which makes an end over the region, and puts the region's name in front of what it
+// throws. nullopt when it threw because of `stop`.
+template <typename Attach>
+auto AttachNamed(const StreamOptions& options, const std::atomic<bool>& stop, Attach&& attach)
+    -> std::optional<decltype(attach())> {
+  try {
+    return attach();
+  } catch (const Error& error) {
+    if (stop.load(std::memory_order_acquire)) return std::nullopt;
+    throw Error(error.code(), options.region + ": " + error.what());
+  }
+}
+
+// How an end's work ended, with a sentence for people unless it is kOk or kStopped.
+struct StreamOutcome {
+  CompatResult result = CompatResult::kOk;
+  std::string problem;
+};
+
+// Throws the Error that an outcome deserves: kTryAgain when the other end is gone or silent,
+// kConfig when it broke the protocol or the region is damaged. Nothing for kOk and kStopped.
+void ThrowUnlessGood(const StreamOutcome& outcome, const StreamOptions& options);
+
+// One JSON object on one line, built key by key in order.
+class JsonLine {
+ public:
+  explicit JsonLine(const std::string& role);
+  JsonLine& Text(const char* key, const std::string& value);
+  JsonLine& Count(const char* key, std::uint64_t value);
+  JsonLine& Number(const char* key, double value);
+  JsonLine& Flag(const char* key, bool value);
+  // The end's counters: steps, episodes, resets, ... sleeps.
+  JsonLine& Stats(const CompatStats& stats);
+  std::string Finish() const { return text_ + "}\n"; }
+
+ private:
+  std::string text_;
+};
+
+}  // namespace tetrion

@@ -1,0 +1,42 @@
+#include "tools/stream/stream_policy.h"
+
+#include "lib/core/error.h"
+#include "lib/frame/row_layout.h"
+
+namespace tetrion {
+
+std::uint16_t LinearStreamPolicy::Act(const CompatObs& obs, std::uint64_t) {
+  if (obs.model_id != model_id_ || obs.seq == 0) {
+    const auto uploaded = obs.model_id == 0.0F ? fallback_ : kernel_.Weights(obs.model_id);
+    if (!uploaded) {
+      throw Error(ExitCode::kConfig,
+                  "the host's observations name model " + std::to_string(obs.model_id) +
+                      ", but the region's heap holds no such weights: restart the host");
+    }
+    weights_ = *uploaded;
+    model_id_ = obs.model_id;
+  }
+  double sum = 0;  // a product of two floats is exact in double: the same on every machine
+  for (std::size_t i = 0; i < weights_.size(); ++i) {
+    sum += static_cast<double>(weights_[i]) * static_cast<double>(obs.obs[i]);
+  }
+  return sum > 0 ? 1 : 0;
+}
+
+std::uint16_t PolicyStreamPolicy::Act(const CompatObs& obs, std::uint64_t episode) {
+  const std::uint8_t flags = obs.seq == 0 ? kIsFirst : 0;
+  std::int32_t action = 0;
+  float log_prob = 0;
+  const ActResult result = policy_->Act({.n = 1,
+                                         .records = reinterpret_cast<const std::byte*>(obs.obs),
+                                         .flags = &flags,
+                                         .token_ids = &episode,
+                                         .steps = &obs.seq},
+                                        {.action = &action, .log_prob = &log_prob});
+  if (result != ActResult::kOk) {
+    throw Error(ExitCode::kConfig, "the policy's output is not finite: take another checkpoint");
+  }
+  return static_cast<std::uint16_t>(action);
+}
+
+}  // namespace tetrion
