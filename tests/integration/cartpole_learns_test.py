@@ -5,7 +5,14 @@ import harness
 
 class CartPoleLearns(harness.Case):
     def test_the_mean_return_reaches_150_within_200000_steps(self):
-        run = self.new_run().start_up(settings={"max_steps": 500}, stop_after="200000steps")
+        self.check_learns()
+
+    def test_it_does_so_as_well_when_the_learner_decides(self):
+        self.check_learns(inference="streamed")
+
+    def check_learns(self, **options):
+        run = self.new_run().start_up(settings={"max_steps": 500}, stop_after="200000steps",
+                                      **options)
         best = {"mean": 0.0, "steps": 0}
 
         def ended():

@@ -231,7 +231,8 @@ class Run:
             deadline_s)
 
     def rings(self):
-        return sorted(path.name for path in self.shm.glob("*.ring.*"))
+        return sorted(path.name for kind in ("ring", "stream")
+                      for path in self.shm.glob(f"*.{kind}.*"))
 
     def log(self, name):
         """Everything a service has said, also through tetrion-up."""
@@ -314,9 +315,11 @@ class Run:
                 assert taken == int(row), f"{path}: {row} published, {taken} taken"
         if "learner" in self.killed:
             return  # a killed learner takes its count along
-        ingested = sum(int(n) for n in re.findall(r"drained: (\d+) rows ingested", learner))
+        counts = re.findall(r"drained: (\d+) rows ingested, (\d+) lost", learner)
+        ingested, lost = (sum(int(n) for n in column) for column in zip(*counts))
         rows = sum(ended.values())
-        assert ingested == rows, f"{ingested} rows ingested, the rings ended at {rows}"
+        assert ingested + lost == rows, f"{ingested} + {lost} lost rows, the rings ended at {rows}"
+        assert lost == 0 or self.killed, f"{lost} rows lost without a kill"
 
     def check_versions(self):
         """A policy version never goes down for a worker."""
