@@ -4,6 +4,7 @@
 
 #include "lib/core/error.h"
 #include "lib/envs/gym_views.h"
+#include "lib/envs/packed2.h"
 #include "lib/envs/views.h"
 
 namespace tetrion {
@@ -16,8 +17,8 @@ bool IsCartPole(const std::string& env) {
 // Names of the observations an environment has, for messages.
 std::string ObservationsOf(const std::string& env) {
   if (IsCartPole(env)) return "flat, compact";
-  return env == "tetris-placement" ? "flat, dict, planes, compact, afterstates"
-                                   : "flat, dict, planes, compact";
+  return env == "tetris-placement" ? "flat, dict, planes, compact, packed2, afterstates"
+                                   : "flat, dict, planes, compact, packed2";
 }
 
 }  // namespace
@@ -58,6 +59,10 @@ ObsEncoder MakeObsEncoder(const PyEnvConfig& config, const EnvSpec& spec) {
     encoder.dict_ = ExpandDict;
     encoder.needed_bytes_ = sizeof(ColourRecord);
     encoder.elements_ = DictLayout::Bytes(spec.obs.queue_size);
+  } else if (!cartpole && obs == "packed2") {
+    encoder.packed2_ = true;
+    encoder.needed_bytes_ = spec.obs.record_bytes;
+    encoder.elements_ = Packed2Layout::kBytes;
   } else if (!cartpole && obs == "planes") {
     encoder.expand_ = ExpandPlanes;
     encoder.needed_bytes_ = sizeof(TetrisRecord);
@@ -85,6 +90,9 @@ void ObsEncoder::Encode(const std::byte* records, std::int64_t n, std::byte* out
       expand_(from, step, queue_size_, reinterpret_cast<float*>(to));
     } else if (dict_ != nullptr) {
       dict_(from, step, queue_size_, reinterpret_cast<std::uint8_t*>(to));
+    } else if (packed2_) {
+      ExpandPacked2(from, static_cast<std::int64_t>(record_bytes_), step,
+                    reinterpret_cast<std::uint8_t*>(to));
     } else {
       std::memcpy(to, from, static_cast<std::size_t>(step) * bytes());
     }

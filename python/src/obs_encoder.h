@@ -46,15 +46,17 @@ class ObsEncoder {
   std::size_t record_bytes_ = 0;  // of the environment
   std::size_t needed_bytes_ = 0;  // how much of a record the functions below read
   ExpandFn expand_ = nullptr;     // f32 views
-  DictFn dict_ = nullptr;         // u8 views; both null: the record's first elements_ bytes
+  DictFn dict_ = nullptr;         // u8 views
+  bool packed2_ = false;          // pixels; none of the three: the record's first elements_ bytes
 };
 
 // The registry's configuration of `config`: the view decides which records are kept.
 EnvConfig EnvConfigOf(const PyEnvConfig& config);
 
 // `spec` is of EnvConfigOf(config). Observations: tetris and tetris-placement have flat, dict (one
-// buffer, lib/envs/gym_views.h), planes and compact; tetris-placement also afterstates; cartpole
-// has flat (its four numbers) and compact (the same as bytes). Throws Error(kUsage) naming them.
+// buffer, lib/envs/gym_views.h), planes, packed2 and compact; tetris-placement also afterstates;
+// cartpole has flat (its four numbers) and compact (the same as bytes). Throws Error(kUsage) naming
+// them.
 ObsEncoder MakeObsEncoder(const PyEnvConfig& config, const EnvSpec& spec);
 
 }  // namespace tetrion

@@ -5,8 +5,8 @@ from gymnasium import spaces
 
 # obs name -> what C++ fills, per environment name; "dict" is one buffer that dict_of() cuts up.
 OBSERVATIONS = {
-    "tetris": ("flat", "dict", "planes", "compact"),
-    "tetris-placement": ("flat", "dict", "planes", "compact", "afterstates"),
+    "tetris": ("flat", "dict", "planes", "compact", "packed2"),
+    "tetris-placement": ("flat", "dict", "planes", "compact", "packed2", "afterstates"),
     "cartpole": ("flat", "compact"),
 }
 ROWS, COLUMNS = 24, 18  # board and mask with their bedrock
@@ -32,6 +32,8 @@ def observation_space(env: str, obs: str, queue_size: int) -> spaces.Space:
     """The space of one observation."""
     if obs == "compact":
         return spaces.Box(0, 255, (16 if env == "cartpole" else 64,), np.uint8)
+    if obs == "packed2":
+        return spaces.Box(0, 255, (1440,), np.uint8)
     if env == "cartpole":
         # As gymnasium's: twice the bounds at which an episode ends; speeds have none.
         high = np.array([4.8, np.inf, 24 * 2 * np.pi / 360, np.inf], np.float32)

@@ -43,7 +43,7 @@ def make(
     env: "tetris", "tetris-placement" or "cartpole".
     threads: C++ threads, each owning a range of environments; 0 steps in the caller's thread;
         None: one per core, fewer when there are few environments.
-    obs: "flat", "dict", "planes", "compact"; tetris-placement also "afterstates".
+    obs: "flat", "dict", "planes", "compact", "packed2"; tetris-placement also "afterstates".
     seed: environment i gets seed + i, or the i-th of a sequence; used by the first reset without a
         seed. Environment i then plays what a single environment with that seed plays.
     batch_size: environments that recv() returns; None: all of them.

@@ -8,6 +8,7 @@
 
 #include "lib/core/error.h"
 #include "lib/envs/gym_views.h"
+#include "lib/envs/packed2.h"
 #include "lib/envs/tetris_pieces.h"
 #include "lib/envs/views.h"
 
@@ -43,6 +44,7 @@ TEST(ObsEncoder, SizesAreThoseOfTheDocumentedViews) {
   EXPECT_EQ(Make({.obs = "dict"}).elements(), 944);
   EXPECT_EQ(Make({.obs = "planes"}).elements(), 448);
   EXPECT_EQ(Make({.obs = "compact"}).elements(), 64);
+  EXPECT_EQ(Make({.obs = "packed2"}).bytes(), 1440U);
   EXPECT_EQ(Make({.env = "tetris-placement", .obs = "afterstates"}).elements(), 688);
   EXPECT_EQ(Make({.env = "cartpole", .obs = "flat"}).elements(), 4);
   EXPECT_EQ(Make({.env = "cartpole", .obs = "compact"}).bytes(), 16U);
@@ -78,6 +80,22 @@ TEST(ObsEncoder, ReadsTheCompactRecordAtTheFrontOfAColouredOne) {
   EXPECT_EQ(std::memcmp(compact.data(), plain.data(), compact.size()), 0);
 }
 
+TEST(ObsEncoder, Packed2IsDrawnFromAnyRecord) {
+  const std::vector<ColourRecord> records = Games(3);
+  std::vector<TetrisRecord> plain;
+  for (const ColourRecord& record : records) plain.push_back(record.compact);
+  std::vector<std::byte> of_plain(3 * 1440), of_coloured(3 * 1440);
+  const PyEnvConfig config{.obs = "packed2", .queue_size = 3};
+  PyEnvConfig coloured = config;
+  coloured.colours = true;
+  Make(config).Encode(reinterpret_cast<const std::byte*>(plain.data()), 3, of_plain.data());
+  Make(coloured).Encode(BytesOf(records), 3, of_coloured.data());
+  EXPECT_EQ(of_plain, of_coloured);
+  std::vector<std::uint8_t> drawn(1440);
+  DrawPacked2(plain[2], drawn.data());
+  EXPECT_EQ(std::memcmp(drawn.data(), of_plain.data() + std::size_t{2} * 1440, 1440), 0);
+}
+
 TEST(ObsEncoder, RefusesUnknownObservationsByName) {
   const auto message = [](const PyEnvConfig& config) -> std::string {
     try {
@@ -87,8 +105,9 @@ TEST(ObsEncoder, RefusesUnknownObservationsByName) {
     }
     return "";
   };
-  EXPECT_EQ(message({.obs = "pixels"}),
-            "tetris has no observation 'pixels': choose one of flat, dict, planes, compact");
+  EXPECT_EQ(
+      message({.obs = "pixels"}),
+      "tetris has no observation 'pixels': choose one of flat, dict, planes, compact, packed2");
   EXPECT_EQ(message({.env = "cartpole", .obs = "planes"}),
             "cartpole has no observation 'planes': choose one of flat, compact");
   EXPECT_NE(message({.obs = "afterstates"}), "");

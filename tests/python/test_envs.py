@@ -7,7 +7,7 @@ import tetrion
 from gymnasium.utils.env_checker import check_env
 
 IDS = ("tetrion/Tetris-v0", "tetrion/TetrisPlacement-v0", "tetrion/CartPole-v0")
-TETRIS_OBS = ("flat", "dict", "planes", "compact")
+TETRIS_OBS = ("flat", "dict", "planes", "compact", "packed2")
 CASES = [(IDS[0], obs) for obs in TETRIS_OBS]
 CASES += [(IDS[1], obs) for obs in (*TETRIS_OBS, "afterstates")]
 CASES += [(IDS[2], obs) for obs in ("flat", "compact")]
@@ -163,7 +163,7 @@ def test_rendering_needs_a_mode_and_a_game():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: tetrion.TetrisEnv("pixels"), "choose one of flat, dict, planes, compact"),
+        (lambda: tetrion.TetrisEnv("pixels"), "choose one of flat, dict, planes, compact, packed2"),
         (lambda: tetrion.TetrisEnv("afterstates"), "tetris has no observation 'afterstates'"),
         (lambda: tetrion.TetrisEnv(queue_size=0), "queue_size must be 1 to 7, not 0"),
         (lambda: tetrion.TetrisEnv(max_steps=0), "max_steps must be 1 to 2\\*\\*30, not 0"),

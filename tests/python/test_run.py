@@ -1,0 +1,193 @@
+"""Reading a run's folder, whole, damaged and growing."""
+
+import json
+import os
+import sqlite3
+import time
+
+import numpy as np
+import pytest
+import tetrion
+from tetrion.run import EPISODE_DTYPE
+
+CONFIG = (
+    '# Effective settings.\n[run]\nenv = "cartpole"\nseed = 7\nlanes = 16\nlearning_rate = 0.001\n'
+)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    run = tmp_path / "runs" / "first"
+    (run / "checkpoints").mkdir(parents=True)
+    (run / "config.toml").write_text(CONFIG)
+    return run
+
+
+def write_store(folder, batches, layout=1):
+    """The tables that the coordinator writes (services/coordinator/store.cc)."""
+    database = sqlite3.connect(folder / "tetrion.db")
+    database.execute("PRAGMA journal_mode=WAL")
+    database.execute(
+        "CREATE TABLE run(id INTEGER PRIMARY KEY, layout INTEGER, run_id INTEGER, epoch INTEGER)"
+    )
+    database.execute("INSERT INTO run VALUES(1, ?, 1, 1)", (layout,))
+    database.execute(
+        "CREATE TABLE reports(id INTEGER PRIMARY KEY, session INTEGER, batch INTEGER,"
+        " count INTEGER, episodes BLOB)"
+    )
+    for number, (session, rows) in enumerate(batches):
+        blob = np.array(rows, EPISODE_DTYPE).tobytes()
+        database.execute(
+            "INSERT INTO reports(session, batch, count, episodes) VALUES(?,?,?,?)",
+            (session, number, len(rows), blob),
+        )
+    database.commit()
+    return database
+
+
+def write_manifest(folder, entries):
+    text = {"version": 1, "best": "", "checkpoints": entries}
+    (folder / "checkpoints" / "manifest.json").write_text(json.dumps(text))
+
+
+def entry(updates, mean_return, file=None):
+    return {
+        "file": file or f"{updates:012d}.safetensors",
+        "xxhash64": "0" * 16,
+        "bytes": "1",
+        "config_hash": "0" * 16,
+        "run": "first",
+        "env": "cartpole",
+        "network": "mlp",
+        "updates": str(updates),
+        "policy_version": str(updates + 1),
+        "env_steps": str(100 * updates),
+        "mean_return": str(mean_return),
+    }
+
+
+def test_settings_are_read(folder):
+    run = tetrion.Run(folder)
+    assert run.name == "first"
+    assert run.config == {"env": "cartpole", "seed": 7, "lanes": 16, "learning_rate": 0.001}
+
+
+def test_latest_is_the_run_whose_settings_are_newest(folder):
+    second = folder.parent / "second"
+    second.mkdir()
+    (second / "config.toml").write_text(CONFIG)
+    past = time.time() - 100
+    os.utime(folder / "config.toml", (past, past))
+    assert tetrion.Run(folder.parent / "latest").name == "second"
+
+
+def test_metrics_are_columns_with_gaps_as_nan(folder):
+    lines = [
+        {"time": 10, "run": "first", "env_steps": 5, "tokens": {"done": 1, "free_again": 0}},
+        {"time": 15, "env_steps": 9, "learner_up": True, "tokens": {"done": 2}},
+    ]
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    (folder / "metrics.jsonl").write_text(text + '{"time": 20, "env_st')
+    metrics = tetrion.Run(folder).metrics()
+    assert set(metrics) == {"time", "env_steps", "tokens.done", "tokens.free_again", "learner_up"}
+    np.testing.assert_array_equal(metrics["env_steps"], [5, 9])
+    np.testing.assert_array_equal(metrics["tokens.done"], [1, 2])
+    np.testing.assert_array_equal(metrics["tokens.free_again"], [0, np.nan])
+    np.testing.assert_array_equal(metrics["learner_up"], [np.nan, 1])
+
+
+def test_a_broken_line_of_metrics_is_named(folder):
+    (folder / "metrics.jsonl").write_text('{"time": 1}\nnonsense\n{"time": 2}\n')
+    with pytest.raises(tetrion.RunError, match=r"metrics\.jsonl:2 is no JSON object"):
+        tetrion.Run(folder).metrics()
+
+
+def test_episodes_are_columns_in_order_also_while_the_run_goes_on(folder):
+    first = [(3, 0, 20, 0, 1, 20.0, 5, 1), (4, 1, 30, 2, 2, 30.5, 6, 0)]
+    writer = write_store(folder, [(11, first), (12, [(9, 0, 1, 0, 3, -1.0, 0, 0)])])
+    episodes = tetrion.Run(folder).episodes()  # the writer still has it open
+    np.testing.assert_array_equal(episodes["token_id"], [3, 4, 9])
+    np.testing.assert_array_equal(episodes["attempt"], [0, 1, 0])
+    np.testing.assert_array_equal(episodes["length_steps"], [20, 30, 1])
+    np.testing.assert_array_equal(episodes["lines"], [0, 2, 0])
+    np.testing.assert_array_equal(episodes["policy_version"], [1, 2, 3])
+    np.testing.assert_array_equal(episodes["episode_return"], np.float32([20, 30.5, -1]))
+    np.testing.assert_array_equal(episodes["lane"], [5, 6, 0])
+    np.testing.assert_array_equal(episodes["worker"], [1, 0, 0])
+    np.testing.assert_array_equal(episodes["session"], [11, 11, 12])
+    writer.close()
+
+
+def test_a_run_without_episodes_has_empty_columns(folder):
+    write_store(folder, []).close()
+    episodes = tetrion.Run(folder).episodes()
+    assert {len(column) for column in episodes.values()} == {0}
+    assert episodes["episode_return"].dtype == np.float32
+
+
+def test_a_store_of_another_layout_or_kind_is_refused(folder):
+    run = tetrion.Run(folder)
+    with pytest.raises(tetrion.RunError, match=r"tetrion\.db is not there"):
+        run.episodes()
+    write_store(folder, [], layout=9).close()
+    with pytest.raises(tetrion.RunError, match="has layout 9, this package reads 1"):
+        run.episodes()
+    (folder / "tetrion.db").write_bytes(b"no database" * 100)
+    with pytest.raises(tetrion.RunError, match="cannot be read"):
+        run.episodes()
+
+
+def test_a_short_report_is_corruption(folder):
+    database = write_store(folder, [(1, [(3, 0, 20, 0, 1, 20.0, 5, 1)])])
+    database.execute("UPDATE reports SET count = 2")
+    database.commit()
+    with pytest.raises(tetrion.RunError, match="32 bytes for 2 episodes"):
+        tetrion.Run(folder).episodes()
+    database.close()
+
+
+def test_checkpoints_newest_and_best(folder):
+    run = tetrion.Run(folder)
+    assert run.checkpoints() == []
+    with pytest.raises(tetrion.RunError, match="no checkpoint yet"):
+        run.checkpoint()
+    write_manifest(folder, [entry(1, "nan"), entry(2, 9.5), entry(3, 9.5), entry(4, 1.0)])
+    assert [c.updates for c in run.checkpoints()] == [1, 2, 3, 4]
+    assert run.checkpoint().updates == 4
+    best = run.checkpoint("best")
+    assert best.updates == 3, "the newest among equals"
+    assert best.path == folder / "checkpoints" / "000000000003.safetensors"
+    assert (best.policy_version, best.env_steps, best.network) == (4, 300, "mlp")
+    with pytest.raises(ValueError, match='"newest" or "best"'):
+        run.checkpoint("last")
+
+
+def test_manifests_that_lie_are_refused(folder):
+    run = tetrion.Run(folder)
+    write_manifest(folder, [entry(1, 1.0, file="../../secret")])
+    with pytest.raises(tetrion.RunError, match="outside its folder"):
+        run.checkpoints()
+    (folder / "checkpoints" / "manifest.json").write_text('{"version": 2, "checkpoints": []}')
+    with pytest.raises(tetrion.RunError, match="version 2, this package reads 1"):
+        run.checkpoints()
+    for text in ("[]", "{", '{"version": 1, "checkpoints": [{}]}'):
+        (folder / "checkpoints" / "manifest.json").write_text(text)
+        with pytest.raises(tetrion.RunError, match="is no checkpoint manifest"):
+            run.checkpoints()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, "is no run: it holds no config.toml"),
+        ("[run", "is not TOML"),
+        ("[actor]\nx = 1\n", r"has no section \[run\]"),
+    ],
+)
+def test_what_is_no_run_is_said(tmp_path, text, message):
+    if text is not None:
+        (tmp_path / "config.toml").write_text(text)
+    with pytest.raises(tetrion.RunError, match=message):
+        tetrion.Run(tmp_path)
+    with pytest.raises(tetrion.RunError, match=r"no run in .*/empty"):
+        tetrion.Run(tmp_path / "empty" / "latest")
