@@ -1,0 +1,201 @@
+"""Our vector environments against Gymnasium's, envpool's and tetris-gymnasium: random actions.
+
+vector.py FOLDER [--quick]: FOLDER holds the built package (build/release/python). Actions are drawn
+beforehand; every pair is measured in turns, window by window, so that a busy machine slows both.
+Prints one JSON line a figure. A rival that is not installed is left out with a remark; envpool,
+whose dependencies are large, may live in an environment of its own: TETRION_ENVPOOL_PYTHON names
+its interpreter.
+"""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+try:
+    import gymnasium
+    import numpy as np
+except ImportError as error:
+    print(f"skipped: {error}")
+    sys.exit(0)
+
+ACTION_SETS = 16
+ENVS = 1024
+WINDOWS = 7
+
+
+class Stepper:
+    """Steps one vector environment with actions drawn beforehand."""
+
+    def __init__(self, envs, num_envs):
+        rng = np.random.default_rng(1)
+        count = int(envs.single_action_space.n)
+        self.envs, self.num_envs, self.at = envs, num_envs, 0
+        self.actions = [rng.integers(count, size=num_envs) for _ in range(ACTION_SETS)]
+        envs.reset(seed=1)
+
+    def rate(self, seconds):
+        """Environment steps a second over one window."""
+        start = time.perf_counter()
+        steps = 0
+        while time.perf_counter() - start < seconds:
+            for _ in range(4):
+                self.at = (self.at + 1) % ACTION_SETS
+                self.envs.step(self.actions[self.at])
+                steps += self.num_envs
+        return steps / (time.perf_counter() - start)
+
+
+class Envpool:
+    """envpool's CartPole in this interpreter."""
+
+    def __init__(self, num_envs):
+        import envpool
+
+        rng = np.random.default_rng(1)
+        self.envs = envpool.make_gymnasium(
+            "CartPole-v1", num_envs=num_envs, seed=1, num_threads=os.cpu_count()
+        )
+        self.num_envs, self.at = num_envs, 0
+        self.actions = [rng.integers(2, size=num_envs).astype(np.int32) for _ in range(ACTION_SETS)]
+        self.envs.reset()
+
+    rate = Stepper.rate
+
+
+class Elsewhere:
+    """Envpool behind another interpreter's pipe: one window a line."""
+
+    def __init__(self, python, num_envs):
+        command = [python, __file__, "--serve-envpool", str(num_envs)]
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        if self.process.stdout.readline().strip() != "ready":
+            raise ImportError(f"{python} has no usable envpool")
+
+    def rate(self, seconds):
+        self.process.stdin.write(f"{seconds}\n")
+        self.process.stdin.flush()
+        return float(self.process.stdout.readline())
+
+
+def serve_envpool(num_envs):
+    """The other end of Elsewhere."""
+    stepper = Envpool(num_envs)
+    print("ready", flush=True)
+    for line in sys.stdin:
+        print(stepper.rate(float(line)), flush=True)
+
+
+def envpool_rival():
+    """envpool here or elsewhere; None with a remark."""
+    try:
+        return Envpool(ENVS)
+    except Exception as here:  # its import also fails for want of its assets
+        python = os.environ.get("TETRION_ENVPOOL_PYTHON")
+        try:
+            return Elsewhere(python, ENVS) if python else print(f"no envpool: {here}")
+        except (ImportError, OSError) as elsewhere:
+            print(f"no envpool: {elsewhere}")
+    return None
+
+
+def spread(values):
+    """median, min, max."""
+    ordered = sorted(values)
+    return {"median": ordered[len(ordered) // 2], "min": ordered[0], "max": ordered[-1]}
+
+
+def report(what, ours, rival, rival_name, seconds, target=None, note=None):
+    """Measures in turns and prints one figure."""
+    ours.rate(seconds)
+    if rival is not None:
+        rival.rate(seconds)
+    our_rates, rival_rates = [], []
+    for _ in range(WINDOWS):
+        our_rates.append(ours.rate(seconds))
+        if rival is not None:
+            rival_rates.append(rival.rate(seconds))
+    figure = {"what": what, "unit": "steps/s", "ours": spread(our_rates), "target": target}
+    figure["rival"] = {"name": rival_name, **spread(rival_rates)} if rival is not None else None
+    ratios = [a / b for a, b in zip(our_rates, rival_rates, strict=False)]
+    figure["ratio"] = spread(ratios) if ratios else None
+    if note:
+        figure["note"] = note
+    print(json.dumps(figure), flush=True)
+
+
+def ours(tetrion, env, num_envs=ENVS, **options):
+    return Stepper(tetrion.vector.make(env, num_envs, seed=1, **options), num_envs)
+
+
+def tetris_package():
+    """tetris-gymnasium's environment, one at a time, with gymnasium's autoreset; None without."""
+    try:
+        from tetris_gymnasium.envs import Tetris
+    except ImportError as error:
+        print(f"no tetris-gymnasium: {error}")
+        return None
+    return Stepper(gymnasium.vector.SyncVectorEnv([Tetris] * 4), 4)
+
+
+def cartpoles(tetrion, seconds):
+    """The figures of CartPole."""
+    vector = gymnasium.make_vec(
+        "CartPole-v1", num_envs=ENVS, vectorization_mode="vector_entry_point"
+    )
+    single = gymnasium.make_vec("CartPole-v1", num_envs=64, vectorization_mode="sync")
+    name = f"python cartpole x{ENVS}"
+    mine = ours(tetrion, "cartpole")
+    report(name, mine, Stepper(vector, ENVS), "gymnasium CartPoleVectorEnv", seconds, ">= 1.0x")
+    report(name, mine, envpool_rival(), "envpool", seconds, ">= 1.0x")
+    report(
+        "python cartpole x64",
+        ours(tetrion, "cartpole", 64),
+        Stepper(single, 64),
+        "gymnasium SyncVectorEnv",
+        seconds,
+        ">= 10x",
+    )
+
+
+def main():
+    if sys.argv[1] == "--serve-envpool":
+        serve_envpool(int(sys.argv[2]))
+        return
+    sys.path.insert(0, str(pathlib.Path(sys.argv[1]).resolve()))
+    import tetrion
+
+    seconds = 0.1 if "--quick" in sys.argv else 0.4
+    cartpoles(tetrion, seconds)
+    package = tetris_package()
+    for obs in ("compact", "dict", "flat", "planes", "packed2"):
+        report(
+            f"python tetris x{ENVS} {obs}",
+            ours(tetrion, "tetris", obs=obs),
+            package if obs in ("dict", "flat") else None,
+            "tetris-gymnasium",
+            seconds,
+            ">= 3M" if obs in ("compact", "flat") else None,
+        )
+    report(
+        f"python tetris x{ENVS} flat, no copy",
+        ours(tetrion, "tetris", obs="flat", copy=False),
+        None,
+        "",
+        seconds,
+    )
+    report(
+        f"python tetris-placement x{ENVS} afterstates",
+        ours(tetrion, "tetris-placement", obs="afterstates"),
+        None,
+        "",
+        seconds,
+    )
+
+
+if __name__ == "__main__":
+    main()

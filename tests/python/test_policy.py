@@ -1,0 +1,183 @@
+"""The numpy policies against the outputs that C++ computes for the same weights and states."""
+
+import json
+import os
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+import tetrion
+from tetrion.networks import read_safetensors
+
+CASES = ("scorer", "mlp-vector", "mlp-planes", "mlp-placement", "conv")
+RECORD_BYTES = {"cartpole": 16, "tetris": 64, "tetris-placement": 64}
+
+
+@pytest.fixture(scope="session")
+def references(tmp_path_factory):
+    """Run folders written by tests/python/policy_reference.cc."""
+    program = os.environ.get("TETRION_POLICY_REFERENCE", "")
+    if not program:
+        pytest.skip("no policy_reference program: this build is without libtorch")
+    folder = tmp_path_factory.mktemp("references")
+    subprocess.run([program, str(folder)], check=True, timeout=120)
+    return folder
+
+
+class Reference:
+    def __init__(self, folder):
+        self.run = tetrion.Run(folder)
+        env = self.run.config["env"]
+        self.records = np.fromfile(folder / "records.u8", np.uint8).reshape(-1, RECORD_BYTES[env])
+        n = len(self.records)
+        self.logits = np.fromfile(folder / "logits.f32", np.float32).reshape(n, -1)
+        self.values = np.fromfile(folder / "values.f32", np.float32)
+        self.actions = np.fromfile(folder / "actions.i32", np.int32)
+
+
+@pytest.fixture(params=CASES)
+def reference(request, references):
+    return Reference(references / request.param)
+
+
+def test_logits_values_and_actions_equal_those_of_cpp(reference):
+    policy = tetrion.load_policy(reference.run)
+    logits, values = policy.evaluate(reference.records)
+    assert logits.dtype == values.dtype == np.float32
+    assert reference.logits[reference.logits > -1e8].std() > 0.01, "the reference prefers nothing"
+    np.testing.assert_allclose(logits, reference.logits, rtol=2e-5, atol=2e-5)
+    np.testing.assert_allclose(values, reference.values, rtol=2e-5, atol=2e-5)
+    # Where C++ is not in doubt the actions are the same; symmetric pieces have equal placements.
+    best = np.sort(reference.logits, axis=1)
+    clear = best[:, -1] - best[:, -2] > 1e-4
+    assert clear.mean() > 0.25
+    np.testing.assert_array_equal(policy(reference.records)[clear], reference.actions[clear])
+
+
+def test_views_and_records_give_the_same(reference):
+    policy = tetrion.load_policy(reference.run)
+    view = tetrion._core.expand(policy.env, policy._obs, policy.queue_size, reference.records)
+    mask = None
+    if reference.run.config["view"] == "planes" and policy.env == "tetris-placement":
+        with pytest.raises(ValueError, match="does not say which placements are legal"):
+            policy(view)
+        mask = tetrion._core.placement_masks(reference.records)
+    np.testing.assert_array_equal(policy(view, mask), policy(reference.records))
+    one = policy(view[3], None if mask is None else mask[3])
+    assert isinstance(one, int)
+    assert one == policy(reference.records)[3]
+    assert policy(reference.records[3]) == one
+
+
+def test_draws_follow_the_softmax(references):
+    reference = Reference(references / "mlp-planes")
+    policy = tetrion.load_policy(reference.run, greedy=False, seed=1)
+    draws = 4000
+    actions = policy(np.repeat(reference.records[:1], draws, axis=0))
+    z = reference.logits[0] - reference.logits[0].max()
+    expected = np.exp(z) / np.exp(z).sum()
+    found = np.bincount(actions, minlength=8) / draws
+    # Five standard deviations; the seed is fixed, so this is no matter of luck.
+    assert (np.abs(found - expected) < 5 * np.sqrt(expected * (1 - expected) / draws) + 1e-9).all()
+
+
+def test_draws_are_legal(references):
+    reference = Reference(references / "scorer")
+    policy = tetrion.load_policy(reference.run, greedy=False, seed=2)
+    legal = reference.logits > -1e8
+    for _ in range(20):
+        assert legal[np.arange(len(legal)), policy(reference.records)].all()
+
+
+def test_a_policy_plays_in_an_environment(references):
+    policy = tetrion.load_policy(references / "scorer")
+    env = tetrion.TetrisPlacementEnv("afterstates", max_steps=20)
+    observation, _ = env.reset(seed=1)
+    for _ in range(20):
+        observation, reward, terminated, truncated, _ = env.step(policy(observation))
+        assert reward >= 0, "an illegal placement was chosen"
+        if terminated or truncated:
+            break
+    envs = tetrion.vector.make("tetris-placement", 8, obs="compact", seed=1)
+    observations, _ = envs.reset()
+    *_, infos = envs.step(policy(observations))
+    np.testing.assert_array_equal(infos["episode_length"], 1)
+
+
+def test_observations_of_another_kind_are_refused(references):
+    policy = tetrion.load_policy(references / "conv")
+    for wrong in (np.zeros((2, 447), np.float32), np.zeros((2, 63), np.uint8), np.zeros((2, 64))):
+        with pytest.raises(
+            ValueError, match=r"takes records \(uint8 \[n, 64\]\) or views 'planes'"
+        ):
+            policy(wrong)
+    with pytest.raises(ValueError, match=r"mask must be of shape \(1, 8\)"):
+        policy(np.zeros(448, np.float32), np.ones(3, bool))
+
+
+def copied(references, tmp_path, case="mlp-vector"):
+    shutil.copytree(references / case, tmp_path / case)
+    return tetrion.Run(tmp_path / case)
+
+
+def damaged(data, how):
+    """A checkpoint's bytes with something wrong, and what is said of it."""
+    length = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + length])
+
+    def with_header(changed):
+        text = json.dumps(changed).encode()
+        return len(text).to_bytes(8, "little") + text + data[8 + length :]
+
+    name = "policy.policy.1.weight"
+    if how == "truncated":
+        return data[:-5]
+    if how == "foreign":
+        return b"PK\x03\x04" + data
+    if how == "type":
+        return with_header({**header, name: {**header[name], "dtype": "F64"}})
+    if how == "shape":
+        return with_header({**header, name: {**header[name], "shape": [3, 3]}})
+    if how == "transposed":
+        return with_header({**header, name: {**header[name], "shape": [4, 64]}})
+    if how == "missing":
+        return with_header({k: v for k, v in header.items() if k != name})
+    return with_header({**header, "__metadata__": {**header["__metadata__"], "network": "resnet"}})
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ("truncated", "may be truncated"),
+        ("foreign", "header length is impossible"),
+        ("type", "is of type F64, not F32"),
+        ("shape", "shape and data_offsets .* disagree"),
+        ("transposed", "does not fit view 'vector' of cartpole"),
+        ("missing", "that this package does not know"),
+        ("network", "a network 'resnet' that this package does not know"),
+    ],
+)
+def test_damaged_checkpoints_are_refused_with_a_reason(references, tmp_path, how, message):
+    run = copied(references, tmp_path)
+    file = run.checkpoint().path
+    file.write_bytes(damaged(file.read_bytes(), how))
+    with pytest.raises(tetrion.RunError, match=message):
+        tetrion.load_policy(run)
+    file.unlink()
+    with pytest.raises(tetrion.RunError, match="cannot be read: No such file"):
+        tetrion.load_policy(run)
+
+
+def test_weights_of_another_environment_do_not_fit(references, tmp_path):
+    run = copied(references, tmp_path)
+    other = tetrion.Run(references / "mlp-planes").checkpoint().path
+    with pytest.raises(tetrion.RunError, match="does not fit view 'vector'"):
+        tetrion.load_policy(run, other)
+
+
+def test_metadata_is_read(references):
+    tensors, metadata = read_safetensors(tetrion.Run(references / "conv").checkpoint("best").path)
+    assert metadata["network"] == "conv"
+    assert tensors["policy.conv.1.weight"].shape == (32, 2, 3, 3)
+    assert not tensors["policy.conv.1.weight"].flags.writeable
