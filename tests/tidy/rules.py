@@ -32,7 +32,6 @@ TESTED_BY = {
     "lib/metrics/catalog.cc": "registry_test.cc",
     "lib/nn/scorer.cc": "network_test.cc",
     "lib/nn/torch_networks.cc": "network_test.cc",
-    "lib/policy/learner_watch.cc": "learner_region_test.cc",
     "lib/rl/batch_group.cc": "vtrace_trainer_test.cc",
     "lib/rl/trainer_state.cc": "vtrace_trainer_test.cc",
     "lib/run/option_list.cc": "options_test.cc",
