@@ -14,9 +14,9 @@ using ExpandFn = void (*)(const std::byte* records, std::int64_t n, int queue_si
 // What travels and is stored (the record) and what a network eats (the view made from it). Used by
 // the actor's policy and by the learner's batch builder alike; views never travel.
 struct ObsSpec {
-  std::string record;  // "compact", "cartpole"
+  std::string record;  // "compact", "colour", "cartpole"
   std::uint32_t record_bytes = 0;
-  std::string view;              // "planes", "afterstates", "vector"
+  std::string view;              // "planes", "afterstates", "flat", "vector"
   std::int64_t view_floats = 0;  // floats of one lane's view
   int queue_size = 0;
   ExpandFn expand = nullptr;
