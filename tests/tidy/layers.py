@@ -66,7 +66,7 @@ WALLS = (
     Wall("SQLite", r"sqlite3\.h$", ("services/coordinator/",)),
     Wall("CLI11", r"CLI/.*", ("lib/run/",)),
     Wall("toml++", r"toml(\+\+|plusplus)/.*|toml\.hpp$", ("lib/run/",)),
-    Wall("giflib", r"gif_lib\.h$", ("tools/eval/", "tests/tools/eval_gif_test")),
+    Wall("giflib", r"gif_lib\.h$", ("tools/eval/", "tools/eval_gif_test")),
     Wall("nanobind", r"nanobind/.*", ("python/",)),
     Wall("spdlog", r"spdlog/.*", ("lib/core/log.",)),
 )
