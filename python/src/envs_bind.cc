@@ -93,10 +93,14 @@ class PyPool {
                                 .c_str());
     }
     Send(all_, actions.data());
-    Wait([this] { return pool_->ReceiveAll(kSignalCheckNs); });
+    Drain();
   }
 
   void Drain() {
+    {
+      const nb::gil_scoped_release release;
+      pool_->Help();
+    }
     Wait([this] { return pool_->ReceiveAll(kSignalCheckNs); });
   }
 

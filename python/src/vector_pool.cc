@@ -116,12 +116,17 @@ PoolResult VectorPool::Claim(std::span<const int> envs, bool resets, const std::
 }
 
 void VectorPool::Enqueue(std::span<const int> envs) {
-  const Queue* last = nullptr;
+  // Neighbours are mostly one owner's: the owner is looked up where its range is left.
+  Queue* queue = nullptr;
+  std::size_t begin = 0;
   for (const int env : envs) {
-    Queue& queue = QueueOf(env);
-    queue.pending.Push(env);
-    if (&queue != last) queue.arrived.NotifyOne();
-    last = &queue;
+    if (static_cast<std::size_t>(env) - begin >= per_queue_ || queue == nullptr) {
+      const std::size_t owner = static_cast<std::size_t>(env) / per_queue_;
+      queue = queues_[owner].get();
+      begin = owner * per_queue_;
+      queue->arrived.NotifyOne();
+    }
+    queue->pending.Push(env);
   }
 }
 
@@ -142,7 +147,7 @@ PoolResult VectorPool::Reset(std::span<const int> envs, const std::uint64_t* see
     const MutexLock lock(mu_);
     Enqueue(envs);
   }
-  while (owners_.empty() && Work(*queues_.front(), 0) > 0) continue;
+  if (owners_.empty()) Help();
   return {};
 }
 
@@ -156,7 +161,7 @@ PoolResult VectorPool::Send(std::span<const int> envs, const std::int32_t* actio
     for (std::size_t i = 0; i < envs.size(); ++i) lanes_.SetAction(envs[i], actions[i]);
     Enqueue(envs);
   }
-  while (owners_.empty() && Work(*queues_.front(), 0) > 0) continue;
+  if (owners_.empty()) Help();
   return {};
 }
 
@@ -180,6 +185,13 @@ int VectorPool::Work(Queue& queue, std::int64_t wait_ns) {
   stepping_ -= taken;
   if (receivers_ > 0 && (ready_.size() >= wanted_ || stepping_ == 0)) became_ready_.NotifyAll();
   return static_cast<int>(taken);
+}
+
+void VectorPool::Help() {
+  if (InChild()) return;
+  for (const auto& queue : queues_) {
+    while (Work(*queue, 0) > 0) continue;
+  }
 }
 
 PoolStatus VectorPool::WaitForReady(std::size_t count, const Deadline& deadline) {

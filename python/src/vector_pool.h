@@ -60,6 +60,10 @@ class VectorPool {
   // Blocks for at most `timeout_ns` until none is stepping; the caller then holds all of them.
   PoolStatus ReceiveAll(std::int64_t timeout_ns) TETRION_EXCLUDES(mu_);
 
+  // Plays what waits for a thread in the caller's: whoever is about to wait for all of it is one
+  // thread more, and need not wait for the others to wake.
+  void Help() TETRION_EXCLUDES(mu_);
+
   // Ends every wait with kClosed and joins the threads, which takes one step of a few environments.
   // May be called twice. Does nothing in a child process, where the threads never ran.
   void Close() TETRION_EXCLUDES(mu_, join_mu_);
@@ -77,15 +81,17 @@ class VectorPool {
    public:
     explicit Fifo(std::size_t capacity) : env_(capacity) {}
     std::size_t size() const { return size_; }
-    void Push(int env) { env_[(first_ + size_++) % env_.size()] = env; }
+    void Push(int env) { env_[Wrapped(first_ + size_++)] = env; }
     int Pop() {
       const int env = env_[first_];
-      first_ = (first_ + 1) % env_.size();
+      first_ = Wrapped(first_ + 1);
       --size_;
       return env;
     }
 
    private:
+    std::size_t Wrapped(std::size_t at) const { return at < env_.size() ? at : at - env_.size(); }
+
     std::vector<int> env_;
     std::size_t first_ = 0, size_ = 0;
   };
@@ -106,7 +112,6 @@ class VectorPool {
   void Enqueue(std::span<const int> envs) TETRION_REQUIRES(mu_);
   // Plays some of the queue's environments; returns how many. Waits at most `wait_ns` for one.
   int Work(Queue& queue, std::int64_t wait_ns) TETRION_EXCLUDES(mu_);
-  Queue& QueueOf(int env) { return *queues_[static_cast<std::size_t>(env) / per_queue_]; }
 
   // Immutable after construction.
   const pid_t pid_;

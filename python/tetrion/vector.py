@@ -41,8 +41,9 @@ def make(
     """`num_envs` environments as one gymnasium.vector.VectorEnv.
 
     env: "tetris", "tetris-placement" or "cartpole".
-    threads: C++ threads, each owning a range of environments; 0 steps in the caller's thread;
-        None: one per core, fewer when there are few environments.
+    threads: C++ threads, each owning a range of environments; step() and reset() play along in the
+        caller's thread, and with 0 everything does. None: one less than there are cores, fewer
+        when there are few environments.
     obs: "flat", "dict", "planes", "compact", "packed2"; tetris-placement also "afterstates".
     seed: environment i gets seed + i, or the i-th of a sequence; used by the first reset without a
         seed. Environment i then plays what a single environment with that seed plays.
@@ -120,7 +121,7 @@ class TetrionVectorEnv(gymnasium.vector.VectorEnv):
         if batch_size is not None and not 1 <= batch_size <= num_envs:
             raise ValueError(f"batch_size must be 1 to num_envs ({num_envs}), not {batch_size}")
         if threads is None:
-            threads = min(os.cpu_count() or 1, num_envs // _ENVS_PER_THREAD)
+            threads = min((os.cpu_count() or 1) - 1, num_envs // _ENVS_PER_THREAD)
         config = _core.EnvConfig(
             env=env,
             obs=obs,

@@ -49,6 +49,7 @@ std::uint64_t DigestOf(int threads, int envs, int steps) {
       actions[i] = static_cast<std::int32_t>((i * 3 + static_cast<std::size_t>(step) * 5) % 8);
     }
     EXPECT_EQ(pool.Send(all, actions.data()).status, PoolStatus::kOk);
+    if (step % 2 == 0) pool.Help();
     EXPECT_EQ(pool.ReceiveAll(kLongNs), PoolStatus::kOk);
     const StepColumns& columns = pool.lanes().columns();
     const auto* cells = reinterpret_cast<const float*>(columns.obs.data());
