@@ -84,6 +84,8 @@ class BatchCollector {
   // the policy calls they are in; inside such a call it only tells them. May be called often.
   void Close();
   bool closed() const { return jobs_.stopped(); }
+  // Whether a request runs, racily: for whoever waits for its end after Close.
+  bool busy() const { return busy_.load(std::memory_order_acquire); }
   bool InsideCallback() const { return EpisodePolicy::Inside(jobs_); }
 
   const EnvSpec& spec() const { return spec_; }

@@ -12,5 +12,6 @@ NB_MODULE(_core, m) {
       PyErr_SetString(PyExc_ValueError, error.what());
     }
   });
+  tetrion::BindCollector(m);
   tetrion::BindEnvs(m);
 }

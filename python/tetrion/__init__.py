@@ -13,7 +13,8 @@ from . import _cpu
 
 _cpu.check()
 
-from . import vector  # noqa: E402
+from . import policies, vector  # noqa: E402
+from .collector import BatchedTetrisCollector, EpisodeBatch  # noqa: E402
 from .envs import (  # noqa: E402
     CartPoleEnv,
     FlattenObservation,
@@ -27,8 +28,10 @@ from .run import Checkpoint, Run, RunError  # noqa: E402
 
 __version__ = "0.1.0"
 __all__ = [
+    "BatchedTetrisCollector",
     "CartPoleEnv",
     "Checkpoint",
+    "EpisodeBatch",
     "FlattenObservation",
     "Policy",
     "Run",
@@ -37,6 +40,7 @@ __all__ = [
     "TetrisPlacementEnv",
     "load_policy",
     "pieces",
+    "policies",
     "register",
     "vector",
 ]

@@ -6,6 +6,31 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+class Collector:
+    """Plays requests of episodes, one at a time. `setup` names what tetrion/collector.py passes,
+    which has checked it. RuntimeError: closed, forked, busy; TimeoutError."""
+
+    def __init__(
+        self, setup: dict[str, Any], obs_flatten: object | None, policy_fn: object | None
+    ) -> None: ...
+    def request(
+        self, episodes: int, actions: object | None, first_job: int, timeout_s: float
+    ) -> dict[str, Any]:
+        """EpisodeBatch's arrays, observations as bytes [B, K, bytes], and `columns`, the number of
+        arrays that policy_fn returned (0: it was not asked). first_job -1: the stream's next;
+        timeout_s < 0: none."""
+
+    def close(self) -> None: ...
+    def stats(self) -> dict[str, Any]: ...
+    @property
+    def busy(self) -> bool: ...
+    @property
+    def closed(self) -> bool: ...
+    @property
+    def num_actions(self) -> int: ...
+    @property
+    def obs_bytes(self) -> int: ...
+
 class EnvConfig:
     """What an environment is made from. max_steps 0: the environment's default. colours: records
     keep the colours of locked cells even where `obs` shows none."""

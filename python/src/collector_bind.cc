@@ -1,0 +1,332 @@
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "lib/collect/batch_collector.h"
+#include "lib/core/clock.h"
+#include "lib/core/error.h"
+#include "lib/envs/gym_views.h"
+#include "lib/policy/random_policy.h"
+#include "python/src/bindings.h"
+#include "python/src/collector_policy.h"
+
+namespace nb = nanobind;
+
+namespace tetrion {
+namespace {
+
+using GivenActions = nb::ndarray<const std::int32_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+// A request lets Python see signals (Ctrl-C) so often.
+constexpr std::int64_t kSignalCheckNs = 50 * kNanosPerMilli;
+
+// What Python's collector was made with; the objects are borrowed from PyCollector.
+struct CollectorSetup {
+  BatchCollectorConfig config;
+  bool records = false;  // observations are records, not views
+  std::int64_t seed = 0;
+  PyObject* obs_flatten = nullptr;  // with it observations are what it returns, of `flat_dtype`
+  std::string flat_dtype;
+  std::size_t flat_elements = 0;
+  std::size_t flat_item_bytes = 0;
+  PyObject* policy_fn = nullptr;
+  std::vector<std::int32_t> scripted;  // a fixed list of actions
+};
+
+WorkerParts PartsOf(const CollectorSetup& setup, const EnvSpec& spec, int worker) {
+  WorkerParts parts;
+  const bool outside = setup.policy_fn != nullptr;
+  if (setup.obs_flatten != nullptr) {
+    parts.writer = MakeFlattenWriter({.worker = worker,
+                                      .callable = setup.obs_flatten,
+                                      .queue_size = spec.obs.queue_size,
+                                      .dtype = setup.flat_dtype,
+                                      .elements = setup.flat_elements,
+                                      .item_bytes = setup.flat_item_bytes});
+  } else {
+    parts.writer = setup.records ? MakeRecordWriter(spec.obs) : MakeViewWriter(spec.obs, !outside);
+  }
+  if (outside) {
+    const bool bytes = setup.records && setup.obs_flatten == nullptr;
+    parts.outside = MakePythonPolicy(
+        {.worker = worker,
+         .callable = setup.policy_fn,
+         .dtype = setup.obs_flatten != nullptr ? setup.flat_dtype : (bytes ? "uint8" : "float32"),
+         .obs_bytes = parts.writer->bytes(),
+         .actions = spec.action.count});
+  } else if (!setup.scripted.empty()) {
+    parts.policy = std::make_unique<ActionListPolicy>(setup.scripted, spec.action);
+  } else {
+    parts.policy =
+        std::make_unique<RandomPolicy>(static_cast<std::uint64_t>(setup.seed), spec.action);
+  }
+  return parts;
+}
+
+// A batch as Python's arrays hold it.
+struct Lease {
+  std::shared_ptr<EpisodeBatch> batch;
+};
+
+// BatchCollector as Python holds it: waits without the GIL, results as exceptions and arrays.
+class PyCollector {
+ public:
+  PyCollector(const CollectorSetup& setup, nb::object obs_flatten, nb::object policy_fn)
+      : setup_(setup),
+        obs_flatten_(std::move(obs_flatten)),
+        policy_fn_(std::move(policy_fn)),
+        process_(getpid()) {
+    const EnvSpec spec = MakeEnvSpec(setup_.config.env);
+    impl_ = std::make_unique<BatchCollector>(
+        setup_.config, [&](int worker) { return PartsOf(setup_, spec, worker); });
+  }
+
+  ~PyCollector() {
+    if (process_ != getpid()) {
+      // The threads are in the parent; whoever joins them here waits for ever.
+      static_cast<void>(impl_.release());
+      return;
+    }
+    BatchCollector* const impl = impl_.release();
+    if (impl->InsideCallback()) {
+      // The last reference went in one of its own callbacks: somebody else joins its worker.
+      std::thread([impl] { delete impl; }).detach();
+      return;
+    }
+    const nb::gil_scoped_release release;
+    delete impl;
+  }
+  PyCollector(const PyCollector&) = delete;
+  PyCollector& operator=(const PyCollector&) = delete;
+
+  // Plays; returns a dict of arrays. `timeout_s` < 0: none.
+  nb::dict Request(int episodes, const nb::object& actions, std::int64_t first_job,
+                   double timeout_s) {
+    if (process_ != getpid()) {
+      throw std::runtime_error(
+          "the collector was made before this process was forked, and its threads are in the "
+          "parent; make it in the process that uses it");
+    }
+    BatchOrder order = {.episodes = episodes, .first_token = first_job};
+    if (!actions.is_none()) order.actions = CopyActions(nb::cast<GivenActions>(actions), episodes);
+    switch (Started(std::move(order))) {
+      case StartResult::kStarted:
+        break;
+      case StartResult::kBusy:
+        throw std::runtime_error(
+            "a request is running already: policy_fn and other threads may not start another");
+      case StartResult::kClosed:
+        throw std::runtime_error("the collector is closed; make a new one");
+    }
+    Wait(timeout_s);
+    std::shared_ptr<EpisodeBatch> batch;
+    try {
+      batch = impl_->Finish();
+    } catch (const Error& error) {
+      if (impl_->closed()) throw std::runtime_error(error.what());
+      throw;
+    }
+    return Arrays(std::move(batch), static_cast<std::size_t>(episodes));
+  }
+
+  void Close() {
+    if (process_ != getpid()) return;
+    if (impl_->InsideCallback()) return impl_->Close();
+    const nb::gil_scoped_release release;
+    impl_->Close();
+  }
+  bool closed() const { return impl_->closed(); }
+  bool busy() const { return impl_->busy(); }
+
+  nb::dict Stats() const {
+    const CollectorStats stats = impl_->stats();
+    nb::dict out;
+    out["requests"] = stats.requests;
+    out["episodes"] = stats.episodes;
+    out["steps"] = stats.steps;
+    out["env_steps"] = stats.env_steps;
+    out["rows"] = stats.rows;
+    out["job_wait_seconds"] = static_cast<double>(stats.job_wait_ns) / kNanosPerSecond;
+    out["next_job"] = stats.next_token;
+    return out;
+  }
+  int actions() const { return impl_->spec().action.count; }
+  std::size_t obs_bytes() const { return impl_->obs_bytes(); }
+  const nb::object& obs_flatten() const { return obs_flatten_; }
+  const nb::object& policy_fn() const { return policy_fn_; }
+
+ private:
+  StartResult Started(BatchOrder order) {
+    try {
+      const nb::gil_scoped_release release;
+      return impl_->Start(std::move(order));
+    } catch (const Error& error) {
+      PyErr_SetString(PyExc_MemoryError, error.what());
+      throw nb::python_error();
+    }
+  }
+
+  std::vector<std::int32_t> CopyActions(const GivenActions& given, int episodes) const {
+    const auto rows = static_cast<std::size_t>(episodes);
+    const auto steps = static_cast<std::size_t>(setup_.config.steps);
+    if (given.shape(0) != rows || given.shape(1) != steps) {
+      throw nb::value_error(("actions must have shape (" + std::to_string(rows) + ", " +
+                             std::to_string(steps) + "), not (" + std::to_string(given.shape(0)) +
+                             ", " + std::to_string(given.shape(1)) + ")")
+                                .c_str());
+    }
+    std::vector<std::int32_t> actions(given.data(), given.data() + rows * steps);
+    for (std::size_t i = 0; i < actions.size(); ++i) {
+      const std::string where =
+          "actions[" + std::to_string(i / steps) + ", " + std::to_string(i % steps) + "] is ";
+      if (actions[i] < -1 || actions[i] >= this->actions()) {
+        throw nb::value_error((where + std::to_string(actions[i]) + ": choose 0 to " +
+                               std::to_string(this->actions() - 1) + ", or -1 for the end")
+                                  .c_str());
+      }
+      if (actions[i] == -1 && i % steps == 0) {
+        throw nb::value_error((where + "-1: an episode takes at least one action").c_str());
+      }
+    }
+    return actions;
+  }
+
+  void Wait(double timeout_s) {
+    const bool limited = timeout_s >= 0;
+    const Deadline deadline(
+        MonotonicClock::Get(),
+        limited ? static_cast<std::int64_t>(timeout_s * static_cast<double>(kNanosPerSecond)) : 0);
+    for (;;) {
+      bool done = false;
+      {
+        const nb::gil_scoped_release release;
+        done = impl_->Wait(limited ? std::min(kSignalCheckNs, deadline.LeftNs()) : kSignalCheckNs);
+      }
+      if (done) return;
+      if (PyErr_CheckSignals() != 0) {
+        impl_->Cancel();
+        throw nb::python_error();
+      }
+      if (limited && deadline.Passed()) {
+        impl_->Cancel();
+        PyErr_SetString(PyExc_TimeoutError, "the episodes were not there in time");
+        throw nb::python_error();
+      }
+    }
+  }
+
+  nb::dict Arrays(std::shared_ptr<EpisodeBatch> batch, std::size_t b) const {
+    EpisodeBatch& from = *batch;
+    const nb::capsule owner(new Lease{std::move(batch)},
+                            [](void* p) noexcept { delete static_cast<Lease*>(p); });
+    const auto k = static_cast<std::size_t>(from.steps());
+    const std::size_t width = from.obs_bytes();
+    nb::dict out;
+    const auto add = [&](const char* name, auto* data, std::initializer_list<std::size_t> shape) {
+      using T = std::remove_pointer_t<decltype(data)>;
+      out[name] = nb::cast(nb::ndarray<nb::numpy, T>(data, shape, owner));
+    };
+    // Bytes: the Python side gives them their dtype.
+    add("observations", reinterpret_cast<std::uint8_t*>(from.observations()), {b, k, width});
+    add("final_observations", reinterpret_cast<std::uint8_t*>(from.final_observations()),
+        {b, width});
+    add("rewards", from.rewards.data(), {b, k});
+    add("actions", from.actions.data(), {b, k});
+    add("dones", reinterpret_cast<bool*>(from.dones.data()), {b, k});
+    add("lengths", from.lengths.data(), {b});
+    add("terminated", reinterpret_cast<bool*>(from.terminated.data()), {b});
+    add("truncated", reinterpret_cast<bool*>(from.truncated.data()), {b});
+    add("returns", from.returns.data(), {b});
+    add("lines", from.lines.data(), {b});
+    add("job_ids", from.job_ids.data(), {b});
+    const int columns = impl_->result_columns();
+    out["columns"] = columns;
+    add("log_probs", from.log_probs.data(), {b, k});
+    add("values", from.values.data(), {b, k});
+    return out;
+  }
+
+  const CollectorSetup setup_;
+  nb::object obs_flatten_;
+  nb::object policy_fn_;
+  const pid_t process_;
+  std::unique_ptr<BatchCollector> impl_;
+};
+
+// The callables are often methods of what owns the collector: the cycle is Python's to find.
+int Traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  if (!nb::inst_ready(self)) return 0;
+  const auto* collector = nb::inst_ptr<PyCollector>(self);
+  Py_VISIT(collector->obs_flatten().ptr());
+  Py_VISIT(collector->policy_fn().ptr());
+  return 0;
+}
+
+// Not the callables: a worker may be in one of them until the collector is closed, which is what
+// the Python side does when it is finalised.
+int Clear(PyObject* self) {
+  if (nb::inst_ready(self)) nb::inst_ptr<PyCollector>(self)->Close();
+  return 0;
+}
+
+PyType_Slot kSlots[] = {{Py_tp_traverse, reinterpret_cast<void*>(Traverse)},
+                        {Py_tp_clear, reinterpret_cast<void*>(Clear)},
+                        {0, nullptr}};
+
+// name -> value, as tetrion/collector.py passes them; it has checked types and ranges.
+CollectorSetup SetupOf(const nb::dict& given, const nb::object& obs_flatten,
+                       const nb::object& policy_fn) {
+  CollectorSetup setup;
+  BatchCollectorConfig& config = setup.config;
+  config.env.name = nb::cast<std::string>(given["env"]);
+  config.env.view = nb::cast<std::string>(given["view"]);
+  config.env.lanes = nb::cast<int>(given["lanes"]);
+  config.env.seed = nb::cast<std::uint64_t>(given["seed"]);
+  config.env.queue_size = nb::cast<int>(given["queue_size"]);
+  config.workers = nb::cast<int>(given["workers"]);
+  config.steps = nb::cast<int>(given["steps"]);
+  config.by_completion = nb::cast<bool>(given["by_completion"]);
+  config.double_buffer = nb::cast<bool>(given["double_buffer"]);
+  setup.records = nb::cast<bool>(given["records"]);
+  setup.seed = static_cast<std::int64_t>(config.env.seed);
+  setup.flat_dtype = nb::cast<std::string>(given["flat_dtype"]);
+  setup.flat_elements = nb::cast<std::size_t>(given["flat_elements"]);
+  setup.flat_item_bytes = nb::cast<std::size_t>(given["flat_item_bytes"]);
+  setup.scripted = nb::cast<std::vector<std::int32_t>>(given["scripted"]);
+  if (!obs_flatten.is_none()) setup.obs_flatten = obs_flatten.ptr();
+  if (!policy_fn.is_none()) setup.policy_fn = policy_fn.ptr();
+  return setup;
+}
+
+}  // namespace
+
+void BindCollector(nb::module_& m) {
+  nb::class_<PyCollector>(m, "Collector", nb::type_slots(kSlots))
+      .def(
+          "__init__",
+          [](PyCollector* self, const nb::dict& setup, nb::object obs_flatten,
+             nb::object policy_fn) {
+            const CollectorSetup made = SetupOf(setup, obs_flatten, policy_fn);
+            new (self) PyCollector(made, std::move(obs_flatten), std::move(policy_fn));
+          },
+          nb::arg("setup"), nb::arg("obs_flatten").none(), nb::arg("policy_fn").none())
+      .def("request", &PyCollector::Request, nb::arg("episodes"), nb::arg("actions").none(),
+           nb::arg("first_job"), nb::arg("timeout_s"))
+      .def("close", &PyCollector::Close)
+      .def("stats", &PyCollector::Stats)
+      .def_prop_ro("busy", &PyCollector::busy)
+      .def_prop_ro("closed", &PyCollector::closed)
+      .def_prop_ro("num_actions", &PyCollector::actions)
+      .def_prop_ro("obs_bytes", &PyCollector::obs_bytes);
+}
+
+}  // namespace tetrion

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "lib/collect/episode_obs.h"
+#include "lib/collect/episode_policy.h"
+
+// Python's callables as a collector's workers call them. They take the GIL for the call alone; the
+// callables are borrowed from the collector, which outlives its workers.
+
+struct _object;  // PyObject
+
+namespace tetrion {
+
+struct PythonPolicyConfig {
+  int worker = 0;
+  _object* callable = nullptr;  // policy_fn(worker, observations [n, elements])
+  std::string dtype;            // of the observations, numpy's name
+  std::size_t obs_bytes = 0;
+  std::int32_t actions = 0;  // 0..actions-1 are legal
+};
+
+// Throws what the callable raises, and ValueError naming worker, job and step for what it returns.
+std::unique_ptr<ObservationPolicy> MakePythonPolicy(const PythonPolicyConfig& config);
+
+struct FlattenConfig {
+  int worker = 0;
+  _object* callable = nullptr;  // obs_flatten(dict of arrays) -> 1-D array
+  int queue_size = 0;
+  std::string dtype;  // of the result, numpy's name
+  std::size_t elements = 0;
+  std::size_t item_bytes = 0;
+};
+
+// Over `colour` records of Tetris.
+std::unique_ptr<ObsWriter> MakeFlattenWriter(const FlattenConfig& config);
+
+}  // namespace tetrion

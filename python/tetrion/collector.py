@@ -1,0 +1,290 @@
+"""Whole episodes, B at a time, as padded arrays."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import time
+import weakref
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import _core, policies
+
+_open: weakref.WeakSet[BatchedTetrisCollector] = weakref.WeakSet()
+# What the environments' policies see unless something else is asked for.
+_DEFAULT_OBS = {"tetris": "flat", "tetris-placement": "flat", "cartpole": "vector"}
+_VIEWS = {
+    "tetris": ("flat", "planes"),
+    "tetris-placement": ("flat", "planes", "afterstates"),
+    "cartpole": ("vector",),
+}
+
+
+class EpisodeBatch(NamedTuple):
+    """B episodes of at most K = max_steps steps. [b, k] belongs to action k of episode b; steps
+    k >= lengths[b] are padding: zeros, and dones True."""
+
+    observations: np.ndarray  # [B, K, obs_dim] what the policy saw before action k
+    rewards: np.ndarray  # [B, K] float32, what action k earned
+    actions: np.ndarray  # [B, K] int32
+    dones: np.ndarray  # [B, K] bool: action k ended the game by its rules
+    lengths: np.ndarray  # [B] int32, actions taken
+    terminated: np.ndarray  # [B] bool: the episode ended by the rules
+    truncated: np.ndarray  # [B] bool: it was cut at K steps, or where given actions end
+    returns: np.ndarray  # [B] float32, sum of rewards
+    lines: np.ndarray  # [B] int32, Tetris lines cleared
+    job_ids: np.ndarray  # [B] int64, number of the episode in the collector's stream
+    log_probs: np.ndarray | None  # [B, K] float32 of the chosen actions, if the policy gives them
+    values: np.ndarray | None  # [B, K] float32, if the policy gives them
+    final_observations: np.ndarray  # [B, obs_dim] after the last action
+
+
+class BatchedTetrisCollector:
+    """Plays episodes on C++ worker threads and hands them out in batches.
+
+    num_workers: threads; 0 plays in the caller's thread.
+    max_steps: K, at which an episode is truncated.
+    obs_flatten: None for a view written by C++ (see obs), or a callable that gets the dict of
+        arrays of one Tetris observation (those of TetrisEnv's "dict") and returns a 1-D array,
+        always of the same length and dtype. It costs a Python call a step.
+    policy_fn: None or policies.Random() for uniformly random actions, policies.Scripted(list), both
+        in C++; or a callable policy_fn(worker_id, observations) -> actions, or (actions, log_probs),
+        or (actions, log_probs, values), each of shape [n]. observations is [n, obs_dim], read-only
+        and valid during the call only, n <= lanes_per_worker lanes that wait for an action. Calls
+        of different workers take turns (they hold the GIL).
+    lanes_per_worker: environments a worker steps together.
+    seed: with a job's number it fixes the episode's pieces: workers, lanes and timing do not matter.
+    env: "tetris", "tetris-placement" or "cartpole".
+    queue_size: Tetris pieces in the preview, 1 to 7.
+    order: "job" sorts a batch by job; "completion" has first what finished first, and holds at most
+        two finished episodes a lane back while nobody takes them.
+    copy: True: the arrays are the caller's, for as long as any of them is referenced. False: they
+        are read-only and overwritten by the next request but one. Neither copies anything; what
+        is dropped is used again.
+    timeout: seconds after which a request raises TimeoutError; None: never.
+    obs: without obs_flatten: "flat" (gymnasium's FlattenObservation, 944 floats at queue_size 4),
+        "planes", "afterstates" (tetris-placement), "vector" (cartpole), or "compact", the state as
+        uint8.
+    on_episode: called in the requesting thread with a dict of each episode's job_id, length,
+        episode_return, lines, terminated and truncated, in the batch's order.
+
+    ValueError for arguments out of range. One request runs at a time. Close it, or use it in a with
+    statement; a collector made before a fork belongs to the parent.
+    """
+
+    def __init__(
+        self,
+        num_workers: int,
+        max_steps: int,
+        obs_flatten: Callable[[dict[str, np.ndarray]], np.ndarray] | None = None,
+        policy_fn: Callable[..., Any] | policies.Random | policies.Scripted | None = None,
+        *,
+        lanes_per_worker: int = 1,
+        seed: int = 0,
+        env: str = "tetris",
+        queue_size: int = 4,
+        order: str = "job",
+        copy: bool = True,
+        timeout: float | None = None,
+        obs: str | None = None,
+        on_episode: Callable[[dict[str, Any]], None] | None = None,
+    ) -> None:
+        self._core = None
+        _check_int("num_workers", num_workers, 0, 1024)
+        _check_int("max_steps", max_steps, 1, 1 << 24)
+        _check_int("lanes_per_worker", lanes_per_worker, 1, 4096)
+        _check_int("seed", seed, 0, 2**63 - 1)
+        _check_int("queue_size", queue_size, 1, 7)
+        _check_choice("env", env, tuple(_VIEWS))
+        _check_choice("order", order, ("job", "completion"))
+        if timeout is not None and not timeout > 0:
+            raise ValueError(f"timeout must be positive or None, not {timeout}")
+        if obs_flatten is not None:
+            if env == "cartpole":
+                raise ValueError("obs_flatten flattens Tetris observations; leave it out")
+            if obs is not None:
+                raise ValueError("give obs or obs_flatten, not both")
+        obs = obs or _DEFAULT_OBS[env]
+        _check_choice("obs", obs, (*_VIEWS[env], "compact"))
+        scripted = policy_fn.actions.tolist() if isinstance(policy_fn, policies.Scripted) else []
+        outside = None if isinstance(policy_fn, policies.Random | policies.Scripted) else policy_fn
+        for name, given in (("policy_fn", outside), ("obs_flatten", obs_flatten)):
+            if given is not None and not callable(given):
+                raise ValueError(f"{name} must be callable or None, not {type(given).__name__}")
+        self._dtype = np.dtype(np.uint8 if obs == "compact" else np.float32)
+        elements = 0
+        if obs_flatten is not None:
+            self._dtype, elements = _flat_shape(obs_flatten, env, queue_size)
+        self._copy, self._timeout, self._on_episode = copy, timeout, on_episode
+        self._gives_log_probs = outside is None and not scripted
+        self._outside = outside is not None
+        view = "flat" if obs_flatten is not None else "" if obs == "compact" else obs
+        setup = {
+            "env": env,
+            "view": view,
+            "lanes": int(lanes_per_worker),
+            "seed": int(seed),
+            "queue_size": int(queue_size),
+            "workers": int(num_workers),
+            "steps": int(max_steps),
+            "by_completion": order == "completion",
+            "double_buffer": not copy,
+            "records": obs == "compact",
+            "flat_dtype": self._dtype.name,
+            "flat_elements": elements,
+            "flat_item_bytes": self._dtype.itemsize,
+            "scripted": scripted,
+        }
+        self._core = _core.Collector(setup, obs_flatten, outside)
+        _open.add(self)
+
+    @property
+    def obs_dim(self) -> int:
+        """Length of one observation."""
+        return self._core.obs_bytes // self._dtype.itemsize
+
+    @property
+    def num_actions(self) -> int:
+        """Actions are 0 to num_actions - 1."""
+        return self._core.num_actions
+
+    @property
+    def closed(self) -> bool:
+        """Whether close was called."""
+        return self._core.closed
+
+    def request_episodes(
+        self,
+        num_episodes: int,
+        *,
+        actions: np.ndarray | None = None,
+        first_job: int | None = None,
+    ) -> EpisodeBatch:
+        """Plays `num_episodes` episodes and returns them. Blocks without the GIL; Ctrl-C ends it.
+
+        actions: [B, K] integers to play instead of asking the policy; -1 truncates the episode
+            there, and what follows an episode's end is ignored. log_probs and values are None.
+        first_job: number of the first episode; None goes on with the stream. With actions and
+            job_ids[0] of an earlier batch it plays that batch again.
+
+        ValueError: an argument, or what policy_fn or obs_flatten returned, by worker, job and step.
+        RuntimeError: the collector is closed, or a request runs already. TimeoutError: see timeout.
+        What policy_fn, obs_flatten or on_episode raise comes out of here; the collector stays
+        usable.
+        """
+        _check_int("num_episodes", num_episodes, 1, 1 << 24)
+        if first_job is not None:
+            _check_int("first_job", first_job, 0, 2**62)
+        if actions is not None:
+            given = np.asarray(actions)
+            if given.dtype.kind not in "iu" or given.ndim != 2:
+                raise ValueError(
+                    f"actions must be [B, K] integers, not {given.dtype} of shape {given.shape}"
+                )
+            if given.size and not -(2**31) <= given.min() <= given.max() < 2**31:
+                raise ValueError("actions do not fit into 32 bits")
+            actions = np.ascontiguousarray(given, np.int32)
+        arrays = self._core.request(
+            int(num_episodes),
+            actions,
+            -1 if first_job is None else int(first_job),
+            -1.0 if self._timeout is None else float(self._timeout),
+        )
+        columns = arrays.pop("columns")
+        replayed = actions is not None
+        for name, least in (("log_probs", 2), ("values", 3)):
+            given = columns >= least or (name == "log_probs" and self._gives_log_probs)
+            if replayed or not given:
+                arrays[name] = None
+        for name in ("observations", "final_observations"):
+            arrays[name] = arrays[name].view(self._dtype)
+        if not self._copy:
+            for array in arrays.values():
+                if array is not None:
+                    array.flags.writeable = False
+        batch = EpisodeBatch(**arrays)
+        if self._on_episode is not None:
+            self._report(batch)
+        return batch
+
+    def _report(self, batch: EpisodeBatch) -> None:
+        for b in range(len(batch.lengths)):
+            self._on_episode(
+                {
+                    "job_id": int(batch.job_ids[b]),
+                    "length": int(batch.lengths[b]),
+                    "episode_return": float(batch.returns[b]),
+                    "lines": int(batch.lines[b]),
+                    "terminated": bool(batch.terminated[b]),
+                    "truncated": bool(batch.truncated[b]),
+                }
+            )
+
+    def stats(self) -> dict[str, Any]:
+        """Totals so far: requests, episodes and steps handed out; env_steps and rows played,
+        unwanted ones included; job_wait_seconds of all workers; next_job of the stream."""
+        return self._core.stats()
+
+    def close(self) -> None:
+        """Ends a running request with RuntimeError and joins the workers, which lasts as long as
+        the policy_fn they are in; called by policy_fn it only tells them. May be called often, by
+        any thread."""
+        if self._core is not None:
+            self._core.close()
+
+    def __enter__(self) -> BatchedTetrisCollector:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def _check_int(name: str, value: Any, least: int, most: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise ValueError(f"{name} must be an integer, not {value!r}")
+    if not least <= value <= most:
+        raise ValueError(f"{name} must be {least} to {most}, not {value}")
+
+
+def _check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(choices)}, not {value!r}")
+
+
+def _flat_shape(
+    obs_flatten: Callable[..., np.ndarray], env: str, queue_size: int
+) -> tuple[np.dtype, int]:
+    """dtype and length of what obs_flatten makes of an empty observation."""
+    shapes = {
+        "active_tetromino_mask": (24, 18),
+        "board": (24, 18),
+        "holder": (4, 4),
+        "queue": (4, 4 * queue_size),
+    }
+    probe = np.asarray(obs_flatten({k: np.zeros(s, np.uint8) for k, s in shapes.items()}))
+    if probe.ndim != 1 or probe.size == 0 or probe.dtype.kind not in "fiub":
+        raise ValueError(
+            f"obs_flatten returned {probe.dtype} of shape {probe.shape}: return a 1-D array of "
+            "numbers"
+        )
+    return probe.dtype, probe.size
+
+
+@atexit.register
+def _close_all() -> None:
+    for collector in list(_open):
+        collector.close()
+        # A daemon thread in a request must be out of C++ before the interpreter ends threads.
+        give_up = time.monotonic() + 2.0
+        while collector._core.busy and time.monotonic() < give_up:
+            time.sleep(0.001)
+
+
+# A child has no workers; what it inherits must not be closed at its exit.
+os.register_at_fork(after_in_child=_open.clear)

@@ -1,0 +1,532 @@
+"""The batched collector as Python users meet it: arrays, errors, threads, shutdown."""
+
+import gc
+import os
+import resource
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+import weakref
+
+import numpy as np
+import pytest
+import tetrion
+from tetrion import BatchedTetrisCollector, policies
+
+PATIENCE_S = 60.0  # a hang, not slowness
+
+
+def zeros(worker, observations):
+    return np.zeros(len(observations), np.int32)
+
+
+def hashed(worker, observations):
+    """A policy that depends on the observation alone, with log-probabilities and values."""
+    total = observations.astype(np.float64).sum(axis=1)
+    actions = (total % 7).astype(np.int64)
+    return actions, total.astype(np.float32), (2 * total).astype(np.float32)
+
+
+def same(a, b):
+    for name, x, y in zip(a._fields, a, b, strict=True):
+        assert (x is None) == (y is None), name
+        if x is not None:
+            np.testing.assert_array_equal(x, y, err_msg=name)
+            assert x.dtype == y.dtype, name
+
+
+def collector(workers=2, steps=16, obs_flatten=None, **options):
+    options.setdefault("timeout", PATIENCE_S)
+    return BatchedTetrisCollector(workers, steps, obs_flatten, **options)
+
+
+def test_arrays_have_the_documented_shapes_and_dtypes():
+    with collector(lanes_per_worker=2, policy_fn=hashed) as c:
+        batch = c.request_episodes(5)
+        assert (c.obs_dim, c.num_actions) == (944, 8)
+    want = {
+        "observations": ((5, 16, 944), np.float32),
+        "rewards": ((5, 16), np.float32),
+        "actions": ((5, 16), np.int32),
+        "dones": ((5, 16), np.bool_),
+        "lengths": ((5,), np.int32),
+        "terminated": ((5,), np.bool_),
+        "truncated": ((5,), np.bool_),
+        "returns": ((5,), np.float32),
+        "lines": ((5,), np.int32),
+        "job_ids": ((5,), np.int64),
+        "log_probs": ((5, 16), np.float32),
+        "values": ((5, 16), np.float32),
+        "final_observations": ((5, 944), np.float32),
+    }
+    assert {name: (a.shape, a.dtype) for name, a in batch._asdict().items()} == want
+    np.testing.assert_allclose(batch.returns, batch.rewards.sum(axis=1), rtol=1e-6)
+    np.testing.assert_array_equal(batch.job_ids, np.arange(5))
+
+
+@pytest.mark.parametrize(("queue_size", "dim"), [(3, 928), (4, 944), (7, 992)])
+def test_flat_observations_follow_the_preview(queue_size, dim):
+    with collector(1, 2, queue_size=queue_size) as c:
+        assert c.request_episodes(1).observations.shape == (1, 2, dim)
+
+
+def test_the_batch_is_the_same_for_any_workers_lanes_and_timing():
+    def dawdling(worker, observations):
+        time.sleep(0.0005 * worker)
+        return hashed(worker, observations)
+
+    for policy_fn in (None, hashed, dawdling):
+        batches = []
+        for workers, lanes in ((0, 1), (1, 3), (3, 1), (2, 4)):
+            with collector(
+                workers, 30, policy_fn=policy_fn, lanes_per_worker=lanes, seed=5
+            ) as c:
+                c.request_episodes(3)
+                batches.append(c.request_episodes(9))
+        for other in batches[1:]:
+            same(batches[0], other)
+
+
+def test_padding_is_zero_and_done_whatever_the_arrays_held():
+    with collector(2, 120, env="cartpole", lanes_per_worker=3) as c:
+        for _ in range(4):
+            batch = c.request_episodes(20)
+            padded = np.arange(120) >= batch.lengths[:, None]
+            assert padded.any()
+            assert not batch.observations[padded].any()
+            for column in (batch.rewards, batch.actions, batch.log_probs):
+                assert not column[padded].any()
+            assert batch.dones[padded].all()
+            real = ~padded
+            assert (batch.rewards[real] == 1).all()
+            last = batch.dones[np.arange(20), batch.lengths - 1]
+            np.testing.assert_array_equal(last, batch.terminated)
+            assert batch.dones[real].sum() == batch.terminated.sum()
+            assert not (batch.terminated & batch.truncated).any()
+            # The caller's to write: what it leaves must not show in a later batch.
+            for name, column in batch._asdict().items():
+                if column is not None:
+                    column[...] = 1 if name != "dones" else False
+            del batch, column
+
+
+def test_truncated_episodes_are_not_done():
+    with collector(1, 3) as c:
+        batch = c.request_episodes(4)
+    assert batch.truncated.all()
+    assert not batch.dones.any()
+    assert (batch.lengths == 3).all()
+
+
+def test_views_live_until_the_next_request_but_one():
+    with collector(2, 20, copy=False, lanes_per_worker=2) as c:
+        addresses = []
+        last = None
+        for _ in range(6):
+            batch = c.request_episodes(4)
+            if last is not None:  # a slow consumer: the one before is untouched
+                same(last[0], last[1])
+            addresses.append(batch.observations.ctypes.data)
+            assert not batch.rewards.flags.writeable
+            with pytest.raises(ValueError, match="read-only"):
+                batch.observations[0, 0, 0] = 1
+            last = batch, type(batch)(*[None if a is None else a.copy() for a in batch])
+        assert addresses[0] != addresses[1]
+        assert addresses[:2] * 2 == addresses[2:]
+    same(last[0], last[1])  # after close as well
+
+
+def test_copied_batches_are_independent_and_outlive_the_collector():
+    with collector(2, 10) as c:
+        batches = [c.request_episodes(3) for _ in range(4)]
+        copies = [b.observations.copy() for b in batches]
+        c.request_episodes(3)
+    del c
+    gc.collect()
+    for batch, copy in zip(batches, copies, strict=True):
+        np.testing.assert_array_equal(batch.observations, copy)
+        assert batch.observations.flags.writeable
+
+
+def test_completion_order_has_the_same_episodes():
+    with collector(0, 100, env="cartpole", seed=3) as c:
+        by_job = c.request_episodes(40)
+    with collector(3, 100, env="cartpole", seed=3, order="completion", lanes_per_worker=2) as c:
+        batch = c.request_episodes(40)
+    order = np.argsort(batch.job_ids)
+    same(by_job, type(batch)(*[None if a is None else a[order] for a in batch]))
+
+
+def test_given_actions_are_played_and_replay_a_batch():
+    with collector(2, 25, lanes_per_worker=2) as c:
+        c.request_episodes(4)
+        played = c.request_episodes(6)
+        again = c.request_episodes(6, actions=played.actions, first_job=int(played.job_ids[0]))
+        assert again.log_probs is None
+        same(played._replace(log_probs=None), again)
+        actions = np.zeros((2, 25), np.int64)
+        actions[0, 4] = -1
+        cut = c.request_episodes(2, actions=actions)
+    assert cut.lengths.tolist() == [4, 25]
+    assert cut.truncated.all()
+    assert not cut.dones[0, 3]
+    assert cut.dones[0, 4:].all()
+
+
+def test_scripted_policy_plays_its_list():
+    with collector(2, 7, policy_fn=policies.Scripted([0, 1, 5])) as c:
+        batch = c.request_episodes(3)
+    np.testing.assert_array_equal(batch.actions, [[0, 1, 5, 0, 1, 5, 0]] * 3)
+    assert batch.log_probs is None
+
+
+def test_obs_flatten_sees_the_dict_and_fixes_the_length():
+    def flatten(observation):
+        assert sorted(observation) == ["active_tetromino_mask", "board", "holder", "queue"]
+        return np.concatenate([observation[k].ravel() for k in sorted(observation)])
+
+    with collector(2, 12, flatten, seed=1) as c:
+        ours = c.request_episodes(3)
+    with collector(2, 12, seed=1) as c:
+        flat = c.request_episodes(3)
+    assert ours.observations.dtype == np.uint8
+    np.testing.assert_array_equal(ours.observations, flat.observations)
+    np.testing.assert_array_equal(ours.final_observations, flat.final_observations)
+
+
+def test_obs_flatten_of_changing_length_names_both():
+    lengths = iter([5] * 4 + [6] * 100)
+    with collector(1, 12, lambda observation: np.zeros(next(lengths))) as c:
+        with pytest.raises(ValueError, match=r"returned shape \(6,\), but \(5,\) the first time"):
+            c.request_episodes(1)
+
+
+def test_policies_see_read_only_observations_of_the_active_lanes():
+    seen = []
+
+    def policy(worker, observations):
+        assert not observations.flags.writeable
+        seen.append((worker, observations.shape))
+        return zeros(worker, observations)
+
+    with collector(2, 6, policy_fn=policy, lanes_per_worker=3) as c:
+        c.request_episodes(8)
+    assert {worker for worker, _ in seen} <= {0, 1}
+    assert all(1 <= n <= 3 and dim == 944 for _, (n, dim) in seen)
+    assert sum(n for _, (n, _) in seen) == 8 * 6
+
+
+BAD_RESULTS = [
+    (lambda n: np.zeros(n + 1, np.int32), r"returned actions of shape \(2,\): return \(1,\)"),
+    (lambda n: np.zeros((n, 1), np.int32), r"returned actions of shape \(1, 1\)"),
+    (lambda n: np.zeros(n), r"returned actions of dtype float64: return integers"),
+    (lambda n: None, r"returned actions of dtype object"),
+    (lambda n: np.full(n, 8), r"returned action 8: choose 0 to 7"),
+    (lambda n: np.full(n, -1), r"returned action -1: choose 0 to 7"),
+    (lambda n: np.full(n, 2**40), r"returned action 1099511627776"),
+    (lambda n: (), r"returned a tuple of 0"),
+    (lambda n: (np.zeros(n, int),) * 2, r"returned log_probs of dtype int64: return floats"),
+    (lambda n: (np.zeros(n, int), np.zeros(n), np.zeros(n + 1)), r"returned values of shape"),
+]
+
+
+@pytest.mark.parametrize(("result", "message"), BAD_RESULTS)
+def test_bad_results_name_worker_job_and_step(result, message):
+    calls = []
+
+    def policy(worker, observations):
+        calls.append(worker)
+        n = len(observations)
+        return result(n) if len(calls) == 3 else np.zeros(n, np.int32)
+
+    with collector(1, 6, policy_fn=policy) as c:
+        with pytest.raises(ValueError, match=r"policy_fn \(worker 0, job 0, step 2\) " + message):
+            c.request_episodes(1)
+        assert c.request_episodes(2).lengths.tolist() == [6, 6]
+
+
+BAD_ARGUMENTS = [
+    ({"num_workers": -1}, "num_workers must be 0 to 1024, not -1"),
+    ({"num_workers": 1.5}, "num_workers must be an integer, not 1.5"),
+    ({"max_steps": 0}, "max_steps must be 1 to"),
+    ({"lanes_per_worker": 0}, "lanes_per_worker must be 1 to"),
+    ({"seed": -3}, "seed must be 0 to"),
+    ({"queue_size": 8}, "queue_size must be 1 to 7, not 8"),
+    ({"env": "pong"}, "env must be one of tetris, tetris-placement, cartpole, not 'pong'"),
+    ({"order": "random"}, "order must be one of job, completion"),
+    ({"obs": "pixels"}, "obs must be one of flat, planes, compact"),
+    ({"timeout": 0}, "timeout must be positive"),
+    ({"policy_fn": 3}, "policy_fn must be callable or None, not int"),
+    ({"obs_flatten": 3}, "obs_flatten must be callable or None, not int"),
+    ({"obs_flatten": lambda o: o["board"]}, r"returned uint8 of shape \(24, 18\)"),
+    ({"obs_flatten": lambda o: o["board"], "obs": "flat"}, "obs or obs_flatten, not both"),
+    ({"policy_fn": policies.Scripted([9])}, "scripted action 0 is 9: choose 0 to 7"),
+]
+
+
+@pytest.mark.parametrize(("options", "message"), BAD_ARGUMENTS)
+def test_bad_arguments_are_named(options, message):
+    arguments = {"num_workers": 1, "max_steps": 4} | options
+    with pytest.raises(ValueError, match=message):
+        BatchedTetrisCollector(**arguments)
+
+
+def test_scripts_that_are_no_lists_of_integers_are_refused():
+    for bad in ([], [0.5], [[1]]):
+        with pytest.raises(ValueError, match="1-D list of integers"):
+            policies.Scripted(bad)
+
+
+def test_bad_requests_are_named():
+    with collector(1, 4) as c:
+        for episodes in (0, -1, 2.0):
+            with pytest.raises(ValueError, match="num_episodes must be"):
+                c.request_episodes(episodes)
+        cases = [
+            (np.zeros((2, 3), int), r"shape \(1, 4\), not \(2, 3\)"),
+            (np.zeros(4, int), r"must be \[B, K\] integers"),
+            (np.zeros((1, 4)), r"must be \[B, K\] integers, not float64"),
+            (np.full((1, 4), 8), r"actions\[0, 0\] is 8: choose 0 to 7"),
+            (np.array([[0, -2, 0, 0]]), r"actions\[0, 1\] is -2"),
+            (np.array([[-1, 0, 0, 0]]), r"actions\[0, 0\] is -1: an episode takes at least one"),
+        ]
+        for actions, message in cases:
+            with pytest.raises(ValueError, match=message):
+                c.request_episodes(1, actions=actions)
+        assert c.request_episodes(1).job_ids[0] == 0  # none of them moved the stream
+
+
+@pytest.mark.parametrize("workers", [0, 1, 3])
+def test_a_raising_policy_surfaces_with_its_traceback_and_the_collector_goes_on(workers):
+    fail = True
+
+    def policy(worker, observations):
+        if fail:
+            raise LookupError("on purpose")
+        return zeros(worker, observations)
+
+    with collector(workers, 8, policy_fn=policy, lanes_per_worker=2) as c:
+        for _ in range(3):
+            fail = True
+            with pytest.raises(LookupError, match="on purpose") as raised:
+                c.request_episodes(5)
+            assert raised.traceback[-1].name == "policy"
+            fail = False
+            assert c.request_episodes(5).lengths.tolist() == [8] * 5
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_nested_request_is_refused(workers):
+    def policy(worker, observations):
+        c.request_episodes(1)
+
+    with collector(workers, 8, policy_fn=policy) as c:
+        with pytest.raises(RuntimeError, match="a request is running already"):
+            c.request_episodes(2)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_close_inside_the_policy_ends_the_request(workers):
+    def policy(worker, observations):
+        c.close()
+        return zeros(worker, observations)
+
+    c = collector(workers, 8, policy_fn=policy)
+    with pytest.raises(RuntimeError, match="closed"):
+        c.request_episodes(2)
+    c.close()
+    with pytest.raises(RuntimeError, match="the collector is closed; make a new one"):
+        c.request_episodes(2)
+    c.close()
+
+
+def test_close_from_another_thread_ends_the_request():
+    started = threading.Event()
+
+    def policy(worker, observations):
+        started.set()
+        return zeros(worker, observations)
+
+    c = collector(2, 64, env="cartpole", policy_fn=policy)
+    closer = threading.Thread(target=lambda: (started.wait(PATIENCE_S), c.close()))
+    closer.start()
+    with pytest.raises(RuntimeError, match="closed"):
+        c.request_episodes(1 << 16)
+    closer.join(PATIENCE_S)
+    assert not closer.is_alive()
+
+
+def test_timeout_gives_up_while_the_policy_sleeps_and_the_next_request_works():
+    release = threading.Event()
+
+    def policy(worker, observations):
+        release.wait(PATIENCE_S)
+        return zeros(worker, observations)
+
+    with BatchedTetrisCollector(1, 4, policy_fn=policy, timeout=0.05) as c:
+        with pytest.raises(TimeoutError):
+            c.request_episodes(1)
+        release.set()
+        c._timeout = PATIENCE_S
+        assert c.request_episodes(2).job_ids.tolist() == [1, 2]
+
+
+def test_ctrl_c_ends_a_request_whose_policy_sleeps():
+    release = threading.Event()
+
+    def policy(worker, observations):
+        os.kill(os.getpid(), signal.SIGINT)
+        release.wait(PATIENCE_S)
+        return zeros(worker, observations)
+
+    with collector(1, 4, policy_fn=policy) as c:
+        start = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            c.request_episodes(1)
+        print(f"KeyboardInterrupt after {time.monotonic() - start:.3f} s")
+        assert not release.is_set()  # nobody waited for the policy
+        release.set()
+
+
+def test_more_episodes_than_memory_is_a_memory_error():
+    with collector(1, 1 << 20) as c:
+        with pytest.raises(MemoryError, match="ask for fewer or shorter episodes"):
+            c.request_episodes(1 << 20)
+        assert c.request_episodes(1).job_ids[0] == 0
+
+
+def test_on_episode_is_told_of_every_episode_in_order():
+    told = []
+    with collector(2, 30, env="cartpole", on_episode=told.append) as c:
+        batch = c.request_episodes(6)
+        assert [info["job_id"] for info in told] == list(range(6))
+        assert [info["length"] for info in told] == batch.lengths.tolist()
+        assert told[0]["episode_return"] == batch.returns[0]
+        stats = c.stats()
+    assert stats["episodes"] == 6
+    assert stats["requests"] == 1
+    assert stats["steps"] == stats["env_steps"] == batch.lengths.sum()
+    assert stats["next_job"] == 6
+
+
+def test_a_collector_in_a_cycle_with_its_policy_is_collected():
+    class Trainer:
+        def __init__(self):
+            self.collector = collector(1, 4, policy_fn=self.act)
+
+        def act(self, worker, observations):
+            return zeros(worker, observations)
+
+    trainer = Trainer()
+    trainer.collector.request_episodes(2)
+    gone = weakref.ref(trainer)
+    del trainer
+    gc.collect()
+    assert gone() is None
+
+
+def run_python(code):
+    """Runs a program; its hang is the test's failure."""
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+
+
+def test_the_interpreter_exits_with_collectors_open():
+    done = run_python("""
+        import threading, numpy as np, tetrion
+        open_ones = [
+            tetrion.BatchedTetrisCollector(
+                2, 8, policy_fn=lambda w, o: np.zeros(len(o), int), env="cartpole"
+            )
+            for _ in range(3)
+        ]
+        for c in open_ones:
+            c.request_episodes(2)
+        busy = threading.Thread(target=lambda: open_ones[0].request_episodes(1 << 20), daemon=True)
+        busy.start()
+        while open_ones[0].stats()["rows"] < 100:
+            pass
+        print("bye")
+    """)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "bye\n"
+
+
+def test_a_forked_child_is_told_and_exits():
+    done = run_python("""
+        import os, sys, tetrion
+        c = tetrion.BatchedTetrisCollector(2, 8)
+        c.request_episodes(2)
+        child = os.fork()
+        if child == 0:
+            try:
+                c.request_episodes(1)
+            except RuntimeError as error:
+                assert "forked" in str(error), error
+                c.close()
+                with tetrion.BatchedTetrisCollector(1, 4) as own:
+                    assert own.request_episodes(1).lengths[0] == 4
+                sys.exit(7)
+            sys.exit(1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        assert c.request_episodes(1).job_ids[0] == 2
+    """)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("copy", [True, False])
+def test_ten_thousand_small_requests_leak_nothing(copy):
+    with collector(2, 4, copy=copy, policy_fn=policies.Random(), obs="planes") as c:
+        for _ in range(500):
+            c.request_episodes(2)
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        for _ in range(5000):
+            c.request_episodes(2)
+        after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    # 5,000 batches would be 70 MB of observations alone.
+    assert after - before < 8 * 1024, f"{after - before} KiB more"
+
+
+def test_batches_equal_tetris_gymnasium_step_for_step():
+    pytest.importorskip("tetris_gymnasium", reason="the oracle is a test dependency")
+    from gymnasium.wrappers import FlattenObservation
+    from tetris_gymnasium.components.tetromino_queue import TetrominoQueue
+    from tetris_gymnasium.components.tetromino_randomizer import Randomizer
+    from tetris_gymnasium.envs import Tetris
+
+    class Recorded(Randomizer):
+        """Our episode's pieces."""
+
+        def __init__(self, ids):
+            super().__init__(7)
+            self.ids = iter(ids)
+
+        def get_next_tetromino(self):
+            return next(self.ids)
+
+        def reset(self, seed=None):
+            pass
+
+    with collector(2, 150, seed=21, lanes_per_worker=2) as c:
+        batch = c.request_episodes(8)
+    assert batch.terminated.any()
+    for b in range(8):
+        theirs = Tetris()
+        theirs.queue = TetrominoQueue(Recorded(tetrion.pieces(21, b, 300)), size=4)
+        env = FlattenObservation(theirs)
+        observation, _ = env.reset()
+        for k in range(batch.lengths[b]):
+            np.testing.assert_array_equal(batch.observations[b, k], observation)
+            observation, reward, terminated, _, _ = env.step(int(batch.actions[b, k]))
+            assert batch.rewards[b, k] == reward
+            assert batch.dones[b, k] == terminated
+        np.testing.assert_array_equal(batch.final_observations[b], observation)
+        assert batch.terminated[b] == terminated
