@@ -17,7 +17,7 @@ enum class [[nodiscard]] CompatResult{
     kStopped,   // the caller's stop flag is set
     kCorrupt,   // the region holds impossible values; give it up
     kSeqError,  // a seq was skipped or repeated: the stream is closed, reset it
-    kRefused,   // the host answered ERROR (error_result says why); a stream is closed
+    kRefused,   // the host answered ERROR (error_result says why) or lost its answer: reset it
     kBusy,      // the host answered BUSY: ask again
 };
 

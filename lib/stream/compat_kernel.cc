@@ -142,8 +142,7 @@ CompatResult CompatKernel::Metadata(CompatMetadata& metadata) {
   if (response.result == 0 || response.result > kCompatMaxBlobId ||
       !ReadCompatBlob(impl_->parts.memory, static_cast<std::uint16_t>(response.result),
                       std::as_writable_bytes(std::span(&metadata, 1)))) {
-    return impl_->Fail(CompatResult::kCorrupt,
-                       "the heap has no metadata with blob id " + std::to_string(response.result));
+    return impl_->NoBlob(response.result);
   }
   return result;
 }

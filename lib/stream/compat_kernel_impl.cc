@@ -121,13 +121,20 @@ CompatResult CompatKernel::Impl::Have(const CompatObs& obs) {
   return CompatResult::kOk;
 }
 
+// A host that starts forgets the blobs of the one before it, also those just announced.
+CompatResult CompatKernel::Impl::NoBlob(std::uint32_t id) {
+  barrier_due = true;
+  error_result = kCompatErrorRestart;
+  return Fail(CompatResult::kRefused, "the heap has no blob " + std::to_string(id) +
+                                          " as announced: has a new host started?");
+}
+
 CompatResult CompatKernel::Impl::TakeObsBlob(std::uint32_t id, CompatObs& obs) {
   CompatObsBlob payload;
   if (id == 0 || id > kCompatMaxBlobId ||
       !ReadCompatBlob(parts.memory, static_cast<std::uint16_t>(id),
                       std::as_writable_bytes(std::span(&payload, 1)))) {
-    return Fail(CompatResult::kCorrupt,
-                "the heap has no observation with blob id " + std::to_string(id));
+    return NoBlob(id);
   }
   std::copy(std::begin(payload.obs), std::end(payload.obs), obs.obs);
   obs.reward = payload.reward;

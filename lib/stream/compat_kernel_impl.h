@@ -28,6 +28,7 @@ struct CompatKernel::Impl {
   CompatResult PollResponse(std::uint16_t cmd, CompatResponse& response);
   CompatResult Answer(const CompatResponse& response);
   CompatResult Barrier(std::int64_t timeout_ns);
+  CompatResult NoBlob(std::uint32_t id);
   CompatResult TakeObsBlob(std::uint32_t id, CompatObs& obs);
   CompatResult PollFirstObs(CompatObs& first);
   CompatResult PollNextObs(CompatObs& next);
