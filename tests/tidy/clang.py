@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PRODUCT = ("lib", "services", "tools")
+PRODUCT = ("lib", "services", "tools", "python")
 # Options of the g++ build that take an argument or that clang does not know.
 _WITH_ARGUMENT = ("-o", "-MF", "-MT")
 _DROPPED = ("-c", "-MD", "-fsanitize", "-fno-sanitize")

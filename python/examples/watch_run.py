@@ -1,0 +1,22 @@
+"""Plays one episode of a training run's policy and prints its end: watch_run.py runs/latest."""
+
+import sys
+
+import tetrion
+
+ENVIRONMENTS = {
+    "tetris": tetrion.TetrisEnv,
+    "tetris-placement": tetrion.TetrisPlacementEnv,
+    "cartpole": tetrion.CartPoleEnv,
+}
+
+run = tetrion.Run(sys.argv[1] if len(sys.argv) > 1 else "runs/latest")
+policy = tetrion.load_policy(run, "best")
+env = ENVIRONMENTS[policy.env]("compact")
+observation, info = env.reset(seed=0)
+terminated = truncated = False
+while not (terminated or truncated):
+    observation, reward, terminated, truncated, info = env.step(policy(observation))
+print(f"{run.name}: {info}")
+episodes = run.episodes()
+print(f"{len(episodes['token_id'])} episodes trained on, best {episodes['episode_return'].max():g}")
