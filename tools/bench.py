@@ -42,8 +42,9 @@ def scripts(folder, only):
         found.append(("replay-rivals", [python, str(ROOT / "bench/replay/rivals.py"), str(replay)]))
     package = folder.parent / "python"
     if (package / "tetrion").is_dir():
-        script = ROOT / "bench/python/vector.py"
-        found.append(("python-vector", [python, str(script), str(package)]))
+        for name in ("vector", "collector"):
+            script = ROOT / "bench/python" / f"{name}.py"
+            found.append((f"python-{name}", [python, str(script), str(package)]))
     bin_dir = folder.parent / "bin"  # the same build's services: one set of flags for all figures
     if (bin_dir / "tetrion-up").exists() and (bin_dir / "tetrion-learner").exists():
         found.append(("system", [python, str(ROOT / "bench/services/system.py"), str(bin_dir)]))

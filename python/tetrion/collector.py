@@ -51,12 +51,12 @@ class BatchedTetrisCollector:
         arrays of one Tetris observation (those of TetrisEnv's "dict") and returns a 1-D array,
         always of the same length and dtype. It costs a Python call a step.
     policy_fn: None or policies.Random() for uniformly random actions, policies.Scripted(list), both
-        in C++; or a callable policy_fn(worker_id, observations) -> actions, or (actions, log_probs),
-        or (actions, log_probs, values), each of shape [n]. observations is [n, obs_dim], read-only
-        and valid during the call only, n <= lanes_per_worker lanes that wait for an action. Calls
-        of different workers take turns (they hold the GIL).
+        in C++; or a callable policy_fn(worker_id, observations) that returns actions, or (actions,
+        log_probs), or (actions, log_probs, values), each of shape [n]. observations is
+        [n, obs_dim], read-only and valid during the call only, n <= lanes_per_worker lanes that
+        wait for an action. Calls of different workers take turns (they hold the GIL).
     lanes_per_worker: environments a worker steps together.
-    seed: with a job's number it fixes the episode's pieces: workers, lanes and timing do not matter.
+    seed: with a job's number it fixes the episode's pieces, whatever workers, lanes and timing do.
     env: "tetris", "tetris-placement" or "cartpole".
     queue_size: Tetris pieces in the preview, 1 to 7.
     order: "job" sorts a batch by job; "completion" has first what finished first, and holds at most

@@ -199,9 +199,10 @@ def test_obs_flatten_sees_the_dict_and_fixes_the_length():
 
 def test_obs_flatten_of_changing_length_names_both():
     lengths = iter([5] * 4 + [6] * 100)
-    with collector(1, 12, lambda observation: np.zeros(next(lengths))) as c:
-        with pytest.raises(ValueError, match=r"returned shape \(6,\), but \(5,\) the first time"):
-            c.request_episodes(1)
+    said = r"returned shape \(6,\), but \(5,\) the first time"
+    c = collector(1, 12, lambda observation: np.zeros(next(lengths)))
+    with c, pytest.raises(ValueError, match=said):
+        c.request_episodes(1)
 
 
 def test_policies_see_read_only_observations_of_the_active_lanes():
@@ -323,9 +324,9 @@ def test_a_nested_request_is_refused(workers):
     def policy(worker, observations):
         c.request_episodes(1)
 
-    with collector(workers, 8, policy_fn=policy) as c:
-        with pytest.raises(RuntimeError, match="a request is running already"):
-            c.request_episodes(2)
+    c = collector(workers, 8, policy_fn=policy)
+    with c, pytest.raises(RuntimeError, match="a request is running already"):
+        c.request_episodes(2)
 
 
 @pytest.mark.parametrize("workers", [0, 2])
