@@ -1,5 +1,8 @@
 #pragma once
 
+#include <gtest/gtest.h>
+
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
@@ -126,6 +129,29 @@ struct CompatWorld {
   std::optional<CompatKernel> kernel;
   std::optional<CompatHost> host;
   CompatResult host_result = CompatResult::kIdle;
+};
+
+// A world whose streamed episode runs, and a hand in each of its rings.
+struct Streaming : CompatWorld {
+  explicit Streaming(int length = 1 << 30) : env(length) {
+    Start(env);
+    EXPECT_EQ(kernel->Reset(obs), CompatResult::kOk);
+  }
+  // Pushes an ACTION past the kernel.
+  void Act(std::uint32_t seq, std::uint16_t action = 0) {
+    auto ring = CompatActionRing::Attach(memory.span().data() + kCompatActionRing,
+                                         kCompatStreamMagic, kCompatStreamEntries);
+    EXPECT_EQ(ring.Push({.seq = seq, .action = action, .ack_seq = seq}),
+              CompatRingResult::kWasEmpty);
+  }
+  // The newest response.
+  CompatResponse LastResponse() const {
+    const std::uint32_t head = memory.ring(kCompatResponseRing).head;
+    return memory.at<CompatResponse>(kCompatResponseRing + 32 + 16 * ((head + 1023) % 1024));
+  }
+
+  CountingEnv env;
+  CompatObs obs = {};
 };
 
 }  // namespace tetrion
