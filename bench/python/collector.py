@@ -140,8 +140,8 @@ def draw(found, path):
     plots[0].set_ylabel("million steps a second")
     plots[0].legend()
     figure.suptitle(
-        f"request_episodes, random actions; else 2 threads, K = {STEPS}, B = {EPISODES}. "
-        "Median, least and most of the windows"
+        f"request_episodes with random actions; where not varied, 2 threads, K = {STEPS}, "
+        f"B = {EPISODES}. Medians and ranges"
     )
     figure.tight_layout()
     figure.savefig(path, dpi=110)

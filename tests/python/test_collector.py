@@ -2,6 +2,7 @@
 
 import gc
 import os
+import pathlib
 import resource
 import signal
 import subprocess
@@ -17,6 +18,7 @@ import tetrion
 from tetrion import BatchedTetrisCollector, policies
 
 PATIENCE_S = 60.0  # a hang, not slowness
+SOURCES = pathlib.Path(__file__).resolve().parents[2]
 
 
 def zeros(worker, observations):
@@ -531,3 +533,38 @@ def test_batches_equal_tetris_gymnasium_step_for_step():
             assert batch.dones[b, k] == terminated
         np.testing.assert_array_equal(batch.final_observations[b], observation)
         assert batch.terminated[b] == terminated
+
+
+EXAMPLES = SOURCES / "python" / "examples"
+
+
+def run_example(name, *arguments):
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLES / name), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=2 * PATIENCE_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_numpy_example_learns():
+    out = run_example("collect_reinforce.py", "--updates", "21")
+    returns = [float(line.split()[-1]) for line in out.splitlines()]
+    assert returns[-1] > 2 * returns[0], out  # about 20, then about 100
+
+
+def test_the_plotting_example_writes_its_picture(tmp_path):
+    pytest.importorskip("matplotlib")
+    picture = tmp_path / "random.png"
+    run_example("collect_random.py", "--episodes", "50", "--out", str(picture))
+    assert picture.stat().st_size > 1000
+
+
+def test_the_torch_example_learns():
+    pytest.importorskip("torch")
+    out = run_example("collect_ppo.py", "--updates", "6", "--episodes", "32")
+    lines = [float(line.split()[4]) for line in out.splitlines()]
+    assert lines[-1] > lines[0], out
