@@ -15,7 +15,7 @@ from torch import nn
 
 STEPS = 200
 PLACEMENTS, FEATURES = 40, 16
-GAMMA, LAMBDA, CLIP, EPOCHS, MINIBATCH = 0.99, 0.95, 0.2, 3, 1024
+GAMMA, LAMBDA, CLIP, EPOCHS, MINIBATCH = 0.99, 0.95, 0.2, 6, 256
 
 
 class Network(nn.Module):
@@ -65,7 +65,7 @@ def improve(network, optimiser, observations, actions, old, gains, targets):
             clipped = ratio.clamp(1 - CLIP, 1 + CLIP)
             gain = torch.minimum(ratio * gains[part], clipped * gains[part]).mean()
             entropy = -(log_probs.exp() * log_probs.clamp(min=-50)).sum(-1).mean()
-            loss = -gain + 0.5 * nn.functional.mse_loss(values, targets[part]) - 0.01 * entropy
+            loss = -gain + 0.02 * nn.functional.smooth_l1_loss(values, targets[part]) - 0.01 * entropy
             optimiser.zero_grad()
             loss.backward()
             nn.utils.clip_grad_norm_(network.parameters(), 1.0)
@@ -92,7 +92,7 @@ def main():
         2, STEPS, policy_fn=act, env="tetris-placement", obs="afterstates", lanes_per_worker=32
     )
     network = Network(collector.obs_dim)
-    optimiser = torch.optim.Adam(network.parameters(), lr=3e-3)
+    optimiser = torch.optim.Adam(network.parameters(), lr=1e-2)
     with collector:
         for update in range(options.updates):
             batch = collector.request_episodes(options.episodes)

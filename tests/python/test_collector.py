@@ -565,6 +565,6 @@ def test_the_plotting_example_writes_its_picture(tmp_path):
 
 def test_the_torch_example_learns():
     pytest.importorskip("torch")
-    out = run_example("collect_ppo.py", "--updates", "6", "--episodes", "32")
-    lines = [float(line.split()[4]) for line in out.splitlines()]
-    assert lines[-1] > lines[0], out
+    out = run_example("collect_ppo.py", "--updates", "12")
+    steps = [float(line.split()[-1]) for line in out.splitlines()]
+    assert steps[-1] > 1.4 * steps[0], out  # about 19, then about 40
