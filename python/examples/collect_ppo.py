@@ -65,7 +65,8 @@ def improve(network, optimiser, observations, actions, old, gains, targets):
             clipped = ratio.clamp(1 - CLIP, 1 + CLIP)
             gain = torch.minimum(ratio * gains[part], clipped * gains[part]).mean()
             entropy = -(log_probs.exp() * log_probs.clamp(min=-50)).sum(-1).mean()
-            loss = -gain + 0.02 * nn.functional.smooth_l1_loss(values, targets[part]) - 0.01 * entropy
+            missed = nn.functional.smooth_l1_loss(values, targets[part])
+            loss = -gain + 0.02 * missed - 0.01 * entropy
             optimiser.zero_grad()
             loss.backward()
             nn.utils.clip_grad_norm_(network.parameters(), 1.0)
