@@ -209,12 +209,13 @@ class Pipeline {
                            .commit_stride = run_.commit_stride},
                           std::make_unique<FifoSelector>(1, run_.window, run_.batch_windows));
     RingBoard board;
+    StreamBoard streams;
     board.SetList(1, {{.path = path, .slot = 0}});
     IngestAgent ingest({.run_id = kRunId,
                         .shm_dir = dir_,
                         .action_count = EnvSpecOf(run_).action.count,
                         .wait_ns = kNanosPerMilli},
-                       replay, Bell(&shared_->bell), board);
+                       replay, Bell(&shared_->bell), board, streams);
     std::atomic<bool> done{false};
     std::thread reader([&] {
       ReplaySource source(replay);
