@@ -8,6 +8,7 @@ if(EXISTS ${Python_EXECUTABLE})
   execute_process(COMMAND ${Python_EXECUTABLE} -m nanobind --cmake_dir
     OUTPUT_VARIABLE TETRION_NANOBIND OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
 endif()
+set(TETRION_PYTHON_EXECUTABLE ${Python_EXECUTABLE} CACHE INTERNAL "builds and tests the package")
 if(TETRION_NANOBIND)
   find_package(Python 3.11 REQUIRED COMPONENTS Interpreter Development.Module)
   find_package(nanobind CONFIG REQUIRED PATHS ${TETRION_NANOBIND} NO_DEFAULT_PATH)

@@ -94,23 +94,31 @@ class BadRegions(stream_harness.Case):
                 self.kernel(*SHORT).fail(CONFIG, word, str(self.region))
                 self.host(*SHORT).fail(CONFIG, word, str(self.region))
 
-    def test_a_ring_that_goes_bad_ends_both_sides(self):
-        for at in (OBS + 4, ACTION + 8, COMMAND + 8, RESPONSE + 4):
+    def test_a_ring_that_goes_bad_ends_the_side_that_reads_it(self):
+        written_by_host = (OBS + 4, ACTION + 8, COMMAND + 8, RESPONSE + 4)
+        written_by_kernel = (ACTION + 4, COMMAND + 4)
+        for at in written_by_host + written_by_kernel:
             with self.subTest(hex(at)):
-                self.region.unlink(missing_ok=True)
-                host = self.host(*SHORT, "--wait", 20)
-                kernel = self.kernel(*SHORT, "--wait", 20)
-                harness.wait_until("the region", lambda: self.region.exists()
-                                   and self.region.stat().st_size == MIB)
-                self.wait_for_steps()
-                end = host if at in (OBS + 4, RESPONSE + 4) else kernel
-                end.process.send_signal(signal.SIGSTOP)  # it would mend what it writes itself
-                self.poke(at, 0xFFFF)
-                other = kernel if end is host else host
-                code, said = other.wait()
-                self.assertIn(code, (CONFIG, TRY_AGAIN), said)
-                end.process.send_signal(signal.SIGCONT)
-                end.kill()
+                # A kernel that is stopped between two episodes has just left, as far as its host
+                # can see, and the host ends well: then once more.
+                codes = (self.spoil(at, at in written_by_host) for _ in range(20))
+                self.assertIn(next(code for code in codes if code != 0), (CONFIG, TRY_AGAIN))
+
+    def spoil(self, at, host_writes):
+        """Stops the side that writes the word (it would mend it), spoils it; the other's exit."""
+        self.region.unlink(missing_ok=True)
+        host = self.host(*SHORT, "--wait", 20)
+        kernel = self.kernel(*SHORT, "--wait", 20)
+        harness.wait_until("the region", lambda: self.region.exists()
+                           and self.region.stat().st_size == MIB)
+        self.wait_for_steps()
+        writer, reader = (host, kernel) if host_writes else (kernel, host)
+        writer.process.send_signal(signal.SIGSTOP)
+        self.poke(at, 0xFFFF)
+        code, _ = reader.wait()
+        writer.process.send_signal(signal.SIGCONT)
+        writer.kill()
+        return code
 
     def test_a_heap_that_does_not_add_up_is_reported(self):
         self.make_region()
