@@ -53,6 +53,7 @@ template <std::size_t kBytes>
 class OurLink {
  public:
   static constexpr bool kPin = true;
+  static constexpr std::size_t kStride = AlignUp(kBytes, 64);
   explicit OurLink(std::uint32_t batch)
       : batch_(batch),
         spec_{.capacity = kCapacity, .record_bytes = kBytes, .spec_hash = 1},
@@ -63,13 +64,14 @@ class OurLink {
   void OpenSender() {}
   void OpenReceiver() {}
   std::uint32_t Send() {
-    std::uint32_t sent = 0;
-    for (; sent < batch_; ++sent) {
-      auto loan = producer_.Claim();
-      if (!loan.ok()) break;
-      WriteRecord(loan.record(), kBytes, producer_.completed());
-      loan.Complete();
+    auto loan = producer_.ClaimMany(batch_);
+    if (!loan.ok()) return 0;
+    const std::uint32_t sent = loan.count();
+    const std::uint64_t first = producer_.completed();
+    for (std::uint32_t i = 0; i < sent; ++i) {
+      WriteRecord(loan.record() + i * kStride, kBytes, first + i);
     }
+    loan.Complete();
     producer_.Publish();
     return sent;
   }
@@ -77,7 +79,7 @@ class OurLink {
     const RingPeek peek = consumer_.Peek();
     const std::uint32_t count = batch_ == 1 && peek.count > 1 ? 1 : peek.count;
     for (std::uint32_t i = 0; i < count; ++i) {
-      ReadRecord(peek.records + i * consumer_.stride_bytes(), kBytes, peek.first + i);
+      ReadRecord(peek.records + i * kStride, kBytes, peek.first + i);
     }
     if (count > 0) consumer_.Release(count);
     return count;

@@ -7,6 +7,7 @@
 
 #include "lib/core/check.h"
 #include "lib/shm/bell.h"
+#include "lib/shm/prefetch.h"
 #include "lib/shm/region.h"
 #include "lib/shm/ring_block.h"
 
@@ -20,35 +21,42 @@ enum class [[nodiscard]] SpaceResult{
 // The writing end; see spsc_ring.h for roles, invariants and ordering.
 class RingProducer {
  public:
-  // Exclusive use of the next unpublished record until Complete or destruction (which aborts: the
-  // next Claim returns the same record). At most one at a time; must not outlive or move with the
+  // Exclusive use of the next unpublished records until Complete or destruction (which aborts: the
+  // next claim begins at the same record). At most one at a time; must not outlive or move with the
   // producer.
   class [[nodiscard]] Loan {
    public:
     Loan(Loan&& other) noexcept
-        : producer_(std::exchange(other.producer_, nullptr)), record_(other.record_) {}
+        : producer_(std::exchange(other.producer_, nullptr)),
+          records_(other.records_),
+          count_(other.count_) {}
     Loan& operator=(Loan&&) = delete;
     ~Loan() {
       if (producer_ != nullptr) producer_->loaned_ = false;
     }
     // False when the ring was full.
     bool ok() const { return producer_ != nullptr; }
-    // [record_bytes] u8, 64-byte aligned; old contents.
-    std::byte* record() const { return record_; }
-    // Counts the record as written; the next Publish makes it visible. Ends the loan.
-    void Complete() {
-      TETRION_CHECK(ok(), "completed a loan that holds no record");
-      ++producer_->completed_;
+    // [count, stride_bytes] u8, each 64-byte aligned; old contents.
+    std::byte* record() const { return records_; }
+    std::uint32_t count() const { return count_; }
+    // Counts the records, or the first `n` of them, as written; the next Publish makes them
+    // visible. Ends the loan.
+    void Complete() { Complete(count_); }
+    void Complete(std::uint32_t n) {
+      TETRION_CHECK(ok() && n <= count_, "completed more records than the loan holds");
+      producer_->completed_ += n;
       producer_->loaned_ = false;
       producer_ = nullptr;
     }
 
    private:
     friend class RingProducer;
-    Loan(RingProducer* producer, std::byte* record) : producer_(producer), record_(record) {}
+    Loan(RingProducer* producer, std::byte* records, std::uint32_t count)
+        : producer_(producer), records_(records), count_(count) {}
 
     RingProducer* producer_;
-    std::byte* record_;
+    std::byte* records_;
+    std::uint32_t count_;
   };
 
   // Lays a ring out in a region fresh from Region::Create (of at least RingRegionBytes) and seals
@@ -65,12 +73,19 @@ class RingProducer {
 
   RingProducer(RingProducer&&) noexcept = default;
 
-  // Never blocks, never allocates.
-  Loan Claim() {
-    TETRION_CHECK(!loaned_, "claimed a record while another is on loan");
-    if (completed_ - cached_tail_ >= capacity_ && FreeRecords() == 0) return Loan(nullptr, nullptr);
+  // The next record, or up to `n` > 0 in a row: fewer when the ring's memory ends or has less space
+  //. Neither blocks nor allocates.
+  Loan Claim() { return ClaimMany(1); }
+  Loan ClaimMany(std::uint32_t n) {
+    TETRION_CHECK(!loaned_, "claimed records while others are on loan");
+    TETRION_CHECK(n > 0, "claimed no record");
+    std::uint64_t free = capacity_ - (completed_ - cached_tail_);
+    if (free < n) free = FreeRecords();
+    if (free == 0) return Loan(nullptr, nullptr, 0);
+    const std::uint64_t to_wrap = capacity_ - (completed_ & (capacity_ - 1));
+    const std::uint64_t most = free < to_wrap ? free : to_wrap;
     loaned_ = true;
-    return Loan(this, NextRecord());
+    return Loan(this, NextRecord(), most < n ? static_cast<std::uint32_t>(most) : n);
   }
 
   // Makes all completed records visible with one release-store and rings the bell, if there is one.
@@ -112,16 +127,6 @@ class RingProducer {
   RingProducer(std::byte* memory, const RingSpec& spec, std::uint64_t first, Layout layout);
   std::byte* NextRecord() const {
     return records_ + (completed_ & (capacity_ - 1)) * stride_bytes_;
-  }
-  // Fetches the line that the consumer read a lap ago, so that the next record's first store does
-  // not wait for it. __builtin_prefetch would only read it: x86-64-v3 does not promise the
-  // instruction, which older processors take as a no-op.
-  static void PrefetchForWrite(std::byte* line) {
-#if defined(__x86_64__)
-    asm volatile("prefetchw %0" : : "m"(*line));
-#else
-    __builtin_prefetch(line, 1);
-#endif
   }
 
   // Immutable after construction.

@@ -8,14 +8,12 @@
 //
 // Invariants
 //   1. tail <= head <= tail + capacity, both free-running u64 (differences survive the wrap).
-//   Record
-//      i lies at index i mod capacity; all of the capacity is usable.
+//      Record i lies at index i mod capacity; all of the capacity is usable.
 //   2. Only the producer stores head, only the consumer stores tail; each keeps its own value in
 //      process-local memory and never reads it back. A producer or consumer killed anywhere leaves
 //      the last stored cursor: an unpublished record is never seen, an unreleased one not lost.
 //   3. Records in [tail, head) belong to the consumer, all others to the producer.
-//   4. Everything the peer wrote is untrusted: a cursor is loaded once, checked, then used. One
-//   that
+//   4. Everything the peer wrote is untrusted: a cursor is loaded once, checked, then used. One that
 //      moved back or past the capacity quarantines the ring for good, with a reason.
 //
 // Ordering
@@ -34,6 +32,11 @@
 //
 // The peer's cursor is cached process-locally and reloaded only when the cached one says full or
 // empty: otherwise its line would travel between the cores with every record.
+//
+// Small records come fastest in runs: ClaimMany(n), write, Complete, Publish. A store waits in the
+// core's store buffer, behind the record's stores, until the consumer's core has given the record's
+// line up; the bookkeeping of a claim for every record would fill that buffer and leave fewer lines
+// on their way at the same time (measured: half the rate of runs of 32 records of 64 bytes).
 
 #include "lib/shm/ring_consumer.h"
 #include "lib/shm/ring_producer.h"
