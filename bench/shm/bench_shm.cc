@@ -1,6 +1,6 @@
-// The ring against boost::lockfree::spsc_queue and a bare pair of cache lines between two threads,
-// and against libzmq's ipc between two processes: records a second and round trips, in turns within
-// one run. Prints one JSON line a figure. --quick: shorter windows.
+// The ring against boost::lockfree::spsc_queue and a bare pair of cache lines between two threads:
+// records a second and round trips, in turns within one run. Prints one JSON line a figure.
+// --quick: shorter windows.
 #include <cstring>
 
 #include "bench/shm/links.h"
@@ -44,37 +44,12 @@ void BenchRoundTrip(std::int64_t length_ns) {
   PrintFigure(what + ", p99", "ns", ours_p99, "raw two-line ping-pong", raw_p99, "");
 }
 
-template <std::size_t kBytes>
-void BenchProcesses(std::int64_t length_ns) {
-  std::vector<double> ours_rate, zmq_rate, ours_p50, ours_p99, zmq_p50, zmq_p99;
-  for (int i = 0; i < kWindows; ++i) {
-    {
-      OurLink<kBytes> our_link(kMaxBatch);
-      ours_rate.push_back(RateWindow(our_link, Peer::kProcess, length_ns));
-      ZmqLink zmq_link(kBytes);
-      zmq_rate.push_back(RateWindow(zmq_link, Peer::kProcess, length_ns));
-    }
-    OurLink<kBytes> our_there(1), our_back(1);
-    const RoundTrip ours = RoundTripWindow(our_there, our_back, Peer::kProcess, length_ns);
-    ZmqLink zmq_there(kBytes), zmq_back(kBytes);
-    const RoundTrip zmq = RoundTripWindow(zmq_there, zmq_back, Peer::kProcess, length_ns);
-    ours_p50.push_back(ours.p50_ns), ours_p99.push_back(ours.p99_ns);
-    zmq_p50.push_back(zmq.p50_ns), zmq_p99.push_back(zmq.p99_ns);
-  }
-  const std::string what = "two processes, " + std::to_string(kBytes) + " B rows: ";
-  PrintFigure(what + "rate", "rows/s", ours_rate, "libzmq ipc", zmq_rate, ">= 25x");
-  PrintFigure(what + "round trip, p50", "ns", ours_p50, "libzmq ipc", zmq_p50, "");
-  PrintFigure(what + "round trip, p99", "ns", ours_p99, "libzmq ipc", zmq_p99, "");
-}
-
 int Main(int argc, char** argv) {
   const bool quick = argc > 1 && std::strcmp(argv[1], "--quick") == 0;
   const std::int64_t length_ns = quick ? kNanosPerSecond / 10 : kNanosPerSecond / 2;
   BenchRate(1, "", length_ns);
   BenchRate(kMaxBatch, ">= 100M", length_ns);
   BenchRoundTrip(length_ns);
-  BenchProcesses<64>(length_ns);
-  BenchProcesses<1440>(length_ns);
   return 0;
 }
 
