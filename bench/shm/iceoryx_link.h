@@ -1,23 +1,23 @@
 #pragma once
 
-#include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdint>
 #include <cstdio>
+#include <iceoryx_hoofs/log/logmanager.hpp>
+#include <iceoryx_posh/popo/untyped_publisher.hpp>
+#include <iceoryx_posh/popo/untyped_subscriber.hpp>
+#include <iceoryx_posh/runtime/posh_runtime.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "bench/shm/links.h"
 #include "bench/shm/windows.h"
-#include "iceoryx_hoofs/log/logmanager.hpp"
-#include "iceoryx_posh/popo/untyped_publisher.hpp"
-#include "iceoryx_posh/popo/untyped_subscriber.hpp"
-#include "iceoryx_posh/runtime/posh_runtime.hpp"
 
 namespace tetrion::bench {
 
@@ -103,7 +103,7 @@ class IceoryxLink {
     const std::int64_t until_ns = MonotonicClock::Get().NowNs() + 20 * kNanosPerSecond;
     while (!sender_->hasSubscribers()) {
       TETRION_CHECK(MonotonicClock::Get().NowNs() < until_ns, "no subscriber came");
-      usleep(1000);
+      sched_yield();
     }
   }
   void OpenReceiver() {

@@ -13,7 +13,7 @@
 //      process-local memory and never reads it back. A producer or consumer killed anywhere leaves
 //      the last stored cursor: an unpublished record is never seen, an unreleased one not lost.
 //   3. Records in [tail, head) belong to the consumer, all others to the producer.
-//   4. Everything the peer wrote is untrusted: a cursor is loaded once, checked, then used. One that
+//   4. Everything the peer wrote is untrusted: a cursor is loaded once, checked, used. One that
 //      moved back or past the capacity quarantines the ring for good, with a reason.
 //
 // Ordering
