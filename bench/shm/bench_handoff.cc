@@ -2,6 +2,7 @@
 // round trips, in turns within one run. Prints one JSON line a figure, and one plain line when the
 // build found no iceoryx. --quick: shorter windows.
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <optional>
 
@@ -75,14 +76,14 @@ void IceoryxWindow(Column& column, std::int64_t length_ns, std::size_t bytes) {
       result->rate = RateWindow(link, Peer::kProcess, length_ns);
     }
     // The peers of the round trips must not inherit the runtime of the rate's sender either.
-    _exit(0);
+    std::exit(0);
   }
   Await(child);
   const pid_t second = fork();
   if (second == 0) {
     IceoryxLink there(bytes), back(bytes);
     result->trip = RoundTripWindow(there, back, Peer::kProcess, length_ns);
-    _exit(0);
+    std::exit(0);
   }
   Await(second);
   column.Add(result->rate, result->trip);
@@ -116,6 +117,7 @@ int Main(int argc, char** argv) {
 #else
   std::printf("iceoryx left out: apt-get install libiceoryx-posh-dev iceoryx, then build again\n");
 #endif
+  std::fflush(stdout);  // before any fork
   BenchProcesses<64>(length_ns, iceoryx);
   BenchProcesses<1440>(length_ns, iceoryx);
   return 0;

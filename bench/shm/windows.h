@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <thread>
 #include <vector>
@@ -73,7 +74,7 @@ void RunPair(Peer kind, bool pin, PeerFn&& peer, MainFn&& main) {
   if (child == 0) {
     PinTo(pin ? 1 : -1);
     peer();
-    _exit(0);
+    std::exit(0);  // not _exit: libraries say goodbye to their brokers
   }
   main();
   int status = 0;
