@@ -192,6 +192,7 @@ SIMPLE = (
 WAITS = (
     ("actor.wait_token_s", "actors: token", BLUE), ("actor.wait_ring_s", "actors: ring", ORANGE),
     ("actor.wait_weights_s", "actors: weights", GREEN),
+    ("actor.wait_answer_s", "actors: answer", PURPLE),
     ("learner.limiter_wait_s", "learner: ingest held back", RED),
 )
 

@@ -62,7 +62,8 @@ LaneLoop::LaneLoop(const LaneLoopConfig& config, std::unique_ptr<VecEnv> env,
   announced_.reserve(kEndedReserve);
 }
 
-RunResult LaneLoop::RunOnce() {
+RunResult LaneLoop::RunOnce(std::int64_t wait_timeout_ns) {
+  wait_timeout_ns_ = wait_timeout_ns;
   if (asked_) {
     const RunResult answered = TakeAnswer();
     if (answered != RunResult::kRow) return answered;
@@ -83,7 +84,7 @@ RunResult LaneLoop::RunOnce() {
 RunResult LaneLoop::TakeAnswer() {
   const std::int64_t start_ns = clock_.NowNs();
   const AnswerResult result =
-      answers_->Take(row_ - 1, actions_.data(), answer_version_, config_.wait_timeout_ns);
+      answers_->Take(row_ - 1, actions_.data(), answer_version_, wait_timeout_ns_);
   AddWait(WaitReason::kAnswer, start_ns);
   switch (result) {
     case AnswerResult::kTimeout:
@@ -117,8 +118,9 @@ RunResult LaneLoop::TakeAnswer() {
 bool LaneLoop::CanDecide() {
   if (answers_ != nullptr) {
     const std::int64_t start_ns = clock_.NowNs();
-    const AnswererState state = answers_->Look(config_.wait_timeout_ns);
+    const AnswererState state = answers_->Look(wait_timeout_ns_);
     if (state == AnswererState::kReady) return true;
+    if (state == AnswererState::kBroken) throw Error(ExitCode::kTryAgain, answers_->problem());
     AddWait(WaitReason::kAnswer, start_ns);
     if (state == AnswererState::kReset) AbandonWithoutRow("reset");
     return false;
@@ -142,7 +144,7 @@ RunResult LaneLoop::TakeTokens() {
       sink_.Flush();
       Announce();
       const std::int64_t start_ns = clock_.NowNs();
-      result = tokens_.Take(token, config_.wait_timeout_ns);
+      result = tokens_.Take(token, wait_timeout_ns_);
       AddWait(WaitReason::kToken, start_ns);
     }
     if (result == TakeResult::kTimeout || result == TakeResult::kIdle) return RunResult::kWaiting;
@@ -165,7 +167,7 @@ bool LaneLoop::ClaimRow(RowView& row) {
       sink_.Flush();
       Announce();
       const std::int64_t start_ns = clock_.NowNs();
-      const ClaimResult result = sink_.Claim(claimed_row_, config_.wait_timeout_ns);
+      const ClaimResult result = sink_.Claim(claimed_row_, wait_timeout_ns_);
       AddWait(WaitReason::kRing, start_ns);
       if (result == ClaimResult::kFull) return false;
     }

@@ -53,7 +53,9 @@ class LaneLoop {
 
   // Makes one row or waits once. Throws Error(kTryAgain) when the policy failed max_not_finite
   // times in a row or an answer was impossible.
-  RunResult RunOnce();
+  RunResult RunOnce() { return RunOnce(config_.wait_timeout_ns); }
+  // The same with another bound of a single wait; 0 only looks.
+  RunResult RunOnce(std::int64_t wait_timeout_ns);
 
   // Copied from afar; see LaneCounters.
   const LaneCounters& counters() const { return counters_; }
@@ -102,7 +104,8 @@ class LaneLoop {
   const Clock& clock_ = MonotonicClock::Get();
   const int lanes_;
 
-  std::uint64_t row_ = 0;   // number of the next row
+  std::int64_t wait_timeout_ns_ = 0;  // of the present call
+  std::uint64_t row_ = 0;             // number of the next row
   int need_token_ = 0;      // lanes in kNeedsToken; those left when a row is made are idle
   int not_finite_run_ = 0;  // consecutive failing rows
   bool asked_ = false;      // row_ - 1 is published and awaits its answer

@@ -20,6 +20,7 @@ struct WorkerPool::Worker final : Agent {
       : thread_name(std::move(worker_name)),
         loops(std::move(lane_loops)),
         running(loops.size()),
+        stalled(loops.size(), false),
         runner(*this, on_error, kDrainedIdleNs) {
     for (std::size_t i = 0; i < loops.size(); ++i) running[i] = loops[i].get();
   }
@@ -28,15 +29,24 @@ struct WorkerPool::Worker final : Agent {
   int DoWork() override {
     if (running.empty()) return 0;
     turn = (turn + 1) % running.size();
-    if (running[turn]->RunOnce() != RunResult::kDrained) return 1;
-    running.erase(running.begin() + static_cast<std::ptrdiff_t>(turn));
-    if (running.empty()) drained.store(true, std::memory_order_release);
+    // A loop that has waited in vain is only looked at from then on, so that it does not hold up
+    // the others; when all have, each may wait again.
+    const bool others_go_on = std::count(stalled.begin(), stalled.end(), false) > 0;
+    const bool look_only = stalled[turn] && others_go_on;
+    const RunResult result = look_only ? running[turn]->RunOnce(0) : running[turn]->RunOnce();
+    stalled[turn] = result == RunResult::kWaiting;
+    if (result == RunResult::kDrained) {
+      running.erase(running.begin() + static_cast<std::ptrdiff_t>(turn));
+      stalled.erase(stalled.begin() + static_cast<std::ptrdiff_t>(turn));
+      if (running.empty()) drained.store(true, std::memory_order_release);
+    }
     return 1;
   }
 
   const std::string thread_name;
   const std::vector<std::unique_ptr<LaneLoop>> loops;
   std::vector<LaneLoop*> running;  // not drained yet
+  std::vector<bool> stalled;       // [running] its last call waited in vain
   std::size_t turn = 0;
   std::atomic<bool> drained{false};  // set by the worker; pairs with the acquire in Drained
   AgentRunner runner;

@@ -10,6 +10,7 @@ enum class [[nodiscard]] AnswererState{
     kReady,
     kAbsent,  // nobody yet; ask again
     kReset,   // a new answerer has begun: every row published so far is discarded
+    kBroken,  // what it says is impossible, see problem(); the stream is over
 };
 
 enum class [[nodiscard]] AnswerResult{
@@ -33,7 +34,7 @@ class AnswerSource {
                             std::int64_t timeout_ns) = 0;
   // The answerer's process has ended; another may come. One system call.
   virtual bool AnswererGone() const = 0;
-  // Why Take said kBroken.
+  // Why Look or Take said kBroken.
   virtual const std::string& problem() const = 0;
 };
 

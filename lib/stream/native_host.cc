@@ -19,6 +19,12 @@ StreamBlock* BlockOf(std::byte* payload, const StreamLayout& layout) {
   return reinterpret_cast<StreamBlock*>(payload + layout.block);
 }
 
+// The kernel closes no ring: a closed word is as wrong as an impossible cursor.
+std::string ReasonOf(const RingConsumer& ring, const std::string& name) {
+  return "the " + name + " ring: " +
+         (ring.corrupt_reason().empty() ? "it is marked closed" : ring.corrupt_reason());
+}
+
 // Lays out what surrounds the OBS ring. The action and command rings' producers are the kernel's
 // business: made here and forgotten, they leave empty rings behind.
 void LayOut(std::byte* payload, const StreamLayout& layout) {
@@ -72,6 +78,7 @@ AnswererState NativeHost::Look(std::int64_t timeout_ns) {
   const Deadline deadline(MonotonicClock::Get(), timeout_ns);
   do {
     if (TakeCommands()) return AnswererState::kReset;
+    if (!problem_.empty()) return AnswererState::kBroken;
     if (attached_) return AnswererState::kReady;
   } while (Sleep(deadline.LeftNs()) || !deadline.Passed());
   return AnswererState::kAbsent;
@@ -82,13 +89,14 @@ AnswerResult NativeHost::Take(std::uint64_t row, std::int32_t* actions, std::uin
   const Deadline deadline(MonotonicClock::Get(), timeout_ns);
   while (true) {
     if (TakeCommands()) return AnswerResult::kReset;
+    if (!problem_.empty()) return AnswerResult::kBroken;
     const RingPeek peek = action_.Peek();
     if (peek.status == RingStatus::kOk) {
       const AnswerResult result = Read(row, peek.records, actions, version);
       action_.Release(1);
       return result;
     }
-    if (peek.status != RingStatus::kEmpty) return Broken(action_.corrupt_reason());
+    if (peek.status != RingStatus::kEmpty) return Broken(ReasonOf(action_, "ACTION"));
     if (deadline.Passed()) return AnswerResult::kTimeout;
     Sleep(deadline.LeftNs());
   }
@@ -99,20 +107,25 @@ bool NativeHost::TakeCommands() {
   bool reset = false;
   for (std::uint64_t i = 0; i < kStreamCommands; ++i) {
     const RingPeek peek = command_.Peek();
+    if (peek.status == RingStatus::kCorrupt || peek.status == RingStatus::kClosedAndEmpty) {
+      (void)Broken(ReasonOf(command_, "command"));
+    }
     if (peek.status != RingStatus::kOk) break;
     StreamCommand command;
     std::memcpy(&command, peek.records, sizeof command);
     command_.Release(1);
     if (command.cmd == kCompatEnvReset) {
+      // A repeated question whose answer was on its way already.
+      if (attached_ && command.epoch == epoch_) continue;
       Reset(command.epoch);
       reset = true;
     } else {
-      Respond({.status = kCompatError,
-               .orig_cmd = command.cmd,
-               .reserved = 0,
-               .epoch = command.epoch,
-               .result = command.cmd,
-               .timestamp_ns = 0});
+      (void)Respond({.status = kCompatError,
+                     .orig_cmd = command.cmd,
+                     .reserved = 0,
+                     .epoch = command.epoch,
+                     .result = command.cmd,
+                     .timestamp_ns = 0});
     }
   }
   return reset;
@@ -127,25 +140,29 @@ void NativeHost::Reset(std::uint64_t epoch) {
     action_.Release(count);
     left -= count;
   }
-  Respond({.status = kCompatOk,
-           .orig_cmd = kCompatEnvReset,
-           .reserved = 0,
-           .epoch = epoch,
-           .result = around_.published(),
-           .timestamp_ns = 0});
-  attached_ = true;
+  attached_ = Respond({.status = kCompatOk,
+                       .orig_cmd = kCompatEnvReset,
+                       .reserved = 0,
+                       .epoch = epoch,
+                       .result = around_.published(),
+                       .timestamp_ns = 0});
+  epoch_ = epoch;
   Add(stats_.resets);
 }
 
-// A kernel that never reads its responses gets no more of them; it asks again.
-void NativeHost::Respond(const StreamResponse& response) {
+// False when the kernel has left no room: one that reads no responses gets no more of them.
+bool NativeHost::Respond(const StreamResponse& response) {
   RingProducer::Loan loan = response_.Claim();
-  if (!loan.ok()) return;
+  if (response_.corrupt()) {
+    (void)Broken("the kernel's cursor in the response ring is impossible");
+  }
+  if (!loan.ok()) return false;
   std::memcpy(loan.record(), &response, sizeof response);
   const auto now_ns = static_cast<std::uint64_t>(MonotonicClock::Get().NowNs());
   std::memcpy(loan.record() + offsetof(StreamResponse, timestamp_ns), &now_ns, sizeof now_ns);
   loan.Complete();
   response_.Publish();
+  return true;
 }
 
 AnswerResult NativeHost::Read(std::uint64_t row, const std::byte* record, std::int32_t* actions,

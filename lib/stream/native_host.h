@@ -62,7 +62,7 @@ class NativeHost final : public AnswerSource {
 
   void FindLearner();
   bool TakeCommands();
-  void Respond(const StreamResponse& response);
+  [[nodiscard]] bool Respond(const StreamResponse& response);
   void Reset(std::uint64_t epoch);
   AnswerResult Read(std::uint64_t row, const std::byte* record, std::int32_t* actions,
                     std::uint32_t& version);
@@ -80,6 +80,7 @@ class NativeHost final : public AnswerSource {
   RingConsumer command_;
   RingConsumer action_;
   bool attached_ = false;
+  std::uint64_t epoch_ = 0;  // of the kernel attached last
   std::string problem_;
   StreamHostStats stats_;
 };

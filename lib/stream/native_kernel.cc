@@ -69,6 +69,7 @@ NativeKernel::State NativeKernel::Poll() {
 void NativeKernel::Ask() {
   next_ask_ns_ = clock_->NowNs() + kAskAgainNs;
   RingProducer::Loan loan = command_.Claim();
+  if (command_.corrupt()) Break("the host's cursor in the command ring is impossible");
   if (!loan.ok()) return;  // the host sleeps over its commands; it will find one of them
   const StreamCommand reset = {.cmd = kCompatEnvReset,
                                .flags = 0,
@@ -120,17 +121,22 @@ std::byte* NativeKernel::Next() {
   const RingPeek peek = obs_.Peek();
   if (peek.status == RingStatus::kCorrupt) Break(obs_.corrupt_reason());
   if (peek.status != RingStatus::kOk) return nullptr;
+  if (action_.FreeRecords() == 0) {
+    if (action_.corrupt()) Break("the host's cursor in the ACTION ring is impossible");
+    return nullptr;
+  }
   // The peek is const for readers; the kernel owns the row's empty columns.
   return const_cast<std::byte*>(peek.records);
 }
 
 bool NativeKernel::Answer(std::uint32_t flags) {
   RingProducer::Loan loan = action_.Claim();
-  if (!loan.ok()) {
-    if (action_.corrupt()) Break("the host's cursor in the ACTION ring is impossible");
+  const RingPeek peek = obs_.Peek();
+  if (!loan.ok() || peek.status != RingStatus::kOk) {
+    Break("rows or room for answers that were there have gone");
     return false;
   }
-  const RowView row(layout_.row, const_cast<std::byte*>(obs_.Peek().records));
+  const RowView row(layout_.row, const_cast<std::byte*>(peek.records));
   const ActionRecord head = {.seq = next_row(),
                              .ack_seq = next_row(),
                              .policy_version = row.header->policy_version,

@@ -37,11 +37,11 @@ class NativeKernel {
   State state() const { return state_; }
 
   // The oldest unanswered row, [row_bytes] u8, writable in its empty columns; null when there is
-  // none for now. Only while kStreaming.
+  // none for now or the host has left no room for an answer. Only while kStreaming.
   std::byte* Next();
   std::uint64_t next_row() const { return obs_.tail(); }
   // Answers the row that Next returned with the actions, log-probabilities and the version it now
-  // holds. False when the host has left no room: ask again. After true the row is complete.
+  // holds. False when the stream has broken meanwhile. After true the row is complete.
   bool Answer(std::uint32_t flags);
 
   // The first row of this attachment; rows before it are void.

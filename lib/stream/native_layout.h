@@ -52,6 +52,7 @@ static_assert(offsetof(StreamBlock, version) == 4);
 static_assert(offsetof(StreamBlock, row_hash) == 8);
 static_assert(offsetof(StreamBlock, action_record_bytes) == 16);
 static_assert(offsetof(StreamBlock, action_capacity) == 24);
+static_assert(offsetof(StreamBlock, reserved) == 32);
 static_assert(offsetof(StreamBlock, epoch) == 64);
 static_assert(offsetof(StreamBlock, host_bell) == 128);
 static_assert(sizeof(StreamBlock) == 384);
@@ -66,7 +67,11 @@ struct StreamCommand {
   std::uint64_t timestamp_ns;
   std::uint64_t reserved2;  // 0
 };
-static_assert(sizeof(StreamCommand) == 32 && offsetof(StreamCommand, epoch) == 8);
+static_assert(sizeof(StreamCommand) == 32);
+static_assert(offsetof(StreamCommand, cmd) == 0 && offsetof(StreamCommand, flags) == 2);
+static_assert(offsetof(StreamCommand, reserved) == 4 && offsetof(StreamCommand, epoch) == 8);
+static_assert(offsetof(StreamCommand, timestamp_ns) == 16);
+static_assert(offsetof(StreamCommand, reserved2) == 24);
 
 struct StreamResponse {
   std::uint16_t status;    // kCompatOk, kCompatError
@@ -76,7 +81,11 @@ struct StreamResponse {
   std::uint64_t result;    // ENV_RESET: number of the next row; ERROR: the command
   std::uint64_t timestamp_ns;
 };
-static_assert(sizeof(StreamResponse) == 32 && offsetof(StreamResponse, result) == 16);
+static_assert(sizeof(StreamResponse) == 32);
+static_assert(offsetof(StreamResponse, status) == 0 && offsetof(StreamResponse, orig_cmd) == 2);
+static_assert(offsetof(StreamResponse, reserved) == 4 && offsetof(StreamResponse, epoch) == 8);
+static_assert(offsetof(StreamResponse, result) == 16);
+static_assert(offsetof(StreamResponse, timestamp_ns) == 24);
 
 enum ActionFlags : std::uint32_t {
   kActionNotFinite = 1,  // the policy failed: the kernel has cut the row's live lanes
@@ -91,7 +100,9 @@ struct ActionRecord {
   std::uint64_t reserved;
 };
 static_assert(sizeof(ActionRecord) == 32);
-static_assert(offsetof(ActionRecord, ack_seq) == 8 && offsetof(ActionRecord, policy_version) == 16);
+static_assert(offsetof(ActionRecord, seq) == 0 && offsetof(ActionRecord, ack_seq) == 8);
+static_assert(offsetof(ActionRecord, policy_version) == 16 && offsetof(ActionRecord, flags) == 20);
+static_assert(offsetof(ActionRecord, reserved) == 24);
 
 // Sizes and places of one stream, equal at both ends.
 struct StreamLayout {

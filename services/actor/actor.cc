@@ -235,6 +235,7 @@ std::vector<wire::Stat> Actor::Stats() {
   return {{"wait_token_s", waits_s[0]},
           {"wait_ring_s", waits_s[1]},
           {"wait_weights_s", waits_s[2]},
+          {"wait_answer_s", waits_s[3]},
           {"workers", static_cast<double>(pool_.size())},
           {"rows", rows},
           {"episodes", episodes},

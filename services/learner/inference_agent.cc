@@ -154,7 +154,7 @@ void InferenceAgent::WriteAnswers(ActResult acted) {
       if (stream.kernel.state() == NativeKernel::State::kBroken) {
         Break(stream, stream.kernel.problem());
       }
-      continue;  // no room for the answer: the row comes again
+      continue;
     }
     stream.share->answered.store(stream.kernel.answered(), std::memory_order_release);
     Add(counters_.rows, 1);

@@ -100,16 +100,17 @@ void IngestAgent::Attach(const wire::RingInfo& info) {
 
 int IngestAgent::Pump(Ring& ring) {
   RingPeek peek = ring.consumer.Peek();
+  // Before anything else: a stream that was never attached publishes nothing, and never will.
+  if (ring.stream && ring.stream->broken.load(std::memory_order_acquire)) {  // pairs with inference
+    Quarantine(ring, "it cannot be answered", ring.consumer.head() - ring.consumer.tail());
+    return 0;
+  }
   if (peek.status != RingStatus::kOk) {
     LookForEnd(ring, peek.status);
     return 0;
   }
   peek.count = std::min(peek.count, kRowsPerTurn);
   if (ring.stream) {
-    if (ring.stream->broken.load(std::memory_order_acquire)) {  // pairs with inference
-      Quarantine(ring, "it cannot be answered", ring.consumer.head() - ring.consumer.tail());
-      return 0;
-    }
     const std::uint64_t answered = ring.stream->answered.load(std::memory_order_acquire);
     if (const int dropped = DropVoidRows(ring, peek)) return dropped;
     if (answered <= peek.first) {
@@ -208,10 +209,10 @@ void IngestAgent::Quarantine(Ring& ring, const std::string& reason, std::uint64_
 }
 
 bool IngestAgent::HasWork(Ring& ring) {
+  if (ring.stream && ring.stream->broken.load(std::memory_order_relaxed)) return true;
   const RingPeek peek = ring.consumer.Peek();
   if (peek.status != RingStatus::kOk || !ring.stream) return peek.status != RingStatus::kEmpty;
-  return ring.stream->answered.load(std::memory_order_acquire) > peek.first ||
-         ring.stream->broken.load(std::memory_order_relaxed);
+  return ring.stream->answered.load(std::memory_order_acquire) > peek.first;
 }
 
 void IngestAgent::Sleep() {

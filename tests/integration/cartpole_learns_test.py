@@ -1,5 +1,7 @@
 """A CartPole run with V-trace learns, counted in environment steps."""
 
+import re
+
 import harness
 
 
@@ -25,6 +27,11 @@ class CartPoleLearns(harness.Case):
         self.assertEqual(run.wait_exit("up"), 0)
         print(f"mean return {best['mean']:.0f} at {best['steps']} steps")
         self.assertGreaterEqual(best["mean"], 150)
+        code, said = self.call("tetrion-eval", "eval", "x", "--runs-dir", run.runs, "--episodes", 50)
+        self.assertEqual(code, 0, said)
+        greedy = float(re.search(r"return +([\d.]+)", said).group(1))
+        print(f"greedy {greedy:.0f}")
+        self.assertGreaterEqual(greedy, 475, said)
         figures = run.check_ended()
         self.assertGreaterEqual(figures["env_steps"], 200_000)
 

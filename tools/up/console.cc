@@ -68,10 +68,11 @@ std::string StatusTable(const RunStatus& s, int actors_up) {
   text += Format("  replay      %11.0f%%   policy lag p50 %.0f p99 %.0f\n",
                  Percent(s.Learner("replay_rows"), s.Learner("replay_capacity_rows")),
                  s.Learner("lag_p50"), s.Learner("lag_p99"));
-  text += Format("  actors wait  token %s s   ring %s s   weights %s s\n",
+  text += Format("  actors wait  token %s s   ring %s s   weights %s s   answer %s s\n",
                  HumanNumber(s.Actor("wait_token_s")).c_str(),
                  HumanNumber(s.Actor("wait_ring_s")).c_str(),
-                 HumanNumber(s.Actor("wait_weights_s")).c_str());
+                 HumanNumber(s.Actor("wait_weights_s")).c_str(),
+                 HumanNumber(s.Actor("wait_answer_s")).c_str());
   if (s.stop_progress) {
     text += Format("  %s %.0f%% of --stop-after\n", Bar(*s.stop_progress).c_str(),
                    100.0 * *s.stop_progress);

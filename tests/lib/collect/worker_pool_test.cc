@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lib/collect/credit_queue.h"
+#include "lib/core/clock.h"
 #include "lib/core/error.h"
 #include "tests/support/fake_lanes.h"
 
@@ -102,6 +103,35 @@ TEST(WorkerPoolTest, LoopsOnOneThreadTakeTurnsAndDrainTogether) {
   pool.Stop();
   EXPECT_EQ(pool.counters(0).rows.load(), sinks[0].rows.size());
   EXPECT_EQ(pool.counters(1).rows.load(), sinks[1].rows.size());
+}
+
+// A loop without tokens costs its sibling one wait, not one a row.
+TEST(WorkerPoolTest, StarvedLoopDoesNotHoldUpTheOtherOnItsThread) {
+  NoListener listener;
+  CreditQueue queues[2];
+  testing::VectorSink sinks[2] = {{{.record_bytes = 16, .lanes = 1}, 1},
+                                  {{.record_bytes = 16, .lanes = 1}, 1}};
+  WorkerPool pool([](std::exception_ptr) { FAIL(); });
+  std::vector<std::unique_ptr<LaneLoop>> loops;
+  for (int i = 0; i < 2; ++i) {
+    loops.push_back(std::make_unique<LaneLoop>(LaneLoopConfig{.wait_timeout_ns = kNanosPerSecond},
+                                               std::make_unique<testing::CountingEnv>(1),
+                                               std::make_unique<testing::ScriptedPolicy>(),
+                                               queues[i], sinks[i], nullptr, listener));
+  }
+  std::vector<Token> tokens;
+  for (std::uint64_t t = 0; t < 100; ++t) tokens.push_back({.id = t, .max_steps = 9});
+  queues[1].Push(tokens);
+  pool.Add("both", std::move(loops));
+  pool.Start();
+  while (listener.ended < 99) std::this_thread::yield();
+  for (CreditQueue& queue : queues) static_cast<void>(queue.Drain());
+  while (!pool.Drained()) std::this_thread::yield();
+  pool.Stop();
+  // Some 300 rows were made meanwhile; with a wait of a second each it would not have come so far.
+  const auto waited = pool.counters(0).wait_ns[static_cast<int>(WaitReason::kToken)].load();
+  EXPECT_LT(waited, 10 * kNanosPerSecond);
+  EXPECT_GT(pool.counters(1).rows.load(), 300U);
 }
 
 }  // namespace

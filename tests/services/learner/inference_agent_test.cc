@@ -260,17 +260,35 @@ TEST_F(InferenceAgentTest, RowsOfADeadWorkerThatNobodyAnswersAreCountedLost) {
   EXPECT_EQ(board_.Ended().size(), 1U);
 }
 
+// Its host has published nothing: it waits for a kernel that will never come.
 TEST_F(InferenceAgentTest, StreamOfAnotherVersionIsQuarantined) {
   Host host(dir_.path(), layout_, 0);
   auto* block = reinterpret_cast<StreamBlock*>(host.obs->region()->payload() + host.stream.block);
   block->version = 9;
-  host.Publish(1);
   List({{host.path(), 0}});
   Cycle(2);
   EXPECT_EQ(inference_->DoWork(), 0);
   Cycle(2);
   EXPECT_EQ(agent_->counters().quarantined.load(), 1U);
-  EXPECT_EQ(agent_->counters().rows_lost.load(), 1U);
+  EXPECT_EQ(board_.Ended().size(), 1U);
+}
+
+TEST_F(InferenceAgentTest, HostThatTakesNoAnswersIsLeftAloneUntilItDoes) {
+  Host stuck(dir_.path(), layout_, 0), good(dir_.path(), layout_, 1);
+  Connect({&stuck, &good});
+  // More rows than it may have outstanding: as many answers as fit, then silence.
+  for (int i = 0; i < 16; ++i) stuck.Publish(1);
+  for (int i = 0; i < 16; ++i) EXPECT_EQ(inference_->DoWork(), 1);
+  Cycle();
+  stuck.Publish(1);
+  const int calls = static_cast<int>(policy_->calls.size());
+  for (int i = 0; i < 50; ++i) (void)inference_->DoWork();
+  EXPECT_EQ(static_cast<int>(policy_->calls.size()), calls) << "decided again and again";
+  good.Publish(1);
+  EXPECT_EQ(inference_->DoWork(), 1);
+  EXPECT_EQ(good.Take(0), AnswerResult::kAnswer);
+  ASSERT_EQ(stuck.Take(0), AnswerResult::kAnswer);
+  EXPECT_EQ(inference_->DoWork(), 1);
 }
 
 TEST_F(InferenceAgentTest, CorruptCursorIsQuarantinedAndOtherStreamsGoOn) {
