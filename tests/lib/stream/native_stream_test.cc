@@ -24,6 +24,7 @@ constexpr std::uint64_t kRun = 77;
 constexpr int kLanes = 3;
 constexpr std::int32_t kActions = 5;
 constexpr std::uint64_t kRows = 8;
+constexpr std::int64_t kSlowNs = 60 * kNanosPerSecond;  // only a hang takes so long
 
 class NativeStreamTest : public ::testing::Test {
  protected:
@@ -248,6 +249,62 @@ TEST_F(NativeStreamTest, HostThatGoesOnBeyondWhatItPublishedBreaksTheStream) {
   EXPECT_EQ(kernel.Poll(), NativeKernel::State::kBroken);
   EXPECT_NE(kernel.problem().find("row 5"), std::string::npos);
   EXPECT_EQ(kernel.Next(), nullptr);
+}
+
+TEST_F(NativeStreamTest, RepeatedQuestionIsAnsweredOnce) {
+  NativeKernel kernel = Attach();
+  (void)kernel.Poll();
+  clock_.AdvanceMs(1001);
+  (void)kernel.Poll();  // the host was slow: the question stands there twice
+  EXPECT_EQ(host_->Look(0), AnswererState::kReset);
+  EXPECT_EQ(kernel.Poll(), NativeKernel::State::kStreaming);
+  EXPECT_EQ(host_->Look(0), AnswererState::kReady);
+  EXPECT_EQ(host_->stats().resets.load(), 1U);
+}
+
+TEST_F(NativeStreamTest, DamagedCommandRingBreaksTheStreamAtOnce) {
+  auto* ring = reinterpret_cast<RingBlock*>(Payload() + layout_.command_ring);
+  ring->head.store(1000);
+  EXPECT_EQ(host_->Look(kSlowNs), AnswererState::kBroken);
+  EXPECT_NE(host_->problem().find("command ring"), std::string::npos);
+  EXPECT_EQ(host_->Take(0, actions_, version_, kSlowNs), AnswerResult::kBroken);
+}
+
+TEST_F(NativeStreamTest, ClosedActionRingBreaksTheStreamAtOnce) {
+  auto* ring = reinterpret_cast<RingBlock*>(Payload() + layout_.action_ring);
+  ring->closed.store(1);
+  EXPECT_EQ(host_->Take(0, actions_, version_, kSlowNs), AnswerResult::kBroken);
+  EXPECT_NE(host_->problem().find("closed"), std::string::npos);
+}
+
+TEST_F(NativeStreamTest, DamagedResponseRingBreaksTheStreamWhenItIsNeeded) {
+  std::optional<RingProducer> raw =
+      RingProducer::Adopt(Payload() + layout_.command_ring, layout_.command);
+  ASSERT_TRUE(raw.has_value());
+  reinterpret_cast<RingBlock*>(Payload() + layout_.response_ring)->tail.store(1000);
+  AnswererState state = AnswererState::kReset;
+  for (std::uint64_t i = 0; i <= kStreamCommands && state == AnswererState::kReset; ++i) {
+    RingProducer::Loan loan = raw->Claim();
+    const StreamCommand reset = {.cmd = kCompatEnvReset, .epoch = 100 + i};
+    std::memcpy(loan.record(), &reset, sizeof reset);
+    loan.Complete();
+    raw->Publish();
+    state = host_->Look(0);
+  }
+  EXPECT_EQ(host_->Look(0), AnswererState::kBroken);
+  EXPECT_NE(host_->problem().find("response ring"), std::string::npos);
+}
+
+TEST_F(NativeStreamTest, DamagedTailOfTheCommandRingBreaksTheKernelsEnd) {
+  NativeKernel kernel = Attach();
+  auto* ring = reinterpret_cast<RingBlock*>(Payload() + layout_.command_ring);
+  ring->tail.store(1000);
+  for (std::uint64_t i = 0; i <= kStreamCommands; ++i) {
+    (void)kernel.Poll();
+    clock_.AdvanceMs(1001);
+  }
+  EXPECT_EQ(kernel.state(), NativeKernel::State::kBroken);
+  EXPECT_NE(kernel.problem().find("command ring"), std::string::npos);
 }
 
 TEST_F(NativeStreamTest, AttachRefusesAnotherLayoutRunOrVersion) {
