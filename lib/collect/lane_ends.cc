@@ -2,16 +2,10 @@
 #include <string>
 
 #include "lib/collect/lane_loop.h"
+#include "lib/core/counter.h"
 #include "lib/core/error.h"
 
 namespace tetrion {
-namespace {
-
-void AddRelaxed(std::atomic<std::uint64_t>& counter, std::uint64_t delta) {
-  counter.store(counter.load(std::memory_order_relaxed) + delta, std::memory_order_relaxed);
-}
-
-}  // namespace
 
 RunResult LaneLoop::CutLanes(TakeResult why) {
   if (need_token_ < lanes_) {
@@ -75,7 +69,7 @@ void LaneLoop::AbandonWithoutRow(const char* reason) {
 
 // After the lanes were cut: tells of them, and judges the policy.
 void LaneLoop::CountNotFinite() {
-  AddRelaxed(counters_.not_finite, 1);
+  AddRelaxed<std::uint64_t>(counters_.not_finite, 1);
   listener_.OnAbandoned(abandoned_, "not_finite");
   if (++not_finite_run_ < config_.max_not_finite) return;
   const std::uint32_t version = policy_ != nullptr ? policy_->version() : answer_version_;
@@ -108,7 +102,7 @@ void LaneLoop::Announce() {
   }
   if (announced_.empty()) return;
   ended_.erase(ended_.begin(), ended_.begin() + static_cast<std::ptrdiff_t>(announced_.size()));
-  AddRelaxed(counters_.episodes, announced_.size());
+  AddRelaxed<std::uint64_t>(counters_.episodes, announced_.size());
   listener_.OnEpisodes(announced_);
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "lib/core/check.h"
+#include "lib/core/counter.h"
 #include "lib/core/error.h"
 
 namespace tetrion {
@@ -16,10 +17,6 @@ namespace {
 // Episodes that may wait for their publication before the worker allocates: every lane twice per
 // commit stride is far beyond what an environment can end.
 constexpr std::size_t kEndedReserve = 4096;
-
-void AddRelaxed(std::atomic<std::uint64_t>& counter, std::uint64_t delta) {
-  counter.store(counter.load(std::memory_order_relaxed) + delta, std::memory_order_relaxed);
-}
 
 }  // namespace
 
@@ -212,7 +209,7 @@ void LaneLoop::StepPlaying(const RowView& row) {
     const auto l = static_cast<std::size_t>(lane);
     if (state_[l] == LaneState::kPlaying && (row.flags[l] & kIsFirst) == 0) ++steps;
   }
-  AddRelaxed(counters_.env_steps, steps);
+  AddRelaxed<std::uint64_t>(counters_.env_steps, steps);
 }
 
 // By the loop's own policy.
@@ -295,14 +292,12 @@ void LaneLoop::Complete(const RowView& row, std::uint32_t version) {
   sink_.Complete();
   claimed_ = false;
   ++row_;
-  AddRelaxed(counters_.rows, 1);
+  AddRelaxed<std::uint64_t>(counters_.rows, 1);
   if (!ended_.empty()) Announce();
 }
 
 void LaneLoop::AddWait(WaitReason reason, std::int64_t start_ns) {
-  std::atomic<std::int64_t>& total = counters_.wait_ns[static_cast<int>(reason)];
-  total.store(total.load(std::memory_order_relaxed) + clock_.NowNs() - start_ns,
-              std::memory_order_relaxed);
+  AddRelaxed(counters_.wait_ns[static_cast<int>(reason)], clock_.NowNs() - start_ns);
 }
 
 }  // namespace tetrion

@@ -6,14 +6,11 @@
 
 #include "lib/core/check.h"
 #include "lib/core/clock.h"
+#include "lib/core/counter.h"
 #include "lib/stream/compat_layout.h"
 
 namespace tetrion {
 namespace {
-
-void Add(std::atomic<std::uint64_t>& counter) {
-  counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-}
 
 StreamBlock* BlockOf(std::byte* payload, const StreamLayout& layout) {
   return reinterpret_cast<StreamBlock*>(payload + layout.block);
@@ -147,7 +144,7 @@ void NativeHost::Reset(std::uint64_t epoch) {
                        .result = around_.published(),
                        .timestamp_ns = 0});
   epoch_ = epoch;
-  Add(stats_.resets);
+  AddRelaxed<std::uint64_t>(stats_.resets, 1);
 }
 
 // False when the kernel has left no room: one that reads no responses gets no more of them.
@@ -170,11 +167,11 @@ AnswerResult NativeHost::Read(std::uint64_t row, const std::byte* record, std::i
   ActionRecord head;
   std::memcpy(&head, record, sizeof head);
   if (head.seq != row || head.ack_seq != row) {
-    Add(stats_.seq_errors);
+    AddRelaxed<std::uint64_t>(stats_.seq_errors, 1);
     return Broken("an answer names row " + std::to_string(head.seq) + ", asked was row " +
                   std::to_string(row));
   }
-  Add(stats_.answers);
+  AddRelaxed<std::uint64_t>(stats_.answers, 1);
   if ((head.flags & kActionNotFinite) != 0) return AnswerResult::kNotFinite;
   const std::size_t lanes = layout_.row.spec.lanes;
   // Copied before it is judged: the kernel could still write here.
@@ -203,7 +200,7 @@ bool NativeHost::Sleep(std::int64_t timeout_ns) {
     bell_.Disarm(armed);
     return true;
   }
-  Add(stats_.sleeps);
+  AddRelaxed<std::uint64_t>(stats_.sleeps, 1);
   return bell_.Wait(armed, timeout_ns) == BellResult::kRung;
 }
 

@@ -7,17 +7,11 @@
 #include <utility>
 
 #include "lib/core/check.h"
+#include "lib/core/counter.h"
 #include "lib/core/error.h"
 #include "lib/core/log.h"
 
 namespace tetrion {
-namespace {
-
-void Add(std::atomic<std::uint64_t>& counter, std::uint64_t delta) {
-  counter.store(counter.load(std::memory_order_relaxed) + delta, std::memory_order_relaxed);
-}
-
-}  // namespace
 
 struct InferenceAgent::Stream {
   std::shared_ptr<StreamShare> share;
@@ -59,7 +53,7 @@ int InferenceAgent::DoWork() {
   const std::int64_t start_ns = clock_.NowNs();
   WriteAnswers(Act());
   parts_.on_batch(static_cast<double>(clock_.NowNs() - start_ns) * 1e-9);
-  Add(counters_.batches, 1);
+  AddRelaxed<std::uint64_t>(counters_.batches, 1);
   return static_cast<int>(batch_.size());
 }
 
@@ -157,7 +151,7 @@ void InferenceAgent::WriteAnswers(ActResult acted) {
       continue;
     }
     stream.share->answered.store(stream.kernel.answered(), std::memory_order_release);
-    Add(counters_.rows, 1);
+    AddRelaxed<std::uint64_t>(counters_.rows, 1);
   }
   parts_.ingest.Ring();
 }
@@ -175,7 +169,7 @@ bool InferenceAgent::AnswerRow(Stream& stream, const RowView& row, std::size_t a
   }
   row.header->policy_version = parts_.policy->version();
   if (!stream.kernel.Answer(failed ? kActionNotFinite : 0U)) return false;
-  if (failed) Add(counters_.not_finite, 1);
+  if (failed) AddRelaxed<std::uint64_t>(counters_.not_finite, 1);
   return true;
 }
 
@@ -189,9 +183,7 @@ void InferenceAgent::Sleep() {
     return;
   }
   (void)parts_.bell.Wait(armed, config_.wait_ns);
-  counters_.wait_ns.store(
-      counters_.wait_ns.load(std::memory_order_relaxed) + clock_.NowNs() - start_ns,
-      std::memory_order_relaxed);
+  AddRelaxed(counters_.wait_ns, clock_.NowNs() - start_ns);
 }
 
 }  // namespace tetrion

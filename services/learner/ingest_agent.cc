@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "lib/core/counter.h"
 #include "lib/core/error.h"
 #include "lib/core/log.h"
 #include "lib/frame/row_check.h"
@@ -14,10 +15,6 @@ namespace {
 
 // Rows taken from one ring before the next has its turn.
 constexpr std::uint32_t kRowsPerTurn = 64;
-
-void Add(std::atomic<std::uint64_t>& counter, std::uint64_t delta) {
-  counter.store(counter.load(std::memory_order_relaxed) + delta, std::memory_order_relaxed);
-}
 
 }  // namespace
 
@@ -127,12 +124,10 @@ int IngestAgent::Pump(Ring& ring) {
   const PushResult result = replay_.PushRows(ring.slot, peek.records, static_cast<int>(peek.count),
                                              config_.wait_ns, pushed);
   if (result != PushResult::kPushed) {
-    counters_.limited_ns.store(
-        counters_.limited_ns.load(std::memory_order_relaxed) + clock_.NowNs() - start_ns,
-        std::memory_order_relaxed);
+    AddRelaxed(counters_.limited_ns, clock_.NowNs() - start_ns);
   }
   ring.consumer.Release(static_cast<std::uint64_t>(pushed));
-  Add(counters_.rows, static_cast<std::uint64_t>(pushed));
+  AddRelaxed<std::uint64_t>(counters_.rows, static_cast<std::uint64_t>(pushed));
   backlog_rows_[static_cast<std::size_t>(ring.slot)].store(
       ring.consumer.head() - ring.consumer.tail(), std::memory_order_relaxed);
   // A limited push has waited already: no sleep on top.
@@ -145,7 +140,7 @@ int IngestAgent::DropVoidRows(Ring& ring, const RingPeek& peek) {
   if (peek.first >= first) return 0;
   const std::uint64_t count = std::min<std::uint64_t>(peek.count, first - peek.first);
   ring.consumer.Release(count);
-  Add(counters_.rows_lost, count);
+  AddRelaxed<std::uint64_t>(counters_.rows_lost, count);
   return static_cast<int>(count);
 }
 
@@ -159,7 +154,7 @@ void IngestAgent::AwaitAnswers(Ring& ring) {
   if (now_ns - ring.dead_since_ns < config_.last_answers_ns) return;
   const std::uint64_t lost = ring.consumer.head() - ring.consumer.tail();
   ring.consumer.Release(lost);
-  Add(counters_.rows_lost, lost);
+  AddRelaxed<std::uint64_t>(counters_.rows_lost, lost);
 }
 
 bool IngestAgent::CheckRows(Ring& ring, const RingPeek& peek) {
@@ -203,8 +198,8 @@ void IngestAgent::End(Ring& ring, bool owner_dead) {
 
 void IngestAgent::Quarantine(Ring& ring, const std::string& reason, std::uint64_t lost) {
   log::error("quarantined ring {}: {}; its actor has to be restarted", ring.path, reason);
-  Add(counters_.quarantined, 1);
-  Add(counters_.rows_lost, lost);
+  AddRelaxed<std::uint64_t>(counters_.quarantined, 1);
+  AddRelaxed<std::uint64_t>(counters_.rows_lost, lost);
   End(ring, /*owner_dead=*/true);
 }
 
