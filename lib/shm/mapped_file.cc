@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/interprocess/exceptions.hpp>
 #include <boost/interprocess/mapped_region.hpp>
 #include <cerrno>
@@ -37,13 +38,14 @@ Error OpenError(const std::string& path, int error) {
                     "give this user permission or choose another file");
 }
 
-// Bytes to map: the size of a file or block device; `min_bytes` of a character device, whose
-// driver knows better.
-std::size_t BytesOf(int fd, const std::string& path, std::size_t min_bytes) {
+// Bytes to map: the size of a file or block device; what was asked for of a character device,
+// whose driver refuses what it does not have.
+std::size_t BytesOf(int fd, const std::string& path, std::size_t min_bytes,
+                    std::size_t device_bytes) {
   struct stat status = {};
   if (fstat(fd, &status) != 0)
     throw ErrnoError(ExitCode::kUsage, "cannot stat " + path, errno, "choose another file");
-  if (S_ISCHR(status.st_mode)) return min_bytes;
+  if (S_ISCHR(status.st_mode)) return std::max(min_bytes, device_bytes);
   if (!S_ISREG(status.st_mode) && !S_ISBLK(status.st_mode)) {
     throw Error(ExitCode::kUsage, path +
                                       " cannot be mapped: it is neither a file nor a device; "
@@ -83,8 +85,8 @@ struct MappedFile::Impl {
   ipc::mapped_region mapping;
 
   static std::unique_ptr<Impl> Map(const std::string& path, FileDescriptor file,
-                                   std::size_t min_bytes) {
-    const std::size_t bytes = BytesOf(file.get(), path, min_bytes);
+                                   std::size_t min_bytes, std::size_t device_bytes) {
+    const std::size_t bytes = BytesOf(file.get(), path, min_bytes, device_bytes);
     try {
       auto impl = std::make_unique<Impl>();
       impl->mapping = ipc::mapped_region(OpenDescriptor{file.get()}, ipc::read_write, 0, bytes);
@@ -104,23 +106,24 @@ MappedFile::MappedFile(MappedFile&&) noexcept = default;
 MappedFile& MappedFile::operator=(MappedFile&&) noexcept = default;
 MappedFile::~MappedFile() = default;
 
-MappedFile MappedFile::Open(const std::string& path, std::size_t min_bytes) {
+MappedFile MappedFile::Open(const std::string& path, std::size_t min_bytes,
+                            std::size_t device_bytes) {
   FileDescriptor file = OpenReadWrite(path, 0);
   if (!file.valid()) throw OpenError(path, errno);
-  return MappedFile(Impl::Map(path, std::move(file), min_bytes));
+  return MappedFile(Impl::Map(path, std::move(file), min_bytes, device_bytes));
 }
 
 MappedFile MappedFile::OpenOrCreate(const std::string& path, std::size_t bytes,
                                     std::size_t min_bytes) {
   FileDescriptor file = OpenReadWrite(path, O_CREAT);
   // A directory is refused O_CREAT; say what it is.
-  if (!file.valid() && errno == EISDIR) return Open(path, min_bytes);
+  if (!file.valid() && errno == EISDIR) return Open(path, min_bytes, bytes);
   if (!file.valid()) throw OpenError(path, errno);
   struct stat status = {};
   if (fstat(file.get(), &status) == 0 && S_ISREG(status.st_mode) && status.st_size == 0) {
     AllocateWhole(file.get(), path, bytes);
   }
-  return MappedFile(Impl::Map(path, std::move(file), min_bytes));
+  return MappedFile(Impl::Map(path, std::move(file), min_bytes, bytes));
 }
 
 ByteLock MappedFile::LockByte(std::uint64_t offset) {

@@ -18,13 +18,15 @@ enum class [[nodiscard]] ByteLock{
 // thread constructs, locks and destroys; the memory is anybody's.
 class MappedFile {
  public:
-  // Maps an existing file of at least `min_bytes`, all of it (of a character device, which has no
-  // size, `min_bytes`).
+  // Maps an existing file of at least `min_bytes`, all of it. A character device has no size: of
+  // it `device_bytes` are mapped, or `min_bytes` if that is more.
   // Throws Error: kTryAgain when it does not exist; kUsage when it is too small (with the bytes
   // there and the bytes needed), is no file that can be mapped, or may not be opened read-write.
-  static MappedFile Open(const std::string& path, std::size_t min_bytes);
+  static MappedFile Open(const std::string& path, std::size_t min_bytes,
+                         std::size_t device_bytes = 0);
   // Creates a plain file of `bytes` zeros, every one allocated, with mode 0600; one that exists
-  // and is empty is filled up to `bytes`, any other is opened as by Open with `min_bytes`.
+  // and is empty is filled up to `bytes`, any other is opened as by Open with `min_bytes`, a
+  // device with `bytes`.
   static MappedFile OpenOrCreate(const std::string& path, std::size_t bytes, std::size_t min_bytes);
 
   MappedFile(MappedFile&&) noexcept;

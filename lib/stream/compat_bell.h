@@ -33,6 +33,7 @@ class CompatBell {
   // once for every N entries; the rest waits for Flush. `was_empty` is a look at the consumer's
   // tail that no total order covers, so a sleeper counts as an empty ring.
   void Published(bool was_empty, std::uint32_t every, CompatStats& stats) {
+    unheard_ = true;
     if (every > 0) {
       if (++unrung_ >= every) Ring(stats);
     } else if (was_empty) {
@@ -45,9 +46,19 @@ class CompatBell {
   void Flush(CompatStats& stats) {
     if (unrung_ > 0) Ring(stats);
   }
+  // Ringing end, before it sleeps itself: wakes also a peer that sleeps on the word and does not
+  // say so. Such a peer hears of an entry by then at the latest; the loop of two ends that are
+  // awake pays no system call for it.
+  void Nudge(CompatStats& stats) {
+    if (!unheard_) return;
+    Count(stats);
+    ++stats.wakes;
+    FutexWake(word(), 1);
+  }
   // Ringing end, after a push to the command or response ring, which has a doorbell word of its
   // own: only wakes a sleeper.
   void WakeSleeper(CompatStats& stats) {
+    unheard_ = true;
     if (CompatWord(*asleep_).load(std::memory_order_seq_cst) != 0) [[unlikely]]
       Ring(stats);
   }
@@ -67,14 +78,20 @@ class CompatBell {
   }
 
  private:
-  void Ring(CompatStats& stats) {
+  void Count(CompatStats& stats) {
     unrung_ = 0;
+    unheard_ = false;
     ++stats.doorbells;
     // Release: whoever reads the new count sees what was published before. Pairs with Arm.
     CompatWord(*doorbell_).store(++count_, std::memory_order_release);
+  }
+  void Ring(CompatStats& stats) {
+    Count(stats);
+    unheard_ = true;
     if (CompatWord(*asleep_).load(std::memory_order_seq_cst) == 0) [[likely]]
       return;
     ++stats.wakes;
+    unheard_ = false;
     FutexWake(word(), 1);
   }
 
@@ -82,6 +99,7 @@ class CompatBell {
   std::uint32_t* asleep_ = nullptr;
   std::uint32_t count_ = 0;   // ringing end: the word's value
   std::uint32_t unrung_ = 0;  // ringing end: entries since the last ring
+  bool unheard_ = false;      // ringing end: something published since the last system call
 };
 
 }  // namespace tetrion

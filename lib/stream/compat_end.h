@@ -33,7 +33,7 @@ struct CompatWaitConfig {
   std::int64_t first_nap_ns = kNanosPerMilli;
   std::int64_t longest_nap_ns = 100 * kNanosPerMilli;
   std::int64_t peer_timeout_ns = 5 * kNanosPerSecond;
-  std::int64_t answer_timeout_ns = 10 * kNanosPerSecond;  // longest wait for one answer
+  std::int64_t answer_timeout_ns = 10 * kNanosPerSecond;  // longest call of the kernel
 };
 
 // Puts an end to sleep; tests put a fake in its place. Called by the end's thread only.
@@ -59,6 +59,10 @@ struct CompatEndConfig {
   CompatSleeper* sleeper = nullptr;         // null: the shared futex
 };
 
+inline const Clock& ClockOf(const CompatEndConfig& config) {
+  return config.clock != nullptr ? *config.clock : MonotonicClock::Get();
+}
+
 // Counters of one end since its construction. Read by its thread.
 struct CompatStats {
   std::uint64_t steps = 0;       // kernel: OBS received after an action; host: actions executed
@@ -70,7 +74,7 @@ struct CompatStats {
   std::uint64_t seq_errors = 0;  // ACTIONs or OBSs with a wrong seq
   std::uint64_t dropped = 0;     // queued entries and stale responses discarded
   std::uint64_t doorbells = 0;   // times this end rang
-  std::uint64_t wakes = 0;       // of these, with a system call for a sleeping peer
+  std::uint64_t wakes = 0;       // of these, with a system call for a peer that sleeps or may
   std::uint64_t waits = 0;       // times spinning was not enough
   std::uint64_t sleeps = 0;      // naps in the operating system
 };

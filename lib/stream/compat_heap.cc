@@ -14,10 +14,6 @@ std::uint32_t BlocksOf(std::size_t payload_bytes) {
       (sizeof(CompatBlobHeader) + payload_bytes + kCompatBlockBytes - 1) / kCompatBlockBytes);
 }
 
-bool BlockUsed(const std::uint8_t* bitmap, std::uint32_t block) {
-  return (bitmap[block / 8] >> (block % 8) & 1) != 0;
-}
-
 }  // namespace
 
 std::uint32_t CompatCrc32(std::span<const std::byte> bytes) {
@@ -118,33 +114,38 @@ bool CompatHeap::Free(std::uint16_t id) {
   return false;
 }
 
+CompatHeapWalk::CompatHeapWalk(std::span<const std::byte> memory)
+    : data_(memory.data() + kCompatHeapData) {
+  TETRION_CHECK(memory.size() >= kCompatRegionBytes, "not a compatibility region");
+  // The bitmap may change under the walk. Blocks beyond ours belong to the stream rings.
+  std::memcpy(bitmap_.data(),
+              memory.data() + kCompatHeapControl + offsetof(CompatHeapControl, bitmap),
+              bitmap_.size());
+}
+
+std::optional<CompatHeapEntry> CompatHeapWalk::Next() {
+  while (next_ < kCompatHeapBlocks && !Used(next_)) ++next_;
+  if (next_ >= kCompatHeapBlocks) return std::nullopt;
+  CompatHeapEntry entry = {.block = next_};
+  std::memcpy(&entry.header, data_ + std::size_t{next_} * kCompatBlockBytes, sizeof entry.header);
+  const std::uint32_t room = (kCompatHeapBlocks - next_) * kCompatBlockBytes;
+  entry.is_blob = entry.header.magic == kCompatBlobMagic &&
+                  entry.header.offset == next_ * kCompatBlockBytes &&
+                  entry.header.size <= room - sizeof entry.header;
+  if (entry.is_blob) entry.blocks = BlocksOf(entry.header.size);
+  next_ += entry.blocks;
+  return entry;
+}
+
 bool ReadCompatBlob(std::span<const std::byte> memory, std::uint16_t id,
                     std::span<std::byte> payload) {
-  TETRION_CHECK(memory.size() >= kCompatRegionBytes, "not a compatibility region");
-  // A copy: the bitmap may change under the walk. Blocks beyond ours belong to the stream rings.
-  std::array<std::uint8_t, kCompatHeapBlocks / 8> bitmap;
-  std::memcpy(bitmap.data(),
-              memory.data() + kCompatHeapControl + offsetof(CompatHeapControl, bitmap),
-              bitmap.size());
-  const std::byte* data = memory.data() + kCompatHeapData;
-  for (std::uint32_t block = 0; block < kCompatHeapBlocks;) {
-    if (!BlockUsed(bitmap.data(), block)) {
-      ++block;
-      continue;
-    }
-    CompatBlobHeader header;
-    const std::byte* at = data + std::size_t{block} * kCompatBlockBytes;
-    std::memcpy(&header, at, sizeof header);
-    const std::uint32_t room = (kCompatHeapBlocks - block) * kCompatBlockBytes;
-    const bool is_blob = header.magic == kCompatBlobMagic &&
-                         header.offset == block * kCompatBlockBytes &&
-                         header.size <= room - sizeof header;
-    if (is_blob && header.id == id) {
-      if (header.size != payload.size()) return false;
-      std::memcpy(payload.data(), at + sizeof header, payload.size());
-      return true;
-    }
-    block += is_blob ? BlocksOf(header.size) : 1;
+  CompatHeapWalk walk(memory);
+  while (const std::optional<CompatHeapEntry> entry = walk.Next()) {
+    if (!entry->is_blob || entry->header.id != id) continue;
+    if (entry->header.size != payload.size()) return false;
+    const std::size_t at = kCompatHeapData + std::size_t{entry->block} * kCompatBlockBytes;
+    std::memcpy(payload.data(), memory.data() + at + sizeof entry->header, payload.size());
+    return true;
   }
   return false;
 }

@@ -50,6 +50,31 @@ class CompatHeap {
   std::uint32_t next_id_ = 1;
 };
 
+// What lies at a block that the bitmap calls used.
+struct CompatHeapEntry {
+  std::uint32_t block = 0;
+  std::uint32_t blocks = 1;
+  // Whether a blob that fits in the heap starts here; `header` is whatever was found.
+  bool is_blob = false;
+  CompatBlobHeader header = {};
+};
+
+// Walks the heap by a copy of its bitmap, from blob to blob. Any content of the region gives a walk
+// of at most kCompatHeapBlocks entries, each within the managed blocks. `memory` must outlive it.
+class CompatHeapWalk {
+ public:
+  explicit CompatHeapWalk(std::span<const std::byte> memory);
+  // The next entry; nullopt at the end.
+  std::optional<CompatHeapEntry> Next();
+  // `block` < kCompatHeapBlocks.
+  bool Used(std::uint32_t block) const { return (bitmap_[block / 8] >> (block % 8) & 1) != 0; }
+
+ private:
+  std::array<std::uint8_t, kCompatHeapBlocks / 8> bitmap_;
+  const std::byte* data_;
+  std::uint32_t next_ = 0;
+};
+
 // The payload of blob `id`, copied into `payload`, which must have its exact size; false when the
 // heap holds no such blob. Any thread, any content of the region.
 bool ReadCompatBlob(std::span<const std::byte> memory, std::uint16_t id,

@@ -63,6 +63,9 @@ class CompatHost {
   // Moves this end's heartbeats, for a caller busy elsewhere.
   void Heartbeat();
 
+  // Whether a kernel has shown a sign of life since construction. What a dead one left in the
+  // rings is none.
+  bool kernel_seen() const;
   bool streaming() const;              // whether the running episode is streamed
   const std::string& problem() const;  // after kCorrupt and kSeqError: what happened
   const CompatStats& stats() const;

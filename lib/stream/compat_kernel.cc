@@ -14,123 +14,65 @@ CompatKernel::CompatKernel(CompatKernel&&) noexcept = default;
 CompatKernel::~CompatKernel() = default;
 
 CompatResult CompatKernel::Connect(std::int64_t timeout_ns) {
-  const Deadline deadline(impl_->clock, timeout_ns);
-  impl_->barrier_due = true;
-  CompatResult result = impl_->Barrier(timeout_ns);
+  Impl& impl = *impl_;
+  const Deadline deadline(impl.clock, timeout_ns);
+  const auto stopped = [&] {
+    return impl.config.stop != nullptr && impl.config.stop->load(std::memory_order_relaxed);
+  };
+  Impl::CallTime time(impl.clock, timeout_ns);
+  impl.barrier_due = true;
+  CompatResult result = impl.Barrier(time);
   while ((result == CompatResult::kPeerLost || result == CompatResult::kRefused) &&
          !deadline.Passed()) {
+    if (stopped()) return CompatResult::kStopped;
+    Impl::CallTime left(impl.clock, deadline.LeftNs());
     CompatResponse response;
-    result = impl_->AwaitResponse(kCompatPing, response, deadline.LeftNs());
+    result = impl.AwaitResponse(kCompatPing, response, left);
     // Any PING may be the one: the next command's barrier makes sure.
   }
   return result == CompatResult::kPeerLost ? CompatResult::kTimeout : result;
 }
 
 CompatResult CompatKernel::Reset(CompatObs& first) {
-  const CompatResult sent = BeginReset();
-  return sent == CompatResult::kOk ? FinishReset(first) : sent;
+  Impl::CallTime time = impl_->AnswerTime();
+  const CompatResult sent = impl_->BeginReset(time);
+  return sent == CompatResult::kOk ? impl_->FinishReset(first, time) : sent;
 }
 
 CompatResult CompatKernel::BeginReset() {
-  Impl& impl = *impl_;
-  impl.phase = Impl::Phase::kIdle;
-  impl.streaming = false;
-  const CompatResult clear = impl.Barrier(impl.config.wait.answer_timeout_ns);
-  if (clear != CompatResult::kOk) return clear;
-  const bool stream = impl.config.stream && impl.parts.AttachStream();
-  const CompatResult sent =
-      impl.Send(kCompatEnvReset, stream ? std::uint32_t{kCompatResetStream} : 0U);
-  if (sent == CompatResult::kOk) impl.phase = Impl::Phase::kResetting;
-  return sent;
+  Impl::CallTime time = impl_->AnswerTime();
+  return impl_->BeginReset(time);
 }
 
 CompatResult CompatKernel::FinishReset(CompatObs& first) {
-  Impl& impl = *impl_;
-  TETRION_CHECK(impl.phase == Impl::Phase::kResetting, "FinishReset without BeginReset");
-  CompatResponse response = {};
-  CompatResult result =
-      impl.AwaitResponse(kCompatEnvReset, response, impl.config.wait.answer_timeout_ns);
-  if (result == CompatResult::kOk) result = impl.Answer(response);
-  if (result != CompatResult::kOk) return result;
-  first = {};
-  if (response.result != 0) {
-    result = impl.TakeObsBlob(response.result, first);
-  } else if (impl.config.stream && impl.parts.obs.valid()) {
-    impl.streaming = true;
-    impl.blob = 0;
-    result =
-        impl.Await([&] { return impl.PollFirstObs(first); }, impl.config.wait.answer_timeout_ns);
-  } else {
-    return impl.Fail(CompatResult::kCorrupt, "the host streams although nobody asked for it");
-  }
-  if (result != CompatResult::kOk) {
-    impl.phase = Impl::Phase::kIdle;
-    impl.streaming = false;
-    return result;
-  }
-  ++impl.stats.resets;
-  return impl.Have(first);
+  Impl::CallTime time = impl_->AnswerTime();
+  return impl_->FinishReset(first, time);
 }
 
 CompatResult CompatKernel::Step(std::uint16_t action, CompatObs& next) {
-  const CompatResult sent = SendAction(action);
-  return sent == CompatResult::kOk ? ReceiveObs(next) : sent;
+  Impl::CallTime time = impl_->AnswerTime();
+  const CompatResult sent = impl_->SendAction(action, time);
+  return sent == CompatResult::kOk ? impl_->ReceiveObs(next, time) : sent;
 }
 
 CompatResult CompatKernel::SendAction(std::uint16_t action) {
-  Impl& impl = *impl_;
-  TETRION_CHECK(impl.phase == Impl::Phase::kDeciding && !impl.done,
-                "an action needs an observation that is not done");
-  CompatResult result = CompatResult::kOk;
-  if (!impl.streaming) {
-    result = impl.Send(kCompatEnvStep, impl.blob << 16 | action);
-  } else {
-    const CompatAction entry = {
-        .seq = impl.seq, .action = action, .flags = 0, .ack_seq = impl.seq, .reserved = 0};
-    result = impl.Await(
-        [&] {
-          const CompatRingResult pushed = impl.parts.action.Push(entry);
-          if (pushed == CompatRingResult::kFull) return CompatResult::kIdle;
-          if (pushed == CompatRingResult::kCorrupt) return impl.Corrupt("the ACTION ring");
-          impl.parts.action_bell.Published(pushed == CompatRingResult::kWasEmpty,
-                                           impl.config.doorbell_every, impl.stats);
-          return CompatResult::kOk;
-        },
-        impl.config.wait.answer_timeout_ns);
-  }
-  impl.phase = result == CompatResult::kOk ? Impl::Phase::kStepping : Impl::Phase::kIdle;
-  return result;
+  Impl::CallTime time = impl_->AnswerTime();
+  return impl_->SendAction(action, time);
 }
 
 CompatResult CompatKernel::ReceiveObs(CompatObs& next) {
-  Impl& impl = *impl_;
-  TETRION_CHECK(impl.phase == Impl::Phase::kStepping, "ReceiveObs without SendAction");
-  CompatResult result = CompatResult::kOk;
-  if (impl.streaming) {
-    result = impl.Await([&] { return impl.PollNextObs(next); }, impl.config.wait.answer_timeout_ns);
-  } else {
-    CompatResponse response = {};
-    result = impl.AwaitResponse(kCompatEnvStep, response, impl.config.wait.answer_timeout_ns);
-    if (result == CompatResult::kOk) result = impl.Answer(response);
-    if (result == CompatResult::kOk) result = impl.TakeObsBlob(response.result, next);
-    next.seq = impl.seq + 1;
-  }
-  if (result != CompatResult::kOk) {
-    impl.phase = Impl::Phase::kIdle;
-    return result;
-  }
-  ++impl.stats.steps;
-  return impl.Have(next);
+  Impl::CallTime time = impl_->AnswerTime();
+  return impl_->ReceiveObs(next, time);
 }
 
 CompatResult CompatKernel::Command(std::uint16_t cmd, std::uint32_t payload,
                                    CompatResponse& response) {
   TETRION_CHECK(impl_->phase != Impl::Phase::kStepping && impl_->phase != Impl::Phase::kResetting,
                 "a command while an observation is outstanding");
-  const std::int64_t timeout_ns = impl_->config.wait.answer_timeout_ns;
-  CompatResult result = impl_->Barrier(timeout_ns);
-  if (result == CompatResult::kOk) result = impl_->Send(cmd, payload);
-  if (result == CompatResult::kOk) result = impl_->AwaitResponse(cmd, response, timeout_ns);
+  Impl::CallTime time = impl_->AnswerTime();
+  CompatResult result = impl_->Barrier(time);
+  if (result == CompatResult::kOk) result = impl_->Send(cmd, payload, time);
+  if (result == CompatResult::kOk) result = impl_->AwaitResponse(cmd, response, time);
   return result;
 }
 

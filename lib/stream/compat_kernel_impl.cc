@@ -10,7 +10,7 @@ namespace tetrion {
 
 CompatKernel::Impl::Impl(std::span<std::byte> memory, const CompatEndConfig& end_config)
     : config(end_config),
-      clock(config.clock != nullptr ? *config.clock : MonotonicClock::Get()),
+      clock(ClockOf(config)),
       adopted(LayOutOrAdoptCompat(memory, config.stream)),
       parts(memory),
       waiter(config, parts.obs_bell, parts.action_bell, parts.kernel_signs, parts.host_signs,
@@ -24,7 +24,7 @@ CompatResult CompatKernel::Impl::Fail(CompatResult result, std::string text) {
   return result;
 }
 
-CompatResult CompatKernel::Impl::Send(std::uint16_t cmd, std::uint32_t payload) {
+CompatResult CompatKernel::Impl::Send(std::uint16_t cmd, std::uint32_t payload, CallTime& time) {
   const CompatCommand command = {
       .cmd = cmd,
       .flags = 0,
@@ -42,7 +42,7 @@ CompatResult CompatKernel::Impl::Send(std::uint16_t cmd, std::uint32_t payload) 
             return CompatResult::kOk;
         }
       },
-      config.wait.answer_timeout_ns);
+      time);
   if (sent != CompatResult::kOk) return sent;
   ++stats.commands;
   CompatDoorbellBlock& bell = *parts.doorbell;
@@ -56,7 +56,7 @@ CompatResult CompatKernel::Impl::Send(std::uint16_t cmd, std::uint32_t payload) 
 // Skips what answers something else. A new host says so with an ERROR; when our command has left
 // the ring by then, the old one took it along.
 CompatResult CompatKernel::Impl::PollResponse(std::uint16_t cmd, CompatResponse& response) {
-  while (true) {
+  for (int i = 0; i < kEntriesPerPoll; ++i) {
     const CompatRingResult popped = parts.response.Pop(response);
     if (popped == CompatRingResult::kEmpty) return CompatResult::kIdle;
     if (popped == CompatRingResult::kCorrupt) return Corrupt("the response ring");
@@ -71,11 +71,12 @@ CompatResult CompatKernel::Impl::PollResponse(std::uint16_t cmd, CompatResponse&
       return Answer(response);
     }
   }
+  return CompatResult::kIdle;
 }
 
 CompatResult CompatKernel::Impl::AwaitResponse(std::uint16_t cmd, CompatResponse& response,
-                                               std::int64_t timeout_ns) {
-  const CompatResult result = Await([&] { return PollResponse(cmd, response); }, timeout_ns);
+                                               CallTime& time) {
+  const CompatResult result = Await([&] { return PollResponse(cmd, response); }, time);
   if (result != CompatResult::kOk) {
     barrier_due = true;  // the answer may still come
     if (result != CompatResult::kCorrupt) phase = Phase::kIdle;
@@ -99,26 +100,32 @@ CompatResult CompatKernel::Impl::Answer(const CompatResponse& response) {
                                           std::to_string(response.orig_cmd));
 }
 
-CompatResult CompatKernel::Impl::Barrier(std::int64_t timeout_ns) {
-  if (!barrier_due) return CompatResult::kOk;
-  const std::uint32_t nonce = (++pings << 16) | (parts.command.header().epoch & 0xFFFFU);
-  if (const CompatResult sent = Send(kCompatPing, nonce); sent != CompatResult::kOk) return sent;
+// One answer to a PING at a time: others than the one waited for count as nothing.
+CompatResult CompatKernel::Impl::PollPing(std::uint32_t nonce) {
   CompatResponse response = {};
-  do {
-    const CompatResult result = AwaitResponse(kCompatPing, response, timeout_ns);
-    if (result != CompatResult::kOk) return result;
-    // A host that does not echo answers 0, or knows no PING.
-  } while (response.result != nonce && response.result != 0 && response.status == kCompatOk);
-  barrier_due = false;
-  return CompatResult::kOk;
+  const CompatResult result = PollResponse(kCompatPing, response);
+  if (result != CompatResult::kOk) return result;
+  // A host that does not echo answers 0, or knows no PING.
+  if (response.result == nonce || response.result == 0 || response.status != kCompatOk)
+    return CompatResult::kOk;
+  ++stats.dropped;
+  return CompatResult::kIdle;
 }
 
-CompatResult CompatKernel::Impl::Have(const CompatObs& obs) {
-  phase = Phase::kDeciding;
-  seq = obs.seq;
-  done = obs.done > 0.5F;
-  if (done) ++stats.episodes;
-  return CompatResult::kOk;
+CompatResult CompatKernel::Impl::Barrier(CallTime& time) {
+  if (!barrier_due) return CompatResult::kOk;
+  const std::uint32_t epoch =
+      CompatWord(parts.command.header().epoch).load(std::memory_order_relaxed);
+  const std::uint32_t nonce = (++pings << 16) | (epoch & 0xFFFFU);
+  if (const CompatResult sent = Send(kCompatPing, nonce, time); sent != CompatResult::kOk)
+    return sent;
+  const CompatResult result = Await([&] { return PollPing(nonce); }, time);
+  if (result == CompatResult::kOk) {
+    barrier_due = false;
+  } else if (result != CompatResult::kCorrupt) {
+    phase = Phase::kIdle;
+  }
+  return result;
 }
 
 // A host that starts forgets the blobs of the one before it, also those just announced.
@@ -142,37 +149,6 @@ CompatResult CompatKernel::Impl::TakeObsBlob(std::uint32_t id, CompatObs& obs) {
   obs.model_id = payload.model_id;
   blob = id;
   return CompatResult::kOk;
-}
-
-CompatResult CompatKernel::Impl::PollFirstObs(CompatObs& first) {
-  while (true) {
-    const CompatRingResult popped = parts.obs.Pop(first);
-    if (popped == CompatRingResult::kEmpty) return CompatResult::kIdle;
-    if (popped == CompatRingResult::kCorrupt) return Corrupt("the OBS ring");
-    if (first.seq == 0) return CompatResult::kOk;
-    ++stats.dropped;  // queued before the reset
-  }
-}
-
-CompatResult CompatKernel::Impl::PollNextObs(CompatObs& next) {
-  const CompatRingResult popped = parts.obs.Pop(next);
-  if (popped == CompatRingResult::kCorrupt) return Corrupt("the OBS ring");
-  if (popped != CompatRingResult::kEmpty) {
-    if (next.seq == seq + 1) return CompatResult::kOk;
-    ++stats.seq_errors;
-    return Fail(CompatResult::kSeqError, "OBS has seq " + std::to_string(next.seq) + ", expected " +
-                                             std::to_string(seq + 1) + ": the stream is closed");
-  }
-  CompatResponse response;
-  const CompatRingResult said = parts.response.Pop(response);
-  if (said == CompatRingResult::kEmpty) [[likely]]
-    return CompatResult::kIdle;
-  if (said == CompatRingResult::kCorrupt) return Corrupt("the response ring");
-  const bool closed = response.status == kCompatError && response.orig_cmd == kCompatEnvStep &&
-                      response.result != kCompatErrorStreaming;
-  if (closed) return Answer(response);
-  ++stats.dropped;
-  return CompatResult::kIdle;
 }
 
 }  // namespace tetrion

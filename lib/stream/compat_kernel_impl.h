@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -9,7 +10,7 @@
 
 namespace tetrion {
 
-// Inside of CompatKernel, for its two source files only.
+// Inside of CompatKernel, for its source files only.
 struct CompatKernel::Impl {
   Impl(std::span<std::byte> memory, const CompatEndConfig& end_config);
 
@@ -20,14 +21,40 @@ struct CompatKernel::Impl {
     kStepping,   // an action is on its way
   };
 
-  // Polls until it says anything but kIdle, for answer_timeout_ns after spinning.
+  static constexpr int kEntriesPerPoll = 64;  // bounds a poll whatever the host queues
+
+  // The time of one call, however many waits it has. Begins when the first of them has spun enough:
+  // a call whose answers are quick reads no clock.
+  class CallTime {
+   public:
+    CallTime(const Clock& clock, std::int64_t timeout_ns)
+        : clock_(clock), timeout_ns_(timeout_ns) {}
+    const Deadline& Begun() {
+      if (!deadline_) deadline_.emplace(clock_, timeout_ns_);
+      return *deadline_;
+    }
+
+   private:
+    const Clock& clock_;
+    const std::int64_t timeout_ns_;
+    std::optional<Deadline> deadline_;
+  };
+  CallTime AnswerTime() const { return {clock, config.wait.answer_timeout_ns}; }
+
+  // Polls until it says anything but kIdle, while `time` lasts. A poll takes a bounded number of
+  // entries, so that a host that never stops publishing cannot keep a call from ending.
   template <typename Poll>
-  CompatResult Await(Poll&& poll, std::int64_t timeout_ns);
-  CompatResult Send(std::uint16_t cmd, std::uint32_t payload);
-  CompatResult AwaitResponse(std::uint16_t cmd, CompatResponse& response, std::int64_t timeout_ns);
+  CompatResult Await(Poll&& poll, CallTime& time);
+  CompatResult BeginReset(CallTime& time);
+  CompatResult FinishReset(CompatObs& first, CallTime& time);
+  CompatResult SendAction(std::uint16_t action, CallTime& time);
+  CompatResult ReceiveObs(CompatObs& next, CallTime& time);
+  CompatResult Send(std::uint16_t cmd, std::uint32_t payload, CallTime& time);
+  CompatResult AwaitResponse(std::uint16_t cmd, CompatResponse& response, CallTime& time);
   CompatResult PollResponse(std::uint16_t cmd, CompatResponse& response);
+  CompatResult PollPing(std::uint32_t nonce);
   CompatResult Answer(const CompatResponse& response);
-  CompatResult Barrier(std::int64_t timeout_ns);
+  CompatResult Barrier(CallTime& time);
   CompatResult NoBlob(std::uint32_t id);
   CompatResult TakeObsBlob(std::uint32_t id, CompatObs& obs);
   CompatResult PollFirstObs(CompatObs& first);
@@ -59,16 +86,13 @@ struct CompatKernel::Impl {
 };
 
 template <typename Poll>
-CompatResult CompatKernel::Impl::Await(Poll&& poll, std::int64_t timeout_ns) {
+CompatResult CompatKernel::Impl::Await(Poll&& poll, CallTime& time) {
   CompatResult result = poll();
   while (result == CompatResult::kIdle && waiter.Spin()) result = poll();
-  if (result == CompatResult::kIdle) {
-    const Deadline deadline(clock, timeout_ns);
-    while (result == CompatResult::kIdle) {
-      const CompatResult rest = waiter.Rest(deadline);
-      if (rest != CompatResult::kOk) return rest;
-      result = poll();
-    }
+  while (result == CompatResult::kIdle) {
+    const CompatResult rest = waiter.Rest(time.Begun());
+    if (rest != CompatResult::kOk) return rest;
+    result = poll();
   }
   waiter.Done();
   return result;

@@ -27,9 +27,10 @@ class CompatRegion {
  public:
   // Maps `path`: a plain file, a file in /dev/shm, QEMU's ivshmem memory, a device. The kernel
   // creates a missing plain file with `bytes` (1 or 2 MiB); an existing one may have either size
-  // and keeps it. The host waits up to `timeout_ns` for the file to be there and large enough.
-  // Throws Error: kTryAgain when the file does not come or the role is taken by somebody else;
-  // kUsage when it is too small (have and need), cannot be mapped or may not be opened.
+  // and keeps it; of a character device either role maps `bytes`. The host waits up to `timeout_ns`
+  // for the file to be there and large enough. Throws Error: kTryAgain when the file does not come
+  // or the role is taken by somebody else; kUsage when it is too small (have and need), cannot be
+  // mapped or may not be opened.
   static CompatRegion Open(const std::string& path, CompatRole role,
                            std::size_t bytes = kCompatRegionBytes, std::int64_t timeout_ns = 0);
 
@@ -44,13 +45,14 @@ class CompatRegion {
 
 // The kernel's part of set-up, under its role. Lays out what has no magic yet, each magic last, and
 // adopts what has: indices are never zeroed, epochs go up by one, and the rings the kernel consumes
-// are skipped to their heads. `stream`: lay out stream rings too, where the region's size says.
+// are skipped to their heads. `stream`: lay out stream rings too, where the region's size says; a
+// pair of which one is there is completed in any case.
 // Returns whether anything was adopted. Throws Error(kConfig) naming header, value found and value
-// needed when the region holds something else.
+// needed when the region holds something else, before it has written anything.
 bool LayOutOrAdoptCompat(std::span<std::byte> memory, bool stream);
 
 // Everything wrong with a region, one sentence each ("command ring at 0x0: magic is 0x..., need
-// 0x51decaa9e"); empty when both ends could attach. Reads only. Stream rings may be absent.
+// 0x51deca9e"); empty when both ends could attach. Reads only. Stream rings may be absent, both.
 std::vector<std::string> CompatProblems(std::span<const std::byte> memory);
 
 // The stream rings by their magics, those of the 2 MiB place first; nullopt without.

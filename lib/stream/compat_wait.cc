@@ -64,7 +64,7 @@ CompatWaiter::CompatWaiter(const CompatEndConfig& config, CompatBell& mine_bell,
                            CompatBell& other_bell, const CompatLifeSigns& mine,
                            const CompatLifeSigns& peers, CompatStats& stats)
     : config_(config.wait),
-      clock_(config.clock != nullptr ? *config.clock : MonotonicClock::Get()),
+      clock_(ClockOf(config)),
       sleeper_(config.sleeper != nullptr ? *config.sleeper : DefaultSleeper()),
       stop_(config.stop),
       spins_(SpinsOf(config.wait)),
@@ -85,7 +85,6 @@ void CompatWaiter::Heartbeat() {
   }
 }
 
-// A digest of the peer's words: it changes whenever one of them does.
 std::uint64_t CompatWaiter::PeerSigns() const {
   std::uint64_t digest = 0;
   for (std::size_t i = 0; i < CompatLifeSigns::kRings; ++i) {
@@ -133,6 +132,7 @@ CompatResult CompatWaiter::Rest(const Deadline& deadline) {
     ++polls_;
     sleeper_.Yield();
   } else if (!armed_) {
+    other_.Nudge(stats_);
     expected_ = bell_.Arm();
     armed_ = true;
   } else {

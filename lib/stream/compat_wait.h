@@ -49,12 +49,13 @@ class CompatWaiter {
 
   // Adds one to this end's heartbeats.
   void Heartbeat();
+  // A digest of the peer's words: it changes whenever one of them does.
+  std::uint64_t PeerSigns() const;
 
  private:
   CompatResult Watch(const Deadline& deadline, std::int64_t now_ns);
   void Nap(const Deadline& deadline);
   void End();
-  std::uint64_t PeerSigns() const;
 
   const CompatWaitConfig config_;
   const Clock& clock_;

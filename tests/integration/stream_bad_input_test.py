@@ -3,6 +3,7 @@ and the other end hears of it."""
 
 import signal
 import struct
+import time
 
 import stream_harness
 from stream_harness import CONFIG, MIB, TRY_AGAIN, USAGE, WEIGHTS
@@ -51,6 +52,11 @@ class BadRegions(stream_harness.Case):
         self.region.write_bytes(bytes(MIB))
         self.host(*SHORT).fail(TRY_AGAIN, "kernel")
 
+    def test_a_host_gives_up_on_a_region_whose_kernel_has_gone(self):
+        self.make_region()
+        host = self.host(*SHORT)
+        self.assertEqual(host.fail(TRY_AGAIN, "no kernel has come")["end"], "timeout")
+
     def test_a_kernel_without_a_host_gives_up(self):
         self.assertNotEqual(self.kernel(*SHORT).fail(TRY_AGAIN, "host")["end"], "ok")
 
@@ -80,7 +86,7 @@ class BadRegions(stream_harness.Case):
             (DOORBELL + 4, 2, "version"), (HEAP + 4, 7, "version"),
             (COMMAND + 12, 512, "0x200"), (RESPONSE + 12, 1000, "power of two"),
             (COMMAND + 12, 0, "size"), (OBS + 12, 100, "100"),
-            (ACTION + 12, 128, "0x80"),
+            (ACTION + 12, 128, "0x80"), (OBS, 0xBAD, "0xbad"), (ACTION, 0xBAD, "0xbad"),
             (COMMAND + 4, 1024, "1024"), (RESPONSE + 8, 0xFFFFFFFF, "4294967295"),
             (OBS + 4, 64, "64"), (ACTION + 8, 77, "77"),
         ]
@@ -93,6 +99,27 @@ class BadRegions(stream_harness.Case):
                 self.assertIn(word, said)
                 self.kernel(*SHORT).fail(CONFIG, word, str(self.region))
                 self.host(*SHORT).fail(CONFIG, word, str(self.region))
+                self.poke(at, struct.unpack_from("<I", good, at)[0])
+                self.assertEqual(self.region.read_bytes(), good, "refused, but written to")
+
+    def test_another_programs_file_is_refused_untouched(self):
+        foreign = b"\x7fELF" + bytes(MIB - 4)
+        self.region.write_bytes(foreign)
+        self.kernel(*SHORT).fail(CONFIG, "0x464c457f")
+        self.host(*SHORT).fail(CONFIG, "0x464c457f")
+        self.assertEqual(self.region.read_bytes(), foreign)
+
+    def test_half_a_pair_of_stream_rings_waits_for_a_kernel(self):
+        for at in (OBS, ACTION):
+            with self.subTest(hex(at)):
+                self.region.unlink(missing_ok=True)
+                self.make_region()
+                self.poke(at, 0)
+                code, said = self.inspect()
+                self.assertEqual(code, CONFIG, said)
+                self.assertIn("has not finished", said)
+                self.host(*SHORT).fail(CONFIG, "has not finished")
+                self.make_region()
 
     def test_a_ring_that_goes_bad_ends_the_side_that_reads_it(self):
         written_by_host = (OBS + 4, ACTION + 8, COMMAND + 8, RESPONSE + 4)
@@ -148,6 +175,45 @@ class BadPeers(stream_harness.Case):
         self.wait_for_steps()
         host.kill()
         self.assertEqual(kernel.fail(TRY_AGAIN, "peer_lost", "host")["end"], "peer_lost")
+
+    def test_a_new_host_ends_a_kernel_that_may_try_again(self):
+        host, kernel = self.host("--weights", WEIGHTS), self.kernel()
+        harness.wait_until("the region", lambda: self.region.exists()
+                           and self.region.stat().st_size == MIB)
+        self.wait_for_steps()
+        host.kill()
+        host = self.host("--stay")
+        summary = kernel.fail(TRY_AGAIN)
+        self.assertIn(summary["end"], ("refused", "peer_lost"))
+        host.end()
+
+    def test_weights_that_are_not_there_are_a_reason_to_try_again(self):
+        self.region.write_bytes(bytes(MIB))
+        host = self.peer("host", "--name-model", 999)
+        self.assertEqual(self.kernel().fail(TRY_AGAIN, "no weights of model 999")["end"],
+                         "refused")
+        summary = self.persist()
+        self.assertEqual((summary["end"], summary["steps"]), ("stopped", 0))
+        host.kill()
+
+    def test_a_kernel_that_stays_is_patient_with_a_host_that_refuses(self):
+        self.region.write_bytes(bytes(MIB))
+        host = self.peer("host", "--refuse-resets")
+        self.assertEqual(self.persist()["end"], "stopped")
+        host.kill()
+
+    def persist(self):
+        """The summary of a kernel with --stay that has failed some times. Its pauses double up to
+        a second: however long it has run, that bounds how often it can have tried."""
+        start = time.monotonic()
+        kernel = self.kernel("--stay")
+        before = self.word(COMMAND + 4)
+        harness.wait_until("it tries again and again", lambda: self.word(COMMAND + 4) > before + 12)
+        summary = kernel.end()
+        ran_s = time.monotonic() - start
+        self.assertGreaterEqual(summary["losses"], 3)
+        self.assertLessEqual(summary["losses"], 11 + ran_s)
+        return summary
 
     def test_a_kernel_that_goes_is_lost(self):
         kernel = self.kernel()

@@ -1,6 +1,7 @@
 """tetrion-stream against itself and against the Python peer, in every combination."""
 
 import signal
+import time
 
 import stream_harness
 from stream_harness import MIB, WEIGHTS
@@ -54,6 +55,7 @@ class Pairs(stream_harness.Case):
         self.assertAlmostEqual(kernel["mean_return"], kernel["steps"] / episodes, 3)
         self.assertAlmostEqual(host["mean_return"], kernel["mean_return"], 3)
         self.assertEqual(bool(kernel["streamed"]), streamed)
+        self.assertGreater(host.get("steps_per_s", 1), 0)
         code, text = self.inspect()
         self.assertEqual(code, 0, text)
         self.assertIn("sound", text)
@@ -120,6 +122,15 @@ class Pairs(stream_harness.Case):
             self.assertEqual((kernel["episodes"], kernel["epoch"]), (2, epoch))
             self.assertEqual(kernel["adopted"], epoch > 1)
         self.assertEqual(host.end()["episodes"], 10)
+
+    def test_either_end_may_start_first_on_a_region_that_is_left_over(self):
+        for host_of in (self.host, lambda *options: self.peer("host", *options)):
+            self.play(self.kernel, host_of, True, [], [])
+            host = self.host("--wait", 100, "--peer-timeout", 50, "--weights", WEIGHTS)
+            time.sleep(0.5)  # many peer time-outs: none may count before a kernel has come
+            self.assertTrue(host.alive(), host.said)
+            self.assertEqual(self.kernel("--episodes", 2).finish()["episodes"], 2)
+            self.assertEqual((host.finish()["end"], host.summary()["episodes"]), ("ok", 2))
 
     def test_every_policy_plays(self):
         host = self.host("--stay")

@@ -500,6 +500,9 @@ class Host(End):
             blob = struct.pack("<IIQ", 4, 2, 0)
             self.answer(OK, ENV_RESET, self.allocate(RAW, blob))
             return
+        if self.options.refuse_resets:
+            self.answer(ERROR, ENV_RESET, 4)
+            return
         if self.region.streams():
             self.region.obs.rewind()
             self.region.action.discard()
@@ -556,7 +559,8 @@ class Host(End):
     # Streaming.
 
     def observe(self, reward, done):
-        fields = (*self.env.state, reward, float(done), float(self.model_id))
+        model_id = self.options.name_model or self.model_id
+        fields = (*self.env.state, reward, float(done), float(model_id))
         while not self.region.obs.push(self.seq, *fields):
             if self.stop or self.pause() > self.options.peer_timeout:
                 raise Lost("obs ring: full")
@@ -616,6 +620,8 @@ def arguments():
     parser.add_argument("--freeze-at", type=int, default=0)
     parser.add_argument("--die-at", type=int, default=0)
     parser.add_argument("--step-while-streaming", action="store_true")
+    parser.add_argument("--refuse-resets", action="store_true", help="host: every one")
+    parser.add_argument("--name-model", type=int, default=0, help="host: in observations")
     return parser.parse_args()
 
 

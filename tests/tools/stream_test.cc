@@ -105,6 +105,7 @@ TEST(CartPoleCompatEnvTest, EpisodesFollowTheRulesFromTheTokensStart) {
 
 TEST(CartPoleCompatEnvTest, TheStepLimitTruncates) {
   CartPoleCompatEnv env(1, 3);
+  EXPECT_EQ(env.steps_per_s(), 0.0);
   for (int episode = 1; episode <= 2; ++episode) {
     (void)env.Reset();
     EXPECT_FALSE(env.Step(0).truncated);
@@ -113,6 +114,7 @@ TEST(CartPoleCompatEnvTest, TheStepLimitTruncates) {
     EXPECT_TRUE(last.truncated);
     EXPECT_FALSE(last.terminated);
     EXPECT_EQ(env.return_sum(), 3.0 * episode);
+    EXPECT_GT(env.steps_per_s(), 0.0);
   }
   EXPECT_EQ(env.metadata().obs_dim, 4U);
   EXPECT_EQ(env.metadata().action_count, 2U);
@@ -164,7 +166,7 @@ TEST_F(StreamPairTest, TheLinearPolicyTakesTheUploadedWeights) {
   EXPECT_GT(obs.model_id, 0.0F);
   std::uint32_t steps = 0;
   for (; obs.done <= 0.5F; ++steps) {
-    ASSERT_EQ(kernel_->Step(policy.Act(obs, 0), obs), CompatResult::kOk);
+    ASSERT_EQ(kernel_->Step(policy.Act(obs, 0).value(), obs), CompatResult::kOk);
   }
   EXPECT_EQ(steps, 500U) << "the uploaded weights balance, the others do not";
 }
@@ -180,7 +182,7 @@ TEST_F(StreamPairTest, TheLinearPolicyFallsBackToItsOwnWeights) {
   obs.obs[0] = -0.25F;
   EXPECT_EQ(policy.Act(obs, 0), 0);
   obs.model_id = 9.0F;
-  EXPECT_THROW(policy.Act(obs, 0), Error) << "no such blob";
+  EXPECT_FALSE(policy.Act(obs, 0)) << "no such blob";
 }
 
 TEST_F(StreamPairTest, InspectShowsASessionAndFindsItSound) {
@@ -211,6 +213,17 @@ TEST_F(StreamPairTest, InspectNamesEverythingThatIsWrongAtOnce) {
     EXPECT_NE(all.find(part), std::string::npos) << part << " in\n" << all;
   }
   EXPECT_EQ(report.text.find("sound"), std::string::npos);
+}
+
+TEST_F(StreamPairTest, InspectNamesASpoiltStreamRing) {
+  for (const std::uint32_t magic : {0U, 0xBADU}) {
+    At<CompatRingHeader>(kCompatObsRing).magic = magic;
+    const RegionReport report = Inspect();
+    ASSERT_EQ(report.problems.size(), 1U);
+    EXPECT_NE(report.problems.front().find("OBS ring at 0xfe000: magic is"), std::string::npos);
+    EXPECT_EQ(report.text.find("sound"), std::string::npos);
+    EXPECT_EQ(report.text.find("no stream rings"), std::string::npos);
+  }
 }
 
 TEST_F(StreamPairTest, InspectSurvivesAnyContent) {
@@ -260,6 +273,22 @@ TEST(StreamOutcomeTest, EachBadEndHasItsCodeAndSaysWhere) {
        {CompatResult::kCorrupt, CompatResult::kSeqError, CompatResult::kRefused}) {
     EXPECT_EQ(code_of(result), ExitCode::kConfig);
   }
+  try {
+    ThrowUnlessGood({CompatResult::kRefused, "", kCompatErrorRestart}, options);
+    FAIL() << "a new host is no good end";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kTryAgain);
+    EXPECT_NE(std::string(error.what()).find("a new host"), std::string::npos) << error.what();
+  }
+}
+
+TEST(RetryPauseTest, DoublesToASecondUntilSomethingIsAchieved) {
+  RetryPause pause;
+  for (std::int64_t time_ms = 1; time_ms < 1000; time_ms *= 2)
+    EXPECT_EQ(pause.NextNs(), time_ms * kNanosPerMilli);
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(pause.NextNs(), kNanosPerSecond);
+  pause.Reset();
+  EXPECT_EQ(pause.NextNs(), kNanosPerMilli);
 }
 
 TEST(JsonLineTest, IsOneObjectOnOneLine) {

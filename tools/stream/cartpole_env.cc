@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "lib/core/align.h"
+#include "lib/core/clock.h"
 #include "lib/envs/cartpole_rules.h"
 
 namespace tetrion {
@@ -55,6 +56,8 @@ std::array<float, 4> CartPoleCompatEnv::Observation() const {
 std::array<float, 4> CartPoleCompatEnv::Reset() {
   env_->Reset(kLane, {.id = next_token_++, .max_steps = max_steps_});
   running_ = true;
+  episode_steps_ = 0;
+  began_ns_ = MonotonicClock::Get().NowNs();
   constexpr std::int32_t kIgnored = 0;
   env_->Step(kActive, &kIgnored, row_);
   return Observation();
@@ -65,11 +68,21 @@ CompatStep CartPoleCompatEnv::Step(std::uint16_t action) {
   env_->Step(kActive, &chosen, row_);
   const std::uint8_t flags = row_.flags[kLane];
   running_ = (flags & kIsLast) == 0;
-  if (!running_) return_sum_ += env_->Episode(kLane).episode_return;
+  ++episode_steps_;
+  if (!running_) {
+    return_sum_ += env_->Episode(kLane).episode_return;
+    ended_steps_ += episode_steps_;
+    played_ns_ += MonotonicClock::Get().NowNs() - began_ns_;
+  }
   return {.obs = Observation(),
           .reward = row_.reward[kLane],
           .terminated = (flags & kTerminated) != 0,
           .truncated = (flags & kTruncated) != 0};
+}
+
+double CartPoleCompatEnv::steps_per_s() const {
+  if (played_ns_ == 0) return 0;
+  return static_cast<double>(ended_steps_) * 1e9 / static_cast<double>(played_ns_);
 }
 
 }  // namespace tetrion

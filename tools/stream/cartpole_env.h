@@ -22,6 +22,8 @@ class CartPoleCompatEnv final : public CompatEnv {
 
   // Of the episodes that ended, truncated ones too.
   double return_sum() const { return return_sum_; }
+  // Steps per second within the episodes that ended; the time between episodes is not theirs.
+  double steps_per_s() const;
   // Whether an episode has begun and not ended.
   bool running() const { return running_; }
 
@@ -35,6 +37,8 @@ class CartPoleCompatEnv final : public CompatEnv {
   RowView row_;
   std::uint64_t next_token_ = 0;
   double return_sum_ = 0;
+  std::uint64_t episode_steps_ = 0, ended_steps_ = 0;
+  std::int64_t began_ns_ = 0, played_ns_ = 0;
   bool running_ = false;
 };
 

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "lib/core/check.h"
+#include "lib/stream/compat_heap.h"
 #include "lib/stream/compat_region.h"
 
 namespace tetrion {
@@ -62,7 +63,7 @@ class Inspector {
     if (const auto place = FindCompatStream(memory_)) {
       Ring<CompatObs>("obs ring", place->obs, kCompatStreamEntries);
       Ring<CompatAction>("action ring", place->action, kCompatStreamEntries);
-    } else {
+    } else if (report_.problems.empty()) {
       report_.text += "no stream rings: episodes go by command and blob\n";
     }
     Doorbell();
@@ -121,37 +122,31 @@ class Inspector {
       Problem(Format("heap control at 0x%zx: free_blocks is %u, the bitmap says %u",
                      kCompatHeapControl, heap.free_blocks, kCompatHeapBlocks - used));
     }
-    for (std::uint32_t block = 0; block < kCompatHeapBlocks;) {
-      block += (heap.bitmap[block / 8] >> (block % 8) & 1) != 0 ? Blob(heap, block) : 1;
-    }
+    CompatHeapWalk walk(memory_);
+    while (const std::optional<CompatHeapEntry> entry = walk.Next()) Blob(walk, *entry);
   }
 
-  // Reports the blob that starts at a used block; returns the blocks it takes.
-  std::uint32_t Blob(const CompatHeapControl& heap, std::uint32_t block) {
-    const std::size_t at = kCompatHeapData + std::size_t{block} * kCompatBlockBytes;
-    const auto blob = At<CompatBlobHeader>(memory_, at);
-    const std::uint32_t left_bytes = (kCompatHeapBlocks - block) * kCompatBlockBytes;
-    if (blob.magic != kCompatBlobMagic || blob.offset != block * kCompatBlockBytes ||
-        blob.size > left_bytes - sizeof blob) {
-      Problem(Format("heap block %u at 0x%zx is in use, but no blob starts there", block, at));
-      return 1;
+  void Blob(const CompatHeapWalk& walk, const CompatHeapEntry& entry) {
+    const std::size_t at = kCompatHeapData + std::size_t{entry.block} * kCompatBlockBytes;
+    if (!entry.is_blob) {
+      Problem(
+          Format("heap block %u at 0x%zx is in use, but no blob starts there", entry.block, at));
+      return;
     }
-    const auto blocks = static_cast<std::uint32_t>(
-        (sizeof blob + blob.size + kCompatBlockBytes - 1) / kCompatBlockBytes);
+    const CompatBlobHeader& blob = entry.header;
     report_.text += Format("  blob %u type %u at 0x%zx: %u bytes in %u blocks", blob.id, blob.type,
-                           at, blob.size, blocks);
+                           at, blob.size, entry.blocks);
     for (std::uint32_t i = 0; blob.type == kCompatBlobTensor && i < std::min(blob.size / 4, 8U);
          ++i) {
       const auto value = At<float>(memory_, at + sizeof blob + i * sizeof(float));
       report_.text += Format(" %.5g", static_cast<double>(value));
     }
     report_.text += "\n";
-    for (std::uint32_t i = block; i < block + blocks; ++i) {
-      if ((heap.bitmap[i / 8] >> (i % 8) & 1) == 0) {
+    for (std::uint32_t i = entry.block; i < entry.block + entry.blocks; ++i) {
+      if (!walk.Used(i)) {
         Problem(Format("blob %u at 0x%zx: its block %u is marked free", blob.id, at, i));
       }
     }
-    return blocks;
   }
 
   void Problem(std::string problem) {

@@ -29,7 +29,9 @@ std::vector<std::byte> CopyOf(const MappedFile& file) {
 }  // namespace
 
 int RunInspect(const StreamOptions& options, std::FILE* out) {
-  const MappedFile file = MappedFile::Open(options.region, kCompatRegionBytes);
+  const MappedFile file =
+      MappedFile::Open(options.region, kCompatRegionBytes,
+                       options.size_mib == 2 ? kCompatLargeRegionBytes : kCompatRegionBytes);
   const std::vector<std::byte> copy = CopyOf(file);
   const RegionReport report = InspectRegion(copy, options.last);
   std::fputs(report.text.c_str(), out);

@@ -12,6 +12,8 @@
 namespace tetrion {
 namespace {
 
+constexpr std::int64_t kStepsPerLook = 16;
+
 // The policy behind --policy, null for linear: before the region is touched, so that a wrong name
 // leaves nothing behind.
 std::unique_ptr<Policy> LoadPolicy(const StreamOptions& options) {
@@ -41,19 +43,20 @@ class Player {
 
   // Plays until the options' bounds (kOk), a signal (kStopped) or anything else that ends the
   // episode.
-  CompatResult Play() {
+  StreamOutcome Play() {
     const std::int64_t begin_ns = MonotonicClock::Get().NowNs();
-    CompatResult result = CompatResult::kOk;
-    while (result == CompatResult::kOk && !Finished()) {
+    StreamOutcome outcome;
+    while (outcome.result == CompatResult::kOk && !Finished()) {
       if (stop_.load(std::memory_order_acquire)) {
-        result = CompatResult::kStopped;
+        outcome.result = CompatResult::kStopped;
       } else {
-        result = PlayEpisode();
+        outcome = PlayEpisode();
       }
     }
     played_ns_ += MonotonicClock::Get().NowNs() - begin_ns;
-    return result;
+    return outcome;
   }
+  std::int64_t steps() const { return steps_; }
 
   void Report(JsonLine& line) const {
     const auto count = [](std::int64_t value) { return static_cast<std::uint64_t>(value); };
@@ -71,25 +74,38 @@ class Player {
            (options_.steps > 0 && steps_ >= options_.steps);
   }
 
-  CompatResult PlayEpisode() {
+  StreamOutcome Failed(CompatResult result) const {
+    return {result, kernel_.problem(), kernel_.error_result()};
+  }
+
+  StreamOutcome PlayEpisode() {
     CompatObs obs;
-    if (const CompatResult result = kernel_.Reset(obs); result != CompatResult::kOk) return result;
+    if (const CompatResult result = kernel_.Reset(obs); result != CompatResult::kOk) {
+      return Failed(result);
+    }
     streamed_ = kernel_.streaming();
     double episode_return = 0;
     while (obs.done <= 0.5F) {
-      if (stop_.load(std::memory_order_relaxed)) return CompatResult::kStopped;
-      const std::uint16_t action = policy_->Act(obs, static_cast<std::uint64_t>(episodes_));
-      const std::int64_t sent_ns = MonotonicClock::Get().NowNs();
-      if (const CompatResult result = kernel_.Step(action, obs); result != CompatResult::kOk) {
-        return result;
+      const auto action = policy_->Act(obs, static_cast<std::uint64_t>(episodes_));
+      if (!action) {
+        return {CompatResult::kRefused,
+                "the heap has no weights of model " + std::to_string(obs.model_id),
+                kCompatErrorRestart};
       }
-      round_trip_.Add(MonotonicClock::Get().NowNs() - sent_ns);
+      // Clock and stop flag now and then: either costs a good part of a step.
+      const bool looks = steps_ % kStepsPerLook == 0;
+      if (looks && stop_.load(std::memory_order_relaxed)) return {CompatResult::kStopped, "", 0};
+      const std::int64_t sent_ns = looks ? MonotonicClock::Get().NowNs() : 0;
+      if (const CompatResult result = kernel_.Step(*action, obs); result != CompatResult::kOk) {
+        return Failed(result);
+      }
+      if (looks) round_trip_.Add(MonotonicClock::Get().NowNs() - sent_ns);
       episode_return += static_cast<double>(obs.reward);
       ++steps_;
     }
     ++episodes_;
     return_sum_ += episode_return;
-    return CompatResult::kOk;
+    return {};
   }
 
   const StreamOptions& options_;
@@ -108,6 +124,26 @@ bool Survivable(CompatResult result) {
          result != CompatResult::kCorrupt;
 }
 
+// Connects and plays, again and again if the options say so.
+StreamOutcome PlayOn(const StreamOptions& options, const std::atomic<bool>& stop,
+                     CompatKernel& kernel, Player& player, std::uint64_t& losses) {
+  const auto wait_ns = static_cast<std::int64_t>(options.wait_s * 1e9);
+  RetryPause pause;
+  for (;;) {
+    const std::int64_t steps_before = player.steps();
+    StreamOutcome outcome = {kernel.Connect(wait_ns), kernel.problem(), kernel.error_result()};
+    const bool connected = outcome.result == CompatResult::kOk;
+    if (connected) outcome = player.Play();
+    if (!options.stay || !Survivable(outcome.result)) return outcome;
+    if (connected) {
+      ++losses;
+      log::warn("{}: {}; waiting for a host", CompatResultName(outcome.result), outcome.problem);
+    }
+    if (player.steps() > steps_before) pause.Reset();
+    SleepUnlessStopped(pause.NextNs(), stop);
+  }
+}
+
 }  // namespace
 
 int RunKernel(const StreamOptions& options, const std::atomic<bool>& stop, std::FILE* out) {
@@ -118,26 +154,23 @@ int RunKernel(const StreamOptions& options, const std::atomic<bool>& stop, std::
       options, stop, [&] { return CompatKernel(region->memory(), EndConfigOf(options, stop)); });
   if (!kernel) return 0;
   Player player(options, stop, *kernel, std::move(loaded));
-  const auto wait_ns = static_cast<std::int64_t>(options.wait_s * 1e9);
   std::uint64_t losses = 0;
+  const auto report = [&](const char* end) {
+    JsonLine line("kernel");
+    line.Text("end", end).Stats(kernel->stats());
+    player.Report(line);
+    line.Count("losses", losses).Flag("adopted", kernel->adopted()).Count("epoch", kernel->epoch());
+    std::fputs(line.Finish().c_str(), out);
+    std::fflush(out);
+  };
   StreamOutcome outcome;
-  for (;;) {
-    outcome.result = kernel->Connect(wait_ns);
-    const bool connected = outcome.result == CompatResult::kOk;
-    if (connected) outcome.result = player.Play();
-    outcome.problem = kernel->problem();
-    if (!options.stay || !Survivable(outcome.result)) break;
-    if (connected) {
-      ++losses;
-      log::warn("{}: {}; waiting for a host", CompatResultName(outcome.result), outcome.problem);
-    }
+  try {
+    outcome = PlayOn(options, stop, *kernel, player, losses);
+  } catch (const Error&) {
+    report("policy_failed");
+    throw;
   }
-  JsonLine line("kernel");
-  line.Text("end", CompatResultName(outcome.result)).Stats(kernel->stats());
-  player.Report(line);
-  line.Count("losses", losses).Flag("adopted", kernel->adopted()).Count("epoch", kernel->epoch());
-  std::fputs(line.Finish().c_str(), out);
-  std::fflush(out);
+  report(CompatResultName(outcome.result));
   ThrowUnlessGood(outcome, options);
   return 0;
 }

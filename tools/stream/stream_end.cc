@@ -9,6 +9,7 @@
 
 #include "lib/core/error.h"
 #include "lib/core/log.h"
+#include "lib/stream/compat_layout.h"
 
 namespace tetrion {
 namespace {
@@ -66,12 +67,23 @@ void ThrowUnlessGood(const StreamOutcome& outcome, const StreamOptions& options)
     case CompatResult::kCorrupt:
       throw Error(ExitCode::kConfig,
                   where + "corrupt" + why + "; end both programs and remove the file");
-    case CompatResult::kSeqError:
     case CompatResult::kRefused:
+      if (outcome.error_result != kCompatErrorRestart) break;
+      throw Error(ExitCode::kTryAgain, where + "refused: a new " + other + " has taken over" + why +
+                                           "; start again, or use --stay to go on by itself");
+    case CompatResult::kSeqError:
       break;
   }
   throw Error(ExitCode::kConfig, where + CompatResultName(outcome.result) + ": the " + other +
                                      " and this end disagree about the protocol" + why);
+}
+
+void SleepUnlessStopped(std::int64_t time_ns, const std::atomic<bool>& stop) {
+  const Deadline deadline(MonotonicClock::Get(), time_ns);
+  while (!deadline.Passed() && !stop.load(std::memory_order_acquire)) {
+    std::this_thread::sleep_for(
+        std::chrono::nanoseconds(std::min(kLookEveryNs, deadline.LeftNs())));
+  }
 }
 
 JsonLine::JsonLine(const std::string& role) : text_("{\"role\":" + JsonQuoted(role)) {}

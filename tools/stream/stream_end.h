@@ -1,10 +1,12 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <optional>
 #include <string>
 
+#include "lib/core/clock.h"
 #include "lib/core/error.h"
 #include "lib/stream/compat_end.h"
 #include "lib/stream/compat_region.h"
@@ -38,11 +40,31 @@ auto AttachNamed(const StreamOptions& options, const std::atomic<bool>& stop, At
 struct StreamOutcome {
   CompatResult result = CompatResult::kOk;
   std::string problem;
+  std::uint32_t error_result = 0;  // with kRefused: CompatErrorCode
 };
 
 // Throws the Error that an outcome deserves: kTryAgain when the other end is gone or silent,
 // kConfig when it broke the protocol or the region is damaged. Nothing for kOk and kStopped.
 void ThrowUnlessGood(const StreamOutcome& outcome, const StreamOptions& options);
+
+// How long an end that goes on after a failure waits before it tries again: 1 ms, doubled up to a
+// second while nothing is achieved.
+class RetryPause {
+ public:
+  std::int64_t NextNs() {
+    const std::int64_t now_ns = next_ns_;
+    next_ns_ = std::min(2 * next_ns_, kNanosPerSecond);
+    return now_ns;
+  }
+  // Something was achieved.
+  void Reset() { next_ns_ = kNanosPerMilli; }
+
+ private:
+  std::int64_t next_ns_ = kNanosPerMilli;
+};
+
+// Sleeps, at most a few milliseconds longer than `stop` stays false.
+void SleepUnlessStopped(std::int64_t time_ns, const std::atomic<bool>& stop);
 
 // One JSON object on one line, built key by key in order.
 class JsonLine {

@@ -60,7 +60,8 @@ std::optional<int> ParseStreamOptions(int argc, const char* const* argv, StreamO
   parser.AddPositional("command", &options.command, "kernel, host, inspect or layout",
                        /*required=*/true);
   parser.Add("region", &options.region, "file or device that both ends map");
-  parser.Add("size", &options.size_mib, "kernel: size of a region it makes", 1, 2, "MiB");
+  parser.Add("size", &options.size_mib, "of a region that the kernel makes, and of one in a device",
+             1, 2, "MiB");
   parser.Add("wait", &options.wait_s, "longest wait for the other end to appear", 0, 86400, "s");
   parser.Add("peer-timeout", &options.peer_timeout_ms, "give the other end up after so long", 10,
              3'600'000, "ms");

@@ -5,14 +5,10 @@
 
 namespace tetrion {
 
-std::uint16_t LinearStreamPolicy::Act(const CompatObs& obs, std::uint64_t) {
+std::optional<std::uint16_t> LinearStreamPolicy::Act(const CompatObs& obs, std::uint64_t) {
   if (obs.model_id != model_id_ || obs.seq == 0) {
     const auto uploaded = obs.model_id == 0.0F ? fallback_ : kernel_.Weights(obs.model_id);
-    if (!uploaded) {
-      throw Error(ExitCode::kConfig,
-                  "the host's observations name model " + std::to_string(obs.model_id) +
-                      ", but the region's heap holds no such weights: restart the host");
-    }
+    if (!uploaded) return std::nullopt;
     weights_ = *uploaded;
     model_id_ = obs.model_id;
   }
@@ -23,7 +19,7 @@ std::uint16_t LinearStreamPolicy::Act(const CompatObs& obs, std::uint64_t) {
   return sum > 0 ? 1 : 0;
 }
 
-std::uint16_t PolicyStreamPolicy::Act(const CompatObs& obs, std::uint64_t episode) {
+std::optional<std::uint16_t> PolicyStreamPolicy::Act(const CompatObs& obs, std::uint64_t episode) {
   const std::uint8_t flags = obs.seq == 0 ? kIsFirst : 0;
   std::int32_t action = 0;
   float log_prob = 0;

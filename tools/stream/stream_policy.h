@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "lib/policy/policy.h"
@@ -14,8 +15,9 @@ namespace tetrion {
 class StreamPolicy {
  public:
   virtual ~StreamPolicy() = default;
-  // `episode` counts from 0. Throws Error(kConfig) when the policy cannot answer.
-  virtual std::uint16_t Act(const CompatObs& obs, std::uint64_t episode) = 0;
+  // `episode` counts from 0. nullopt when the weights that the observation names are gone: a new
+  // host has begun, reset it. Throws Error(kConfig) when the policy's output is not finite.
+  virtual std::optional<std::uint16_t> Act(const CompatObs& obs, std::uint64_t episode) = 0;
 };
 
 // Pushes right where weights . observation > 0. The weights are those that the host uploaded under
@@ -25,7 +27,7 @@ class LinearStreamPolicy final : public StreamPolicy {
   LinearStreamPolicy(const CompatKernel& kernel, const std::array<float, 4>& fallback)
       : kernel_(kernel), fallback_(fallback), weights_(fallback) {}
 
-  std::uint16_t Act(const CompatObs& obs, std::uint64_t episode) override;
+  std::optional<std::uint16_t> Act(const CompatObs& obs, std::uint64_t episode) override;
 
  private:
   const CompatKernel& kernel_;
@@ -39,7 +41,7 @@ class PolicyStreamPolicy final : public StreamPolicy {
  public:
   explicit PolicyStreamPolicy(std::unique_ptr<Policy> policy) : policy_(std::move(policy)) {}
 
-  std::uint16_t Act(const CompatObs& obs, std::uint64_t episode) override;
+  std::optional<std::uint16_t> Act(const CompatObs& obs, std::uint64_t episode) override;
 
  private:
   std::unique_ptr<Policy> policy_;

@@ -102,6 +102,8 @@ TEST_F(MappedFileTest, WhatIsNoFileCannotBeMapped) {
 TEST_F(MappedFileTest, DeviceWithoutASizeIsMappedAsAsked) {
   // /dev/zero maps as anonymous memory: a device that can be mapped. /dev/null cannot.
   EXPECT_EQ(MappedFile::Open("/dev/zero", kBytes).bytes(), kBytes);
+  EXPECT_EQ(MappedFile::Open("/dev/zero", kBytes, 2 * kBytes).bytes(), 2 * kBytes);
+  EXPECT_EQ(MappedFile::OpenOrCreate("/dev/zero", 2 * kBytes, kBytes).bytes(), 2 * kBytes);
   const Error error = ErrorOf([] { MappedFile::Open("/dev/null", kBytes); });
   EXPECT_EQ(error.code(), ExitCode::kUsage);
   EXPECT_THAT(error.what(), HasSubstr("cannot be mapped"));

@@ -39,6 +39,23 @@ TEST(CompatBellTest, BatchRingsOnceForEveryNEntriesAndForTheRestBeforeWaiting) {
   EXPECT_EQ(words.doorbell, 3U) << "nothing was held back";
 }
 
+TEST(CompatBellTest, NudgeChangesTheWordOnceAndOnlyForWhatIsNew) {
+  Words words;
+  words.bell.Nudge(words.stats);
+  EXPECT_EQ(words.doorbell, 0U) << "nothing was published";
+  words.bell.Published(true, 0, words.stats);
+  words.bell.WakeSleeper(words.stats);
+  words.bell.Nudge(words.stats);
+  EXPECT_EQ(words.doorbell, 2U);
+  EXPECT_EQ(words.stats.wakes, 1U);
+  words.bell.Nudge(words.stats);
+  EXPECT_EQ(words.doorbell, 2U);
+  words.bell.Arm();
+  words.bell.Published(true, 0, words.stats);
+  words.bell.Nudge(words.stats);
+  EXPECT_EQ(words.stats.wakes, 2U) << "the sleeper said so and has been woken already";
+}
+
 TEST(CompatBellTest, SleeperIsWokenWhateverTheRingLookedLike) {
   Words words;
   EXPECT_EQ(words.bell.Arm(), 0U);
@@ -217,6 +234,50 @@ TEST(CompatBellModelTest, EveryStepOfTheProtocolIsNeeded) {
   EXPECT_GT(LostWakeUps({.re_check = false}, states), 0);
   EXPECT_GT(LostWakeUps({.compare_word = false}, states), 0);
   EXPECT_GT(LostWakeUps({.change_word = false}, states), 0);
+}
+
+// Sleeps on the doorbell word as the format has it, but does not say so in `asleep`.
+class QuietSleeper final : public CompatSleeper {
+ public:
+  explicit QuietSleeper(std::uint32_t& asleep) : asleep_(asleep) {}
+  void Sleep(std::atomic<std::uint32_t>& word, std::uint32_t expected,
+             std::int64_t timeout_ns) override {
+    CompatWord(asleep_).store(0, std::memory_order_relaxed);
+    static_cast<void>(FutexWait(word, expected, timeout_ns));
+  }
+  void Yield() override {}
+
+ private:
+  std::uint32_t& asleep_;
+};
+
+// As below, with a host that knows nothing of the `asleep` words: a single wake-up that depends on
+// them ends in a time-out.
+TEST(CompatBellStressTest, HostThatSleepsOnTheWordAloneIsWoken) {
+  constexpr int kSteps = 2'000;
+  CompatBytes memory;
+  CompatEndConfig config;
+  config.wait = {.spins = 0,
+                 .yields = 0,
+                 .first_nap_ns = 60 * kNanosPerSecond,
+                 .longest_nap_ns = 60 * kNanosPerSecond,
+                 .peer_timeout_ns = 50 * kNanosPerSecond,
+                 .answer_timeout_ns = 50 * kNanosPerSecond};
+  CompatKernel kernel(memory.span(), config);
+  QuietSleeper quiet(memory.doorbell().host_asleep);
+  std::thread host_thread([&] {
+    CountingEnv env;
+    CompatEndConfig host_config = config;
+    host_config.sleeper = &quiet;
+    CompatHost host(memory.span(), env, host_config, kNanosPerSecond);
+    while (host.stats().steps < kSteps && host.Serve(kNanosPerSecond) == CompatResult::kOk) {
+    }
+  });
+  CompatObs obs;
+  CompatResult result = kernel.Reset(obs);
+  for (int i = 0; i < kSteps && result == CompatResult::kOk; ++i) result = kernel.Step(1, obs);
+  EXPECT_EQ(result, CompatResult::kOk) << "a wake-up was lost";
+  host_thread.join();
 }
 
 // Both ends never spin and nap for up to a minute: every wait goes through the operating system,

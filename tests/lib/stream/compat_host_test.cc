@@ -138,5 +138,60 @@ TEST(CompatHostTest, CommandsWaitUntilTheirResponsesHaveRoom) {
   EXPECT_EQ(world.host->stats().commands, 1033U);
 }
 
+TEST(CompatHostTest, ErrorOfAClosedStreamWaitsUntilTheResponseRingHasRoom) {
+  Streaming world;
+  auto commands = CompatCommandRing::Attach(world.memory.span().data(), kCompatCommandMagic, 1024);
+  auto responses = CompatResponseRing::Attach(world.memory.span().data() + kCompatResponseRing,
+                                              kCompatResponseMagic, 1024);
+  for (int i = 0; i < 1023; ++i)
+    ASSERT_NE(commands.Push({.cmd = kCompatPing}), CompatRingResult::kFull);
+  while (world.host->Poll() == CompatResult::kOk) {
+  }
+  world.Act(99);
+  EXPECT_EQ(world.host->Poll(), CompatResult::kSeqError);
+  EXPECT_EQ(world.host->Poll(), CompatResult::kIdle);
+  EXPECT_EQ(world.LastResponse().orig_cmd, kCompatPing) << "no room for the ERROR";
+  ASSERT_NE(commands.Push({.cmd = kCompatPrint}), CompatRingResult::kFull);
+  EXPECT_EQ(responses.SkipToHead(), 1023);
+  EXPECT_EQ(world.host->Poll(), CompatResult::kOk);
+  CompatResponse response = {};
+  ASSERT_EQ(responses.Pop(response), CompatRingResult::kOk);
+  EXPECT_EQ(response.status, kCompatError);
+  EXPECT_EQ(response.orig_cmd, kCompatEnvStep);
+  EXPECT_EQ(response.result, kCompatErrorSeq);
+  ASSERT_EQ(responses.Pop(response), CompatRingResult::kOk);
+  EXPECT_EQ(response.orig_cmd, kCompatPrint) << "later commands are answered after it";
+  EXPECT_EQ(responses.Pop(response), CompatRingResult::kEmpty) << "told once";
+}
+
+TEST(CompatHostTest, ActionStaysInItsRingWhileTheObsRingIsFull) {
+  Streaming world;
+  CompatRingHeader& obs_ring = world.memory.ring(kCompatObsRing);
+  for (std::uint32_t seq = 0; seq < 63; ++seq) {
+    world.Act(seq);
+    ASSERT_EQ(world.host->Poll(), CompatResult::kOk);
+  }
+  world.Act(63);
+  EXPECT_EQ(world.host->Poll(), CompatResult::kIdle) << "63 observations wait for the kernel";
+  EXPECT_EQ(world.env.actions.size(), 63U) << "the environment must not step for nothing";
+  EXPECT_EQ(world.memory.ring(kCompatActionRing).tail, 63U);
+  obs_ring.tail = (obs_ring.tail + 1) % 64;
+  EXPECT_EQ(world.host->Poll(), CompatResult::kOk);
+  EXPECT_EQ(world.env.actions.size(), 64U);
+  EXPECT_EQ(world.host->stats().dropped, 0U);
+}
+
+TEST(CompatHostTest, SeesAKernelOnlyOnceItMoves) {
+  Streaming world;
+  ASSERT_EQ(world.kernel->BeginReset(), CompatResult::kOk);
+  world.kernel.reset();  // dies, and leaves an ENV_RESET behind
+  world.host.reset();
+  world.StartHost(world.env);
+  EXPECT_EQ(world.host->Poll(), CompatResult::kOk);
+  EXPECT_FALSE(world.host->kernel_seen()) << "what a dead kernel left is no sign of life";
+  world.StartKernel();
+  EXPECT_TRUE(world.host->kernel_seen());
+}
+
 }  // namespace
 }  // namespace tetrion

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <stdexcept>
+#include <thread>
+
 #include "tests/lib/stream/compat_world.h"
 
 // What the kernel does when the host breaks the protocol, and either end when the other falls
@@ -94,6 +97,132 @@ TEST(CompatDeathTest, StopFlagEndsEveryWait) {
   CompatObs obs;
   EXPECT_EQ(other.host->Serve(3600 * kNanosPerSecond), CompatResult::kStopped);
   EXPECT_EQ(other.kernel->Reset(obs), CompatResult::kStopped);
+}
+
+// A kernel that adopts an ACTION ring with 63 entries, streams, and finds it full at its first
+// action: it looks at the tail again only where the last one it saw says full.
+struct FullActionRing : CompatWorld {
+  FullActionRing() {
+    LayOutOrAdoptCompat(memory.span(), true);
+    ring.tail = 1;
+    Start(env);
+    EXPECT_EQ(kernel->Reset(obs), CompatResult::kOk);
+    ring.tail = 1;
+    poll_host = std::exchange(sleeper.pump, [this] {
+      ++naps;
+      host->Heartbeat();
+      EXPECT_EQ(ring.head, 0U) << "nothing fits";
+    });
+  }
+  CompatRingHeader& ring = memory.ring(kCompatActionRing);
+  CountingEnv env;
+  CompatObs obs = {};
+  std::function<void()> poll_host;
+  int naps = 0;
+};
+
+TEST(CompatKernelTest, BacksOffWhileTheActionRingIsFullAndGoesOn) {
+  FullActionRing world;
+  const auto nap = world.sleeper.pump;
+  world.sleeper.pump = [&] {
+    nap();
+    if (world.naps < 5) return;
+    world.ring.tail = 0;
+    world.sleeper.pump = world.poll_host;
+  };
+  ASSERT_EQ(world.kernel->Step(1, world.obs), CompatResult::kOk);
+  EXPECT_EQ(world.naps, 5);
+  EXPECT_EQ(world.obs.seq, 1U);
+}
+
+TEST(CompatKernelTest, GivesUpOnAnActionRingThatStaysFull) {
+  FullActionRing world;
+  EXPECT_EQ(world.kernel->Step(1, world.obs), CompatResult::kTimeout);
+  EXPECT_GT(world.naps, 10) << "it naps, it does not spin";
+}
+
+// A host that answers every PING wrongly, for ever.
+struct WrongEcho : CompatWorld {
+  WrongEcho() {
+    LayOutOrAdoptCompat(memory.span(), true);
+    StartKernel();  // adopts, hence asks for an echo before anything else
+    responses = CompatResponseRing::Attach(memory.span().data() + kCompatResponseRing,
+                                           kCompatResponseMagic, kCompatCommandEntries);
+    sleeper.pump = [this] {
+      if (sleeper.sleeps > 100'000) throw std::runtime_error("the call does not end");
+      static_cast<void>(
+          responses.Push({.status = kCompatOk, .orig_cmd = kCompatPing, .result = 1}));
+    };
+  }
+  CompatResponseRing responses;
+};
+
+TEST(CompatKernelTest, OneTimeOutCoversAllWrongEchoes) {
+  WrongEcho world;
+  const std::int64_t before_ns = world.clock.NowNs();
+  CompatObs obs;
+  EXPECT_EQ(world.kernel->Reset(obs), CompatResult::kTimeout);
+  EXPECT_EQ(world.clock.NowNs() - before_ns, world.config.wait.answer_timeout_ns);
+}
+
+TEST(CompatKernelTest, StopFlagEndsAWaitAmongWrongEchoes) {
+  std::atomic<bool> stop{false};
+  WrongEcho world;
+  world.config.stop = &stop;
+  world.kernel.emplace(world.memory.span(), world.config);
+  const auto echo = world.sleeper.pump;
+  world.sleeper.pump = [&] {
+    echo();
+    stop = world.sleeper.sleeps >= 3;
+  };
+  std::uint32_t result = 0;
+  EXPECT_EQ(world.kernel->Ping(1, result), CompatResult::kStopped);
+}
+
+TEST(CompatKernelTest, OneTimeOutCoversAllWaitsOfAReset) {
+  CompatWorld world;
+  CountingEnv env;
+  LayOutOrAdoptCompat(world.memory.span(), true);
+  world.Start(env);
+  const std::int64_t late_ns = world.config.wait.answer_timeout_ns * 3 / 4;
+  const std::int64_t before_ns = world.clock.NowNs();
+  // The echo comes late; the answer to ENV_RESET would come as late again.
+  std::int64_t quiet_until_ns = before_ns + late_ns;
+  world.sleeper.pump = [&] {
+    world.host->Heartbeat();
+    if (world.clock.NowNs() < quiet_until_ns) return;
+    static_cast<void>(world.host->Poll());
+    quiet_until_ns = world.clock.NowNs() + late_ns;
+  };
+  CompatObs obs;
+  EXPECT_EQ(world.kernel->Reset(obs), CompatResult::kTimeout);
+  EXPECT_EQ(world.clock.NowNs() - before_ns, world.config.wait.answer_timeout_ns);
+}
+
+// A host that publishes observations faster than any kernel could take them. The kernel's account:
+// what it has discarded is bounded by its naps, of which the fake clock allows so many.
+TEST(CompatKernelTest, HostThatNeverStopsPublishingCannotHoldAPoll) {
+  Streaming world;
+  ASSERT_EQ(world.kernel->BeginReset(), CompatResult::kOk);
+  ASSERT_EQ(world.host->Poll(), CompatResult::kOk);
+  for (std::size_t slot = 0; slot < 64; ++slot)
+    world.memory.at<CompatObs>(kCompatObsRing + 32 + 32 * slot).seq = 7;
+  world.sleeper.pump = nullptr;
+  std::atomic<bool> over{false};
+  CompatRingHeader& ring = world.memory.ring(kCompatObsRing);
+  std::thread flood([&] {
+    while (!over) {
+      const std::uint32_t tail = CompatWord(ring.tail).load(std::memory_order_acquire);
+      CompatWord(ring.head).store((tail + 63) % 64, std::memory_order_release);
+    }
+  });
+  const auto sleeps_before = static_cast<std::uint64_t>(world.sleeper.sleeps);
+  EXPECT_NE(world.kernel->FinishReset(world.obs), CompatResult::kOk);
+  over = true;
+  flood.join();
+  const auto naps = static_cast<std::uint64_t>(world.sleeper.sleeps) - sleeps_before;
+  EXPECT_LE(world.kernel->stats().dropped, 64 * (naps + 3));
+  EXPECT_GT(world.kernel->stats().dropped, 0U);
 }
 
 TEST(CompatAdoptTest, NewKernelTakesOverWithoutTouchingALiveHostsIndices) {

@@ -98,10 +98,17 @@ struct Damage {
 
 class CompatDamageTest : public ::testing::TestWithParam<Damage> {};
 
-TEST_P(CompatDamageTest, IsNamedAndRefusedByBothEnds) {
+std::vector<std::byte> CopyOf(const CompatBytes& memory) {
+  return {memory.span().begin(), memory.span().end()};
+}
+
+TEST_P(CompatDamageTest, IsNamedAndRefusedByBothEndsBeforeTheyWrite) {
   CompatWorld world;
   LayOutOrAdoptCompat(world.memory.span(), true);
+  // Something for the kernel to skip, had it begun.
+  world.memory.ring(kCompatResponseRing).head = world.memory.ring(kCompatObsRing).head = 5;
   world.memory.at<std::uint32_t>(GetParam().offset) = GetParam().value;
+  const std::vector<std::byte> before = CopyOf(world.memory);
   EXPECT_THAT(CompatProblems(world.memory.span()), ElementsAre(HasSubstr(GetParam().says)));
   const Error kernel = ErrorOf([&] { CompatKernel(world.memory.span(), world.config); });
   EXPECT_EQ(kernel.code(), ExitCode::kConfig);
@@ -110,6 +117,7 @@ TEST_P(CompatDamageTest, IsNamedAndRefusedByBothEnds) {
   const Error host = ErrorOf([&] { world.StartHost(env); });
   EXPECT_EQ(host.code(), ExitCode::kConfig);
   EXPECT_THAT(host.what(), HasSubstr(GetParam().says));
+  EXPECT_TRUE(CopyOf(world.memory) == before);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -124,9 +132,60 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{0x10108, 15168, "total_blocks is 0x3b40, need 0x3700"},
         Damage{0x0000C, 1000, "command ring at 0x0: size 1000 is not a power of two, need 1024"},
         Damage{0x0800C, 512, "response ring at 0x8000: size is 0x200, need 0x400"},
+        Damage{0xFE000, 0xBAD, "OBS ring at 0xfe000: magic is 0xbad, need 0x5354524d"},
+        Damage{0xFF000, 1, "ACTION ring at 0xff000: magic is 0x1, need 0x5354524d"},
         Damage{0xFE00C, 0, "OBS ring at 0xfe000: size 0"},
         Damage{0xFF004, 64, "ACTION ring at 0xff000: head 64 is beyond the ring"},
         Damage{0x00008, 0xFFFFFFFF, "command ring at 0x0: tail 4294967295"}));
+
+TEST(CompatDamageTest, ForeignFileIsRefusedUntouched) {
+  CompatWorld world;
+  std::memcpy(world.memory.span().data(),
+              "\x7f"
+              "ELF",
+              4);
+  const std::vector<std::byte> before = CopyOf(world.memory);
+  const Error kernel = ErrorOf([&] { world.StartKernel(); });
+  EXPECT_EQ(kernel.code(), ExitCode::kConfig);
+  EXPECT_THAT(kernel.what(), HasSubstr("command ring at 0x0: magic is 0x464c457f"));
+  CountingEnv env;
+  EXPECT_EQ(ErrorOf([&] { world.StartHost(env); }).code(), ExitCode::kConfig);
+  EXPECT_TRUE(CopyOf(world.memory) == before);
+}
+
+TEST(CompatDamageTest, OneStreamRingOfTheTwoIsAProblemUntilAKernelMakesTheOther) {
+  for (const auto& [missing, says] :
+       {std::pair(kCompatObsRing, "OBS ring at 0xfe000: magic is 0x0, but ACTION ring"),
+        std::pair(kCompatActionRing, "ACTION ring at 0xff000: magic is 0x0, but OBS ring")}) {
+    for (const bool stream : {true, false}) {
+      CompatWorld world;
+      CountingEnv env;
+      LayOutOrAdoptCompat(world.memory.span(), true);
+      world.memory.at<std::uint32_t>(missing) = 0;
+      EXPECT_THAT(CompatProblems(world.memory.span()), ElementsAre(HasSubstr(says)));
+      EXPECT_THAT(ErrorOf([&] { world.StartHost(env); }).what(), HasSubstr(says));
+      world.config.stream = stream;
+      world.Start(env);
+      EXPECT_THAT(CompatProblems(world.memory.span()), IsEmpty());
+    }
+  }
+}
+
+TEST(CompatDamageTest, LargeRegionNamesASpoiltRingInEitherPlace) {
+  for (const std::size_t ring :
+       {kCompatLargeObsRing, kCompatLargeActionRing, kCompatObsRing, kCompatActionRing}) {
+    CompatBytes memory(kCompatLargeRegionBytes);
+    LayOutOrAdoptCompat(memory.span(), false);
+    memory.at<std::uint32_t>(ring) = 0xBAD;
+    EXPECT_THAT(CompatProblems(memory.span()), ElementsAre(HasSubstr("magic is 0xbad")));
+    EXPECT_THROW(LayOutOrAdoptCompat(memory.span(), true), Error);
+  }
+  // With rings in the large place, the small one is the heap's.
+  CompatBytes memory(kCompatLargeRegionBytes);
+  LayOutOrAdoptCompat(memory.span(), true);
+  memory.at<std::uint32_t>(kCompatObsRing) = 0xBAD;
+  EXPECT_THAT(CompatProblems(memory.span()), IsEmpty());
+}
 
 TEST(CompatDamageTest, TooSmallMemoryIsRefusedWithBothSizes) {
   CompatBytes memory(0x1000);
