@@ -24,11 +24,12 @@ enum class [[nodiscard]] CompatResult{
 // For messages: "ok", "peer_lost", ...
 const char* CompatResultName(CompatResult result);
 
-// How a waiting end backs off: it spins, then yields, then sleeps on its doorbell in naps that
-// double from `first_nap_ns` to `longest_nap_ns` and looks again after each, so that a peer that
-// never rings still works.
+// How a waiting end backs off: it spins (less where spinning has kept the peer from its core), then
+// yields, then sleeps on its doorbell in naps that double from `first_nap_ns` to `longest_nap_ns`
+// and looks again after each, so that a peer that never rings still works.
 struct CompatWaitConfig {
-  int spins = -1;   // polls before the first yield; -1: 4000, or 0 where one core is all there is
+  int spins =
+      -1;  // most polls before the first yield; -1: 4000, or 0 where one core is all there is
   int yields = 32;  // polls that give the core away before the first nap
   std::int64_t first_nap_ns = kNanosPerMilli;
   std::int64_t longest_nap_ns = 100 * kNanosPerMilli;

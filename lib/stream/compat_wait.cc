@@ -14,6 +14,10 @@ namespace {
 // times the answer of a peer that is awake.
 constexpr int kSpins = 4000;
 
+// A yield that takes longer has run somebody else.
+constexpr std::int64_t kYieldAloneNs = 3'000;
+constexpr int kFewestSpins = 64;  // of spins: a share so small where the peer needs our core
+
 class FutexSleeper final : public CompatSleeper {
  public:
   void Sleep(std::atomic<std::uint32_t>& word, std::uint32_t expected,
@@ -72,7 +76,8 @@ CompatWaiter::CompatWaiter(const CompatEndConfig& config, CompatBell& mine_bell,
       other_(other_bell),
       mine_(mine),
       peers_(peers),
-      stats_(stats) {
+      stats_(stats),
+      limit_(spins_) {
   bell_.Disarm();  // an end that died asleep left its word set
 }
 
@@ -128,9 +133,8 @@ CompatResult CompatWaiter::Rest(const Deadline& deadline) {
     polls_ = 0;
     return result;
   }
-  if (polls_ < spins_ + config_.yields) {
-    ++polls_;
-    sleeper_.Yield();
+  if (polls_ < limit_ + config_.yields) {
+    Yield();
   } else if (!armed_) {
     other_.Nudge(stats_);
     expected_ = bell_.Arm();
@@ -139,6 +143,17 @@ CompatResult CompatWaiter::Rest(const Deadline& deadline) {
     Nap(deadline);
   }
   return CompatResult::kOk;
+}
+
+// Where both ends share a core, spinning only keeps the peer from answering: less of it next time.
+void CompatWaiter::Yield() {
+  ++polls_;
+  const std::int64_t before_ns = clock_.NowNs();
+  sleeper_.Yield();
+  if (clock_.NowNs() - before_ns < kYieldAloneNs) return;
+  const int fewer = std::max(limit_ / 2, (spins_ + kFewestSpins - 1) / kFewestSpins);
+  polls_ -= limit_ - std::min(limit_, fewer);  // as many yields are left as before
+  limit_ = std::min(limit_, fewer);
 }
 
 void CompatWaiter::Nap(const Deadline& deadline) {

@@ -29,7 +29,7 @@ class CompatWaiter {
 
   // True: poll again at once. False: this end has spun enough.
   bool Spin() {
-    if (polls_ >= spins_) return false;
+    if (polls_ >= limit_) return false;
     ++polls_;
 #if defined(__x86_64__)
     __builtin_ia32_pause();
@@ -43,6 +43,8 @@ class CompatWaiter {
   void Done() {
     if (resting_) [[unlikely]]
       End();
+    else if (polls_ > 0 && limit_ < spins_) [[unlikely]]
+      limit_ += kLimitGrowth;  // who answers while we spin runs on another core
     peer_known_ = false;
     polls_ = 0;
   }
@@ -53,7 +55,10 @@ class CompatWaiter {
   std::uint64_t PeerSigns() const;
 
  private:
+  static constexpr int kLimitGrowth = 16;
+
   CompatResult Watch(const Deadline& deadline, std::int64_t now_ns);
+  void Yield();
   void Nap(const Deadline& deadline);
   void End();
 
@@ -68,6 +73,7 @@ class CompatWaiter {
   const CompatLifeSigns& peers_;
   CompatStats& stats_;
 
+  int limit_;      // polls before the first yield, learned: spins_ / 64 to about spins_
   int polls_ = 0;  // of this wait, up to the first nap
   bool resting_ = false;
   bool armed_ = false;

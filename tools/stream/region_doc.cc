@@ -342,8 +342,10 @@ constexpr char kFlow[] = R"(
 An end that finds nothing to do looks again for a while. Then it stores 1 in its `asleep` word,
 looks once more and sleeps on its futex word, 100 ms at most: an end that never rings still works.
 An end that publishes adds 1 to the other's futex word when the ring was empty or the other sleeps,
-and wakes it if it does. It gives the other end up when neither its heartbeat
-nor its indices move for the time that `--peer-timeout` sets.
+and wakes it if it does. Before it sleeps itself it wakes the other in any case, so that an end
+which sleeps on its word without saying so hears of an entry by then at the latest. It gives the
+other end up when neither its heartbeat nor its indices move for the time that `--peer-timeout`
+sets.
 
 ## Tables
 )";

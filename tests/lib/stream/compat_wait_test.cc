@@ -18,10 +18,14 @@ class Recorder final : public CompatSleeper {
     naps_ms.push_back(timeout_ns / kNanosPerMilli);
     clock_.AdvanceNs(timeout_ns);
   }
-  void Yield() override { ++yields; }
+  void Yield() override {
+    ++yields;
+    clock_.AdvanceNs(yield_ns);
+  }
 
   std::vector<std::int64_t> naps_ms;
   int yields = 0;
+  std::int64_t yield_ns = 0;
 
  private:
   FakeClock& clock_;
@@ -37,6 +41,12 @@ class CompatWaitTest : public ::testing::Test {
     peers_.beat[0] = &peer_beat_;
     peers_.index[0] = &peer_index_;
   }
+  // Polls of a wait before it has to rest; the wait goes on.
+  static int SpinsOf(CompatWaiter& waiter) {
+    int spins = 0;
+    while (waiter.Spin()) ++spins;
+    return spins;
+  }
   CompatWaiter Make() {
     return CompatWaiter(config_, my_bell_, other_bell_, mine_, peers_, stats_);
   }
@@ -51,6 +61,32 @@ class CompatWaitTest : public ::testing::Test {
   CompatLifeSigns mine_, peers_;
   CompatStats stats_;
 };
+
+TEST_F(CompatWaitTest, SpinsLessWhileYieldsRunSomebodyElseAndMoreAgainWhenAnswersComeAtOnce) {
+  config_.wait = {.spins = 640, .yields = 2, .peer_timeout_ns = kNanosPerSecond};
+  CompatWaiter waiter = Make();
+  const Deadline deadline(clock_, kNanosPerSecond);
+  const auto wait_with_a_yield = [&] {
+    const int spins = SpinsOf(waiter);
+    EXPECT_EQ(waiter.Rest(deadline), CompatResult::kOk);
+    waiter.Done();
+    return spins;
+  };
+  EXPECT_EQ(wait_with_a_yield(), 640);
+  EXPECT_EQ(wait_with_a_yield(), 640) << "nobody else ran";
+  recorder_.yield_ns = 50'000;
+  EXPECT_EQ(wait_with_a_yield(), 640);
+  EXPECT_EQ(wait_with_a_yield(), 320);
+  for (int i = 0; i < 10; ++i) wait_with_a_yield();
+  EXPECT_EQ(wait_with_a_yield(), 10) << "one in 64";
+  EXPECT_EQ(recorder_.naps_ms.size(), 0U);
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_TRUE(waiter.Spin());
+    waiter.Done();  // an answer after one poll
+  }
+  recorder_.yield_ns = 0;
+  EXPECT_GE(wait_with_a_yield(), 640);
+}
 
 TEST_F(CompatWaitTest, SpinsThenYieldsThenNapsTwiceAsLongEachTime) {
   CompatWaiter waiter = Make();
