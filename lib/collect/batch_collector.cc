@@ -1,8 +1,10 @@
 #include "lib/collect/batch_collector.h"
 
 #include <algorithm>
+#include <chrono>
 #include <exception>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "lib/core/check.h"
@@ -13,6 +15,12 @@ namespace tetrion {
 namespace {
 
 constexpr int kStagingRowsPerLane = 2;
+// Without workers Wait returns between rows only: a row is made of at most so many lanes, which may
+// all end in it and be padded, unless a policy outside is to see them all. Some tens of
+// milliseconds.
+constexpr int kMaxOwnLanes = 256;
+constexpr std::size_t kMaxOwnPaddingBytes = std::size_t{64} << 20;
+constexpr std::int64_t kFirstJoinPauseNs = 20'000, kMaxJoinPauseNs = 2 * kNanosPerMilli;
 // A requester sees a Close from elsewhere this late.
 constexpr std::int64_t kCloseCheckNs = 20 * kNanosPerMilli;
 
@@ -38,16 +46,24 @@ BatchCollector::~BatchCollector() {
 }
 
 std::unique_ptr<LaneLoop> BatchCollector::MakeLoop(const WorkerPartsFn& parts, int worker) {
-  const RowSpec rows = {.record_bytes = spec_.obs.record_bytes,
-                        .lanes = static_cast<std::uint32_t>(config_.env.lanes),
-                        .has_mask = spec_.action.has_mask};
   WorkerParts made = parts(worker);
-  const int staging = config_.by_completion ? kStagingRowsPerLane * config_.env.lanes : 0;
+  EnvConfig env = config_.env;
+  if (config_.workers == 0 && made.outside == nullptr) {
+    const std::size_t episode_bytes =
+        made.writer->bytes() * static_cast<std::size_t>(config_.steps);
+    const auto fit = static_cast<int>(
+        std::clamp<std::size_t>(kMaxOwnPaddingBytes / episode_bytes, 1, kMaxOwnLanes));
+    env.lanes = std::min(env.lanes, fit);
+  }
+  const RowSpec rows = {.record_bytes = spec_.obs.record_bytes,
+                        .lanes = static_cast<std::uint32_t>(env.lanes),
+                        .has_mask = spec_.action.has_mask};
+  const int staging = config_.by_completion ? kStagingRowsPerLane * env.lanes : 0;
   sinks_.push_back(
       std::make_unique<EpisodeSink>(rows, config_.steps, staging, jobs_, std::move(made.writer)));
   EpisodeSink& sink = *sinks_.back();
   return std::make_unique<LaneLoop>(
-      LaneLoopConfig{}, MakeVecEnv(config_.env),
+      LaneLoopConfig{}, MakeVecEnv(env),
       std::make_unique<EpisodePolicy>(sink, jobs_, std::move(made.policy), std::move(made.outside)),
       sink, sink, nullptr, sink);
 }
@@ -56,14 +72,13 @@ StartResult BatchCollector::Start(BatchOrder order) {
   TETRION_CHECK(order.episodes > 0, "a request of nothing");
   if (closed()) return StartResult::kClosed;
   if (InsideCallback() || busy_.exchange(true, std::memory_order_acquire)) {
-    return StartResult::kBusy;
+    return closed() ? StartResult::kClosed : StartResult::kBusy;
   }
   try {
     request_ = std::make_shared<BatchRequest>();
     request_->owner = NextBatch(order.episodes);
   } catch (...) {
-    request_.reset();
-    busy_.store(false, std::memory_order_release);
+    EndRequest();
     throw;
   }
   request_->batch = request_->owner.get();
@@ -71,6 +86,7 @@ StartResult BatchCollector::Start(BatchOrder order) {
   request_->steps = config_.steps;
   request_->by_completion = config_.by_completion;
   request_->actions = std::move(order.actions);
+  request_->inside_of = EpisodePolicy::Enclosing();
   const int workers = std::max(config_.workers, 1);
   request_->max_lanes_per_worker = (order.episodes + workers - 1) / workers;
   if (order.first_token >= 0) {
@@ -85,7 +101,6 @@ StartResult BatchCollector::Start(BatchOrder order) {
 std::shared_ptr<EpisodeBatch> BatchCollector::NextBatch(int episodes) {
   if (!config_.double_buffer) return batches_->Take(episodes, config_.steps, obs_bytes());
   std::shared_ptr<EpisodeBatch>& next = double_[next_double_];
-  next_double_ = 1 - next_double_;
   if (next == nullptr || next->capacity() < episodes) {
     next = std::make_shared<EpisodeBatch>(episodes, config_.steps, obs_bytes());
   }
@@ -163,8 +178,8 @@ std::shared_ptr<EpisodeBatch> BatchCollector::Finish() {
   episodes_.fetch_add(static_cast<std::uint64_t>(request_->episodes), std::memory_order_relaxed);
   steps_.fetch_add(steps, std::memory_order_relaxed);
   result_columns_ = request_->result_columns.load();
-  request_.reset();
-  busy_.store(false, std::memory_order_release);
+  next_double_ = 1 - next_double_;
+  EndRequest();
   return batch;
 }
 
@@ -175,15 +190,48 @@ void BatchCollector::Cancel() {
   for (std::shared_ptr<EpisodeBatch>& batch : double_) {
     if (batch.get() == request_->batch) batch.reset();
   }
+  EndRequest();
+}
+
+void BatchCollector::EndRequest() {
   request_.reset();
+  busy_.store(false, std::memory_order_release);
+  if (closed()) FreeIdleMemory();
+}
+
+// Whoever ends last, the requester or the closer, finds the other one gone.
+void BatchCollector::FreeIdleMemory() {
+  if (busy_.exchange(true, std::memory_order_acquire)) return;
+  for (std::shared_ptr<EpisodeBatch>& batch : double_) batch.reset();
+  batches_->Close();
+  if (joined_.load(std::memory_order_acquire)) {
+    for (const auto& sink : sinks_) sink->FreeStaging();
+  }
   busy_.store(false, std::memory_order_release);
 }
 
 void BatchCollector::Close() {
+  while (!CloseFor(kNanosPerSecond)) continue;
+}
+
+bool BatchCollector::CloseFor(std::int64_t timeout_ns) {
   jobs_.Stop();
-  if (InsideCallback()) return;
-  const MutexLock lock(join_mu_);
-  pool_.Stop();
+  if (InsideCallback()) return true;
+  const Deadline deadline(MonotonicClock::Get(), timeout_ns);
+  std::int64_t pause_ns = kFirstJoinPauseNs;
+  while (!pool_.Drained()) {
+    const std::int64_t left_ns = deadline.LeftNs();
+    if (left_ns == 0) return false;
+    std::this_thread::sleep_for(std::chrono::nanoseconds(std::min(left_ns, pause_ns)));
+    pause_ns = std::min(2 * pause_ns, kMaxJoinPauseNs);
+  }
+  {
+    const MutexLock lock(join_mu_);
+    pool_.Stop();
+  }
+  joined_.store(true, std::memory_order_release);
+  FreeIdleMemory();
+  return true;
 }
 
 CollectorStats BatchCollector::stats() const {

@@ -18,7 +18,7 @@ namespace tetrion {
 
 struct BatchCollectorConfig {
   EnvConfig env;               // lanes: of one worker; view: what the observers need
-  int workers = 1;             // threads; 0 plays in the caller's thread
+  int workers = 1;             // threads; 0 plays in the caller's thread, with few lanes at a time
   int steps = 1;               // K
   bool by_completion = false;  // episodes in the order they finish instead of by job
   bool double_buffer = false;  // two batches for ever instead of one that is the caller's
@@ -73,7 +73,7 @@ class BatchCollector {
   // After Wait said true: the batch, of which the first B rows count, or throws what the policy
   // threw, or Error(kTryAgain) when the collector was closed meanwhile. Ends the request.
   // Without double_buffer the batch is the caller's until it lets go; with it, it is written again
-  // by the next request but one.
+  // by the next request but one; requests that fail do not count.
   std::shared_ptr<EpisodeBatch> Finish();
   // Ends a request that is not wanted any more; returns at once, also while a policy is busy.
   void Cancel();
@@ -83,9 +83,10 @@ class BatchCollector {
   // No request starts any more and a running one ends. Joins the workers, which lasts as long as
   // the policy calls they are in; inside such a call it only tells them. May be called often.
   void Close();
+  // Close that waits at most `timeout_ns`: false while a worker is still in a policy call. Memory
+  // that no batch holds is freed when it has succeeded and no request runs.
+  bool CloseFor(std::int64_t timeout_ns);
   bool closed() const { return jobs_.stopped(); }
-  // Whether a request runs, racily: for whoever waits for its end after Close.
-  bool busy() const { return busy_.load(std::memory_order_acquire); }
   bool InsideCallback() const { return EpisodePolicy::Inside(jobs_); }
 
   const EnvSpec& spec() const { return spec_; }
@@ -97,6 +98,8 @@ class BatchCollector {
   std::unique_ptr<LaneLoop> MakeLoop(const WorkerPartsFn& parts, int worker);
   void CopyStaged();
   bool Done();
+  void EndRequest();
+  void FreeIdleMemory();
   void PlayHere(std::int64_t timeout_ns);
 
   const BatchCollectorConfig config_;
@@ -107,8 +110,10 @@ class BatchCollector {
   Mutex join_mu_;                                    // one joins at a time
   WorkerPool pool_;
   const std::shared_ptr<BatchPool> batches_;
-  std::shared_ptr<EpisodeBatch> double_[2];  // with double_buffer
-  int next_double_ = 0;
+  // With double_buffer; whoever holds busy_.
+  std::shared_ptr<EpisodeBatch> double_[2];
+  int next_double_ = 0;              // the one not handed out last
+  std::atomic<bool> joined_{false};  // the workers have ended
 
   std::atomic<bool> busy_{false};          // a request runs: acquire takes it, release gives it
   std::shared_ptr<BatchRequest> request_;  // requester only

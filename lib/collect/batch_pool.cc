@@ -38,10 +38,21 @@ std::shared_ptr<EpisodeBatch> BatchPool::Take(int episodes, int steps, std::size
 void BatchPool::Return(std::unique_ptr<EpisodeBatch> batch) {
   std::unique_ptr<EpisodeBatch> oldest;  // unmapped outside the lock
   const MutexLock lock(mu_);
+  if (closed_) {
+    oldest = std::move(batch);
+    return;
+  }
   idle_.push_back(std::move(batch));
   if (idle_.size() <= kMaxIdle) return;
   oldest = std::move(idle_.front());
   idle_.erase(idle_.begin());
+}
+
+void BatchPool::Close() {
+  std::vector<std::unique_ptr<EpisodeBatch>> freed;  // outside the lock
+  const MutexLock lock(mu_);
+  closed_ = true;
+  freed.swap(idle_);
 }
 
 int BatchPool::idle() const {

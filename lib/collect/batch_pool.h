@@ -16,12 +16,15 @@ class BatchPool : public std::enable_shared_from_this<BatchPool> {
   // memory. The pool lives as long as any batch of it.
   std::shared_ptr<EpisodeBatch> Take(int episodes, int steps, std::size_t obs_bytes);
   int idle() const;
+  // Frees what is here, and from now on what comes back.
+  void Close();
 
  private:
   void Return(std::unique_ptr<EpisodeBatch> batch);
 
   mutable Mutex mu_;
   std::vector<std::unique_ptr<EpisodeBatch>> idle_ TETRION_GUARDED_BY(mu_);
+  bool closed_ TETRION_GUARDED_BY(mu_) = false;
 };
 
 }  // namespace tetrion

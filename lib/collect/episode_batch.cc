@@ -14,6 +14,8 @@ namespace {
 
 constexpr std::size_t kColumnBytes = 4 * sizeof(float) + 1;  // a step of the five columns
 
+constexpr std::size_t kRowBytes = 8 + 4 * 4 + 2;  // an episode of the other columns
+
 // The next `count` elements at `at`, which moves behind them.
 template <typename T>
 std::span<T> Carve(std::byte*& at, std::size_t count) {
@@ -40,22 +42,25 @@ ZeroPages::~ZeroPages() {
 }
 
 EpisodeBatch::EpisodeBatch(int capacity, int steps, std::size_t obs_bytes)
-    : lengths(static_cast<std::size_t>(capacity)),
-      terminated(static_cast<std::size_t>(capacity)),
-      truncated(static_cast<std::size_t>(capacity)),
-      returns(static_cast<std::size_t>(capacity)),
-      lines(static_cast<std::size_t>(capacity)),
-      job_ids(static_cast<std::size_t>(capacity)),
-      capacity_(capacity),
+    : capacity_(capacity),
       steps_(steps),
       obs_bytes_(obs_bytes),
       observations_(At(capacity, 0) * obs_bytes),
       final_observations_(static_cast<std::size_t>(capacity) * obs_bytes),
       columns_(At(capacity, 0) * kColumnBytes),
-      touched_(static_cast<std::size_t>(capacity), 0) {
+      rows_(static_cast<std::size_t>(capacity) * kRowBytes) {
   TETRION_CHECK(capacity > 0 && steps > 0 && obs_bytes > 0, "an empty batch");
-  std::byte* at = columns_.data();
-  const std::size_t count = At(capacity, 0);
+  std::byte* at = rows_.data();
+  std::size_t count = static_cast<std::size_t>(capacity);
+  job_ids = Carve<std::int64_t>(at, count);
+  lengths = Carve<std::int32_t>(at, count);
+  returns = Carve<float>(at, count);
+  lines = Carve<std::int32_t>(at, count);
+  touched_ = Carve<int>(at, count);
+  terminated = Carve<std::uint8_t>(at, count);
+  truncated = Carve<std::uint8_t>(at, count);
+  at = columns_.data();
+  count = At(capacity, 0);
   rewards = Carve<float>(at, count);
   actions = Carve<std::int32_t>(at, count);
   log_probs = Carve<float>(at, count);

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <vector>
 
 namespace tetrion {
 
@@ -78,17 +77,17 @@ class EpisodeBatch {
   void MarkDirty();
 
   // Written through the functions above; read by whoever the batch is handed to.
-  std::vector<std::int32_t> lengths;     // [capacity]
-  std::vector<std::uint8_t> terminated;  // [capacity] 0 or 1
-  std::vector<std::uint8_t> truncated;   // [capacity] 0 or 1
-  std::vector<float> returns;            // [capacity]
-  std::vector<std::int32_t> lines;       // [capacity]
-  std::vector<std::int64_t> job_ids;     // [capacity]
-  std::span<float> rewards;              // [capacity, K]
-  std::span<std::int32_t> actions;       // [capacity, K]
-  std::span<std::uint8_t> dones;         // [capacity, K] 0 or 1
-  std::span<float> log_probs;            // [capacity, K]; zeros where the policy gives none
-  std::span<float> values;               // [capacity, K]; zeros where the policy gives none
+  std::span<std::int32_t> lengths;     // [capacity]
+  std::span<std::uint8_t> terminated;  // [capacity] 0 or 1
+  std::span<std::uint8_t> truncated;   // [capacity] 0 or 1
+  std::span<float> returns;            // [capacity]
+  std::span<std::int32_t> lines;       // [capacity]
+  std::span<std::int64_t> job_ids;     // [capacity]
+  std::span<float> rewards;            // [capacity, K]
+  std::span<std::int32_t> actions;     // [capacity, K]
+  std::span<std::uint8_t> dones;       // [capacity, K] 0 or 1
+  std::span<float> log_probs;          // [capacity, K]; zeros where the policy gives none
+  std::span<float> values;             // [capacity, K]; zeros where the policy gives none
   std::byte* observations() const { return observations_.data(); }
   std::byte* final_observations() const { return final_observations_.data(); }
 
@@ -104,8 +103,9 @@ class EpisodeBatch {
   const std::size_t obs_bytes_;
   ZeroPages observations_;
   ZeroPages final_observations_;
-  ZeroPages columns_;         // rewards, actions, log_probs, values, dones
-  std::vector<int> touched_;  // [capacity] steps from here on are padded already
+  ZeroPages columns_;       // rewards, actions, log_probs, values, dones
+  ZeroPages rows_;          // the columns of [capacity]
+  std::span<int> touched_;  // [capacity] steps from here on are padded already
 };
 
 }  // namespace tetrion

@@ -20,6 +20,8 @@ class StagedRows {
   virtual void Release(int row) = 0;
 };
 
+class EpisodeJobs;
+
 // One request of B episodes: jobs 0..B-1 of it are tokens first_token + job of the stream.
 //
 // Thread roles: the requester makes it, waits and cancels; workers play its jobs. Workers hold on
@@ -32,7 +34,10 @@ struct BatchRequest {
   int max_lanes_per_worker = 1;       // so that few jobs are spread over the workers
   bool by_completion = false;         // finished episodes are staged, not written into the batch
   std::vector<std::int32_t> actions;  // [B, K] given in advance, -1 ends an episode; or empty
-  EpisodeBatch* batch = nullptr;      // owned by `owner`; written by workers unless by_completion
+  // Collectors in whose callbacks the requester is: it cannot wait for their workers, and neither
+  // can this request's callbacks, for which the requester waits.
+  std::vector<const EpisodeJobs*> inside_of;
+  EpisodeBatch* batch = nullptr;  // owned by `owner`; written by workers unless by_completion
   // Guarded by the requester: it takes the batch out when every episode is finished.
   std::shared_ptr<EpisodeBatch> owner;
 

@@ -1,6 +1,5 @@
 #include "lib/collect/episode_obs.h"
 
-#include <cstdint>
 #include <cstring>
 #include <vector>
 
@@ -17,7 +16,7 @@ class ViewWriter final : public ObsWriter {
   std::size_t bytes() const override {
     return static_cast<std::size_t>(obs_.view_floats) * sizeof(float);
   }
-  void Write(const std::byte* record, std::byte* out) override {
+  void Write(const std::byte* record, const ObsPlace&, std::byte* out) override {
     obs_.expand(record, 1, obs_.queue_size, reinterpret_cast<float*>(out));
   }
 
@@ -29,7 +28,9 @@ class RecordWriter final : public ObsWriter {
  public:
   explicit RecordWriter(const ObsSpec& obs) : bytes_(obs.record_bytes) {}
   std::size_t bytes() const override { return bytes_; }
-  void Write(const std::byte* record, std::byte* out) override { std::memcpy(out, record, bytes_); }
+  void Write(const std::byte* record, const ObsPlace&, std::byte* out) override {
+    std::memcpy(out, record, bytes_);
+  }
 
  private:
   const std::size_t bytes_;
@@ -44,7 +45,7 @@ class StreamingViewWriter final : public ObsWriter {
   explicit StreamingViewWriter(const ObsSpec& obs)
       : obs_(obs), scratch_(static_cast<std::size_t>(obs.view_floats)) {}
   std::size_t bytes() const override { return scratch_.size() * sizeof(float); }
-  void Write(const std::byte* record, std::byte* out) override {
+  void Write(const std::byte* record, const ObsPlace&, std::byte* out) override {
     obs_.expand(record, 1, obs_.queue_size, scratch_.data());
     constexpr std::size_t kFloats = kStreamBytes / sizeof(float);
     auto* to = reinterpret_cast<float*>(out);

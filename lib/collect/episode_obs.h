@@ -1,11 +1,18 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 
 #include "lib/frame/specs.h"
 
 namespace tetrion {
+
+// Which observation of a request it is, for messages.
+struct ObsPlace {
+  std::int64_t job = 0;   // the token
+  std::int32_t step = 0;  // actions taken before it
+};
 
 // Makes one observation of one record, straight into an episode's row. One instance per worker,
 // called on its thread.
@@ -15,7 +22,7 @@ class ObsWriter {
   // Size of one observation, constant.
   virtual std::size_t bytes() const = 0;
   // `record` is u8[record_bytes], `out` is u8[bytes()]. May throw: the request fails with it.
-  virtual void Write(const std::byte* record, std::byte* out) = 0;
+  virtual void Write(const std::byte* record, const ObsPlace& place, std::byte* out) = 0;
   // Orders what was written before a later release of any lock. Once an episode.
   virtual void Flush() {}
 };

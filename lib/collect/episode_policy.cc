@@ -13,18 +13,22 @@
 namespace tetrion {
 namespace {
 
-// The innermost collector whose callbacks this thread is in.
-thread_local const EpisodeJobs* inside = nullptr;
+class InsideScope;
+// The innermost callback this thread is in.
+thread_local const InsideScope* inside = nullptr;
 
+// A callback of the collector with `jobs`, called for `request`. Outlives neither.
 class InsideScope {
  public:
-  explicit InsideScope(const EpisodeJobs& jobs) : outer_(std::exchange(inside, &jobs)) {}
-  ~InsideScope() { inside = outer_; }
+  InsideScope(const EpisodeJobs& jobs, const BatchRequest& request)
+      : jobs(jobs), request(request), outer(std::exchange(inside, this)) {}
+  ~InsideScope() { inside = outer; }
   InsideScope(const InsideScope&) = delete;
   InsideScope& operator=(const InsideScope&) = delete;
 
- private:
-  const EpisodeJobs* const outer_;
+  const EpisodeJobs& jobs;
+  const BatchRequest& request;
+  const InsideScope* const outer;
 };
 
 }  // namespace
@@ -61,7 +65,9 @@ EpisodePolicy::EpisodePolicy(EpisodeSink& sink, const EpisodeJobs& jobs,
   lane_actions_.resize(lanes);
   lane_log_probs_.resize(lanes);
   lane_values_.resize(lanes);
-  if (outside_ != nullptr && lanes > 1) gathered_.resize(lanes * sink.obs_bytes());
+  if (outside_ != nullptr && lanes > 1) {
+    gathered_ = std::make_shared<ZeroPages>(lanes * sink.obs_bytes());
+  }
 }
 
 ActResult EpisodePolicy::Act(const PolicyInput& in, const PolicyOutput& out) {
@@ -71,9 +77,9 @@ ActResult EpisodePolicy::Act(const PolicyInput& in, const PolicyOutput& out) {
     sink_.Refuse();
     return ActResult::kGiveUp;
   }
-  const InsideScope scope(jobs_);
+  const InsideScope scope(jobs_, *request);
   try {
-    sink_.Observe(in);
+    if (!sink_.Observe(in)) return ActResult::kGiveUp;
     Decide(in, out);
     return ActResult::kOk;
   } catch (...) {
@@ -132,16 +138,18 @@ void EpisodePolicy::AskOutside(const PolicyInput& in, const PolicyOutput& out) {
     return sink_.lanes()[static_cast<std::size_t>(lanes_[i])];
   };
   const std::byte* observations = sink_.Observation(lane_at(0));
+  std::shared_ptr<const void> storage = sink_.Storage();
   if (n > 1) {
     for (std::size_t i = 0; i < n; ++i) {
-      std::memcpy(gathered_.data() + i * obs_bytes, sink_.Observation(lane_at(i)), obs_bytes);
+      std::memcpy(gathered_->data() + i * obs_bytes, sink_.Observation(lane_at(i)), obs_bytes);
     }
-    observations = gathered_.data();
+    observations = gathered_->data();
+    storage = gathered_;
   }
   std::fill(lane_log_probs_.begin(), lane_log_probs_.end(), 0.0F);
   std::fill(lane_values_.begin(), lane_values_.end(), 0.0F);
   const auto columns = static_cast<int>(
-      outside_->Decide({observations, lane_jobs_, lane_steps_},
+      outside_->Decide({observations, std::move(storage), lane_jobs_, lane_steps_},
                        {std::span(lane_actions_).first(n), std::span(lane_log_probs_).first(n),
                         std::span(lane_values_).first(n)}));
   int first = 0;
@@ -163,7 +171,17 @@ LoadResult EpisodePolicy::LoadWeights(std::span<const std::byte> blob, std::uint
 }
 
 bool EpisodePolicy::Inside(const EpisodeJobs& jobs) {
-  return inside == &jobs;
+  const std::vector<const EpisodeJobs*> all = Enclosing();
+  return std::find(all.begin(), all.end(), &jobs) != all.end();
+}
+
+std::vector<const EpisodeJobs*> EpisodePolicy::Enclosing() {
+  std::vector<const EpisodeJobs*> all;
+  for (const InsideScope* scope = inside; scope != nullptr; scope = scope->outer) {
+    all.push_back(&scope->jobs);
+    all.insert(all.end(), scope->request.inside_of.begin(), scope->request.inside_of.end());
+  }
+  return all;
 }
 
 }  // namespace tetrion

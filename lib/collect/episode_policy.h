@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "lib/collect/episode_batch.h"
 #include "lib/collect/episode_jobs.h"
 #include "lib/collect/episode_sink.h"
 #include "lib/policy/policy.h"
@@ -15,8 +16,10 @@ namespace tetrion {
 // The lanes of one worker that want an action, ascending; the spans are valid during the call.
 struct ObservedLanes {
   const std::byte* observations = nullptr;  // [n, obs_bytes] u8
-  std::span<const std::int64_t> jobs;       // [n] the token each plays
-  std::span<const std::int32_t> steps;      // [n] actions taken so far
+  // Owns their memory: who holds it may read them later, and finds there what is there then.
+  std::shared_ptr<const void> storage;
+  std::span<const std::int64_t> jobs;   // [n] the token each plays
+  std::span<const std::int32_t> steps;  // [n] actions taken so far
 };
 
 // How many results an ObservationPolicy gave, the same in every call.
@@ -66,9 +69,11 @@ class EpisodePolicy final : public Policy {
   LoadResult LoadWeights(std::span<const std::byte> blob, std::uint32_t version) override;
   std::uint32_t version() const override { return 0; }
 
-  // Whether the calling thread is in an observer or policy of the collector with these jobs: it
-  // must not wait for that collector's workers.
+  // Whether the calling thread is in an observer or policy of the collector with these jobs, or in
+  // one of a request that such a callback waits for: it must not wait for that collector's workers.
   static bool Inside(const EpisodeJobs& jobs);
+  // All collectors for which Inside is true.
+  static std::vector<const EpisodeJobs*> Enclosing();
 
  private:
   void Decide(const PolicyInput& in, const PolicyOutput& out);
@@ -84,7 +89,7 @@ class EpisodePolicy final : public Policy {
   std::vector<std::int64_t> lane_jobs_;
   std::vector<std::int32_t> lane_steps_, lane_actions_;
   std::vector<float> lane_log_probs_, lane_values_;
-  std::vector<std::byte> gathered_;  // [M, obs_bytes]
+  std::shared_ptr<ZeroPages> gathered_;  // [M, obs_bytes]; null for one lane
 };
 
 }  // namespace tetrion

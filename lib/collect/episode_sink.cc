@@ -24,7 +24,7 @@ EpisodeSink::EpisodeSink(const RowSpec& spec, int steps, int staging_rows, Episo
   const std::size_t skip = (kRowAlign - address % kRowAlign) % kRowAlign;
   row_ = RowView(layout_, reinterpret_cast<std::byte*>(memory_.data()) + skip);
   if (staging_rows == 0) return;
-  staging_ = std::make_unique<EpisodeBatch>(staging_rows, steps, writer_->bytes());
+  staging_ = std::make_shared<EpisodeBatch>(staging_rows, steps, writer_->bytes());
   const MutexLock lock(staging_mu_);
   for (int row = staging_rows; row > 0; --row) free_rows_.push_back(row - 1);
 }
@@ -64,15 +64,20 @@ void EpisodeSink::OnToken(int lane, const Token& /*token*/) {
   ++in_play_;
 }
 
-void EpisodeSink::Observe(const PolicyInput& in) {
+bool EpisodeSink::Observe(const PolicyInput& in) {
   for (std::size_t l = 0; l < lanes_.size(); ++l) {
     const Lane& lane = lanes_[l];
     if (lane.batch == nullptr) continue;
+    // An observer of the user's may take its time over every lane.
+    if (jobs_.stopped() || request_->cancelled.load(std::memory_order_relaxed)) return false;
     const bool last = (in.flags[l] & kIsLast) != 0;
-    writer_->Write(in.records + l * layout_.spec.record_bytes,
+    const ObsPlace place = {.job = static_cast<std::int64_t>(request_->first_token) + lane.job,
+                            .step = lane.step};
+    writer_->Write(in.records + l * layout_.spec.record_bytes, place,
                    last ? lane.batch->FinalObservation(lane.row) : Observation(lane));
   }
   observed_ = true;
+  return true;
 }
 
 void EpisodeSink::Complete() {

@@ -64,8 +64,9 @@ class EpisodeSink final : public RowSink,
   void Release(int row) override TETRION_EXCLUDES(staging_mu_);
 
   // For the policy, in its Act. Writes the observations of the lanes in play into their rows; after
-  // it the row counts as observed.
-  void Observe(const PolicyInput& in);
+  // it the row counts as observed. False when the request or the collector ended meanwhile: the row
+  // counts as not decided.
+  [[nodiscard]] bool Observe(const PolicyInput& in);
   // For the policy: it did not decide the row.
   void Refuse() { observed_ = false; }
   // The request the lanes in play belong to; null without any.
@@ -78,6 +79,13 @@ class EpisodeSink final : public RowSink,
   std::byte* Observation(const Lane& lane) const {
     return lane.batch->Observation(lane.row, lane.step);
   }
+  // Owns the memory of every Observation of the lanes in play.
+  std::shared_ptr<const void> Storage() const {
+    if (request_->by_completion) return staging_;
+    return request_->owner;
+  }
+  // Lets go of the staging rows. Any thread, once neither worker nor requester uses them any more.
+  void FreeStaging() { staging_.reset(); }
 
  private:
   void CompleteLane(Lane& lane, std::size_t l);
@@ -87,7 +95,7 @@ class EpisodeSink final : public RowSink,
   const RowLayout layout_;
   EpisodeJobs& jobs_;
   const std::unique_ptr<ObsWriter> writer_;
-  std::unique_ptr<EpisodeBatch> staging_;  // null without staging rows
+  std::shared_ptr<EpisodeBatch> staging_;  // null without staging rows
   std::vector<std::uint64_t> memory_;      // one row
   RowView row_;
   std::vector<Lane> lanes_;    // [M]

@@ -3,6 +3,7 @@
 #include <nanobind/stl/vector.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -17,6 +18,8 @@
 #include "lib/policy/random_policy.h"
 #include "python/src/bindings.h"
 #include "python/src/collector_policy.h"
+#include "python/src/gil.h"
+#include "python/src/obs_encoder.h"
 
 namespace nb = nanobind;
 
@@ -27,14 +30,17 @@ using GivenActions = nb::ndarray<const std::int32_t, nb::ndim<2>, nb::c_contig, 
 
 // A request lets Python see signals (Ctrl-C) so often.
 constexpr std::int64_t kSignalCheckNs = 50 * kNanosPerMilli;
+// Who drops a collector waits so long for its workers.
+constexpr std::int64_t kLeaveNs = 2 * kNanosPerSecond;
+constexpr double kForEver = 1e9;  // seconds
 
 // What Python's collector was made with; the objects are borrowed from PyCollector.
 struct CollectorSetup {
   BatchCollectorConfig config;
-  bool records = false;  // observations are records, not views
+  PyEnvConfig shown;  // the observation's name among others
   std::int64_t seed = 0;
-  PyObject* obs_flatten = nullptr;  // with it observations are what it returns, of `flat_dtype`
-  std::string flat_dtype;
+  PyObject* obs_flatten = nullptr;  // with it observations are what it returns
+  std::string flat_dtype;           // of the observations, numpy's name
   std::size_t flat_elements = 0;
   std::size_t flat_item_bytes = 0;
   PyObject* policy_fn = nullptr;
@@ -51,17 +57,17 @@ WorkerParts PartsOf(const CollectorSetup& setup, const EnvSpec& spec, int worker
                                       .dtype = setup.flat_dtype,
                                       .elements = setup.flat_elements,
                                       .item_bytes = setup.flat_item_bytes});
+  } else if (const ObsEncoder encoder = MakeObsEncoder(setup.shown, spec); encoder.is_float()) {
+    parts.writer = MakeViewWriter(spec.obs, !outside);
   } else {
-    parts.writer = setup.records ? MakeRecordWriter(spec.obs) : MakeViewWriter(spec.obs, !outside);
+    parts.writer = MakeEncoderWriter(encoder);
   }
   if (outside) {
-    const bool bytes = setup.records && setup.obs_flatten == nullptr;
-    parts.outside = MakePythonPolicy(
-        {.worker = worker,
-         .callable = setup.policy_fn,
-         .dtype = setup.obs_flatten != nullptr ? setup.flat_dtype : (bytes ? "uint8" : "float32"),
-         .obs_bytes = parts.writer->bytes(),
-         .actions = spec.action.count});
+    parts.outside = MakePythonPolicy({.worker = worker,
+                                      .callable = setup.policy_fn,
+                                      .dtype = setup.flat_dtype,
+                                      .obs_bytes = parts.writer->bytes(),
+                                      .actions = spec.action.count});
   } else if (!setup.scripted.empty()) {
     parts.policy = std::make_unique<ActionListPolicy>(setup.scripted, spec.action);
   } else {
@@ -95,14 +101,12 @@ class PyCollector {
       static_cast<void>(impl_.release());
       return;
     }
-    BatchCollector* const impl = impl_.release();
-    if (impl->InsideCallback()) {
-      // The last reference went in one of its own callbacks: somebody else joins its worker.
-      std::thread([impl] { delete impl; }).detach();
-      return;
-    }
-    const nb::gil_scoped_release release;
-    delete impl;
+    if (!impl_->InsideCallback() && LeaveAtLast()) return;
+    // A worker is in a callback, perhaps for ever, perhaps in the one that dropped the last
+    // reference: somebody else joins it. The callables it may still be in are never freed.
+    static_cast<void>(obs_flatten_.release());
+    static_cast<void>(policy_fn_.release());
+    std::thread([impl = impl_.release()] { delete impl; }).detach();
   }
   PyCollector(const PyCollector&) = delete;
   PyCollector& operator=(const PyCollector&) = delete;
@@ -124,6 +128,7 @@ class PyCollector {
         throw std::runtime_error(
             "a request is running already: policy_fn and other threads may not start another");
       case StartResult::kClosed:
+        SleepIfPythonLeaves();
         throw std::runtime_error("the collector is closed; make a new one");
     }
     Wait(timeout_s);
@@ -131,6 +136,7 @@ class PyCollector {
     try {
       batch = impl_->Finish();
     } catch (const Error& error) {
+      SleepIfPythonLeaves();
       if (impl_->closed()) throw std::runtime_error(error.what());
       throw;
     }
@@ -139,12 +145,35 @@ class PyCollector {
 
   void Close() {
     if (process_ != getpid()) return;
-    if (impl_->InsideCallback()) return impl_->Close();
-    const nb::gil_scoped_release release;
-    impl_->Close();
+    while (!CloseFor(kForEver)) continue;
+  }
+
+  // Close that waits at most so long: false while a worker is still in a callback. Sees signals.
+  bool CloseFor(double seconds) {
+    if (process_ != getpid()) return true;
+    const Deadline deadline(MonotonicClock::Get(), Nanos(seconds));
+    gave_up_ = false;
+    while (!Leave(std::min(kSignalCheckNs, deadline.LeftNs()))) {
+      if (PyErr_CheckSignals() != 0) {
+        gave_up_ = true;
+        throw nb::python_error();
+      }
+      if (deadline.Passed()) {
+        gave_up_ = true;
+        return false;
+      }
+    }
+    return true;
+  }
+
+  // For whoever drops the collector: the same for kLeaveNs, once, without signals and exceptions.
+  bool LeaveAtLast() {
+    if (process_ != getpid()) return true;
+    const bool left = Leave(gave_up_ ? 0 : kLeaveNs);
+    gave_up_ = !left;
+    return left;
   }
   bool closed() const { return impl_->closed(); }
-  bool busy() const { return impl_->busy(); }
 
   nb::dict Stats() const {
     const CollectorStats stats = impl_->stats();
@@ -164,14 +193,19 @@ class PyCollector {
   const nb::object& policy_fn() const { return policy_fn_; }
 
  private:
+  bool Leave(std::int64_t timeout_ns) {
+    const GilRelease release;
+    return impl_->CloseFor(timeout_ns);
+  }
+
+  static std::int64_t Nanos(double seconds) {
+    return static_cast<std::int64_t>(std::min(seconds, kForEver) *
+                                     static_cast<double>(kNanosPerSecond));
+  }
+
   StartResult Started(BatchOrder order) {
-    try {
-      const nb::gil_scoped_release release;
-      return impl_->Start(std::move(order));
-    } catch (const Error& error) {
-      PyErr_SetString(PyExc_MemoryError, error.what());
-      throw nb::python_error();
-    }
+    const GilRelease release;
+    return impl_->Start(std::move(order));
   }
 
   std::vector<std::int32_t> CopyActions(const GivenActions& given, int episodes) const {
@@ -201,13 +235,11 @@ class PyCollector {
 
   void Wait(double timeout_s) {
     const bool limited = timeout_s >= 0;
-    const Deadline deadline(
-        MonotonicClock::Get(),
-        limited ? static_cast<std::int64_t>(timeout_s * static_cast<double>(kNanosPerSecond)) : 0);
+    const Deadline deadline(MonotonicClock::Get(), limited ? Nanos(timeout_s) : 0);
     for (;;) {
       bool done = false;
       {
-        const nb::gil_scoped_release release;
+        const GilRelease release;
         done = impl_->Wait(limited ? std::min(kSignalCheckNs, deadline.LeftNs()) : kSignalCheckNs);
       }
       if (done) return;
@@ -241,12 +273,18 @@ class PyCollector {
     add("rewards", from.rewards.data(), {b, k});
     add("actions", from.actions.data(), {b, k});
     add("dones", reinterpret_cast<bool*>(from.dones.data()), {b, k});
-    add("lengths", from.lengths.data(), {b});
-    add("terminated", reinterpret_cast<bool*>(from.terminated.data()), {b});
-    add("truncated", reinterpret_cast<bool*>(from.truncated.data()), {b});
-    add("returns", from.returns.data(), {b});
-    add("lines", from.lines.data(), {b});
-    add("job_ids", from.job_ids.data(), {b});
+    // Lent like the others, or with memory of their own: who keeps the returns of every batch
+    // does not want to keep the observations.
+    const auto add_row = [&](const char* name, auto* data) {
+      add(name, data, {b});
+      if (!setup_.config.double_buffer) out[name] = out[name].attr("copy")();
+    };
+    add_row("lengths", from.lengths.data());
+    add_row("terminated", reinterpret_cast<bool*>(from.terminated.data()));
+    add_row("truncated", reinterpret_cast<bool*>(from.truncated.data()));
+    add_row("returns", from.returns.data());
+    add_row("lines", from.lines.data());
+    add_row("job_ids", from.job_ids.data());
     const int columns = impl_->result_columns();
     out["columns"] = columns;
     add("log_probs", from.log_probs.data(), {b, k});
@@ -258,6 +296,7 @@ class PyCollector {
   nb::object obs_flatten_;
   nb::object policy_fn_;
   const pid_t process_;
+  bool gave_up_ = false;  // somebody waited for the workers in vain
   std::unique_ptr<BatchCollector> impl_;
 };
 
@@ -274,7 +313,7 @@ int Traverse(PyObject* self, visitproc visit, void* arg) {
 // Not the callables: a worker may be in one of them until the collector is closed, which is what
 // the Python side does when it is finalised.
 int Clear(PyObject* self) {
-  if (nb::inst_ready(self)) nb::inst_ptr<PyCollector>(self)->Close();
+  if (nb::inst_ready(self)) nb::inst_ptr<PyCollector>(self)->LeaveAtLast();
   return 0;
 }
 
@@ -287,16 +326,20 @@ CollectorSetup SetupOf(const nb::dict& given, const nb::object& obs_flatten,
                        const nb::object& policy_fn) {
   CollectorSetup setup;
   BatchCollectorConfig& config = setup.config;
-  config.env.name = nb::cast<std::string>(given["env"]);
-  config.env.view = nb::cast<std::string>(given["view"]);
+  setup.shown.env = nb::cast<std::string>(given["env"]);
+  setup.shown.obs = nb::cast<std::string>(given["obs"]);
+  setup.shown.queue_size = nb::cast<int>(given["queue_size"]);
+  config.env = EnvConfigOf(setup.shown);
+  const bool expanded =
+      obs_flatten.is_none() && MakeObsEncoder(setup.shown, MakeEnvSpec(config.env)).is_float();
+  // CartPole's one view has another name among the registry's.
+  if (expanded && setup.shown.env != "cartpole") config.env.view = setup.shown.obs;
   config.env.lanes = nb::cast<int>(given["lanes"]);
   config.env.seed = nb::cast<std::uint64_t>(given["seed"]);
-  config.env.queue_size = nb::cast<int>(given["queue_size"]);
   config.workers = nb::cast<int>(given["workers"]);
   config.steps = nb::cast<int>(given["steps"]);
   config.by_completion = nb::cast<bool>(given["by_completion"]);
   config.double_buffer = nb::cast<bool>(given["double_buffer"]);
-  setup.records = nb::cast<bool>(given["records"]);
   setup.seed = static_cast<std::int64_t>(config.env.seed);
   setup.flat_dtype = nb::cast<std::string>(given["flat_dtype"]);
   setup.flat_elements = nb::cast<std::size_t>(given["flat_elements"]);
@@ -310,6 +353,7 @@ CollectorSetup SetupOf(const nb::dict& given, const nb::object& obs_flatten,
 }  // namespace
 
 void BindCollector(nb::module_& m) {
+  m.def("leaving", [] { exit_thread.store(pthread_self(), std::memory_order_relaxed); });
   nb::class_<PyCollector>(m, "Collector", nb::type_slots(kSlots))
       .def(
           "__init__",
@@ -322,8 +366,9 @@ void BindCollector(nb::module_& m) {
       .def("request", &PyCollector::Request, nb::arg("episodes"), nb::arg("actions").none(),
            nb::arg("first_job"), nb::arg("timeout_s"))
       .def("close", &PyCollector::Close)
+      .def("close_for", &PyCollector::CloseFor, nb::arg("seconds"))
+      .def("leave", &PyCollector::LeaveAtLast)
       .def("stats", &PyCollector::Stats)
-      .def_prop_ro("busy", &PyCollector::busy)
       .def_prop_ro("closed", &PyCollector::closed)
       .def_prop_ro("num_actions", &PyCollector::actions)
       .def_prop_ro("obs_bytes", &PyCollector::obs_bytes);

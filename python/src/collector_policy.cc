@@ -5,12 +5,14 @@
 #include <nanobind/stl/string.h>
 
 #include <cstring>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "lib/envs/gym_views.h"
+#include "python/src/gil.h"
 
 namespace nb = nanobind;
 
@@ -21,12 +23,45 @@ std::string Text(const nb::object& object) {
   return nb::cast<std::string>(object.attr("__str__")());
 }
 
-// Bytes as a read-only numpy array [n, bytes] of theirs, valid during the call only.
-nb::object BorrowedArray(const std::byte* data, std::size_t n, std::size_t bytes) {
-  // Without an owner nanobind would copy; the capsule owns nothing.
-  const nb::capsule nobody(data, [](void*) noexcept {});
+// Bytes as a read-only numpy array [n, bytes] that keeps `storage` alive.
+nb::object ArrayIn(std::shared_ptr<const void> storage, const std::byte* data, std::size_t n,
+                   std::size_t bytes) {
+  using Storage = std::shared_ptr<const void>;
+  const nb::capsule owner(new Storage(std::move(storage)),
+                          [](void* p) noexcept { delete static_cast<Storage*>(p); });
   return nb::cast(nb::ndarray<nb::numpy, const std::uint8_t>(
-      reinterpret_cast<const std::uint8_t*>(data), {n, bytes}, nobody));
+      reinterpret_cast<const std::uint8_t*>(data), {n, bytes}, owner));
+}
+
+// callable(*arguments). Also sees Ctrl-C where that is a callable without a line of Python.
+nb::object Called(PyObject* callable, const nb::tuple& arguments) {
+  PyObject* const result =
+      UnlessPythonIsGone([&] { return PyObject_CallObject(callable, arguments.ptr()); });
+  if (result == nullptr) throw nb::python_error();
+  nb::object owned = nb::steal(result);
+  if (PyErr_CheckSignals() != 0) throw nb::python_error();
+  return owned;
+}
+
+// Where in a request a callable was, for messages.
+std::string Place(const char* callable, int worker, std::int64_t job, std::int32_t step) {
+  return std::string(callable) + " (worker " + std::to_string(worker) + ", job " +
+         std::to_string(job) + ", step " + std::to_string(step) + ") ";
+}
+
+// numpy.asarray, or why `given` is no array.
+nb::object AsArray(const nb::object& given, std::string& problem) {
+  try {
+    return nb::module_::import_("numpy").attr("asarray")(given);
+  } catch (const nb::python_error& error) {
+    if (!error.matches(PyExc_ValueError) && !error.matches(PyExc_TypeError)) throw;
+    problem = nb::str(error.value()).c_str();
+    return nb::none();
+  }
+}
+
+nb::object Contiguous(const nb::object& array, const char* dtype) {
+  return nb::module_::import_("numpy").attr("ascontiguousarray")(array, dtype);
 }
 
 class PythonPolicy final : public ObservationPolicy {
@@ -34,11 +69,12 @@ class PythonPolicy final : public ObservationPolicy {
   explicit PythonPolicy(const PythonPolicyConfig& config) : config_(config) {}
 
   ResultColumns Decide(const ObservedLanes& in, const LaneDecisions& out) override {
-    const nb::gil_scoped_acquire gil;
+    const GilScope gil;
     const std::size_t n = in.jobs.size();
-    const nb::object observations =
-        BorrowedArray(in.observations, n, config_.obs_bytes).attr("view")(config_.dtype.c_str());
-    const nb::object returned = nb::handle(config_.callable)(config_.worker, observations);
+    const nb::object observations = ArrayIn(in.storage, in.observations, n, config_.obs_bytes)
+                                        .attr("view")(config_.dtype.c_str());
+    const nb::object returned =
+        Called(config_.callable, nb::make_tuple(config_.worker, observations));
     nb::object columns[3];
     std::size_t given = 1;
     if (nb::isinstance<nb::tuple>(returned)) {
@@ -61,15 +97,17 @@ class PythonPolicy final : public ObservationPolicy {
 
  private:
   [[noreturn]] void Refuse(const ObservedLanes& in, std::size_t i, const std::string& what) const {
-    throw std::invalid_argument("policy_fn (worker " + std::to_string(config_.worker) + ", job " +
-                                std::to_string(in.jobs[i]) + ", step " +
-                                std::to_string(in.steps[i]) + ") " + what);
+    throw std::invalid_argument(Place("policy_fn", config_.worker, in.jobs[i], in.steps[i]) + what);
   }
 
   // `given` as a numpy array of shape [n] whose kind is one of `kinds`.
   nb::object Column(const ObservedLanes& in, const nb::object& given, const char* name,
-                    const std::string& kinds, const char* dtype) const {
-    const nb::object array = nb::module_::import_("numpy").attr("asarray")(given);
+                    const std::string& kinds) const {
+    std::string problem;
+    const nb::object array = AsArray(given, problem);
+    if (!problem.empty()) {
+      Refuse(in, 0, std::string("returned ") + name + " that are no array: " + problem);
+    }
     const auto kind = nb::cast<std::string>(array.attr("dtype").attr("kind"), true);
     if (kinds.find(kind) == std::string::npos) {
       Refuse(in, 0,
@@ -82,16 +120,27 @@ class PythonPolicy final : public ObservationPolicy {
              std::string("returned ") + name + " of shape " + Text(shape) + ": return (" +
                  std::to_string(in.jobs.size()) + ",)");
     }
-    return nb::module_::import_("numpy").attr("ascontiguousarray")(array, dtype);
+    return array;
   }
 
   void TakeActions(const ObservedLanes& in, const nb::object& given,
                    std::span<std::int32_t> actions) const {
-    const nb::object column = Column(in, given, "actions", "iu", "int64");
-    const auto array = nb::cast<nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig>>(column);
+    const nb::object column = Column(in, given, "actions", "iu");
+    if (nb::cast<std::string>(column.attr("dtype").attr("kind"), true) == "u") {
+      CheckActions<std::uint64_t>(in, Contiguous(column, "uint64"), actions);
+    } else {
+      CheckActions<std::int64_t>(in, Contiguous(column, "int64"), actions);
+    }
+  }
+
+  // `T`: wide enough for every integer that numpy has of its kind.
+  template <typename T>
+  void CheckActions(const ObservedLanes& in, const nb::object& column,
+                    std::span<std::int32_t> actions) const {
+    const auto array = nb::cast<nb::ndarray<const T, nb::ndim<1>, nb::c_contig>>(column);
     for (std::size_t i = 0; i < actions.size(); ++i) {
-      const std::int64_t action = array.data()[i];
-      if (action < 0 || action >= config_.actions) {
+      const T action = array.data()[i];
+      if (std::cmp_less(action, 0) || std::cmp_greater_equal(action, config_.actions)) {
         Refuse(in, i,
                "returned action " + std::to_string(action) + ": choose 0 to " +
                    std::to_string(config_.actions - 1));
@@ -102,7 +151,7 @@ class PythonPolicy final : public ObservationPolicy {
 
   void TakeFloats(const ObservedLanes& in, const nb::object& given, const char* name,
                   std::span<float> out) const {
-    const nb::object column = Column(in, given, name, "f", "float32");
+    const nb::object column = Contiguous(Column(in, given, name, "f"), "float32");
     const auto array = nb::cast<nb::ndarray<const float, nb::ndim<1>, nb::c_contig>>(column);
     std::memcpy(out.data(), array.data(), out.size_bytes());
   }
@@ -117,25 +166,32 @@ class FlattenWriter final : public ObsWriter {
 
   std::size_t bytes() const override { return config_.elements * config_.item_bytes; }
 
-  void Write(const std::byte* record, std::byte* out) override {
+  void Write(const std::byte* record, const ObsPlace& place, std::byte* out) override {
     ExpandDict(record, 1, config_.queue_size, cells_.data());
-    const nb::gil_scoped_acquire gil;
-    const nb::module_ numpy = nb::module_::import_("numpy");
-    const nb::object array = numpy.attr("asarray")(nb::handle(config_.callable)(Dict()));
+    const GilScope gil;
+    std::string problem;
+    const nb::object array = AsArray(Called(config_.callable, nb::make_tuple(Dict())), problem);
+    if (!problem.empty()) Refuse(place, "returned what is no array: " + problem);
     const nb::tuple shape = nb::cast<nb::tuple>(array.attr("shape"));
     if (shape.size() != 1 || nb::cast<std::size_t>(shape[0]) != config_.elements) {
-      throw std::invalid_argument("obs_flatten (worker " + std::to_string(config_.worker) +
-                                  ") returned shape " + Text(shape) + ", but (" +
-                                  std::to_string(config_.elements) +
-                                  ",) the first time: return a 1-D array of one length");
+      Refuse(place, "returned shape " + Text(shape) + ", but (" + std::to_string(config_.elements) +
+                        ",) the first time: return a 1-D array of one length");
     }
-    const nb::object same = numpy.attr("ascontiguousarray")(array, config_.dtype.c_str());
-    const nb::object data = same.attr("view")("uint8");
+    const auto dtype = nb::cast<std::string>(array.attr("dtype").attr("name"), true);
+    if (dtype != config_.dtype) {
+      Refuse(place, "returned " + dtype + ", but " + config_.dtype +
+                        " the first time: return one dtype, with .astype where it depends");
+    }
+    const nb::object data = Contiguous(array, config_.dtype.c_str()).attr("view")("uint8");
     const auto bytes = nb::cast<nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig>>(data);
     std::memcpy(out, bytes.data(), this->bytes());
   }
 
  private:
+  [[noreturn]] void Refuse(const ObsPlace& place, const std::string& what) const {
+    throw std::invalid_argument(Place("obs_flatten", config_.worker, place.job, place.step) + what);
+  }
+
   // Copies, since the callable may keep them.
   nb::dict Dict() const {
     nb::dict dict;
@@ -157,7 +213,23 @@ class FlattenWriter final : public ObsWriter {
   std::vector<std::uint8_t> cells_;  // DictLayout
 };
 
+class EncoderWriter final : public ObsWriter {
+ public:
+  explicit EncoderWriter(const ObsEncoder& encoder) : encoder_(encoder) {}
+  std::size_t bytes() const override { return encoder_.bytes(); }
+  void Write(const std::byte* record, const ObsPlace&, std::byte* out) override {
+    encoder_.Encode(record, 1, out);
+  }
+
+ private:
+  const ObsEncoder encoder_;
+};
+
 }  // namespace
+
+std::unique_ptr<ObsWriter> MakeEncoderWriter(const ObsEncoder& encoder) {
+  return std::make_unique<EncoderWriter>(encoder);
+}
 
 std::unique_ptr<ObservationPolicy> MakePythonPolicy(const PythonPolicyConfig& config) {
   return std::make_unique<PythonPolicy>(config);

@@ -7,6 +7,7 @@
 
 #include "lib/collect/episode_obs.h"
 #include "lib/collect/episode_policy.h"
+#include "python/src/obs_encoder.h"
 
 // Python's callables as a collector's workers call them. They take the GIL for the call alone; the
 // callables are borrowed from the collector, which outlives its workers.
@@ -30,12 +31,14 @@ struct FlattenConfig {
   int worker = 0;
   _object* callable = nullptr;  // obs_flatten(dict of arrays) -> 1-D array
   int queue_size = 0;
-  std::string dtype;  // of the result, numpy's name
+  std::string dtype;  // of the result, numpy's name; native byte order is stored
   std::size_t elements = 0;
   std::size_t item_bytes = 0;
 };
 
-// Over `colour` records of Tetris.
+// Over `colour` records of Tetris. Throws as MakePythonPolicy's.
 std::unique_ptr<ObsWriter> MakeFlattenWriter(const FlattenConfig& config);
+// What `encoder` makes of a record, without Python.
+std::unique_ptr<ObsWriter> MakeEncoderWriter(const ObsEncoder& encoder);
 
 }  // namespace tetrion

@@ -16,6 +16,7 @@
 #include "lib/envs/tetris_pieces.h"
 #include "lib/envs/views.h"
 #include "python/src/bindings.h"
+#include "python/src/gil.h"
 #include "python/src/vector_pool.h"
 
 namespace nb = nanobind;
@@ -65,7 +66,7 @@ class PyPool {
     const std::span<const int> ids(envs.data(), envs.size());
     PoolResult result;
     {
-      const nb::gil_scoped_release release;
+      const GilRelease release;
       result = pool_->Reset(ids, seeds.size() > 0 ? seeds.data() : nullptr);
     }
     Check(result, ids, nullptr);
@@ -98,14 +99,14 @@ class PyPool {
 
   void Drain() {
     {
-      const nb::gil_scoped_release release;
+      const GilRelease release;
       pool_->Help();
     }
     Wait([this] { return pool_->ReceiveAll(kSignalCheckNs); });
   }
 
   void Close() {
-    const nb::gil_scoped_release release;
+    const GilRelease release;
     pool_->Close();
   }
 
@@ -148,7 +149,7 @@ class PyPool {
   void Send(std::span<const int> envs, const std::int32_t* actions) {
     PoolResult result;
     {
-      const nb::gil_scoped_release release;
+      const GilRelease release;
       result = pool_->Send(envs, actions);
     }
     Check(result, envs, actions);
@@ -160,7 +161,7 @@ class PyPool {
     for (;;) {
       PoolStatus status;
       {
-        const nb::gil_scoped_release release;
+        const GilRelease release;
         status = wait();
       }
       if (status != PoolStatus::kTimeout) {
@@ -179,6 +180,7 @@ class PyPool {
       case PoolStatus::kTimeout:
         return;
       case PoolStatus::kClosed:
+        SleepIfPythonLeaves();
         throw std::runtime_error("the environment is closed; make a new one");
       case PoolStatus::kForked:
         throw std::runtime_error(
@@ -208,6 +210,14 @@ class PyPool {
   std::vector<int> received_;         // scratch of Receive
   std::optional<StepColumns> batch_;  // [batch_size], where that is not every environment
 };
+
+// What MakeObsEncoder says of an observation: (elements, is_float, record_bytes).
+nb::tuple Observation(const std::string& env, const std::string& obs, int queue_size) {
+  const PyEnvConfig config{.env = env, .obs = obs, .queue_size = queue_size};
+  const EnvSpec spec = MakeEnvSpec(EnvConfigOf(config));
+  const ObsEncoder encoder = MakeObsEncoder(config, spec);
+  return nb::make_tuple(encoder.elements(), encoder.is_float(), spec.obs.record_bytes);
+}
 
 // records [n, bytes] u8 -> view [n, elements].
 nb::object Expand(const std::string& env, const std::string& obs, int queue_size,
@@ -325,6 +335,11 @@ void BindEnvs(nb::module_& m) {
       .def_prop_ro("threads", &PyPool::threads);
   m.def("expand", &Expand, nb::arg("env"), nb::arg("obs"), nb::arg("queue_size"),
         nb::arg("records"));
+  m.def("observation", &Observation, nb::arg("env"), nb::arg("obs"), nb::arg("queue_size"));
+  m.def("observations", &ObservationsOf, nb::arg("env"));
+  m.def(
+      "num_actions", [](const std::string& env) { return MakeEnvSpec({.name = env}).action.count; },
+      nb::arg("env"));
   m.def("placement_masks", &PlacementMasks, nb::arg("records"));
   m.def("pieces", &Pieces, nb::arg("seed"), nb::arg("episode"), nb::arg("count"), nb::arg("iid"));
   m.def("render_rgb", &RenderRgbArray, nb::arg("env"), nb::arg("record"), nb::arg("queue_size"),

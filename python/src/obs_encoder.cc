@@ -14,14 +14,22 @@ bool IsCartPole(const std::string& env) {
   return env == "cartpole";
 }
 
-// Names of the observations an environment has, for messages.
-std::string ObservationsOf(const std::string& env) {
-  if (IsCartPole(env)) return "flat, compact";
-  return env == "tetris-placement" ? "flat, dict, planes, compact, packed2, afterstates"
-                                   : "flat, dict, planes, compact, packed2";
+std::string Listed(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
 }
 
 }  // namespace
+
+std::vector<std::string> ObservationsOf(const std::string& env) {
+  if (IsCartPole(env)) return {"flat", "compact"};
+  if (env == "tetris") return {"flat", "dict", "planes", "compact", "packed2"};
+  if (env == "tetris-placement") {
+    return {"flat", "dict", "planes", "compact", "packed2", "afterstates"};
+  }
+  return {};
+}
 
 std::uint32_t DefaultMaxSteps(const std::string& env) {
   if (IsCartPole(env)) return 500;
@@ -73,7 +81,7 @@ ObsEncoder MakeObsEncoder(const PyEnvConfig& config, const EnvSpec& spec) {
     encoder.elements_ = AfterstatesLayout::Floats(spec.obs.queue_size);
   } else {
     throw Error(ExitCode::kUsage, config.env + " has no observation '" + obs + "': choose one of " +
-                                      ObservationsOf(config.env));
+                                      Listed(ObservationsOf(config.env)));
   }
   encoder.is_float_ = encoder.expand_ != nullptr;
   return encoder;

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "lib/envs/vec_env.h"
 
@@ -52,6 +53,9 @@ class ObsEncoder {
 
 // The registry's configuration of `config`: the view decides which records are kept.
 EnvConfig EnvConfigOf(const PyEnvConfig& config);
+
+// Names of the observations that `env` has; none for an unknown environment.
+std::vector<std::string> ObservationsOf(const std::string& env);
 
 // `spec` is of EnvConfigOf(config). Observations: tetris and tetris-placement have flat, dict (one
 // buffer, lib/envs/gym_views.h), planes, packed2 and compact; tetris-placement also afterstates;

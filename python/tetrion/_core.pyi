@@ -20,16 +20,26 @@ class Collector:
         arrays that policy_fn returned (0: it was not asked). first_job -1: the stream's next;
         timeout_s < 0: none."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Joins the workers; sees signals."""
+
+    def close_for(self, seconds: float) -> bool:
+        """close that gives up: False while a worker is still in a callback. Sees signals."""
+
+    def leave(self) -> bool:
+        """close_for 2 seconds, or none where somebody has given up already. Never raises."""
+
     def stats(self) -> dict[str, Any]: ...
-    @property
-    def busy(self) -> bool: ...
     @property
     def closed(self) -> bool: ...
     @property
     def num_actions(self) -> int: ...
     @property
     def obs_bytes(self) -> int: ...
+
+def leaving() -> None:
+    """Called by exit hooks: threads that are told of a closed collector or environment from now on
+    sleep until the process has ended, except the caller's."""
 
 class EnvConfig:
     """What an environment is made from. max_steps 0: the environment's default. colours: records
@@ -85,6 +95,16 @@ class VectorPool:
 
 def expand(env: str, obs: str, queue_size: int, records: NDArray[np.uint8]) -> NDArray[Any]:
     """Records [k, bytes] as observations [k, elements]."""
+
+def observations(env: str) -> list[str]:
+    """Names of the observations that an environment has."""
+
+def observation(env: str, obs: str, queue_size: int) -> tuple[int, bool, int]:
+    """Elements of one observation, whether they are float32 (else uint8), and the bytes of the
+    record that it is made from."""
+
+def num_actions(env: str) -> int:
+    """Actions are 0 to num_actions - 1."""
 
 def placement_masks(records: NDArray[np.uint8]) -> NDArray[np.bool_]:
     """Legal placements [k, 40] of Tetris records [k, >= 64]."""

@@ -3,12 +3,11 @@
 import numpy as np
 from gymnasium import spaces
 
-# obs name -> what C++ fills, per environment name; "dict" is one buffer that dict_of() cuts up.
-OBSERVATIONS = {
-    "tetris": ("flat", "dict", "planes", "compact", "packed2"),
-    "tetris-placement": ("flat", "dict", "planes", "compact", "packed2", "afterstates"),
-    "cartpole": ("flat", "compact"),
-}
+from . import _checks, _core
+
+ENVIRONMENTS = ("tetris", "tetris-placement", "cartpole")
+# Names of what C++ can show of each; "dict" is one buffer that dict_of() cuts up.
+OBSERVATIONS = {env: tuple(_core.observations(env)) for env in ENVIRONMENTS}
 ROWS, COLUMNS = 24, 18  # board and mask with their bedrock
 MAX_CELL = 8  # 0 free, 1 bedrock, piece id + 2
 _MAX_FEATURE = 16.0  # no column of the afterstates view is larger
@@ -16,12 +15,17 @@ _MAX_FEATURE = 16.0  # no column of the afterstates view is larger
 
 def check_obs(env: str, obs: str) -> None:
     """Raises ValueError when `env` is unknown or has no observation `obs`."""
-    if env not in OBSERVATIONS:
-        raise ValueError(f"unknown environment {env!r}: choose one of {', '.join(OBSERVATIONS)}")
+    _checks.choice("env", env, ENVIRONMENTS)
     if obs not in OBSERVATIONS[env]:
         raise ValueError(
             f"{env} has no observation {obs!r}: choose one of {', '.join(OBSERVATIONS[env])}"
         )
+
+
+def shape_of(env: str, obs: str, queue_size: int = 4) -> tuple[tuple[int], type]:
+    """Shape and dtype of one observation as C++ writes it."""
+    elements, is_float, _ = _core.observation(env, obs, queue_size)
+    return (elements,), np.float32 if is_float else np.uint8
 
 
 def _cells(*shape: int, high: int = MAX_CELL) -> spaces.Box:
@@ -30,10 +34,9 @@ def _cells(*shape: int, high: int = MAX_CELL) -> spaces.Box:
 
 def observation_space(env: str, obs: str, queue_size: int) -> spaces.Space:
     """The space of one observation."""
-    if obs == "compact":
-        return spaces.Box(0, 255, (16 if env == "cartpole" else 64,), np.uint8)
-    if obs == "packed2":
-        return spaces.Box(0, 255, (1440,), np.uint8)
+    shape, dtype = shape_of(env, obs, queue_size)
+    if obs in ("compact", "packed2"):
+        return spaces.Box(0, 255, shape, dtype)
     if env == "cartpole":
         # As gymnasium's: twice the bounds at which an episode ends; speeds have none.
         high = np.array([4.8, np.inf, 24 * 2 * np.pi / 360, np.inf], np.float32)
@@ -47,11 +50,8 @@ def observation_space(env: str, obs: str, queue_size: int) -> spaces.Space:
                 "queue": _cells(4, 4 * queue_size),
             }
         )
-    if obs == "flat":
-        return spaces.Box(0, MAX_CELL, (880 + 16 * queue_size,), np.float32)
-    if obs == "planes":
-        return spaces.Box(0, 1, (420 + 7 * queue_size,), np.float32)
-    return spaces.Box(0, _MAX_FEATURE, (660 + 7 * queue_size,), np.float32)
+    high = {"flat": MAX_CELL, "planes": 1, "afterstates": _MAX_FEATURE}[obs]
+    return spaces.Box(0, high, shape, dtype)
 
 
 def dict_of(buffer: np.ndarray, queue_size: int) -> dict[str, np.ndarray]:

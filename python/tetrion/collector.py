@@ -11,16 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import _core, policies
+from . import _checks, _core, _spaces, policies
 
 _open: weakref.WeakSet[BatchedTetrisCollector] = weakref.WeakSet()
-# What the environments' policies see unless something else is asked for.
-_DEFAULT_OBS = {"tetris": "flat", "tetris-placement": "flat", "cartpole": "vector"}
-_VIEWS = {
-    "tetris": ("flat", "planes"),
-    "tetris-placement": ("flat", "planes", "afterstates"),
-    "cartpole": ("vector",),
-}
+_EXIT_S = 2.0  # the interpreter's exit waits so long for policies to return
+_INTERRUPTED_S = 0.05  # so long does a with statement that an interrupt leaves
 
 
 class EpisodeBatch(NamedTuple):
@@ -49,31 +44,38 @@ class BatchedTetrisCollector:
     max_steps: K, at which an episode is truncated.
     obs_flatten: None for a view written by C++ (see obs), or a callable that gets the dict of
         arrays of one Tetris observation (those of TetrisEnv's "dict") and returns a 1-D array,
-        always of the same length and dtype. It costs a Python call a step.
+        always of the same length and dtype; ValueError names worker, job and step of one that
+        differs. It costs a Python call a step.
     policy_fn: None or policies.Random() for uniformly random actions, policies.Scripted(list), both
         in C++; or a callable policy_fn(worker_id, observations) that returns actions, or (actions,
         log_probs), or (actions, log_probs, values), each of shape [n]. observations is
-        [n, obs_dim], read-only and valid during the call only, n <= lanes_per_worker lanes that
-        wait for an action. Calls of different workers take turns (they hold the GIL).
-    lanes_per_worker: environments a worker steps together.
+        [n, obs_dim], read-only, n <= lanes_per_worker lanes that wait for an action. Copy what is
+        to be kept: later calls overwrite it (reading it is safe for ever, and keeps its memory).
+        Calls of different workers take turns (they hold the GIL).
+    lanes_per_worker: environments a worker steps together (the caller's thread: up to 256, unless
+        there is a policy_fn).
     seed: with a job's number it fixes the episode's pieces, whatever workers, lanes and timing do.
     env: "tetris", "tetris-placement" or "cartpole".
     queue_size: Tetris pieces in the preview, 1 to 7.
     order: "job" sorts a batch by job; "completion" has first what finished first, and holds at most
         two finished episodes a lane back while nobody takes them.
-    copy: True: the arrays are the caller's, for as long as any of them is referenced. False: they
-        are read-only and overwritten by the next request but one. Neither copies anything; what
-        is dropped is used again.
+    copy: True: the arrays are the caller's. Those of [B] have memory of their own; the others
+        share a batch's, which is used again when none of them is referenced. False: they are
+        read-only and overwritten by the next request but one, failed ones not counted. Neither
+        copies steps.
     timeout: seconds after which a request raises TimeoutError; None: never.
     obs: without obs_flatten: "flat" (gymnasium's FlattenObservation, 944 floats at queue_size 4),
-        "planes", "afterstates" (tetris-placement), "vector" (cartpole), or "compact", the state as
-        uint8.
+        "planes", "afterstates" (tetris-placement), or, as uint8, "compact" and "packed2"; "flat"
+        (4 floats) or "compact" of cartpole.
     on_episode: called in the requesting thread with a dict of each episode's job_id, length,
         episode_return, lines, terminated and truncated, in the batch's order.
 
-    ValueError for arguments out of range. One request runs at a time. Close it, or use it in a with
-    statement; a collector made before a fork belongs to the parent.
+    TypeError, ValueError for arguments; MemoryError where memory is short. One request runs at a
+    time. Close it, or use it in a with statement: Ctrl-C leaves that at once, whatever policy_fn
+    does. A collector made before a fork belongs to the parent.
     """
+
+    _core: _core.Collector | None = None
 
     def __init__(
         self,
@@ -92,47 +94,43 @@ class BatchedTetrisCollector:
         obs: str | None = None,
         on_episode: Callable[[dict[str, Any]], None] | None = None,
     ) -> None:
-        self._core = None
-        _check_int("num_workers", num_workers, 0, 1024)
-        _check_int("max_steps", max_steps, 1, 1 << 24)
-        _check_int("lanes_per_worker", lanes_per_worker, 1, 4096)
-        _check_int("seed", seed, 0, 2**63 - 1)
-        _check_int("queue_size", queue_size, 1, 7)
-        _check_choice("env", env, tuple(_VIEWS))
-        _check_choice("order", order, ("job", "completion"))
-        if timeout is not None and not timeout > 0:
-            raise ValueError(f"timeout must be positive or None, not {timeout}")
+        num_workers = _checks.integer("num_workers", num_workers, 0, 1024)
+        max_steps = _checks.integer("max_steps", max_steps, 1, 1 << 24)
+        lanes_per_worker = _checks.integer("lanes_per_worker", lanes_per_worker, 1, 4096)
+        seed = _checks.integer("seed", seed, 0, 2**63 - 1)
+        queue_size = _checks.integer("queue_size", queue_size, 1, 7)
+        _checks.choice("env", env, _spaces.ENVIRONMENTS)
+        _checks.choice("order", order, ("job", "completion"))
+        timeout = _checks.seconds("timeout", timeout)
         if obs_flatten is not None:
             if env == "cartpole":
                 raise ValueError("obs_flatten flattens Tetris observations; leave it out")
             if obs is not None:
                 raise ValueError("give obs or obs_flatten, not both")
-        obs = obs or _DEFAULT_OBS[env]
-        _check_choice("obs", obs, (*_VIEWS[env], "compact"))
+        arrays = tuple(name for name in _spaces.OBSERVATIONS[env] if name != "dict")
+        obs = _checks.choice("obs", "flat" if obs is None else obs, arrays)
         scripted = policy_fn.actions.tolist() if isinstance(policy_fn, policies.Scripted) else []
         outside = None if isinstance(policy_fn, policies.Random | policies.Scripted) else policy_fn
-        for name, given in (("policy_fn", outside), ("obs_flatten", obs_flatten)):
-            if given is not None and not callable(given):
-                raise ValueError(f"{name} must be callable or None, not {type(given).__name__}")
-        self._dtype = np.dtype(np.uint8 if obs == "compact" else np.float32)
-        elements = 0
+        _checks.function("policy_fn", outside)
+        _checks.function("obs_flatten", obs_flatten)
+        _checks.function("on_episode", on_episode)
+        (elements,), dtype = _spaces.shape_of(env, obs, queue_size)
+        self._dtype = np.dtype(dtype)
         if obs_flatten is not None:
             self._dtype, elements = _flat_shape(obs_flatten, env, queue_size)
         self._copy, self._timeout, self._on_episode = copy, timeout, on_episode
         self._gives_log_probs = outside is None and not scripted
         self._outside = outside is not None
-        view = "flat" if obs_flatten is not None else "" if obs == "compact" else obs
         setup = {
             "env": env,
-            "view": view,
-            "lanes": int(lanes_per_worker),
-            "seed": int(seed),
-            "queue_size": int(queue_size),
-            "workers": int(num_workers),
-            "steps": int(max_steps),
+            "obs": "dict" if obs_flatten is not None else obs,
+            "lanes": lanes_per_worker,
+            "seed": seed,
+            "queue_size": queue_size,
+            "workers": num_workers,
+            "steps": max_steps,
             "by_completion": order == "completion",
             "double_buffer": not copy,
-            "records": obs == "compact",
             "flat_dtype": self._dtype.name,
             "flat_elements": elements,
             "flat_item_bytes": self._dtype.itemsize,
@@ -163,7 +161,8 @@ class BatchedTetrisCollector:
         actions: np.ndarray | None = None,
         first_job: int | None = None,
     ) -> EpisodeBatch:
-        """Plays `num_episodes` episodes and returns them. Blocks without the GIL; Ctrl-C ends it.
+        """Plays `num_episodes` episodes and returns them. Blocks without the GIL; Ctrl-C ends it,
+        also while policy_fn sleeps in a worker.
 
         actions: [B, K] integers to play instead of asking the policy; -1 truncates the episode
             there, and what follows an episode's end is ignored. log_probs and values are None.
@@ -175,9 +174,9 @@ class BatchedTetrisCollector:
         What policy_fn, obs_flatten or on_episode raise comes out of here; the collector stays
         usable.
         """
-        _check_int("num_episodes", num_episodes, 1, 1 << 24)
+        num_episodes = _checks.integer("num_episodes", num_episodes, 1, 1 << 24)
         if first_job is not None:
-            _check_int("first_job", first_job, 0, 2**62)
+            first_job = _checks.integer("first_job", first_job, 0, 2**62)
         if actions is not None:
             given = np.asarray(actions)
             if given.dtype.kind not in "iu" or given.ndim != 2:
@@ -188,10 +187,10 @@ class BatchedTetrisCollector:
                 raise ValueError("actions do not fit into 32 bits")
             actions = np.ascontiguousarray(given, np.int32)
         arrays = self._core.request(
-            int(num_episodes),
+            num_episodes,
             actions,
-            -1 if first_job is None else int(first_job),
-            -1.0 if self._timeout is None else float(self._timeout),
+            -1 if first_job is None else first_job,
+            -1.0 if self._timeout is None else self._timeout,
         )
         columns = arrays.pop("columns")
         replayed = actions is not None
@@ -229,32 +228,26 @@ class BatchedTetrisCollector:
         return self._core.stats()
 
     def close(self) -> None:
-        """Ends a running request with RuntimeError and joins the workers, which lasts as long as
-        the policy_fn they are in; called by policy_fn it only tells them. May be called often, by
-        any thread."""
+        """Ends a running request with RuntimeError, joins the workers, which lasts as long as the
+        policy_fn they are in, and frees the memory that no batch holds; called by policy_fn it
+        only tells them. Ctrl-C ends the wait and leaves such workers behind. May be called often,
+        by any thread."""
         if self._core is not None:
             self._core.close()
 
     def __enter__(self) -> BatchedTetrisCollector:
         return self
 
-    def __exit__(self, *exc: object) -> None:
-        self.close()
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        if kind is not None and not issubclass(kind, Exception):
+            # Ctrl-C or an exit: not the time to wait for a policy that may sleep for ever.
+            self._core.close_for(_INTERRUPTED_S)
+        else:
+            self.close()
 
     def __del__(self) -> None:
-        self.close()
-
-
-def _check_int(name: str, value: Any, least: int, most: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise ValueError(f"{name} must be an integer, not {value!r}")
-    if not least <= value <= most:
-        raise ValueError(f"{name} must be {least} to {most}, not {value}")
-
-
-def _check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(choices)}, not {value!r}")
+        if self._core is not None:
+            self._core.leave()
 
 
 def _flat_shape(
@@ -267,23 +260,33 @@ def _flat_shape(
         "holder": (4, 4),
         "queue": (4, 4 * queue_size),
     }
-    probe = np.asarray(obs_flatten({k: np.zeros(s, np.uint8) for k, s in shapes.items()}))
+    returned = obs_flatten({k: np.zeros(s, np.uint8) for k, s in shapes.items()})
+    try:
+        probe = np.asarray(returned)
+    except ValueError as error:
+        raise ValueError(f"obs_flatten returned what is no array: {error}") from error
     if probe.ndim != 1 or probe.size == 0 or probe.dtype.kind not in "fiub":
         raise ValueError(
             f"obs_flatten returned {probe.dtype} of shape {probe.shape}: return a 1-D array of "
             "numbers"
         )
-    return probe.dtype, probe.size
+    return probe.dtype.newbyteorder("="), probe.size
 
 
 @atexit.register
 def _close_all() -> None:
-    for collector in list(_open):
-        collector.close()
-        # A daemon thread in a request must be out of C++ before the interpreter ends threads.
-        give_up = time.monotonic() + 2.0
-        while collector._core.busy and time.monotonic() < give_up:
-            time.sleep(0.001)
+    """Ends all workers; those in a policy that does not return are left to the process's end, as
+    are daemon threads in a request. Ctrl-C ends the wait."""
+    cores = [collector._core for collector in list(_open)]
+    give_up = time.monotonic() + _EXIT_S
+    _core.leaving()
+    for core in cores:
+        core.close_for(0.0)
+    try:
+        for core in cores:
+            core.close_for(max(give_up - time.monotonic(), 0.0))
+    except KeyboardInterrupt:
+        pass
 
 
 # A child has no workers; what it inherits must not be closed at its exit.

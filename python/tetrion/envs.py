@@ -9,19 +9,15 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from . import _core, _spaces
+from . import _checks, _core, _spaces
 
 _ENV_0 = np.zeros(1, np.int32)
 _NO_SEEDS = np.zeros(0, np.uint64)
-_MAX_SEED = 2**64
 
 
 def checked_seed(seed: Any, what: str = "seed") -> int:
     """`seed` as an int in [0, 2**64); ValueError or TypeError otherwise."""
-    number = operator.index(seed)
-    if not 0 <= number < _MAX_SEED:
-        raise ValueError(f"{what} must be 0 to 2**64 - 1, not {number}")
-    return number
+    return _checks.integer(what, seed, 0, 2**64 - 1)
 
 
 class _CppEnv(gymnasium.Env):
@@ -37,8 +33,9 @@ class _CppEnv(gymnasium.Env):
                 f"render_mode must be None or one of {self.metadata['render_modes']}, "
                 f"not {render_mode!r}"
             )
-        if not 1 <= render_scale <= 64:
-            raise ValueError(f"render_scale must be 1 to 64 pixels, not {render_scale}")
+        render_scale = _checks.integer("render_scale", render_scale, 1, 64)
+        if "queue_size" in config:
+            config["queue_size"] = _checks.integer("queue_size", config["queue_size"], 1, 7)
         self.render_mode = render_mode
         self._render_scale = render_scale
         self._obs = config["obs"]
@@ -244,16 +241,14 @@ class FlattenObservation(gymnasium.ObservationWrapper, gymnasium.utils.RecordCon
 
 def check_max_steps(max_steps: Any) -> int:
     """`max_steps` as an int in 1 .. 2**30; ValueError otherwise."""
-    number = operator.index(max_steps)
-    if not 1 <= number <= 2**30:
-        raise ValueError(f"max_steps must be 1 to 2**30, not {number}")
-    return number
+    return _checks.integer("max_steps", max_steps, 1, 2**30)
 
 
 def pieces(seed: int, episode: int, count: int, *, iid: bool = False) -> list[int]:
     """The first `count` pieces (ids 0..6: I O T S Z J L) of episode number `episode`, counted from
     0 since the environment was seeded with `seed`: the first is the first active piece."""
-    return _core.pieces(checked_seed(seed), checked_seed(episode, "episode"), count, iid)
+    number = _checks.integer("count", count, 0, 2**24)
+    return _core.pieces(checked_seed(seed), checked_seed(episode, "episode"), number, bool(iid))
 
 
 _IDS = {

@@ -24,4 +24,7 @@ class Scripted:
             raise ValueError(
                 f"Scripted needs a 1-D list of integers, not {given.dtype} of shape {given.shape}"
             )
+        if given.min() < 0 or given.max() >= 2**31:
+            at = int(np.flatnonzero((given < 0) | (given >= 2**31))[0])
+            raise ValueError(f"scripted action {at} is {given[at]}: choose 0 or more")
         self.actions = given.astype(np.int32)

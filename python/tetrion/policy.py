@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,6 @@ from .networks import network_of, read_safetensors
 from .run import Run, RunError
 
 _DEFAULT_VIEW = {"cartpole": "vector", "tetris": "planes", "tetris-placement": "afterstates"}
-_RECORD_BYTES = {"cartpole": 16, "tetris": 64, "tetris-placement": 64}
-_ACTIONS = {"cartpole": 2, "tetris": 8, "tetris-placement": 40}
 _MASKED_LOGIT = np.float32(-1e9)  # of an illegal action, as in C++
 _AFTERSTATES = 640  # floats of the placements' rows
 
@@ -23,7 +22,7 @@ class Policy:
     """Observations to actions. F = `view_floats`, A = `num_actions`.
 
     Observations are records (uint8 [n, 64], CartPole [n, 16]; obs="compact" of an environment) or
-    views (float32 [n, F]; obs=`view`, CartPole's "flat"). One observation without the first axis is
+    views (float32 [n, F]; obs=`obs` of an environment). One observation without the first axis is
     welcome, and gives one action.
 
     greedy: the most probable action, the lowest among equals, as tetrion-eval plays; else one drawn
@@ -41,14 +40,14 @@ class Policy:
         view = str(run.config.get("view", "auto"))
         self.view = _DEFAULT_VIEW[self.env] if view in ("auto", "") else view
         self.queue_size = int(run.config.get("queue_size", 4))
-        self.num_actions = _ACTIONS[self.env]
+        self.num_actions = _core.num_actions(self.env)
         self.greedy = greedy
         self.checkpoint = file
         self.metadata = metadata
-        # The observation of the compiled part that is this view.
-        self._obs = "flat" if self.view == "vector" else self.view
-        blank = np.zeros((1, _RECORD_BYTES[self.env]), np.uint8)
-        self.view_floats = _core.expand(self.env, self._obs, self.queue_size, blank).shape[1]
+        # CartPole's one view has another name among observations.
+        self.obs = "flat" if self.view == "vector" else self.view
+        self.view_floats, _, record_bytes = _core.observation(self.env, self.obs, self.queue_size)
+        self._record_bytes = record_bytes
         self._forward = network_of(tensors, metadata.get("network", ""), file)
         self._random = np.random.default_rng(seed)
         try:
@@ -64,13 +63,22 @@ class Policy:
         found from records and from view afterstates, needed for other views of tetris-placement."""
         observations = np.asarray(observations)
         single = observations.ndim == 1
-        logits, _ = self.evaluate(observations, mask)
-        if self.greedy:
-            actions = np.argmax(logits, axis=1)
-        else:  # the largest of logit + Gumbel noise is a draw from the softmax
-            noisy = logits + self._random.gumbel(size=logits.shape)
-            actions = np.argmax(np.where(logits > _MASKED_LOGIT / 2, noisy, -np.inf), axis=1)
-        return int(actions[0]) if single else actions.astype(np.int32)
+        actions = self._choose(self.evaluate(observations, mask)[0])
+        return int(actions[0]) if single else actions
+
+    def for_collector(self) -> Callable[[int, Any], tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """A policy_fn for a collector of `env` and `queue_size` with obs=`obs`, or obs="compact"
+        (which view planes of tetris-placement needs, for its masks): gives actions, their
+        log-probabilities under the softmax, and values."""
+
+        def policy_fn(worker_id: int, observations: Any) -> tuple[np.ndarray, ...]:
+            logits, values = self.evaluate(observations)
+            actions = self._choose(logits)
+            top = logits.max(axis=1)
+            log_sum = top + np.log(np.exp(logits - top[:, None]).sum(axis=1))
+            return actions, logits[np.arange(len(actions)), actions] - log_sum, values
+
+        return policy_fn
 
     def evaluate(self, observations: Any, mask: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """(logits float32 [n, A], -1e9 where illegal; values float32 [n])."""
@@ -89,14 +97,23 @@ class Policy:
             logits = np.where(legal, logits, _MASKED_LOGIT)
         return logits, values
 
+    def _choose(self, logits: np.ndarray) -> np.ndarray:
+        """Actions int32 [n]."""
+        if self.greedy:
+            return np.argmax(logits, axis=1).astype(np.int32)
+        # The largest of logit + Gumbel noise is a draw from the softmax.
+        noisy = logits + self._random.gumbel(size=logits.shape)
+        legal = logits > _MASKED_LOGIT / 2
+        return np.argmax(np.where(legal, noisy, -np.inf), axis=1).astype(np.int32)
+
     def _view_of(self, observations: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         """float32 [n, F] and, where they can be told, the legal actions."""
-        record_bytes = _RECORD_BYTES[self.env]
+        record_bytes = self._record_bytes
         placement = self.env == "tetris-placement"
         width = observations.shape[1] if observations.ndim == 2 else -1
         if observations.dtype == np.uint8 and width == record_bytes:
             records = np.ascontiguousarray(observations)
-            view = _core.expand(self.env, self._obs, self.queue_size, records)
+            view = _core.expand(self.env, self.obs, self.queue_size, records)
             return view, _core.placement_masks(records) if placement else None
         if observations.dtype.kind == "f" and width == self.view_floats:
             view = np.ascontiguousarray(observations, np.float32)

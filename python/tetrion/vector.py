@@ -14,7 +14,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
-from . import _core, _spaces
+from . import _checks, _core, _spaces
 from .envs import check_max_steps, checked_seed
 
 _NO_SEEDS = np.zeros(0, np.uint64)
@@ -116,10 +116,12 @@ class TetrionVectorEnv(gymnasium.vector.VectorEnv):
         _spaces.check_obs(env, obs)
         if illegal not in ("terminate", "noop"):
             raise ValueError(f'illegal must be "terminate" or "noop", not {illegal!r}')
-        if num_envs < 1:
-            raise ValueError(f"num_envs must be at least 1, not {num_envs}")
-        if batch_size is not None and not 1 <= batch_size <= num_envs:
-            raise ValueError(f"batch_size must be 1 to num_envs ({num_envs}), not {batch_size}")
+        num_envs = _checks.integer("num_envs", num_envs, 1, 1 << 20)
+        queue_size = _checks.integer("queue_size", queue_size, 1, 7)
+        if batch_size is not None:
+            batch_size = _checks.integer("batch_size", batch_size, 1, num_envs)
+        if threads is not None:
+            threads = _checks.integer("threads", threads, 0, 256)
         if threads is None:
             threads = min((os.cpu_count() or 1) - 1, num_envs // _ENVS_PER_THREAD)
         config = _core.EnvConfig(
@@ -221,9 +223,7 @@ class TetrionVectorEnv(gymnasium.vector.VectorEnv):
         )
 
     def _checked_env(self, env: int) -> int:
-        if not 0 <= env < self.num_envs:
-            raise ValueError(f"environment {env} does not exist: ids are 0 to {self.num_envs - 1}")
-        return int(env)
+        return _checks.integer("environment", env, 0, self.num_envs - 1)
 
     def _need_whole_batches(self, what: str, instead: str) -> None:
         if self.batch_size != self.num_envs:
@@ -271,5 +271,6 @@ def _int32(values: Any, what: str) -> np.ndarray:
 @atexit.register
 def _close_all() -> None:
     """Threads end before the interpreter does."""
+    _core.leaving()
     for env in list(_open):
         env.close()

@@ -1,16 +1,10 @@
 """The batched collector as Python users meet it: arrays, errors, threads, shutdown."""
 
 import gc
-import os
 import pathlib
-import resource
-import signal
 import subprocess
 import sys
-import textwrap
-import threading
 import time
-import weakref
 
 import numpy as np
 import pytest
@@ -199,14 +193,6 @@ def test_obs_flatten_sees_the_dict_and_fixes_the_length():
     np.testing.assert_array_equal(ours.final_observations, flat.final_observations)
 
 
-def test_obs_flatten_of_changing_length_names_both():
-    lengths = iter([5] * 4 + [6] * 100)
-    said = r"returned shape \(6,\), but \(5,\) the first time"
-    c = collector(1, 12, lambda observation: np.zeros(next(lengths)))
-    with c, pytest.raises(ValueError, match=said):
-        c.request_episodes(1)
-
-
 def test_policies_see_read_only_observations_of_the_active_lanes():
     seen = []
 
@@ -220,86 +206,6 @@ def test_policies_see_read_only_observations_of_the_active_lanes():
     assert {worker for worker, _ in seen} <= {0, 1}
     assert all(1 <= n <= 3 and dim == 944 for _, (n, dim) in seen)
     assert sum(n for _, (n, _) in seen) == 8 * 6
-
-
-BAD_RESULTS = [
-    (lambda n: np.zeros(n + 1, np.int32), r"returned actions of shape \(2,\): return \(1,\)"),
-    (lambda n: np.zeros((n, 1), np.int32), r"returned actions of shape \(1, 1\)"),
-    (lambda n: np.zeros(n), r"returned actions of dtype float64: return integers"),
-    (lambda n: None, r"returned actions of dtype object"),
-    (lambda n: np.full(n, 8), r"returned action 8: choose 0 to 7"),
-    (lambda n: np.full(n, -1), r"returned action -1: choose 0 to 7"),
-    (lambda n: np.full(n, 2**40), r"returned action 1099511627776"),
-    (lambda n: (), r"returned a tuple of 0"),
-    (lambda n: (np.zeros(n, int),) * 2, r"returned log_probs of dtype int64: return floats"),
-    (lambda n: (np.zeros(n, int), np.zeros(n), np.zeros(n + 1)), r"returned values of shape"),
-]
-
-
-@pytest.mark.parametrize(("result", "message"), BAD_RESULTS)
-def test_bad_results_name_worker_job_and_step(result, message):
-    calls = []
-
-    def policy(worker, observations):
-        calls.append(worker)
-        n = len(observations)
-        return result(n) if len(calls) == 3 else np.zeros(n, np.int32)
-
-    with collector(1, 6, policy_fn=policy) as c:
-        with pytest.raises(ValueError, match=r"policy_fn \(worker 0, job 0, step 2\) " + message):
-            c.request_episodes(1)
-        assert c.request_episodes(2).lengths.tolist() == [6, 6]
-
-
-BAD_ARGUMENTS = [
-    ({"num_workers": -1}, "num_workers must be 0 to 1024, not -1"),
-    ({"num_workers": 1.5}, "num_workers must be an integer, not 1.5"),
-    ({"max_steps": 0}, "max_steps must be 1 to"),
-    ({"lanes_per_worker": 0}, "lanes_per_worker must be 1 to"),
-    ({"seed": -3}, "seed must be 0 to"),
-    ({"queue_size": 8}, "queue_size must be 1 to 7, not 8"),
-    ({"env": "pong"}, "env must be one of tetris, tetris-placement, cartpole, not 'pong'"),
-    ({"order": "random"}, "order must be one of job, completion"),
-    ({"obs": "pixels"}, "obs must be one of flat, planes, compact"),
-    ({"timeout": 0}, "timeout must be positive"),
-    ({"policy_fn": 3}, "policy_fn must be callable or None, not int"),
-    ({"obs_flatten": 3}, "obs_flatten must be callable or None, not int"),
-    ({"obs_flatten": lambda o: o["board"]}, r"returned uint8 of shape \(24, 18\)"),
-    ({"obs_flatten": lambda o: o["board"], "obs": "flat"}, "obs or obs_flatten, not both"),
-    ({"policy_fn": policies.Scripted([9])}, "scripted action 0 is 9: choose 0 to 7"),
-]
-
-
-@pytest.mark.parametrize(("options", "message"), BAD_ARGUMENTS)
-def test_bad_arguments_are_named(options, message):
-    arguments = {"num_workers": 1, "max_steps": 4} | options
-    with pytest.raises(ValueError, match=message):
-        BatchedTetrisCollector(**arguments)
-
-
-def test_scripts_that_are_no_lists_of_integers_are_refused():
-    for bad in ([], [0.5], [[1]]):
-        with pytest.raises(ValueError, match="1-D list of integers"):
-            policies.Scripted(bad)
-
-
-def test_bad_requests_are_named():
-    with collector(1, 4) as c:
-        for episodes in (0, -1, 2.0):
-            with pytest.raises(ValueError, match="num_episodes must be"):
-                c.request_episodes(episodes)
-        cases = [
-            (np.zeros((2, 3), int), r"shape \(1, 4\), not \(2, 3\)"),
-            (np.zeros(4, int), r"must be \[B, K\] integers"),
-            (np.zeros((1, 4)), r"must be \[B, K\] integers, not float64"),
-            (np.full((1, 4), 8), r"actions\[0, 0\] is 8: choose 0 to 7"),
-            (np.array([[0, -2, 0, 0]]), r"actions\[0, 1\] is -2"),
-            (np.array([[-1, 0, 0, 0]]), r"actions\[0, 0\] is -1: an episode takes at least one"),
-        ]
-        for actions, message in cases:
-            with pytest.raises(ValueError, match=message):
-                c.request_episodes(1, actions=actions)
-        assert c.request_episodes(1).job_ids[0] == 0  # none of them moved the stream
 
 
 @pytest.mark.parametrize("workers", [0, 1, 3])
@@ -331,76 +237,6 @@ def test_a_nested_request_is_refused(workers):
         c.request_episodes(2)
 
 
-@pytest.mark.parametrize("workers", [0, 2])
-def test_close_inside_the_policy_ends_the_request(workers):
-    def policy(worker, observations):
-        c.close()
-        return zeros(worker, observations)
-
-    c = collector(workers, 8, policy_fn=policy)
-    with pytest.raises(RuntimeError, match="closed"):
-        c.request_episodes(2)
-    c.close()
-    with pytest.raises(RuntimeError, match="the collector is closed; make a new one"):
-        c.request_episodes(2)
-    c.close()
-
-
-def test_close_from_another_thread_ends_the_request():
-    started = threading.Event()
-
-    def policy(worker, observations):
-        started.set()
-        return zeros(worker, observations)
-
-    c = collector(2, 64, env="cartpole", policy_fn=policy)
-    closer = threading.Thread(target=lambda: (started.wait(PATIENCE_S), c.close()))
-    closer.start()
-    with pytest.raises(RuntimeError, match="closed"):
-        c.request_episodes(1 << 16)
-    closer.join(PATIENCE_S)
-    assert not closer.is_alive()
-
-
-def test_timeout_gives_up_while_the_policy_sleeps_and_the_next_request_works():
-    release = threading.Event()
-
-    def policy(worker, observations):
-        release.wait(PATIENCE_S)
-        return zeros(worker, observations)
-
-    with BatchedTetrisCollector(1, 4, policy_fn=policy, timeout=0.05) as c:
-        with pytest.raises(TimeoutError):
-            c.request_episodes(1)
-        release.set()
-        c._timeout = PATIENCE_S
-        assert c.request_episodes(2).job_ids.tolist() == [1, 2]
-
-
-def test_ctrl_c_ends_a_request_whose_policy_sleeps():
-    release = threading.Event()
-
-    def policy(worker, observations):
-        os.kill(os.getpid(), signal.SIGINT)
-        release.wait(PATIENCE_S)
-        return zeros(worker, observations)
-
-    with collector(1, 4, policy_fn=policy) as c:
-        start = time.monotonic()
-        with pytest.raises(KeyboardInterrupt):
-            c.request_episodes(1)
-        print(f"KeyboardInterrupt after {time.monotonic() - start:.3f} s")
-        assert not release.is_set()  # nobody waited for the policy
-        release.set()
-
-
-def test_more_episodes_than_memory_is_a_memory_error():
-    with collector(1, 1 << 20) as c:
-        with pytest.raises(MemoryError, match="ask for fewer or shorter episodes"):
-            c.request_episodes(1 << 20)
-        assert c.request_episodes(1).job_ids[0] == 0
-
-
 def test_on_episode_is_told_of_every_episode_in_order():
     told = []
     with collector(2, 30, env="cartpole", on_episode=told.append) as c:
@@ -413,89 +249,6 @@ def test_on_episode_is_told_of_every_episode_in_order():
     assert stats["requests"] == 1
     assert stats["steps"] == stats["env_steps"] == batch.lengths.sum()
     assert stats["next_job"] == 6
-
-
-def test_a_collector_in_a_cycle_with_its_policy_is_collected():
-    class Trainer:
-        def __init__(self):
-            self.collector = collector(1, 4, policy_fn=self.act)
-
-        def act(self, worker, observations):
-            return zeros(worker, observations)
-
-    trainer = Trainer()
-    trainer.collector.request_episodes(2)
-    gone = weakref.ref(trainer)
-    del trainer
-    gc.collect()
-    assert gone() is None
-
-
-def run_python(code):
-    """Runs a program; its hang is the test's failure."""
-    return subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
-
-
-def test_the_interpreter_exits_with_collectors_open():
-    done = run_python("""
-        import threading, numpy as np, tetrion
-        open_ones = [
-            tetrion.BatchedTetrisCollector(
-                2, 8, policy_fn=lambda w, o: np.zeros(len(o), int), env="cartpole"
-            )
-            for _ in range(3)
-        ]
-        for c in open_ones:
-            c.request_episodes(2)
-        busy = threading.Thread(target=lambda: open_ones[0].request_episodes(1 << 20), daemon=True)
-        busy.start()
-        while open_ones[0].stats()["rows"] < 100:
-            pass
-        print("bye")
-    """)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == "bye\n"
-
-
-def test_a_forked_child_is_told_and_exits():
-    done = run_python("""
-        import os, sys, tetrion
-        c = tetrion.BatchedTetrisCollector(2, 8)
-        c.request_episodes(2)
-        child = os.fork()
-        if child == 0:
-            try:
-                c.request_episodes(1)
-            except RuntimeError as error:
-                assert "forked" in str(error), error
-                c.close()
-                with tetrion.BatchedTetrisCollector(1, 4) as own:
-                    assert own.request_episodes(1).lengths[0] == 4
-                sys.exit(7)
-            sys.exit(1)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
-        assert c.request_episodes(1).job_ids[0] == 2
-    """)
-    assert done.returncode == 0, done.stderr
-
-
-@pytest.mark.parametrize("copy", [True, False])
-def test_ten_thousand_small_requests_leak_nothing(copy):
-    with collector(2, 4, copy=copy, policy_fn=policies.Random(), obs="planes") as c:
-        for _ in range(500):
-            c.request_episodes(2)
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        for _ in range(5000):
-            c.request_episodes(2)
-        after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    # 5,000 batches would be 70 MB of observations alone.
-    assert after - before < 8 * 1024, f"{after - before} KiB more"
 
 
 def test_batches_equal_tetris_gymnasium_step_for_step():

@@ -181,6 +181,13 @@ def test_bad_arguments_are_named(make, message):
         make()
 
 
+@pytest.mark.parametrize("name", ["queue_size", "max_steps", "render_scale"])
+@pytest.mark.parametrize("value", [4.0, "4", None])
+def test_arguments_that_are_no_integers_are_named(name, value):
+    with pytest.raises(TypeError, match=f"{name} must be an integer, not {value!r}"):
+        tetrion.TetrisEnv(**{name: value})
+
+
 def test_actions_out_of_range_are_refused_and_change_nothing():
     env = tetrion.TetrisEnv("compact")
     before, _ = env.reset(seed=1)

@@ -57,7 +57,7 @@ def test_logits_values_and_actions_equal_those_of_cpp(reference):
 
 def test_views_and_records_give_the_same(reference):
     policy = tetrion.load_policy(reference.run)
-    view = tetrion._core.expand(policy.env, policy._obs, policy.queue_size, reference.records)
+    view = tetrion._core.expand(policy.env, policy.obs, policy.queue_size, reference.records)
     mask = None
     if reference.run.config["view"] == "planes" and policy.env == "tetris-placement":
         with pytest.raises(ValueError, match="does not say which placements are legal"):

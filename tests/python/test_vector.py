@@ -211,11 +211,14 @@ def test_bad_actions_are_named_and_nothing_moves(actions, error, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"env": "chess"}, "unknown environment 'chess'"),
+        ({"env": "chess"}, "env must be one of tetris, tetris-placement, cartpole, not 'chess'"),
         ({"obs": "pixels"}, "choose one of flat, dict, planes, compact, packed2"),
-        ({"num_envs": 0}, "num_envs must be at least 1, not 0"),
+        ({"num_envs": 0}, "num_envs must be 1 to 1048576, not 0"),
+        ({"num_envs": 1 << 31}, "num_envs must be 1 to 1048576, not 2147483648"),
+        ({"threads": 1 << 31}, "threads must be 0 to 256"),
+        ({"max_steps": 1 << 31}, "max_steps must be 1 to 2\\*\\*30"),
         ({"threads": -1}, "threads must be 0 to 256"),
-        ({"batch_size": 5}, "batch_size must be 1 to num_envs \\(4\\), not 5"),
+        ({"batch_size": 5}, "batch_size must be 1 to 4, not 5"),
         ({"seed": [1, 2]}, "2 seeds for 4 environments"),
         ({"seed": [1, 2, 3, -4]}, "seed of environment 3 must be 0 to"),
         ({"illegal": "skip"}, "illegal must be"),
@@ -225,6 +228,20 @@ def test_bad_actions_are_named_and_nothing_moves(actions, error, message):
 def test_bad_arguments_are_named(options, message):
     with pytest.raises(ValueError, match=message):
         tetrion.vector.make(**{"env": "tetris", "num_envs": 4, **options})
+
+
+@pytest.mark.parametrize(
+    "name", ["num_envs", "threads", "batch_size", "queue_size", "max_steps", "seed"]
+)
+@pytest.mark.parametrize("value", [4.0, "4", True])
+def test_arguments_that_are_no_integers_are_named(name, value):
+    with pytest.raises(TypeError, match=f"{name} must be an integer, not {value!r}"):
+        tetrion.vector.make(**{"env": "tetris", "num_envs": 4, name: value})
+
+
+def test_integers_of_numpy_are_integers():
+    envs = tetrion.vector.make("tetris", np.int64(4), threads=np.uint8(0), queue_size=np.int32(3))
+    assert envs.reset(seed=np.int64(1))[0].shape == (4, 928)
 
 
 def test_stepping_before_a_reset_is_an_error():

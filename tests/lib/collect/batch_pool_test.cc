@@ -34,5 +34,16 @@ TEST(BatchPoolTest, KeepsTwoBatchesAndOutlivesItsOwner) {
   EXPECT_EQ(last->actions[0], 1);
 }
 
+TEST(BatchPoolTest, ClosedPoolFreesWhatItHasAndWhatComesBack) {
+  const auto pool = std::make_shared<BatchPool>();
+  auto idle = pool->Take(1, 1, kObs), out = pool->Take(1, 1, kObs);
+  idle.reset();
+  pool->Close();
+  EXPECT_EQ(pool->idle(), 0);
+  out->SetAction(0, 0, 1, 0.0F, 0.0F);  // the holder's as before
+  out.reset();
+  EXPECT_EQ(pool->idle(), 0);
+}
+
 }  // namespace
 }  // namespace tetrion

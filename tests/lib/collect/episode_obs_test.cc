@@ -31,8 +31,8 @@ TEST(EpisodeObsTest, StreamedAndCachedViewsAreEqual) {
       ASSERT_EQ(streamed->bytes(), cached->bytes());
       const std::vector<std::byte> record = SomeRecord(obs.record_bytes);
       std::vector<Line> a(cached->bytes() / 64 + 1), b(a.size());
-      cached->Write(record.data(), a[0].bytes);
-      streamed->Write(record.data(), b[0].bytes);
+      cached->Write(record.data(), {}, a[0].bytes);
+      streamed->Write(record.data(), {}, b[0].bytes);
       streamed->Flush();
       std::vector<float> expected(static_cast<std::size_t>(obs.view_floats));
       obs.expand(record.data(), 1, obs.queue_size, expected.data());
@@ -48,7 +48,7 @@ TEST(EpisodeObsTest, RecordsAreCopied) {
   ASSERT_EQ(writer->bytes(), 64U);
   const std::vector<std::byte> record = SomeRecord(64);
   std::vector<std::byte> out(65, std::byte{0xEE});
-  writer->Write(record.data(), out.data());
+  writer->Write(record.data(), {}, out.data());
   EXPECT_EQ(std::memcmp(out.data(), record.data(), 64), 0);
   EXPECT_EQ(out[64], std::byte{0xEE});
 }

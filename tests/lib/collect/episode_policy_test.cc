@@ -2,8 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <cstring>
+#include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "lib/core/error.h"
 #include "tests/support/collecting.h"
@@ -97,6 +102,91 @@ TEST(EpisodePolicyTest, OnlyThePolicysThreadIsInside) {
   Request(collector, {.episodes = 1});
   EXPECT_TRUE(inside);
   EXPECT_FALSE(collector.InsideCallback());
+}
+
+// A's policy asks B, whose own worker then closes A: joining A's worker would wait for itself.
+TEST(EpisodePolicyTest, APolicyThatAnotherOneWaitsForIsInsideBoth) {
+  for (const int workers : {0, 1}) {
+    const BatchCollectorConfig config = CollectorConfig("cartpole", workers, 1, 3);
+    BatchCollector *outer = nullptr, *inner = nullptr;
+    int inside = 0;
+    BatchCollector b(config,
+                     FunctionParts(config.env, [&](const ObservedLanes&, const LaneDecisions& out) {
+                       inside += outer->InsideCallback() && inner->InsideCallback() ? 1 : 0;
+                       outer->Close();
+                       out.actions[0] = 0;
+                       return ResultColumns::kActions;
+                     }));
+    BatchCollector a(config,
+                     FunctionParts(config.env, [&](const ObservedLanes&, const LaneDecisions& out) {
+                       EXPECT_FALSE(inner->InsideCallback());
+                       Request(*inner, {.episodes = 1});
+                       out.actions[0] = 0;
+                       return ResultColumns::kActions;
+                     }));
+    outer = &a;
+    inner = &b;
+    EXPECT_EQ(ErrorOf(a, 1), "the collector was closed during the request");
+    EXPECT_EQ(inside, 3);
+    EXPECT_FALSE(a.InsideCallback() || b.InsideCallback());
+    Request(b, {.episodes = 1});  // not inside a any more
+    EXPECT_EQ(inside, 3);
+  }
+}
+
+TEST(EpisodePolicyTest, KeptObservationsOutliveTheCollector) {
+  for (const int lanes : {1, 3}) {
+    const BatchCollectorConfig config = CollectorConfig("cartpole", 1, lanes, 4);
+    std::vector<std::pair<const std::byte*, std::shared_ptr<const void>>> kept;
+    {
+      BatchCollector collector(
+          config, FunctionParts(config.env, [&](const ObservedLanes& in, const LaneDecisions& out) {
+            kept.emplace_back(in.observations, in.storage);
+            std::fill(out.actions.begin(), out.actions.end(), 0);
+            return ResultColumns::kActions;
+          }));
+      Request(collector, {.episodes = 3});
+    }
+    ASSERT_FALSE(kept.empty());
+    for (const auto& [observations, storage] : kept) {
+      float cart = 1e9F;  // the first of four floats; the sanitizers watch the read
+      std::memcpy(&cart, observations, sizeof(cart));
+      EXPECT_LT(std::abs(cart), 3.0F);
+    }
+  }
+}
+
+// Says what it was asked for; ends the request at its third observation.
+class CancellingWriter final : public ObsWriter {
+ public:
+  CancellingWriter(BatchCollector*& collector, std::vector<ObsPlace>& seen)
+      : collector_(collector), seen_(seen) {}
+  std::size_t bytes() const override { return 4; }
+  void Write(const std::byte*, const ObsPlace& place, std::byte*) override {
+    seen_.push_back(place);
+    if (seen_.size() == 3) collector_->Close();
+  }
+
+ private:
+  BatchCollector*& collector_;
+  std::vector<ObsPlace>& seen_;
+};
+
+TEST(EpisodePolicyTest, ObserverLooksForTheEndBetweenLanes) {
+  const BatchCollectorConfig config = CollectorConfig("cartpole", 1, 64, 4);
+  const EnvSpec spec = MakeEnvSpec(config.env);
+  BatchCollector* self = nullptr;
+  std::vector<ObsPlace> seen;
+  BatchCollector collector(config, [&](int) {
+    return WorkerParts{.writer = std::make_unique<CancellingWriter>(self, seen),
+                       .policy = std::make_unique<RandomPolicy>(0, spec.action)};
+  });
+  self = &collector;
+  EXPECT_NE(ErrorOf(collector, 64), "");
+  collector.Close();
+  ASSERT_EQ(seen.size(), 3U);
+  EXPECT_EQ(seen[2].job, 2);
+  EXPECT_EQ(seen[2].step, 0);
 }
 
 TEST(EpisodePolicyTest, ActionListIsPlayedByStepAndStartsOver) {

@@ -46,8 +46,8 @@ struct Driver {
     row.action[0] = mark;
     row.log_prob[0] = -1.0F;
     if (decide) {
-      sink.Observe(
-          {.n = static_cast<int>(sink.lanes().size()), .records = row.record, .flags = row.flags});
+      ASSERT_TRUE(sink.Observe(
+          {.n = static_cast<int>(sink.lanes().size()), .records = row.record, .flags = row.flags}));
     }
     sink.Complete();
   }

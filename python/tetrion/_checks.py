@@ -1,0 +1,60 @@
+"""Arguments of every class of the package, checked in one way: TypeError for a wrong type,
+ValueError for a value out of range."""
+
+from __future__ import annotations
+
+import numbers
+import operator
+from typing import Any
+
+_FOR_EVER_S = 1e9
+
+
+def integer(name: str, value: Any, least: int, most: int) -> int:
+    """`value` as an int of least..most. What has __index__ is an integer, but bool is not."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or isinstance(value, bool):
+        raise TypeError(f"{name} must be an integer, not {value!r}")
+    if not least <= number <= most:
+        raise ValueError(f"{name} must be {_power(least)} to {_power(most)}, not {number}")
+    return number
+
+
+def choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
+    """`value`, one of `choices`."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be one of {', '.join(choices)}, not {value!r}")
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(choices)}, not {value!r}")
+    return value
+
+
+def function(name: str, value: Any) -> Any:
+    """`value`, which is None or callable."""
+    if value is not None and not callable(value):
+        raise TypeError(f"{name} must be callable or None, not {type(value).__name__}")
+    return value
+
+
+def seconds(name: str, value: Any) -> float | None:
+    """A positive time in seconds, thirty years at most; None stays None."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} must be a number of seconds or None, not {value!r}")
+    if not value > 0:
+        raise ValueError(f"{name} must be positive or None, not {value}")
+    return _FOR_EVER_S if value >= _FOR_EVER_S else float(value)
+
+
+def _power(number: int) -> str:
+    """Large bounds as people write them."""
+    for bits in (24, 30, 31, 62, 63, 64):
+        if number == 2**bits:
+            return f"2**{bits}"
+        if number == 2**bits - 1:
+            return f"2**{bits} - 1"
+    return str(number)

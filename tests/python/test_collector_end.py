@@ -1,0 +1,347 @@
+"""How a collector ends: close, Ctrl-C, exit, fork."""
+
+import gc
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+import weakref
+
+import numpy as np
+import pytest
+from tetrion import BatchedTetrisCollector
+
+PATIENCE_S = 60.0  # a hang, not slowness
+
+
+def zeros(worker, observations):
+    return np.zeros(len(observations), np.int32)
+
+
+def collector(workers=2, steps=16, obs_flatten=None, **options):
+    options.setdefault("timeout", PATIENCE_S)
+    return BatchedTetrisCollector(workers, steps, obs_flatten, **options)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_close_inside_the_policy_ends_the_request(workers):
+    def policy(worker, observations):
+        c.close()
+        return zeros(worker, observations)
+
+    c = collector(workers, 8, policy_fn=policy)
+    with pytest.raises(RuntimeError, match="closed"):
+        c.request_episodes(2)
+    c.close()
+    with pytest.raises(RuntimeError, match="the collector is closed; make a new one"):
+        c.request_episodes(2)
+    c.close()
+
+
+def test_close_from_another_thread_ends_the_request():
+    started = threading.Event()
+
+    def policy(worker, observations):
+        started.set()
+        return zeros(worker, observations)
+
+    c = collector(2, 64, env="cartpole", policy_fn=policy)
+    closer = threading.Thread(target=lambda: (started.wait(PATIENCE_S), c.close()))
+    closer.start()
+    with pytest.raises(RuntimeError, match="closed"):
+        c.request_episodes(1 << 16)
+    closer.join(PATIENCE_S)
+    assert not closer.is_alive()
+
+
+def test_timeout_gives_up_while_the_policy_sleeps_and_the_next_request_works():
+    release = threading.Event()
+
+    def policy(worker, observations):
+        release.wait(PATIENCE_S)
+        return zeros(worker, observations)
+
+    with BatchedTetrisCollector(1, 4, policy_fn=policy, timeout=0.05) as c:
+        with pytest.raises(TimeoutError):
+            c.request_episodes(1)
+        release.set()
+        c._timeout = PATIENCE_S
+        assert c.request_episodes(2).job_ids.tolist() == [1, 2]
+
+
+def test_ctrl_c_ends_a_request_whose_policy_sleeps():
+    release = threading.Event()
+
+    def policy(worker, observations):
+        os.kill(os.getpid(), signal.SIGINT)
+        release.wait(PATIENCE_S)
+        return zeros(worker, observations)
+
+    with collector(1, 4, policy_fn=policy) as c:
+        start = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            c.request_episodes(1)
+        print(f"KeyboardInterrupt after {time.monotonic() - start:.3f} s")
+        assert not release.is_set()  # nobody waited for the policy
+        release.set()
+
+
+def test_a_collector_in_a_cycle_with_its_policy_is_collected():
+    class Trainer:
+        def __init__(self):
+            self.collector = collector(1, 4, policy_fn=self.act)
+
+        def act(self, worker, observations):
+            return zeros(worker, observations)
+
+    trainer = Trainer()
+    trainer.collector.request_episodes(2)
+    gone = weakref.ref(trainer)
+    del trainer
+    gc.collect()
+    assert gone() is None
+
+
+def run_python(code):
+    """Runs a program; its hang is the test's failure."""
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+
+
+def test_the_interpreter_exits_with_collectors_open():
+    done = run_python("""
+        import threading, numpy as np, tetrion
+        open_ones = [
+            tetrion.BatchedTetrisCollector(
+                2, 8, policy_fn=lambda w, o: np.zeros(len(o), int), env="cartpole"
+            )
+            for _ in range(3)
+        ]
+        for c in open_ones:
+            c.request_episodes(2)
+        busy = threading.Thread(target=lambda: open_ones[0].request_episodes(1 << 20), daemon=True)
+        busy.start()
+        while open_ones[0].stats()["rows"] < 100:
+            pass
+        print("bye")
+    """)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "bye\n"
+
+
+def test_a_forked_child_is_told_and_exits():
+    done = run_python("""
+        import os, sys, tetrion
+        c = tetrion.BatchedTetrisCollector(2, 8)
+        c.request_episodes(2)
+        child = os.fork()
+        if child == 0:
+            try:
+                c.request_episodes(1)
+            except RuntimeError as error:
+                assert "forked" in str(error), error
+                c.close()
+                with tetrion.BatchedTetrisCollector(1, 4) as own:
+                    assert own.request_episodes(1).lengths[0] == 4
+                sys.exit(7)
+            sys.exit(1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        assert c.request_episodes(1).job_ids[0] == 2
+    """)
+    assert done.returncode == 0, done.stderr
+
+
+MARGIN_S = 10.0  # of a busy machine, far below PATIENCE_S and below the sleepers' for ever
+
+
+def elapsed_of(done):
+    """Seconds that a program printed after what it did."""
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == "", done.stderr
+    return float(done.stdout.split()[-1])
+
+
+@pytest.mark.parametrize("inside", ["request", "with"])
+def test_ctrl_c_leaves_a_policy_that_never_returns(inside):
+    done = run_python(f"""
+        import os, queue, signal, time, tetrion
+        def policy(worker, observations):
+            os.kill(os.getpid(), signal.SIGINT)
+            queue.Queue().get()  # for ever
+        c = tetrion.BatchedTetrisCollector(2, 4, policy_fn=policy)
+        start = time.monotonic()
+        try:
+            if "{inside}" == "request":
+                c.request_episodes(4)
+            else:
+                with c:
+                    c.request_episodes(4)
+        except KeyboardInterrupt:
+            print(time.monotonic() - start)
+    """)
+    assert elapsed_of(done) < 0.2 + MARGIN_S
+
+
+def test_ctrl_c_ends_a_close_that_waits():
+    done = run_python("""
+        import os, queue, signal, threading, time, tetrion
+        inside = threading.Event()
+        def policy(worker, observations):
+            inside.set()
+            queue.Queue().get()  # for ever
+        c = tetrion.BatchedTetrisCollector(1, 4, policy_fn=policy, timeout=0.01)
+        try:
+            c.request_episodes(1)
+        except TimeoutError:
+            pass
+        inside.wait()
+        start = time.monotonic()
+        threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+        try:
+            c.close()
+        except KeyboardInterrupt:
+            print(time.monotonic() - start)
+    """)
+    assert elapsed_of(done) < 0.3 + MARGIN_S
+
+
+@pytest.mark.parametrize(
+    "how", ["falls off", "sys.exit", "in a daemon thread", "dropped", "Ctrl-C"]
+)
+def test_the_interpreter_exits_while_a_policy_never_returns(how):
+    start = time.monotonic()
+    done = run_python(f"""
+        import os, queue, signal, sys, threading, time, tetrion
+        inside = threading.Event()
+        def policy(worker, observations):
+            inside.set()
+            queue.Queue().get()  # for ever
+        c = tetrion.BatchedTetrisCollector(2, 4, policy_fn=policy)
+        request = threading.Thread(target=c.request_episodes, args=(4,), daemon=True)
+        if "{how}" == "in a daemon thread":
+            request.start()
+        else:
+            c._timeout = 0.01
+            try:
+                c.request_episodes(4)
+            except TimeoutError:
+                pass
+        inside.wait()
+        if "{how}" == "dropped":
+            del c, request
+        if "{how}" == "Ctrl-C":
+            def interrupt():
+                while not c.closed:  # the exit hook has begun
+                    time.sleep(0.001)
+                os.kill(os.getpid(), signal.SIGINT)
+            threading.Thread(target=interrupt, daemon=True).start()
+        print("0", flush=True)
+        if "{how}" == "sys.exit":
+            sys.exit(0)
+    """)
+    print(f"exit after {time.monotonic() - start:.2f} s")
+    elapsed_of(done)
+    assert time.monotonic() - start < 2 + MARGIN_S + 20
+
+
+def test_a_policy_that_returns_during_the_exit_prints_nothing():
+    for delay in (1.9, 2.0, 2.05, 2.1):  # around the exit's patience
+        done = run_python(f"""
+            import threading, time, tetrion
+            inside = threading.Event()
+            def policy(worker, observations):
+                inside.set()
+                time.sleep({delay})
+                raise LookupError("nobody is there")
+            c = tetrion.BatchedTetrisCollector(2, 4, policy_fn=policy, timeout=0.01)
+            try:
+                c.request_episodes(4)
+            except TimeoutError:
+                pass
+            inside.wait()
+            print("0")
+        """)
+        elapsed_of(done)
+
+
+def test_a_forked_child_and_a_daemon_thread_print_nothing_at_exit():
+    done = run_python("""
+        import os, sys, threading, numpy as np, tetrion
+        def policy(worker, observations):
+            return np.zeros(len(observations), np.int32)
+        c = tetrion.BatchedTetrisCollector(2, 8, policy_fn=policy, env="cartpole")
+        kept = c.request_episodes(2)
+        envs = tetrion.vector.make("tetris", 8, threads=2)
+        envs.reset(seed=1)
+        child = os.fork()
+        if child == 0:
+            sys.exit(7)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        def steps():
+            while True:
+                envs.step(np.zeros(8, np.int32))
+        threading.Thread(target=c.request_episodes, args=(1 << 20,), daemon=True).start()
+        threading.Thread(target=steps, daemon=True).start()
+        print("0", flush=True)
+        sys.exit(0)
+    """)
+    elapsed_of(done)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        "4096, env='tetris-placement', obs='afterstates'",
+        "4096, env='tetris', obs='flat'",
+        "512, obs_flatten=operator.itemgetter('row')",
+    ],
+)
+def test_ctrl_c_is_seen_between_lanes_of_the_callers_thread(make):
+    """The handler notes the time; the request must have seen it long before it would have ended."""
+    lanes, rest = make.split(", ", 1)
+    done = run_python(f"""
+        import operator, os, signal, threading, time, numpy as np, tetrion
+        operator.itemgetter = lambda key: lambda o: o["board"][0]
+        sent = []
+        def send():
+            sent.append(time.monotonic())
+            os.kill(os.getpid(), signal.SIGINT)
+        c = tetrion.BatchedTetrisCollector(0, 1 << 12, lanes_per_worker={lanes}, {rest},
+                                           order="job")
+        threading.Timer(0.3, send).start()
+        try:
+            while True:
+                c.request_episodes({lanes} // 16)
+        except KeyboardInterrupt:
+            print(time.monotonic() - sent[0])
+    """)
+    took = elapsed_of(done)
+    print(f"seen after {took:.3f} s")
+    assert took < 0.2 + MARGIN_S
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_close_in_a_policy_of_a_policy_only_tells(workers):
+    """A's policy asks B, whose policy closes A: A's worker cannot be joined there."""
+    with collector(workers, 3) as outer, collector(workers, 3) as inner:
+
+        def closing(worker, observations):
+            outer.close()
+            return zeros(worker, observations)
+
+        def asking(worker, observations):
+            assert inner.request_episodes(1).lengths[0] == 3
+            return zeros(worker, observations)
+
+        outer.__init__(workers, 3, policy_fn=asking, timeout=PATIENCE_S)
+        inner.__init__(workers, 3, policy_fn=closing, timeout=PATIENCE_S)
+        with pytest.raises(RuntimeError, match="closed"):
+            outer.request_episodes(1)
