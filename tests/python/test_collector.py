@@ -156,6 +156,25 @@ def test_completion_order_has_the_same_episodes():
     same(by_job, type(batch)(*[None if a is None else a[order] for a in batch]))
 
 
+def test_every_array_observation_of_the_environments_can_be_collected():
+    """The collector and the vector environment show the same, in the same shape and dtype."""
+    for env, names in tetrion._spaces.OBSERVATIONS.items():
+        for obs in names:
+            if obs == "dict":
+                continue
+            with collector(1, 5, env=env, obs=obs, seed=3) as c:
+                batch = c.request_episodes(1)
+                assert c.obs_dim == batch.observations.shape[2]
+            envs = tetrion.vector.make(env, 1, obs=obs, seed=3)
+            observations, _ = envs.reset()
+            assert envs.single_observation_space.shape == (c.obs_dim,)
+            for k in range(batch.lengths[0]):
+                assert observations.dtype == batch.observations.dtype
+                np.testing.assert_array_equal(batch.observations[0, k], observations[0])
+                observations, *_ = envs.step(batch.actions[0, k : k + 1])
+            np.testing.assert_array_equal(batch.final_observations[0], observations[0])
+
+
 def test_given_actions_are_played_and_replay_a_batch():
     with collector(2, 25, lanes_per_worker=2) as c:
         c.request_episodes(4)

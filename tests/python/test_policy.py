@@ -105,6 +105,47 @@ def test_a_policy_plays_in_an_environment(references):
     np.testing.assert_array_equal(infos["episode_length"], 1)
 
 
+def test_a_policy_plays_for_a_collector(reference):
+    """From its view and from records: the same episodes, with what evaluate says of them."""
+    policy = tetrion.load_policy(reference.run)
+    batches = []
+    for obs in (policy.obs, "compact"):
+        if obs == "planes" and policy.env == "tetris-placement":
+            continue  # that view does not show what is legal
+        with tetrion.BatchedTetrisCollector(
+            2,
+            12,
+            policy_fn=policy.for_collector(),
+            env=policy.env,
+            queue_size=policy.queue_size,
+            obs=obs,
+            lanes_per_worker=3,
+            seed=7,
+            timeout=60,
+        ) as c:
+            batch = c.request_episodes(6)
+        batches.append(batch)
+        real = np.arange(12) < batch.lengths[:, None]
+        logits, values = policy.evaluate(batch.observations[real])
+        actions = batch.actions[real]
+        chosen = logits[np.arange(len(actions)), actions]
+        clear = chosen >= logits.max(axis=1) - 1e-4
+        assert clear.all(), "not the greedy action"
+        expected = chosen - np.log(np.exp(logits.astype(np.float64)).sum(axis=1))
+        np.testing.assert_allclose(batch.log_probs[real], expected, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(batch.values[real], values, rtol=1e-4, atol=1e-5)
+    np.testing.assert_array_equal(batches[0].actions, batches[-1].actions)
+    np.testing.assert_array_equal(batches[0].returns, batches[-1].returns)
+
+
+def test_a_policy_in_a_collector_of_another_view_says_what_it_takes(references):
+    policy = tetrion.load_policy(references / "conv")
+    c = tetrion.BatchedTetrisCollector(1, 4, policy_fn=policy.for_collector())
+    said = r"or views 'planes' .*not float32 \[1, 944\]"
+    with c, pytest.raises(ValueError, match=said):
+        c.request_episodes(1)
+
+
 def test_observations_of_another_kind_are_refused(references):
     policy = tetrion.load_policy(references / "conv")
     for wrong in (np.zeros((2, 447), np.float32), np.zeros((2, 63), np.uint8), np.zeros((2, 64))):
