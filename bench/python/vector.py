@@ -3,8 +3,8 @@
 vector.py FOLDER [--quick]: FOLDER holds the built package (build/release/python). Actions are drawn
 beforehand; every pair is measured in turns, window by window, so that a busy machine slows both.
 Prints one JSON line a figure. A rival that is not installed is left out with a remark; envpool,
-whose dependencies are large, may live in an environment of its own: TETRION_ENVPOOL_PYTHON names
-its interpreter.
+whose dependencies are large, lives in an environment of its own: ./tetrion bench makes it in
+.deps/envpool, and TETRION_ENVPOOL_PYTHON names another one's interpreter.
 """
 
 import json
@@ -21,6 +21,7 @@ except ImportError as error:
     print(f"skipped: {error}")
     sys.exit(0)
 
+ENVPOOL_PYTHON = pathlib.Path(__file__).resolve().parents[2] / ".deps/envpool/bin/python"
 ACTION_SETS = 16
 ENVS = 1024
 WINDOWS = 7
@@ -95,7 +96,9 @@ def envpool_rival():
     try:
         return Envpool(ENVS)
     except Exception as here:  # its import also fails for want of its assets
-        python = os.environ.get("TETRION_ENVPOOL_PYTHON")
+        python = os.environ.get("TETRION_ENVPOOL_PYTHON") or (
+            str(ENVPOOL_PYTHON) if ENVPOOL_PYTHON.exists() else None
+        )
         try:
             return Elsewhere(python, ENVS) if python else print(f"no envpool: {here}")
         except (ImportError, OSError) as elsewhere:
