@@ -1,8 +1,8 @@
 """Builds the wheel, checks what its compiled part needs, and uses it in an environment without this
 checkout.
 
-check_wheel.py FOLDER: everything is written there. Run by a Python that has scikit-build-core, nanobind,
-numpy and gymnasium (.deps/py). Needs readelf; downloads nothing.
+check_wheel.py FOLDER: everything is written there. Run by a Python that has scikit-build-core,
+nanobind, numpy and gymnasium (.deps/py). Needs readelf; downloads nothing.
 """
 
 import pathlib
