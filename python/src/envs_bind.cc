@@ -8,6 +8,7 @@
 #include <numeric>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lib/core/clock.h"
@@ -25,6 +26,7 @@ namespace tetrion {
 namespace {
 
 using Ints = nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using LongInts = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Seeds = nb::ndarray<const std::uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Records = nb::ndarray<const std::uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
@@ -211,6 +213,21 @@ class PyPool {
   std::optional<StepColumns> batch_;  // [batch_size], where that is not every environment
 };
 
+// `values` as int32; ValueError naming the first that does not fit.
+nb::object Narrowed(const LongInts& values, const std::string& what) {
+  auto out = NewArray<std::int32_t>(1, values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::int64_t value = values.data()[i];
+    if (!std::in_range<std::int32_t>(value)) {
+      throw nb::value_error(
+          (what + "[" + std::to_string(i) + "] is " + std::to_string(value) + ", far out of range")
+              .c_str());
+    }
+    out.data()[i] = static_cast<std::int32_t>(value);
+  }
+  return nb::cast(out).attr("ravel")();
+}
+
 // What MakeObsEncoder says of an observation: (elements, is_float, record_bytes).
 nb::tuple Observation(const std::string& env, const std::string& obs, int queue_size) {
   const PyEnvConfig config{.env = env, .obs = obs, .queue_size = queue_size};
@@ -335,6 +352,7 @@ void BindEnvs(nb::module_& m) {
       .def_prop_ro("threads", &PyPool::threads);
   m.def("expand", &Expand, nb::arg("env"), nb::arg("obs"), nb::arg("queue_size"),
         nb::arg("records"));
+  m.def("narrowed", &Narrowed, nb::arg("values"), nb::arg("what"));
   m.def("observation", &Observation, nb::arg("env"), nb::arg("obs"), nb::arg("queue_size"));
   m.def("observations", &ObservationsOf, nb::arg("env"));
   m.def(

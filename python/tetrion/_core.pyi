@@ -96,6 +96,9 @@ class VectorPool:
 def expand(env: str, obs: str, queue_size: int, records: NDArray[np.uint8]) -> NDArray[Any]:
     """Records [k, bytes] as observations [k, elements]."""
 
+def narrowed(values: NDArray[np.int64], what: str) -> NDArray[np.int32]:
+    """The same numbers [k]. ValueError names the first that does not fit."""
+
 def observations(env: str) -> list[str]:
     """Names of the observations that an environment has."""
 

@@ -261,6 +261,8 @@ def _int32(values: Any, what: str) -> np.ndarray:
         return np.ascontiguousarray(array)
     if array.dtype.kind not in "iu" and array.size:
         raise TypeError(f"{what} must be integers, not {array.dtype}")
+    if array.dtype == np.int64:
+        return _core.narrowed(np.ascontiguousarray(array), what)
     narrow = array.astype(np.int32)
     if array.dtype.itemsize >= 4 and not np.array_equal(narrow, array):
         at = int(np.flatnonzero(narrow != array)[0])
