@@ -27,7 +27,8 @@ class CartPoleLearns(harness.Case):
         self.assertEqual(run.wait_exit("up"), 0)
         print(f"mean return {best['mean']:.0f} at {best['steps']} steps")
         self.assertGreaterEqual(best["mean"], 150)
-        code, said = self.call("tetrion-eval", "eval", "x", "--runs-dir", run.runs, "--episodes", 50)
+        code, said = self.call("tetrion-eval", "eval", "x", "--runs-dir", run.runs,
+                               "--episodes", 50)
         self.assertEqual(code, 0, said)
         greedy = float(re.search(r"return +([\d.]+)", said).group(1))
         print(f"greedy {greedy:.0f}")
