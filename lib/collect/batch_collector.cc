@@ -160,7 +160,8 @@ std::shared_ptr<EpisodeBatch> BatchCollector::Finish() {
   bool complete = false;
   {
     const MutexLock lock(request_->mu);
-    error = request_->error;
+    // Swapped, not copied: the requester is the one who frees it, not a straggler of the request.
+    std::swap(error, request_->error);
     complete = request_->finished == request_->episodes && error == nullptr;
   }
   if (!complete) {

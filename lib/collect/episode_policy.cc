@@ -78,15 +78,18 @@ ActResult EpisodePolicy::Act(const PolicyInput& in, const PolicyOutput& out) {
     return ActResult::kGiveUp;
   }
   const InsideScope scope(jobs_, *request);
+  std::exception_ptr failure;
   try {
     if (!sink_.Observe(in)) return ActResult::kGiveUp;
     Decide(in, out);
     return ActResult::kOk;
   } catch (...) {
-    request->Fail(std::current_exception());
-    sink_.Refuse();
-    return ActResult::kGiveUp;
+    failure = std::current_exception();
   }
+  // Outside the handler: the request has the only reference, the requester frees it.
+  request->Fail(std::move(failure));
+  sink_.Refuse();
+  return ActResult::kGiveUp;
 }
 
 void EpisodePolicy::Decide(const PolicyInput& in, const PolicyOutput& out) {
