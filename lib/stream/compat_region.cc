@@ -17,6 +17,13 @@ void Store(std::uint32_t& word, std::uint32_t value,
   CompatWord(word).store(value, order);
 }
 
+// Every word but the first, which is the magic and comes last.
+template <typename Block>
+void ZeroBehindMagic(Block& block) {
+  auto* words = reinterpret_cast<std::uint32_t*>(&block);
+  for (std::size_t i = 1; i < sizeof block / sizeof *words; ++i) Store(words[i], 0);
+}
+
 void LayOutRing(std::byte* base, const CompatRingPlace& place) {
   auto& header = *reinterpret_cast<CompatRingHeader*>(base + place.offset);
   for (std::uint32_t* word : {&header.head, &header.tail, &header.producer_beat,
@@ -30,8 +37,7 @@ void LayOutRing(std::byte* base, const CompatRingPlace& place) {
 
 void LayOutDoorbell(std::byte* base) {
   auto& block = *reinterpret_cast<CompatDoorbellBlock*>(base + kCompatDoorbell);
-  auto* words = reinterpret_cast<std::uint32_t*>(&block);
-  for (std::size_t i = 1; i < sizeof block / sizeof *words; ++i) Store(words[i], 0);
+  ZeroBehindMagic(block);
   Store(block.version, kCompatVersion);
   Store(block.cmd_flags, kCompatDoorbellEnabled);
   Store(block.rsp_flags, kCompatDoorbellEnabled);
@@ -40,8 +46,7 @@ void LayOutDoorbell(std::byte* base) {
 
 void LayOutHeap(std::byte* base) {
   auto& control = *reinterpret_cast<CompatHeapControl*>(base + kCompatHeapControl);
-  auto* words = reinterpret_cast<std::uint32_t*>(&control);
-  for (std::size_t i = 1; i < sizeof control / sizeof *words; ++i) Store(words[i], 0);
+  ZeroBehindMagic(control);
   Store(control.version, kCompatVersion);
   Store(control.total_blocks, kCompatHeapBlocks);
   Store(control.free_blocks, kCompatHeapBlocks);

@@ -184,6 +184,16 @@ class Run:
         else:
             wait_until(f"{name} is gone", lambda: self.pid_of(name) != pid)
 
+    def replace_learner(self):
+        """Kills the learner once it has a checkpoint; its successor must make progress."""
+        self.expect_progress()
+        self.wait_for("a checkpoint", lambda s: s["learner"].get("checkpoints", 0) >= 1)
+        rings = self.rings()
+        self.kill("learner")
+        self.start_learner(resume=True)
+        self.expect_progress()
+        assert self.rings() == rings, "rings stay with their actors"
+
     def wait_exit(self, name, deadline_s=DEADLINE_S):
         """The exit code of a process of ours, negative after a signal."""
         process = self.processes[name]

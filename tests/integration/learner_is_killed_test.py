@@ -9,13 +9,7 @@ class LearnerIsKilled(harness.Case):
     def test_it_resumes_from_its_checkpoint_and_reattaches_the_rings(self):
         run = self.new_run().start_by_hand()
         for _ in range(3):
-            run.expect_progress()
-            run.wait_for("a checkpoint", lambda s: s["learner"].get("checkpoints", 0) >= 1)
-            rings = run.rings()
-            run.kill("learner")
-            run.start_learner(resume=True)
-            run.expect_progress()
-            self.assertEqual(run.rings(), rings, "rings stay with their actors")
+            run.replace_learner()
         self.assertEqual(len(re.findall(r"session \d+ begun", run.log("actor-0"))), 1)
         self.check_resumes(run, 3)
         run.finish_and_check()

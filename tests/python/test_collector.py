@@ -9,14 +9,10 @@ import time
 import numpy as np
 import pytest
 import tetrion
-from tetrion import BatchedTetrisCollector, policies
+from collecting import PATIENCE_S, collector, zeros
+from tetrion import policies
 
-PATIENCE_S = 60.0  # a hang, not slowness
 SOURCES = pathlib.Path(__file__).resolve().parents[2]
-
-
-def zeros(worker, observations):
-    return np.zeros(len(observations), np.int32)
 
 
 def hashed(worker, observations):
@@ -32,11 +28,6 @@ def same(a, b):
         if x is not None:
             np.testing.assert_array_equal(x, y, err_msg=name)
             assert x.dtype == y.dtype, name
-
-
-def collector(workers=2, steps=16, obs_flatten=None, **options):
-    options.setdefault("timeout", PATIENCE_S)
-    return BatchedTetrisCollector(workers, steps, obs_flatten, **options)
 
 
 def test_arrays_have_the_documented_shapes_and_dtypes():
@@ -273,30 +264,14 @@ def test_on_episode_is_told_of_every_episode_in_order():
 def test_batches_equal_tetris_gymnasium_step_for_step():
     pytest.importorskip("tetris_gymnasium", reason="the oracle is a test dependency")
     from gymnasium.wrappers import FlattenObservation
-    from tetris_gymnasium.components.tetromino_queue import TetrominoQueue
-    from tetris_gymnasium.components.tetromino_randomizer import Randomizer
     from tetris_gymnasium.envs import Tetris
-
-    class Recorded(Randomizer):
-        """Our episode's pieces."""
-
-        def __init__(self, ids):
-            super().__init__(7)
-            self.ids = iter(ids)
-
-        def get_next_tetromino(self):
-            return next(self.ids)
-
-        def reset(self, seed=None):
-            pass
+    from tetris_package import with_pieces
 
     with collector(2, 150, seed=21, lanes_per_worker=2) as c:
         batch = c.request_episodes(8)
     assert batch.terminated.any()
     for b in range(8):
-        theirs = Tetris()
-        theirs.queue = TetrominoQueue(Recorded(tetrion.pieces(21, b, 300)), size=4)
-        env = FlattenObservation(theirs)
+        env = FlattenObservation(with_pieces(Tetris(), tetrion.pieces(21, b, 300), 4))
         observation, _ = env.reset()
         for k in range(batch.lengths[b]):
             np.testing.assert_array_equal(batch.observations[b, k], observation)
@@ -329,14 +304,14 @@ def test_the_numpy_example_learns():
 
 
 def test_the_plotting_example_writes_its_picture(tmp_path):
-    pytest.importorskip("matplotlib")
+    pytest.importorskip("matplotlib", reason="the picture needs it; deploy/python.txt has it")
     picture = tmp_path / "random.png"
     run_example("collect_random.py", "--episodes", "50", "--out", str(picture))
     assert picture.stat().st_size > 1000
 
 
 def test_the_torch_example_learns():
-    pytest.importorskip("torch")
+    pytest.importorskip("torch", reason="gigabytes that only this example needs")
     out = run_example("collect_ppo.py", "--updates", "12")
     steps = [float(line.split()[-1]) for line in out.splitlines()]
     assert steps[-1] > 1.4 * steps[0], out  # about 19, then about 40

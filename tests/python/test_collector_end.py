@@ -10,20 +10,9 @@ import threading
 import time
 import weakref
 
-import numpy as np
 import pytest
+from collecting import PATIENCE_S, collector, zeros
 from tetrion import BatchedTetrisCollector
-
-PATIENCE_S = 60.0  # a hang, not slowness
-
-
-def zeros(worker, observations):
-    return np.zeros(len(observations), np.int32)
-
-
-def collector(workers=2, steps=16, obs_flatten=None, **options):
-    options.setdefault("timeout", PATIENCE_S)
-    return BatchedTetrisCollector(workers, steps, obs_flatten, **options)
 
 
 @pytest.mark.parametrize("workers", [0, 2])

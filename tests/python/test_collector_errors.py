@@ -2,20 +2,14 @@
 
 import gc
 
+import collecting
 import numpy as np
 import pytest
 from tetrion import BatchedTetrisCollector, policies
 
-PATIENCE_S = 60.0  # a hang, not slowness
-
-
-def zeros(worker, observations):
-    return np.zeros(len(observations), np.int32)
-
 
 def collector(workers=1, steps=6, obs_flatten=None, **options):
-    options.setdefault("timeout", PATIENCE_S)
-    return BatchedTetrisCollector(workers, steps, obs_flatten, **options)
+    return collecting.collector(workers, steps, obs_flatten, **options)
 
 
 BAD_VALUES = [

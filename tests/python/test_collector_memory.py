@@ -5,18 +5,8 @@ import resource
 
 import numpy as np
 import pytest
-from tetrion import BatchedTetrisCollector, policies
-
-PATIENCE_S = 60.0  # a hang, not slowness
-
-
-def zeros(worker, observations):
-    return np.zeros(len(observations), np.int32)
-
-
-def collector(workers=2, steps=16, obs_flatten=None, **options):
-    options.setdefault("timeout", PATIENCE_S)
-    return BatchedTetrisCollector(workers, steps, obs_flatten, **options)
+from collecting import collector, zeros
+from tetrion import policies
 
 
 def test_failed_requests_do_not_move_the_double_buffer():

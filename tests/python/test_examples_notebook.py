@@ -41,7 +41,9 @@ def run_cells(cells):
 
 @pytest.fixture
 def pyplot(monkeypatch):
-    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib = pytest.importorskip(
+        "matplotlib", reason="the cells draw with it; deploy/python.txt has it"
+    )
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 

@@ -7,32 +7,16 @@ import tetrion
 
 tetris_gymnasium = pytest.importorskip("tetris_gymnasium", reason="the oracle is a test dependency")
 
-from tetris_gymnasium.components.tetromino_queue import TetrominoQueue  # noqa: E402
-from tetris_gymnasium.components.tetromino_randomizer import Randomizer  # noqa: E402
 from tetris_gymnasium.envs import Tetris  # noqa: E402
+from tetris_package import with_pieces  # noqa: E402
 
 MAX_STEPS = 300
 
 
-class Recorded(Randomizer):
-    """Plays a list of ids."""
-
-    def __init__(self, ids):
-        super().__init__(7)
-        self.ids = iter(ids)
-
-    def get_next_tetromino(self):
-        return next(self.ids)
-
-    def reset(self, seed=None):
-        pass
-
-
 def oracle(seed, episode, queue_size, iid):
-    env = Tetris()
-    ids = tetrion.pieces(seed, episode, MAX_STEPS + 20, iid=iid)
-    env.queue = TetrominoQueue(Recorded(ids), size=queue_size)
-    return env
+    return with_pieces(
+        Tetris(), tetrion.pieces(seed, episode, MAX_STEPS + 20, iid=iid), queue_size
+    )
 
 
 def same(ours, theirs, where):

@@ -76,62 +76,60 @@ TEST(WorkerPoolTest, FailedWorkerCountsAsDrainedAndIsReported) {
   EXPECT_EQ(f.errors, 1);
 }
 
-// One thread, two loops: each has its turn, and the thread has drained when both have.
-TEST(WorkerPoolTest, LoopsOnOneThreadTakeTurnsAndDrainTogether) {
+// One thread with two loops of a lane each.
+struct SharedThread {
+  SharedThread() {
+    std::vector<std::unique_ptr<LaneLoop>> loops;
+    for (int i = 0; i < 2; ++i) {
+      loops.push_back(std::make_unique<LaneLoop>(LaneLoopConfig{.wait_timeout_ns = kNanosPerSecond},
+                                                 std::make_unique<testing::CountingEnv>(1),
+                                                 std::make_unique<testing::ScriptedPolicy>(),
+                                                 queues[i], sinks[i], nullptr, listener));
+    }
+    pool.Add("both", std::move(loops));
+  }
+  void Give(int loop, std::uint64_t count) {
+    std::vector<Token> tokens;
+    for (std::uint64_t t = 0; t < count; ++t) tokens.push_back({.id = t, .max_steps = 9});
+    queues[loop].Push(tokens);
+  }
+  void AwaitDrained() {
+    while (!pool.Drained()) std::this_thread::yield();
+    pool.Stop();
+  }
+
   NoListener listener;
   CreditQueue queues[2];
   testing::VectorSink sinks[2] = {{{.record_bytes = 16, .lanes = 1}, 1},
                                   {{.record_bytes = 16, .lanes = 1}, 1}};
-  WorkerPool pool([](std::exception_ptr) { FAIL(); });
-  std::vector<std::unique_ptr<LaneLoop>> loops;
-  for (int i = 0; i < 2; ++i) {
-    loops.push_back(std::make_unique<LaneLoop>(
-        LaneLoopConfig{}, std::make_unique<testing::CountingEnv>(1),
-        std::make_unique<testing::ScriptedPolicy>(), queues[i], sinks[i], nullptr, listener));
-    std::vector<Token> tokens;
-    for (std::uint64_t t = 0; t < 30; ++t) tokens.push_back({.id = t, .max_steps = 9});
-    queues[i].Push(tokens);
-  }
-  pool.Add("both", std::move(loops));
-  ASSERT_EQ(pool.size(), 2);
-  pool.Start();
-  while (listener.ended < 2 * 29) std::this_thread::yield();
-  static_cast<void>(queues[0].Drain());
-  EXPECT_FALSE(pool.Drained());
-  static_cast<void>(queues[1].Drain());
-  while (!pool.Drained()) std::this_thread::yield();
-  pool.Stop();
-  EXPECT_EQ(pool.counters(0).rows.load(), sinks[0].rows.size());
-  EXPECT_EQ(pool.counters(1).rows.load(), sinks[1].rows.size());
+  WorkerPool pool{[](std::exception_ptr) { ADD_FAILURE() << "a worker failed"; }};
+};
+
+TEST(WorkerPoolTest, LoopsOnOneThreadTakeTurnsAndDrainTogether) {
+  SharedThread f;
+  ASSERT_EQ(f.pool.size(), 2);
+  for (int i = 0; i < 2; ++i) f.Give(i, 30);
+  f.pool.Start();
+  while (f.listener.ended < 2 * 29) std::this_thread::yield();
+  static_cast<void>(f.queues[0].Drain());
+  EXPECT_FALSE(f.pool.Drained());
+  static_cast<void>(f.queues[1].Drain());
+  f.AwaitDrained();
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(f.pool.counters(i).rows.load(), f.sinks[i].rows.size());
 }
 
 // A loop without tokens costs its sibling one wait, not one a row.
 TEST(WorkerPoolTest, StarvedLoopDoesNotHoldUpTheOtherOnItsThread) {
-  NoListener listener;
-  CreditQueue queues[2];
-  testing::VectorSink sinks[2] = {{{.record_bytes = 16, .lanes = 1}, 1},
-                                  {{.record_bytes = 16, .lanes = 1}, 1}};
-  WorkerPool pool([](std::exception_ptr) { FAIL(); });
-  std::vector<std::unique_ptr<LaneLoop>> loops;
-  for (int i = 0; i < 2; ++i) {
-    loops.push_back(std::make_unique<LaneLoop>(LaneLoopConfig{.wait_timeout_ns = kNanosPerSecond},
-                                               std::make_unique<testing::CountingEnv>(1),
-                                               std::make_unique<testing::ScriptedPolicy>(),
-                                               queues[i], sinks[i], nullptr, listener));
-  }
-  std::vector<Token> tokens;
-  for (std::uint64_t t = 0; t < 100; ++t) tokens.push_back({.id = t, .max_steps = 9});
-  queues[1].Push(tokens);
-  pool.Add("both", std::move(loops));
-  pool.Start();
-  while (listener.ended < 99) std::this_thread::yield();
-  for (CreditQueue& queue : queues) static_cast<void>(queue.Drain());
-  while (!pool.Drained()) std::this_thread::yield();
-  pool.Stop();
+  SharedThread f;
+  f.Give(1, 100);
+  f.pool.Start();
+  while (f.listener.ended < 99) std::this_thread::yield();
+  for (CreditQueue& queue : f.queues) static_cast<void>(queue.Drain());
+  f.AwaitDrained();
   // Some 300 rows were made meanwhile; with a wait of a second each it would not have come so far.
-  const auto waited = pool.counters(0).wait_ns[static_cast<int>(WaitReason::kToken)].load();
+  const auto waited = f.pool.counters(0).wait_ns[static_cast<int>(WaitReason::kToken)].load();
   EXPECT_LT(waited, 10 * kNanosPerSecond);
-  EXPECT_GT(pool.counters(1).rows.load(), 300U);
+  EXPECT_GT(f.pool.counters(1).rows.load(), 300U);
 }
 
 }  // namespace
