@@ -93,14 +93,14 @@ TEST(HostReplayRingTest, OpenLeaseStopsTheWriterAtItsRowsAndClosingLetsItGoOn) {
   ReadLease lease = f.ring->OpenLease(1, kWindow + 1, 0);  // rows 0..4
   ASSERT_TRUE(lease);
   PushResult result = PushResult::kPushed;
-  while (true) {
+  while (row < 100) {
     result = f.Push(0, row);
-    if (result == PushResult::kLimited) {
+    if (result == PushResult::kLeased) break;
+    if (result == PushResult::kPushed) {
+      ++row;
+    } else {
       f.ring->OpenLease(1, kWindow + 1, 0).Close();
-      continue;
     }
-    if (result != PushResult::kPushed) break;
-    ++row;
   }
   EXPECT_EQ(result, PushResult::kLeased);
   EXPECT_EQ(row, 16);  // every slot is used; row 16 would take row 0's

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <memory>
@@ -9,6 +10,7 @@
 #include "lib/core/clock.h"
 #include "lib/replay/fifo_selector.h"
 #include "lib/replay/host_replay_ring.h"
+#include "tests/lib/replay/any_window_selector.h"
 
 namespace tetrion {
 namespace {
@@ -81,6 +83,58 @@ TEST(LapWhileReadingStressTest, GatheredRowsCarryTheirOwnTagsOverAThousandLaps) 
   writer.join();
   EXPECT_EQ(wrong, 0U);
   EXPECT_GE(windows, kShards * (kRows / kWindow - 2));
+}
+
+// The same without a limiter: the reader polls for any window, mostly one whose rows the writer
+// wants back, and the writer pushes several rows at once. Property: while its lease is open a
+// window keeps its own rows, since leases and the order of copy and commit hold by themselves.
+TEST(LapWhileReadingStressTest, LeasesAloneKeepTheWriterFromRowsBeingRead) {
+  constexpr int kLanes = 64, kWindow = 6, kStride = 4, kCapacity = 16, kBatch = 9;
+  constexpr std::uint64_t kRows = 100'000, kMostRows = 50 * kRows, kWindows = 2'000;
+  HostReplayRing ring({.row = {.record_bytes = 16, .lanes = kLanes, .has_mask = true},
+                       .capacity_rows = kCapacity,
+                       .commit_stride = kStride},
+                      std::make_unique<testing::AnyWindowSelector>(kWindow + 1));
+  const RowLayout& layout = ring.layout();
+  std::atomic<std::uint64_t> windows{0};
+  std::atomic<bool> done{false}, torn{false};
+
+  std::thread writer([&] {
+    std::vector<std::byte> rows(kBatch * layout.row_bytes);
+    const auto enough = [&](std::uint64_t rows_pushed) {
+      return torn || rows_pushed >= kMostRows || (rows_pushed >= kRows && windows >= kWindows);
+    };
+    for (std::uint64_t next = 0; !enough(next);) {
+      const int count = 1 + static_cast<int>(next % kBatch);
+      for (int i = 0; i < count; ++i) {
+        const RowView view(layout, rows.data() + static_cast<std::size_t>(i) * layout.row_bytes);
+        const std::uint64_t tag = next + static_cast<std::uint64_t>(i);
+        std::fill_n(view.action, kLanes, static_cast<std::int32_t>(tag));
+        std::fill_n(view.mask, kLanes, tag);
+      }
+      int pushed = 0;
+      static_cast<void>(ring.PushRows(0, rows.data(), count, kNanosPerSecond, pushed));
+      next += static_cast<std::uint64_t>(pushed);
+    }
+    done = true;
+  });
+
+  RowBatch batch(layout.spec, kWindow, 1);
+  std::uint64_t wrong = 0;
+  while (!done && !torn) {
+    const ReadLease lease = ring.OpenLease(1, kWindow + 1, 0);
+    if (!lease) continue;
+    ring.Gather(lease, batch);
+    ++windows;
+    for (std::size_t cell = 0; cell < batch.mask.size(); ++cell) {
+      const std::uint64_t tag = lease.windows()[0].start + cell / kLanes;
+      wrong += batch.mask[cell] != tag || batch.action[cell] != static_cast<std::int32_t>(tag);
+    }
+    torn = wrong > 0;
+  }
+  writer.join();
+  EXPECT_EQ(wrong, 0U);
+  EXPECT_TRUE(torn || windows >= kWindows) << windows << " windows in " << kMostRows << " rows";
 }
 
 }  // namespace
