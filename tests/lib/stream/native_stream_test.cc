@@ -16,6 +16,7 @@
 #include "lib/stream/compat_layout.h"
 #include "lib/stream/native_host.h"
 #include "lib/stream/native_kernel.h"
+#include "tests/support/single_step.h"
 
 namespace tetrion {
 namespace {
@@ -348,6 +349,39 @@ TEST_F(NativeStreamTest, HostileContentNeverHangsNorEscapes) {
         EXPECT_EQ(error.code(), ExitCode::kConfig) << error.what();
       }
     }
+  }
+}
+
+// The answer comes a few instructions before or after the host, in Take, says that it sleeps.
+// Property: the host sleeps only while there is none; a host that slept over it would find it when
+// its time is over.
+TEST_F(NativeStreamTest, AnswerThatComesWhileTheHostGoesToSleepIsFound) {
+  if (!testing::kCanSingleStep) GTEST_SKIP() << "single steps need x86-64 without TSan";
+  constexpr std::int64_t kNapNs = 4 * kNanosPerSecond;
+  const auto& word = reinterpret_cast<StreamBlock*>(Payload() + layout_.block)->host_bell.word;
+  NativeKernel kernel = Attach();
+  Handshake(kernel);
+  int armed_at = 0;  // instructions of Take until the bell is armed
+  for (const int before : {0, 1, 2, 4, 8, 16, 32}) {
+    PublishRow();
+    const std::uint64_t row = kernel.next_row();
+    int steps = 0;
+    bool answered = false;
+    AnswerResult result = AnswerResult::kTimeout;
+    const std::int64_t start_ns = MonotonicClock::Get().NowNs();
+    testing::SingleStep([&] { result = host_->Take(row, actions_, version_, kNapNs); },
+                        [&](const unsigned char*) {
+                          ++steps;
+                          const bool armed = (word.load() & 1U) != 0;
+                          if (before == 0 ? !armed : steps < armed_at - before) return true;
+                          answered = kernel.Next() != nullptr && kernel.Answer(0);
+                          return false;
+                        });
+    const std::int64_t took_ns = MonotonicClock::Get().NowNs() - start_ns;
+    if (before == 0) armed_at = steps;
+    ASSERT_TRUE(answered);
+    ASSERT_EQ(result, AnswerResult::kAnswer) << host_->problem();
+    ASSERT_LT(took_ns, kNapNs / 2) << "answered " << before << " instructions before the sleep";
   }
 }
 
