@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <optional>
 
 #include "lib/core/error.h"
 #include "lib/nn/categorical.h"
@@ -36,6 +37,7 @@ class BanditSource final : public BatchSource {
     for (int t = 0; t <= kSteps; ++t) {
       for (int lane = 0; lane < kLanes; ++lane) Fill(batch, t, lane);
     }
+    if (unfinished_view) LeaveUnfinished(batch);
     std::fill(batch.policy_version.begin(), batch.policy_version.end(), row_version);
     return BatchStatus::kReady;
   }
@@ -43,8 +45,18 @@ class BanditSource final : public BatchSource {
   int limit = 1 << 30;
   float poison = 0.0F;  // added to every reward
   std::uint32_t row_version = 0;
+  std::optional<float> unfinished_view;  // the last rows' episodes go on, and look like this
 
  private:
+  void LeaveUnfinished(RowBatch& batch) const {
+    for (int lane = 0; lane < kLanes; ++lane) {
+      const auto cell = static_cast<std::size_t>(kSteps * kLanes + lane);
+      const float view[4] = {*unfinished_view, 1.0F, 0.0F, 0.0F};
+      std::memcpy(batch.record.data() + cell * sizeof view, view, sizeof view);
+      batch.flags[cell] = 0;
+      batch.cont[cell] = 1.0F;
+    }
+  }
   void Fill(RowBatch& batch, int t, int lane) {
     const auto cell = static_cast<std::size_t>(t * kLanes + lane);
     const bool last = (t + lane) % 2 == 1;  // rows alternate: decide, end
@@ -186,6 +198,20 @@ TEST(VtraceTrainerTest, NonFiniteUpdateIsSkippedSaidAndForgotten) {
   EXPECT_TRUE(good.finite);
   EXPECT_EQ(good.updates, 1);
   EXPECT_NE(BlobOf(*trainer), before);
+}
+
+// What is seen in the row after a window's last transition changes the update: its value stands for
+// all that follows.
+TEST(VtraceTrainerTest, LastRowOfAnUnfinishedEpisodeBootstraps) {
+  const auto update_with = [](float view) {
+    const auto trainer = MakeBanditTrainer(BanditConfig());
+    BanditSource source;
+    source.unfinished_view = view;
+    EXPECT_EQ(trainer->Step(source, 0).updates, 1);
+    return BlobOf(*trainer);
+  };
+  EXPECT_EQ(update_with(1.0F), update_with(1.0F));
+  EXPECT_NE(update_with(1.0F), update_with(3.0F));
 }
 
 TEST(VtraceTrainerTest, BatchIsReusedOnlyWhileItsLagAllows) {
