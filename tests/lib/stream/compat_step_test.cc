@@ -2,7 +2,7 @@
 
 #include "lib/shm/futex.h"
 #include "lib/stream/compat_bell.h"
-#include "tests/lib/stream/compat_world.h"
+#include "lib/stream/compat_ring.h"
 #include "tests/support/asleep.h"
 #include "tests/support/single_step.h"
 
@@ -16,16 +16,21 @@ using testing::FullBarriers;
 using testing::kPatienceNs;
 using testing::Sleeper;
 
+// A ring and a bell without their region: a program of headers is built in seconds.
 class CompatStepTest : public ::testing::Test {
  protected:
-  CompatStepTest() { LayOutOrAdoptCompat(memory.span(), true); }
-  CompatActionRing Attach() const {
-    return CompatActionRing::Attach(memory.span().data() + kCompatActionRing, kCompatStreamMagic,
+  struct Memory {
+    alignas(kCacheLinePairBytes) CompatRingHeader header;
+    CompatAction entries[kCompatStreamEntries];
+  };
+  CompatActionRing Attach() {
+    return CompatActionRing::Attach(reinterpret_cast<std::byte*>(&memory), kCompatStreamMagic,
                                     kCompatStreamEntries);
   }
 
-  CompatBytes memory;
-  CompatBell bell{memory.doorbell().obs_doorbell, memory.doorbell().kernel_asleep};
+  Memory memory = {.header = {.magic = kCompatStreamMagic, .size = kCompatStreamEntries}};
+  std::uint32_t doorbell = 0, asleep = 0;
+  CompatBell bell{doorbell, asleep};
   CompatStats stats;
 };
 
@@ -46,7 +51,7 @@ TEST_F(CompatStepTest, PopDuringAPushFindsTheWholeEntryOrNone) {
                         CompatActionRing consumer = Attach();
                         CompatAction entry = {};
                         const CompatRingResult popped = consumer.Pop(entry);
-                        memory.ring(kCompatActionRing).tail = 0;  // as if nobody had looked
+                        memory.header.tail = 0;  // as if nobody had looked
                         empty += popped == CompatRingResult::kEmpty ? 1 : 0;
                         if (popped != CompatRingResult::kOk) return true;
                         ++found;
