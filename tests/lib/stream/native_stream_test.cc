@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <atomic>
 #include <cstring>
 #include <filesystem>
 #include <optional>
@@ -385,45 +386,50 @@ TEST_F(NativeStreamTest, AnswerThatComesWhileTheHostGoesToSleepIsFound) {
   }
 }
 
+// Each end sleeps whenever it has nothing to do, for longer than an answer ever takes. Property:
+// the other wakes it, every time; one wake-up that does not come ends the test as a time-out.
 TEST_F(NativeStreamTest, SleepingEndsWakeEachOther) {
   LearnerRegion learner = LearnerRegion::CreateOrAdopt(dir_, kRun, 64, 1);
   EXPECT_FALSE(host_->AnswererGone());
   constexpr std::uint64_t kMany = 20'000;
+  constexpr std::int64_t kNapNs = 5 * kNanosPerSecond;
+  std::atomic<bool> stop{false};
   std::thread kernel_thread([&] {
     NativeKernel kernel = NativeKernel::Attach(path_, layout_.row, kRun);
     RingConsumer replay = RingConsumer::Attach(path_, layout_.row.Hash(), {}, RegionKind::kStream);
     Bell bell = learner.inference_bell();
-    while (kernel.answered() < kMany) {
+    while (kernel.answered() < kMany && !stop) {
       (void)kernel.Poll();
       if (std::byte* memory = kernel.Next()) {
         RowView(layout_.row, memory).action[0] = static_cast<std::int32_t>(kernel.next_row() % 5);
         if (!kernel.Answer(0)) continue;
-        while (replay.tail() < kernel.answered()) {
-          const RingPeek peek = replay.Peek();
-          ASSERT_EQ(peek.status, RingStatus::kOk);
+        while (replay.tail() < kernel.answered() && replay.Peek().status == RingStatus::kOk) {
           replay.Release(1);
         }
         continue;
       }
       const std::uint32_t armed = bell.Arm();
       if (kernel.state() == NativeKernel::State::kStreaming && kernel.Next() == nullptr) {
-        (void)bell.Wait(armed, kNanosPerSecond);
+        (void)bell.Wait(armed, kNapNs);
       } else {
         bell.Disarm(armed);
       }
     }
   });
-  while (host_->Look(kNanosPerSecond) != AnswererState::kReady) {
-  }
-  for (std::uint64_t row = 0; row < kMany; ++row) {
+  AnswererState state = AnswererState::kAbsent;
+  for (int i = 0; i < 10 && state != AnswererState::kReady; ++i) state = host_->Look(kNapNs);
+  EXPECT_EQ(state, AnswererState::kReady);
+  for (std::uint64_t row = 0; row < kMany && !stop; ++row) {
     PublishRow();
-    AnswerResult result;
-    while ((result = host_->Take(row, actions_, version_, kNanosPerSecond)) ==
-           AnswerResult::kTimeout) {
-    }
-    ASSERT_EQ(result, AnswerResult::kAnswer) << host_->problem();
-    ASSERT_EQ(actions_[0], static_cast<std::int32_t>(row % 5));
+    const Deadline patience(MonotonicClock::Get(), kNapNs);
+    const AnswerResult result = host_->Take(row, actions_, version_, kNapNs);
+    EXPECT_EQ(result, AnswerResult::kAnswer) << "row " << row << ": " << host_->problem();
+    EXPECT_EQ(actions_[0], static_cast<std::int32_t>(row % 5));
+    EXPECT_FALSE(patience.Passed()) << "an end slept over row " << row;
+    stop = HasFailure();
   }
+  stop = true;
+  learner.inference_bell().Ring();
   kernel_thread.join();
 }
 
