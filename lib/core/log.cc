@@ -1,17 +1,119 @@
 #include "lib/core/log.h"
 
+#include <fcntl.h>
+#include <spdlog/details/os.h>
 #include <spdlog/pattern_formatter.h>
-#include <spdlog/sinks/basic_file_sink.h>
-#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/sinks/sink.h>
+#include <unistd.h>
 
+#include <array>
+#include <atomic>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
+#include <filesystem>
 #include <memory>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "lib/core/error.h"
+#include "lib/core/mutex.h"
+#include "lib/core/nowait_writer.h"
 
 namespace tetrion {
 namespace {
+
+std::atomic<std::uint64_t> lost_log_lines{0};  // counted by sinks; pairs with LostLogLines
+
+// Lines to a descriptor, dropped where it does not take them at once. Any thread.
+class NoWaitSink final : public spdlog::sinks::sink {
+ public:
+  // Owns `owned_fd` unless it is -1; `fd` may be the same.
+  NoWaitSink(int fd, int owned_fd, bool colours)
+      : owned_fd_(owned_fd), colours_(colours), writer_(fd) {}
+  ~NoWaitSink() override {
+    if (owned_fd_ >= 0) close(owned_fd_);
+  }
+
+  void log(const spdlog::details::log_msg& message) override TETRION_EXCLUDES(mu_) {
+    MutexLock lock(mu_);
+    if (!ReportLosses(message) || !WriteLine(message)) {
+      ++unreported_;
+      lost_log_lines.fetch_add(1, std::memory_order_relaxed);
+    }
+  }
+  void flush() override {}  // every line is written at once
+  void set_pattern(const std::string& pattern) override {
+    set_formatter(std::make_unique<spdlog::pattern_formatter>(pattern));
+  }
+  void set_formatter(std::unique_ptr<spdlog::formatter> formatter) override TETRION_EXCLUDES(mu_) {
+    MutexLock lock(mu_);
+    formatter_ = std::move(formatter);
+  }
+
+ private:
+  // False while the descriptor does not even take the sentence.
+  bool ReportLosses(const spdlog::details::log_msg& next) TETRION_REQUIRES(mu_) {
+    if (unreported_ == 0) return true;
+    const std::string text = "log lines lost here: " + std::to_string(unreported_) +
+                             "; nothing read them, or the disk was full";
+    spdlog::details::log_msg message(next.logger_name, spdlog::level::warn, text);
+    message.thread_id = next.thread_id;
+    if (!WriteLine(message)) return false;
+    unreported_ = 0;
+    return true;
+  }
+
+  bool WriteLine(const spdlog::details::log_msg& message) TETRION_REQUIRES(mu_) {
+    spdlog::memory_buf_t line;
+    message.color_range_start = message.color_range_end = 0;
+    formatter_->format(message, line);
+    const std::string_view text(line.data(), line.size());
+    const std::size_t begin = message.color_range_start, end = message.color_range_end;
+    if (!colours_ || end <= begin) return writer_.Write(text);
+    std::string coloured(text.substr(0, begin));
+    coloured += kColours[message.level];
+    coloured += text.substr(begin, end - begin);
+    coloured += kPlain;
+    coloured += text.substr(end);
+    return writer_.Write(coloured);
+  }
+
+  // By level: trace, debug, info, warning, error, critical, off.
+  static constexpr std::array<std::string_view, spdlog::level::n_levels> kColours = {
+      "\033[37m",        "\033[36m",        "\033[32m", "\033[33m\033[1m",
+      "\033[31m\033[1m", "\033[1m\033[41m", "\033[m"};
+  static constexpr std::string_view kPlain = "\033[m";
+
+  const int owned_fd_;
+  const bool colours_;
+  Mutex mu_;
+  NoWaitWriter writer_ TETRION_GUARDED_BY(mu_);
+  std::unique_ptr<spdlog::formatter> formatter_ TETRION_GUARDED_BY(mu_);
+  std::uint64_t unreported_ TETRION_GUARDED_BY(mu_) = 0;
+};
+
+spdlog::sink_ptr StderrSink() {
+  const bool colours =
+      spdlog::details::os::in_terminal(stderr) && spdlog::details::os::is_color_terminal();
+  return std::make_shared<NoWaitSink>(STDERR_FILENO, -1, colours);
+}
+
+// O_NONBLOCK: a log file may be a named pipe; one without a reader is refused.
+spdlog::sink_ptr FileSink(const std::string& path) {
+  std::error_code ignored;  // open says it better
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  if (!folder.empty()) std::filesystem::create_directories(folder, ignored);
+  const int fd =
+      open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0644);
+  if (fd < 0) {
+    throw Error(ExitCode::kUsage, "cannot write the log file " + path + ": " +
+                                      std::strerror(errno) +
+                                      "; make its folder writable or choose another run folder");
+  }
+  return std::make_shared<NoWaitSink>(fd, fd, /*colours=*/false);
+}
 
 // `%*` of the JSON pattern: the message as a quoted, escaped JSON string.
 class QuotedMessage final : public spdlog::custom_flag_formatter {
@@ -67,23 +169,22 @@ std::string JsonQuoted(const std::string& text) {
   return out + "\"";
 }
 
+std::uint64_t LostLogLines() {
+  return lost_log_lines.load(std::memory_order_relaxed);
+}
+
 void SetUpLogging(const LogConfig& config) {
-  std::vector<spdlog::sink_ptr> sinks = {std::make_shared<spdlog::sinks::stderr_color_sink_mt>()};
-  if (!config.file.empty()) {
-    try {
-      sinks.push_back(std::make_shared<spdlog::sinks::basic_file_sink_mt>(config.file));
-    } catch (const spdlog::spdlog_ex& error) {
-      throw Error(ExitCode::kUsage, "cannot write the log file " + config.file + ": " +
-                                        error.what() +
-                                        "; make its folder writable or choose another run folder");
-    }
-  }
+  std::vector<spdlog::sink_ptr> sinks = {StderrSink()};
+  if (!config.file.empty()) sinks.push_back(FileSink(config.file));
   auto logger = std::make_shared<spdlog::logger>(config.service, sinks.begin(), sinks.end());
   auto formatter = std::make_unique<spdlog::pattern_formatter>();
   formatter->add_flag<QuotedMessage>('*').set_pattern(Pattern(config));
   logger->set_formatter(std::move(formatter));
   logger->set_level(spdlog::level::from_str(config.level));
   logger->flush_on(spdlog::level::info);
+  // A line that cannot be made (out of memory) is lost, too; spdlog's own handler would block.
+  logger->set_error_handler(
+      [](const std::string&) { lost_log_lines.fetch_add(1, std::memory_order_relaxed); });
   spdlog::set_default_logger(std::move(logger));
 }
 

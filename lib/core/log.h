@@ -2,6 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <cstdint>
 #include <string>
 
 namespace tetrion {
@@ -18,7 +19,14 @@ struct LogConfig {
 // Sets up the process-wide logger (spdlog's default, stderr plus an optional file): one line per
 // event, never per step. Every line carries service, run and id. Called by main, and again when the
 // run's name becomes known. Throws Error(kUsage) when the file cannot be opened.
+//
+// A log call waits for no reader and never throws: while stderr (a stopped terminal, a full pipe)
+// or the file (a full disk) takes nothing, lines are dropped; the first line afterwards says how
+// many. Any thread may log.
 void SetUpLogging(const LogConfig& config);
+
+// Lines that this process has dropped so far, of stderr and file together. Any thread.
+std::uint64_t LostLogLines();
 
 // Text as a JSON string literal, quotes included.
 std::string JsonQuoted(const std::string& text);

@@ -11,6 +11,8 @@ namespace tetrion {
 inline constexpr std::array kCatalog = {
     GaugeInfo("tetrion_build_info", "", {"revision", "preset"},
               "always 1; what the binary was built from"),
+    CounterInfo("tetrion_log_lines_lost_total", "lines", {},
+                "log lines dropped because nothing read them or the disk was full"),
     // Actor.
     CounterInfo("tetrion_actor_env_steps_total", "steps", {"worker"}, "actions taken"),
     CounterInfo("tetrion_actor_episodes_total", "episodes", {"worker"}, "episodes finished"),

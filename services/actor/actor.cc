@@ -9,6 +9,7 @@
 #include "lib/core/error.h"
 #include "lib/core/log.h"
 #include "lib/core/philox.h"
+#include "lib/metrics/log_recorder.h"
 #include "lib/setup/run_setup.h"
 #include "lib/shm/shm_dir.h"
 #include "lib/stream/native_host.h"
@@ -79,6 +80,7 @@ Actor::Actor(ActorOptions options, SignalWatcher& signals)
       signals_(signals),
       pool_([this](std::exception_ptr error) { Fail(error); }) {
   metrics_.OnScrape([this] { RefreshMetrics(); });
+  ServeLostLogLines(metrics_);
   http_ = std::make_unique<HttpEndpoint>(options_.member.http_bind, metrics_,
                                          [this] { return Ready(); });
   link_ = std::make_unique<LinkAgent>(LinkConfig(), LinkHooks(), outbox_, signals_.drain_flag());

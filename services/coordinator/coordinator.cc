@@ -15,6 +15,7 @@
 #include "lib/core/clock.h"
 #include "lib/core/error.h"
 #include "lib/core/log.h"
+#include "lib/metrics/log_recorder.h"
 #include "lib/run/revision.h"
 
 namespace tetrion {
@@ -134,6 +135,7 @@ Coordinator::Coordinator(const CoordinatorOptions& options, OpenedRun run)
   const StoredRun stored = store_.Load(RandomId());
   metrics_ = std::make_unique<ControlMetrics>(registry_, run.config.env);
   registry_.Gauge("tetrion_build_info", {Revision(), Preset()}).Set(1);
+  ServeLostLogLines(registry_);
   control_ = MakeControl(options, run, stored, store_agent_, *metrics_);
   http_ =
       std::make_unique<HttpEndpoint>(options.http_bind, registry_, [this] { return CheckReady(); });

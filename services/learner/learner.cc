@@ -9,6 +9,7 @@
 #include "lib/collect/slot_weights.h"
 #include "lib/core/error.h"
 #include "lib/core/log.h"
+#include "lib/metrics/log_recorder.h"
 #include "lib/policy/torch_policy.h"
 #include "lib/replay/fifo_selector.h"
 #include "lib/replay/host_replay_ring.h"
@@ -203,6 +204,7 @@ void Learner::Engine::Stop() {
 Learner::Learner(LearnerOptions options, SignalWatcher& signals)
     : options_(std::move(options)), signals_(signals) {
   metrics_.OnScrape([this] { RefreshMetrics(); });
+  ServeLostLogLines(metrics_);
   http_ = std::make_unique<HttpEndpoint>(options_.member.http_bind, metrics_, [this] {
     const std::string problem = link_->Problem();
     return Readiness{.ready = problem.empty(), .reason = problem};
