@@ -9,6 +9,7 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <cstddef>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -73,7 +74,7 @@ class NoWaitSink final : public spdlog::sinks::sink {
     const std::size_t begin = message.color_range_start, end = message.color_range_end;
     if (!colours_ || end <= begin) return writer_.Write(text);
     std::string coloured(text.substr(0, begin));
-    coloured += kColours[message.level];
+    coloured += kColours[static_cast<std::size_t>(message.level)];
     coloured += text.substr(begin, end - begin);
     coloured += kPlain;
     coloured += text.substr(end);
