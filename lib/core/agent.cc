@@ -2,11 +2,13 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
 #include "lib/core/check.h"
 #include "lib/core/clock.h"
+#include "lib/core/log.h"
 
 namespace tetrion {
 
@@ -21,6 +23,7 @@ AgentRunner::~AgentRunner() {
 
 void AgentRunner::Start() {
   TETRION_CHECK(!thread_.joinable(), "an agent runner starts once");
+  cycle_end_ns_.store(MonotonicClock::Get().NowNs(), std::memory_order_relaxed);
   running_.store(true, std::memory_order_release);
   thread_ = std::thread([this] { Run(); });
 }
@@ -29,28 +32,48 @@ void AgentRunner::Join() {
   if (thread_.joinable()) thread_.join();
 }
 
+std::int64_t AgentRunner::CycleAgeNs() const {
+  if (!Running()) return 0;
+  const std::int64_t end_ns = cycle_end_ns_.load(std::memory_order_relaxed);
+  return std::max<std::int64_t>(MonotonicClock::Get().NowNs() - end_ns, 0);
+}
+
 void AgentRunner::Run() {
-  pthread_setname_np(pthread_self(), agent_.name().substr(0, 15).c_str());
-  const Clock& clock = MonotonicClock::Get();
+  bool failed = false;
   try {
-    agent_.OnStart();
-    std::int64_t cycle_start_ns = clock.NowNs();
-    while (!stop_.load(std::memory_order_acquire)) {
-      const int work = agent_.DoWork();
-      const std::int64_t now_ns = clock.NowNs();
-      if (now_ns - cycle_start_ns > max_cycle_ns_.load(std::memory_order_relaxed)) {
-        max_cycle_ns_.store(now_ns - cycle_start_ns, std::memory_order_relaxed);
-      }
-      if (work == 0 && idle_ns_ > 0) {
-        std::this_thread::sleep_for(std::chrono::nanoseconds(idle_ns_));
-      }
-      cycle_start_ns = clock.NowNs();
-    }
+    pthread_setname_np(pthread_self(), agent_.name().substr(0, 15).c_str());
+    RunCycles();
   } catch (...) {
+    failed = true;
     on_error_(std::current_exception());
   }
-  agent_.OnClose();
+  try {
+    agent_.OnClose();
+  } catch (const std::exception& error) {
+    if (failed) log::error("{} also failed to close: {}", agent_.name(), error.what());
+    if (!failed) on_error_(std::current_exception());
+  } catch (...) {
+    if (!failed) on_error_(std::current_exception());
+  }
   running_.store(false, std::memory_order_release);
+}
+
+void AgentRunner::RunCycles() {
+  const Clock& clock = MonotonicClock::Get();
+  agent_.OnStart();
+  std::int64_t cycle_start_ns = clock.NowNs();
+  while (!stop_.load(std::memory_order_acquire)) {
+    const int work = agent_.DoWork();
+    const std::int64_t now_ns = clock.NowNs();
+    cycle_end_ns_.store(now_ns, std::memory_order_relaxed);
+    if (now_ns - cycle_start_ns > max_cycle_ns_.load(std::memory_order_relaxed)) {
+      max_cycle_ns_.store(now_ns - cycle_start_ns, std::memory_order_relaxed);
+    }
+    if (work == 0 && idle_ns_ > 0) {
+      std::this_thread::sleep_for(std::chrono::nanoseconds(idle_ns_));
+    }
+    cycle_start_ns = clock.NowNs();
+  }
 }
 
 }  // namespace tetrion

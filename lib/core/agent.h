@@ -21,16 +21,17 @@ class Agent {
   // One cycle. May block up to the agent's own deadline (at most 100 ms, so that a stop is seen).
   // Returns how much work was done; 0 lets the runner idle. Throws Error to fail the process.
   virtual int DoWork() = 0;
-  // Last call on the agent's thread, also after an exception.
+  // Last call on the agent's thread, also after an exception. What it throws fails the process,
+  // too.
   virtual void OnClose() {}
 };
 
 // Runs one agent on one named thread.
 class AgentRunner {
  public:
-  // `on_error` is called once, on the agent's thread, with what DoWork threw. The agent must
-  // outlive the runner. `idle_ns`: sleep after a cycle without work; 0 for agents that block by
-  // themselves.
+  // `on_error` is called at most once, on the agent's thread, with the first exception of OnStart,
+  // DoWork or OnClose; it must not throw. The agent must outlive the runner. `idle_ns`: sleep after
+  // a cycle without work; 0 for agents that block by themselves.
   AgentRunner(Agent& agent, std::function<void(std::exception_ptr)> on_error,
               std::int64_t idle_ns = 0);
   ~AgentRunner();
@@ -45,9 +46,13 @@ class AgentRunner {
   bool Running() const { return running_.load(std::memory_order_acquire); }
   // Longest cycle so far: a stalled agent shows here first.
   std::int64_t MaxCycleNs() const { return max_cycle_ns_.load(std::memory_order_relaxed); }
+  // Time since the agent last finished a cycle (before the first: since Start); 0 when it does not
+  // run. Grows while the agent hangs, so that readiness can fail at a bound. Any thread.
+  std::int64_t CycleAgeNs() const;
 
  private:
   void Run();
+  void RunCycles();
 
   Agent& agent_;
   const std::function<void(std::exception_ptr)> on_error_;
@@ -55,6 +60,7 @@ class AgentRunner {
   std::atomic<bool> stop_{false};     // set by RequestStop; pairs with the load in Run
   std::atomic<bool> running_{false};  // set by Run; pairs with Running
   std::atomic<std::int64_t> max_cycle_ns_{0};
+  std::atomic<std::int64_t> cycle_end_ns_{0};  // set by Start and Run; pairs with CycleAgeNs
   std::thread thread_;
 };
 
