@@ -12,7 +12,7 @@ enum class ExitCode : int {
   kUsage = 2,         // unknown or out-of-range option, port in use, unusable path
   kTryAgain = 75,     // EX_TEMPFAIL: a peer or a resource is gone; the supervisor decides
   kConfig = 78,       // EX_CONFIG: configuration or version mismatch; the message gives both
-  kTerminated = 143,  // second SIGTERM or SIGINT
+  kTerminated = 143,  // second SIGTERM or SIGINT, or too long after a SIGHUP
 };
 
 // The one exception type: failures of set-up and I/O. The message says what failed, where, and what

@@ -1,10 +1,15 @@
 #include "lib/run/main_guard.h"
 
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstddef>
 #include <cstdio>
 #include <exception>
 #include <string_view>
 
 #include "lib/core/error.h"
+#include "lib/core/nowait_writer.h"
 
 namespace tetrion {
 namespace {
@@ -16,8 +21,14 @@ std::string_view ProgramName(int argc, const char* const* argv) noexcept {
   return slash == std::string_view::npos ? path : path.substr(slash + 1);
 }
 
+// Waits for no reader: a process must end also while its terminal or its pipe stands still.
 int Report(std::string_view program, const char* what, ExitCode code) noexcept {
-  std::fprintf(stderr, "%.*s: error: %s\n", static_cast<int>(program.size()), program.data(), what);
+  char line[4096];
+  const int bytes = std::snprintf(line, sizeof line, "%.*s: error: %s\n",
+                                  static_cast<int>(program.size()), program.data(), what);
+  const auto length = std::min(static_cast<std::size_t>(std::max(bytes, 1)), sizeof line - 1);
+  line[length - 1] = '\n';
+  (void)NoWaitWriter(STDERR_FILENO).Write({line, length});
   return static_cast<int>(code);
 }
 

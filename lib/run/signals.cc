@@ -7,20 +7,30 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <optional>
+#include <utility>
 
 #include "lib/core/check.h"
+#include "lib/core/clock.h"
 #include "lib/core/error.h"
 
 namespace tetrion {
 namespace {
 
-sigset_t WatchedSignals() {
+sigset_t WatchedSignals(bool with_hangup) {
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGTERM);
   sigaddset(&set, SIGINT);
+  if (with_hangup) sigaddset(&set, SIGHUP);
   return set;
+}
+
+bool IsIgnored(int signal) {
+  struct sigaction action = {};
+  return sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
 // Makes an eventfd readable.
@@ -32,8 +42,8 @@ void Ring(int fd) {
 
 }  // namespace
 
-SignalWatcher::SignalWatcher() {
-  const sigset_t watched = WatchedSignals();
+SignalWatcher::SignalWatcher(std::int64_t hangup_limit_ms) : hangup_limit_ms_(hangup_limit_ms) {
+  const sigset_t watched = WatchedSignals(/*with_hangup=*/!IsIgnored(SIGHUP));
   TETRION_CHECK(pthread_sigmask(SIG_BLOCK, &watched, nullptr) == 0, "cannot block signals");
   signal(SIGPIPE, SIG_IGN);
   signal_fd_ = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -71,27 +81,35 @@ void SignalWatcher::SetEmergencyHook(std::function<void()> hook) {
 }
 
 void SignalWatcher::UnblockInChild() {
-  const sigset_t watched = WatchedSignals();
+  const sigset_t watched = WatchedSignals(/*with_hangup=*/true);
   sigprocmask(SIG_UNBLOCK, &watched, nullptr);
   signal(SIGPIPE, SIG_DFL);
 }
 
+void SignalWatcher::EndAtOnce() {
+  if (hook_set_.load(std::memory_order_acquire)) hook_();
+  _exit(static_cast<int>(ExitCode::kTerminated));
+}
+
 void SignalWatcher::Run() {
   pthread_setname_np(pthread_self(), "signals");
-  int seen = 0;
+  constexpr std::int64_t kLookAgainMs = 1000;
+  const int wait_ms = static_cast<int>(std::min(kLookAgainMs, hangup_limit_ms_));
+  int asked = 0;
+  std::optional<Deadline> hangup;
   while (true) {
     pollfd fds[] = {{signal_fd_, POLLIN, 0}, {stop_fd_, POLLIN, 0}};
-    constexpr int kLookAgainMs = 1000;
-    poll(fds, 2, kLookAgainMs);
+    poll(fds, 2, wait_ms);
     if ((fds[1].revents & POLLIN) != 0) return;
+    if (hangup && hangup->Passed()) EndAtOnce();
     signalfd_siginfo info;
     if (read(signal_fd_, &info, sizeof info) != sizeof info) continue;
-    if (++seen == 1) {
-      RequestDrain();
-      continue;
+    if (info.ssi_signo == SIGHUP) {
+      if (!hangup) hangup = Deadline::AfterMs(hangup_limit_ms_);
+    } else if (++asked == 2) {
+      EndAtOnce();
     }
-    if (hook_set_.load(std::memory_order_acquire)) hook_();
-    _exit(static_cast<int>(ExitCode::kTerminated));
+    RequestDrain();
   }
 }
 

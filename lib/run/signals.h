@@ -7,17 +7,31 @@
 
 namespace tetrion {
 
-// SIGTERM and SIGINT as data, for main only: libraries install no handlers.
+// A service's limit for SignalWatcher: its drain time-out for the rings and once more for goodbyes,
+// and a minute for a final checkpoint.
+inline std::int64_t HangupLimitMs(double drain_timeout_s) {
+  return static_cast<std::int64_t>(2 * drain_timeout_s * 1000) + 60'000;
+}
+
+// SIGTERM, SIGINT and SIGHUP as data, for main only: libraries install no handlers.
 //
-// Construct it before any other thread starts: it blocks both signals in the calling thread, which
+// Construct it before any other thread starts: it blocks the signals in the calling thread, which
 // every later thread inherits, and takes them on a thread of its own from a signalfd. So the
-// emergency hook is ordinary code, not a signal handler. SIGPIPE is ignored from then on.
+// emergency hook is ordinary code, not a signal handler. SIGPIPE is ignored from then on. Child
+// processes of fork/exec must call UnblockInChild between the two.
 //
-// First signal: Draining() turns true, drain_fd() readable (for ever). Second: the emergency hook,
-// if any, then _exit(143). Child processes of fork/exec must call UnblockInChild between the two.
+//   SIGTERM, SIGINT   first: Draining() turns true, drain_fd() readable (for ever). Second: the
+//                     emergency hook, if any, then _exit(143).
+//   SIGHUP            drains, too: the terminal is closed, or the process's supervisor died. Never
+//                     counts as first or second, since shell, kernel and systemd may each send one
+//                     beside a SIGTERM. But no user may be left to ask again: a process that has
+//                     not ended `hangup_limit_ms` later is ended like by a second SIGTERM.
+//                     Not watched where it was ignored at the start (nohup).
 class SignalWatcher {
  public:
-  SignalWatcher();
+  static constexpr std::int64_t kHangupLimitMs = 7'200'000;  // above any --drain-timeout
+
+  explicit SignalWatcher(std::int64_t hangup_limit_ms = kHangupLimitMs);
   ~SignalWatcher();
   SignalWatcher(const SignalWatcher&) = delete;
   SignalWatcher& operator=(const SignalWatcher&) = delete;
@@ -26,14 +40,14 @@ class SignalWatcher {
   bool Draining() const { return draining_.load(std::memory_order_acquire); }
   // The flag itself, for agents that poll it.
   const std::atomic<bool>& drain_flag() const { return draining_; }
-  // Readable after the first signal; never read it. For poll loops.
+  // Readable once Draining(); never read it. For poll loops.
   int drain_fd() const { return drain_fd_; }
-  // Blocks until the first signal or the time-out; returns Draining().
+  // Blocks until Draining() or the time-out; returns Draining().
   bool WaitFor(std::int64_t timeout_ms) const;
-  // As if the first signal had come: a service that ends for a reason of its own.
+  // Drains without a signal: a service that ends for a reason of its own.
   void RequestDrain();
-  // Runs on the watcher's thread at the second signal, before _exit. It must be quick: it has no
-  // deadline but the user's patience. Set it before signals can come.
+  // Runs on the watcher's thread at the second signal, before _exit (also at the hangup limit). It
+  // must be quick: it has no deadline but the user's patience. Set it before signals can come.
   void SetEmergencyHook(std::function<void()> hook);
 
   // Restores the default mask in a child between fork and exec. Async-signal-safe.
@@ -41,10 +55,12 @@ class SignalWatcher {
 
  private:
   void Run();
+  [[noreturn]] void EndAtOnce();
 
   std::atomic<bool> draining_{false};  // set by Run and RequestDrain; pairs with Draining
   std::atomic<bool> hook_set_{false};  // published after hook_; pairs with the load in Run
   std::function<void()> hook_;
+  const std::int64_t hangup_limit_ms_;
   int signal_fd_ = -1;
   int drain_fd_ = -1;
   int stop_fd_ = -1;

@@ -15,7 +15,7 @@ int Main(int argc, const char* const* argv) {
   options.member.log.service = "actor";
   options.member.log.id = options.member.name;
   tetrion::SetUpLogging(options.member.log);
-  tetrion::SignalWatcher signals;
+  tetrion::SignalWatcher signals(tetrion::HangupLimitMs(options.member.drain_timeout_s));
   tetrion::log::info("tetrion-actor {} ({})", tetrion::Version(), tetrion::Revision());
   tetrion::Actor actor(options, signals);
   actor.Run();

@@ -11,7 +11,7 @@ namespace {
 int Main(int argc, const char* const* argv) {
   CoordinatorOptions options;
   if (const auto code = ParseOptions(argc, argv, options)) return *code;
-  const SignalWatcher signals;
+  const SignalWatcher signals(HangupLimitMs(options.drain_timeout_s));
   SetUpLogging(options.log);
   log::info("tetrion-coordinator {} ({})", Version(), Revision());
   OpenedRun run = OpenRun(options);

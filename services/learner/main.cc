@@ -15,7 +15,7 @@ int Main(int argc, const char* const* argv) {
     return *code;
   options.member.log.service = "learner";
   tetrion::SetUpLogging(options.member.log);
-  tetrion::SignalWatcher signals;
+  tetrion::SignalWatcher signals(tetrion::HangupLimitMs(options.member.drain_timeout_s));
   tetrion::log::info("tetrion-learner {} ({})", tetrion::Version(), tetrion::Revision());
   tetrion::Learner learner(options, signals);
   learner.Run();

@@ -51,7 +51,6 @@ NO_PRAGMA_ONCE = {
 BANNED_ALLOWED = {
     ("lib/core/check.cc", "printf"): "the process is about to abort; no logger may be needed",
     ("lib/core/log.cc", "system_clock"): "log lines carry wall time for people",
-    ("lib/run/main_guard.cc", "printf"): "the last words of main, before or without a logger",
     ("tools/up/child_processes.cc", "usleep"): "polls killed children for 2 s at most, as last act",
     ("lib/core/mutex.h", "std::mutex"): "the annotated mutex is built on it",
 }

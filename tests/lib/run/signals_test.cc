@@ -2,12 +2,14 @@
 
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <string>
+#include <vector>
 
 #include "lib/core/error.h"
 #include "lib/run/main_guard.h"
@@ -35,8 +37,14 @@ bool Readable(int fd) {
   return poll(&waiting, 1, 0) == 1;
 }
 
+// Whether the watcher has yet to take the signal.
+bool Pending(int signal) {
+  sigset_t pending;
+  return sigpending(&pending) == 0 && sigismember(&pending, signal) == 1;
+}
+
 TEST(SignalWatcherTest, FirstSignalOnlySetsFlagAndDescriptor) {
-  for (const int signal : {SIGTERM, SIGINT}) {
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
     const int status = StatusOfChild([signal] {
       SignalWatcher watcher;
       if (watcher.Draining() || Readable(watcher.drain_fd()) || watcher.WaitFor(1)) return 1;
@@ -70,6 +78,62 @@ TEST(SignalWatcherTest, SecondSignalRunsTheHookAndEndsWith143) {
   close(pipe_fds[0]);
 }
 
+// A closing terminal: shell, kernel and systemd each send a SIGHUP, in any order with a SIGTERM.
+TEST(SignalWatcherTest, HangupNeverCountsAsTheSecondSignal) {
+  const std::vector<std::vector<int>> orders = {
+      {SIGHUP, SIGHUP, SIGHUP}, {SIGTERM, SIGHUP, SIGHUP}, {SIGHUP, SIGTERM, SIGHUP}};
+  for (const std::vector<int>& order : orders) {
+    const int status = StatusOfChild([&order] {
+      SignalWatcher watcher;
+      for (const int signal : order) {
+        kill(getpid(), signal);
+        if (!watcher.WaitFor(kDeadlineMs)) return 1;
+        while (Pending(signal)) sched_yield();  // else the kernel merges it with the next
+      }
+      constexpr int kTimeToDieMs = 20;  // a watcher that counts wrongly ends the process
+      poll(nullptr, 0, kTimeToDieMs);
+      return 0;
+    });
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << order[0] << " " << order[1];
+  }
+}
+
+TEST(SignalWatcherTest, UserAsksTwiceAlsoAfterAHangup) {
+  const int status = StatusOfChild([] {
+    SignalWatcher watcher;
+    for (const int signal : {SIGHUP, SIGTERM, SIGINT}) {
+      kill(getpid(), signal);
+      while (Pending(signal)) sched_yield();
+    }
+    while (true) pause();
+    return 0;
+  });
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 143);
+}
+
+TEST(SignalWatcherTest, ProcessThatHangsAfterAHangupIsEnded) {
+  const int status = StatusOfChild([] {
+    constexpr std::int64_t kLimitMs = 20;
+    SignalWatcher watcher(kLimitMs);
+    kill(getpid(), SIGHUP);
+    while (true) pause();
+    return 0;
+  });
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 143);
+}
+
+TEST(SignalWatcherTest, HangupThatWasIgnoredAtTheStartStaysIgnored) {
+  const int status = StatusOfChild([] {
+    signal(SIGHUP, SIG_IGN);
+    SignalWatcher watcher;
+    kill(getpid(), SIGHUP);
+    if (watcher.WaitFor(50)) return 1;
+    kill(getpid(), SIGTERM);
+    return watcher.WaitFor(kDeadlineMs) ? 0 : 2;
+  });
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
 TEST(SignalWatcherTest, RequestDrainCountsAsNoSignal) {
   const int status = StatusOfChild([] {
     SignalWatcher watcher;
@@ -101,6 +165,31 @@ TEST(MainGuardTest, ErrorsBecomeOneLineAndTheirCode) {
   });
   EXPECT_EQ(code, 78);
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "tetrion-actor: error: have 1, need 2\n");
+}
+
+TEST(MainGuardTest, ReaderThatStandsStillDoesNotKeepTheProcess) {
+  const int status = StatusOfChild([] {
+    int fds[2];
+    if (pipe(fds) != 0) return 1;
+    dup2(fds[1], STDERR_FILENO);
+    const char* argv[] = {"tetrion-actor"};
+    for (int i = 0; i < 10'000; ++i) {
+      GuardedMain(1, argv, [](int, const char* const*) -> int { throw std::bad_alloc(); });
+    }
+    return 0;
+  });
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+TEST(MainGuardTest, LongMessageEndsWithItsLine) {
+  const char* argv[] = {"tetrion-actor"};
+  testing::internal::CaptureStderr();
+  GuardedMain(1, argv, [](int, const char* const*) -> int {
+    throw Error(ExitCode::kConfig, std::string(10'000, 'x'));
+  });
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_LE(said.size(), 4096U);
+  EXPECT_EQ(said.substr(said.size() - 2), "x\n");
 }
 
 TEST(MainGuardTest, OtherExceptionsAreInternalAndResultsPass) {
