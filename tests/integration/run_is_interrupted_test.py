@@ -1,4 +1,5 @@
-"""Ctrl-C: once drains and saves, twice ends at once; --resume goes on."""
+"""Ctrl-C: once drains and saves, twice ends at once; --resume goes on. A closed terminal and a
+kill -9 of tetrion-up also save, and leave no shared memory."""
 
 import re
 import signal
@@ -47,6 +48,39 @@ class RunIsInterrupted(harness.Case):
         after, violations = harness.check_account.check(run.folder / "tetrion.db")
         self.assertEqual(violations, [])
         self.assertGreaterEqual(after["done"], figures["done"] + 200)
+
+    def test_a_closed_terminal_drains_and_saves(self):
+        run = self.new_run().start_up()
+        run.expect_progress()
+        run.signal("up", signal.SIGHUP)
+        harness.wait_until("it drains", lambda: "draining: asked to" in run.log("up"))
+        run.signal("up", signal.SIGHUP)  # kernel and shell both send one
+        self.assertEqual(run.wait_exit("up"), 0)
+        run.check_ended()
+        self.assert_last_update_is_saved(run)
+
+    def test_after_a_kill_of_up_the_services_drain_by_themselves(self):
+        run = self.new_run().start_up(actors=2)
+        run.expect_progress()
+        run.signal("up", signal.SIGKILL)
+        self.assertEqual(run.wait_exit("up"), -signal.SIGKILL)
+        self.assertEqual(harness.wait_until_gone(run.base, harness.DEADLINE_S), [])
+        self.assertEqual([path.name for path in run.shm.iterdir()], [".lock"])
+        figures, violations = harness.check_account.check(run.folder / "tetrion.db")
+        self.assertEqual(violations, [])
+        self.assertEqual(figures["outstanding"], 0)
+        self.assertTrue(list((run.folder / "checkpoints").glob("*.safetensors")))
+
+        run.start_up(resume=True, actors=2)
+        run.expect_progress()
+        run.drain()
+
+    def assert_last_update_is_saved(self, run):
+        log = run.log("learner")
+        updates = int(re.findall(r"drained: .*, (\d+) updates", log)[-1])
+        saved = int(re.findall(r"checkpoint at update (\d+)", log)[-1])
+        self.assertEqual(saved, updates)
+        self.assertTrue((run.folder / "checkpoints" / f"{saved:012}.safetensors").exists())
 
 
 if __name__ == "__main__":

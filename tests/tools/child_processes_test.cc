@@ -77,19 +77,35 @@ TEST_F(ChildProcessesTest, KillAllEndsTheStubbornAndTheirChildren) {
   EXPECT_TRUE(Eventually([&] { return scratch_.NobodyLeft(); }));
 }
 
-// The parent dies without a chance to clean up; the kernel kills its children.
-TEST_F(ChildProcessesTest, KilledParentLeavesNobody) {
-  const std::string script =
-      scratch_.Script("orphan", "trap '' TERM; while :; do sleep 0.01; done");
-  const pid_t parent = fork();
-  if (parent == 0) {
-    ChildProcesses processes(scratch_.File("logs"));
-    processes.Start("orphan", {script});
-    while (true) pause();
+// The parent dies without a chance to clean up: its children are asked to drain, not killed.
+class KilledParentTest : public ChildProcessesTest {
+ protected:
+  // Starts the script below a parent; returns when `ready` is there and that parent is killed.
+  void StartAndKillParent(const std::string& script) {
+    const pid_t parent = fork();
+    if (parent == 0) {
+      signal(SIGHUP, SIG_IGN);  // as under nohup
+      ChildProcesses processes(scratch_.File("logs"));
+      processes.Start("orphan", {script});
+      while (true) pause();
+    }
+    EXPECT_TRUE(Eventually([&] { return std::filesystem::exists(scratch_.File("ready")); }));
+    kill(parent, SIGKILL);
+    waitpid(parent, nullptr, 0);
   }
-  ASSERT_TRUE(Eventually([&] { return scratch_.Pids().size() == 1; }));
-  kill(parent, SIGKILL);
-  waitpid(parent, nullptr, 0);
+};
+
+TEST_F(KilledParentTest, ChildrenDrainByThemselves) {
+  StartAndKillParent(scratch_.Script(
+      "orphan",
+      "trap 'echo saved > $S/drained; exit 0' HUP; touch $S/ready; while :; do sleep 0.01; done"));
+  EXPECT_TRUE(Eventually([&] { return scratch_.NobodyLeft(); }));
+  EXPECT_EQ(ReadText(scratch_.File("drained")), "saved\n");
+}
+
+TEST_F(KilledParentTest, ChildThatWatchesNothingDies) {
+  StartAndKillParent(
+      scratch_.Script("orphan", "touch $S/ready; while :; do sleep 0.01; done", "''"));
   EXPECT_TRUE(Eventually([&] { return scratch_.NobodyLeft(); }));
 }
 

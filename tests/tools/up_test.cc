@@ -37,8 +37,13 @@ class UpTest : public testing::Test {
     const auto redirect = [this](const char* name, int to) {
       dup2(open(scratch_.File(name).c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), to);
     };
-    redirect("out", STDOUT_FILENO);
-    redirect("err", STDERR_FILENO);
+    if (out_fd_ >= 0) {
+      dup2(out_fd_, STDOUT_FILENO);
+      dup2(out_fd_, STDERR_FILENO);
+    } else {
+      redirect("out", STDOUT_FILENO);
+      redirect("err", STDERR_FILENO);
+    }
     const std::string runs = scratch_.File("runs"), bin = scratch_.File(""),
                       shm = scratch_.File("shm");
     execl(TETRION_UP, "tetrion-up", "--run", "r", "--runs-dir", runs.c_str(), "--bin-dir",
@@ -61,6 +66,7 @@ class UpTest : public testing::Test {
   std::string Err() { return ReadText(scratch_.File("err")); }
 
   Scratch scratch_;
+  int out_fd_ = -1;  // where output and errors go instead of files
 };
 
 TEST_F(UpTest, SigtermDrainsAndTheSummaryTellsHowToGoOn) {
@@ -71,6 +77,48 @@ TEST_F(UpTest, SigtermDrainsAndTheSummaryTellsHowToGoOn) {
   EXPECT_THAT(Out(), AllOf(HasSubstr("4711 env steps"), HasSubstr("checkpoints/3.safetensors"),
                            HasSubstr("./tetrion up --resume r")));
   EXPECT_TRUE(scratch_.NobodyLeft());
+}
+
+TEST_F(UpTest, ClosedTerminalDrainsTheRunHoweverOftenItIsTold) {
+  scratch_.Script("tetrion-learner", kForEver, "'sleep 0.3; echo saved > $S/saved; exit 0'");
+  const pid_t up = Start();
+  ASSERT_TRUE(AllUp());
+  kill(up, SIGHUP);
+  ASSERT_TRUE(Eventually([&] { return Err().find("draining") != std::string::npos; }));
+  kill(up, SIGHUP);
+  kill(up, SIGHUP);
+  EXPECT_EQ(Wait(up), 0);
+  EXPECT_TRUE(Exists("saved"));
+  EXPECT_TRUE(scratch_.NobodyLeft());
+}
+
+// Output and errors in one pipe that is full from the beginning.
+TEST_F(UpTest, ReaderThatStandsStillHoldsNothingUp) {
+  int fds[2];
+  ASSERT_EQ(pipe2(fds, O_NONBLOCK | O_CLOEXEC), 0);
+  while (write(fds[1], "x", 1) == 1) continue;
+  fcntl(fds[1], F_SETFL, 0);
+  out_fd_ = fds[1];
+  const pid_t up = Start();
+  ASSERT_TRUE(AllUp());
+  kill(up, SIGTERM);
+  ASSERT_TRUE(Eventually([&] { return !Alive(up); }));
+  EXPECT_EQ(Wait(up), 0);
+  EXPECT_TRUE(scratch_.NobodyLeft());
+  close(fds[0]);
+  close(fds[1]);
+}
+
+TEST_F(UpTest, StartRemovesWhatAKillOfEverythingLeft) {
+  std::filesystem::create_directory(scratch_.File("shm"));
+  chmod(scratch_.File("shm").c_str(), 0700);
+  const std::string left = "shm/00000000000000aa.ring.1-00000001.0";
+  std::ofstream(scratch_.File(left)) << "rows";
+  const pid_t up = Start();
+  ASSERT_TRUE(AllUp());
+  EXPECT_FALSE(Exists(left));
+  kill(up, SIGTERM);
+  EXPECT_EQ(Wait(up), 0);
 }
 
 TEST_F(UpTest, EndOfTheCoordinatorEndsTheRun) {
@@ -129,12 +177,15 @@ TEST_F(UpTest, SecondSignalEndsAtOnceAndLeavesNobody) {
   EXPECT_TRUE(Eventually([&] { return scratch_.NobodyLeft(); }));
 }
 
-TEST_F(UpTest, KilledUpLeavesNobody) {
+TEST_F(UpTest, KilledUpLetsTheServicesDrain) {
+  scratch_.Script("tetrion-learner",
+                  std::string("trap 'sleep 0.3; echo saved > $S/saved; exit 0' HUP\n") + kForEver,
+                  kObey);
   const pid_t up = Start();
   ASSERT_TRUE(AllUp());
   kill(up, SIGKILL);
   EXPECT_EQ(Wait(up), -SIGKILL);
-  EXPECT_TRUE(Eventually([&] { return scratch_.NobodyLeft(); }));
+  EXPECT_TRUE(Eventually([&] { return scratch_.NobodyLeft() && Exists("saved"); }));
 }
 
 TEST_F(UpTest, ExistingRunStartsNothing) {

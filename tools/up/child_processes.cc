@@ -25,7 +25,8 @@ constexpr int kCannotExecute = 127;
 // In the child, between fork and exec: async-signal-safe calls only.
 [[noreturn]] void BecomeChild(pid_t parent, int output_fd, char* const* arguments) {
   setpgid(0, 0);
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  signal(SIGHUP, SIG_DFL);  // under nohup it is ignored, and a service would not watch it
+  prctl(PR_SET_PDEATHSIG, SIGHUP);
   if (getppid() != parent) _exit(kCannotExecute);  // the parent died before the line above
   const int null_fd = open("/dev/null", O_RDONLY);
   dup2(null_fd, STDIN_FILENO);

@@ -13,10 +13,13 @@
 namespace tetrion {
 
 // Children as real processes: each in a process group of its own (a Ctrl-C at the terminal reaches
-// only this process), killed by the kernel when this process dies (PR_SET_PDEATHSIG, hence Start
-// and the life of the starting thread: call it from the main thread), stdin from /dev/null, output
-// through a pipe into <log_folder>/<name>.log as soon as that folder exists. The last lines of each
-// child are kept for error messages.
+// only this process), stdin from /dev/null, output through a pipe into <log_folder>/<name>.log as
+// soon as that folder exists. The last lines of each child are kept for error messages.
+//
+// When this process dies, also of kill -9, the kernel sends every child a SIGHUP
+// (PR_SET_PDEATHSIG): a service then drains by itself, and SignalWatcher bounds how long. SIGHUP
+// and not SIGTERM, since a child that was asked to drain already would take that for "at once". The
+// signal comes with the death of the starting thread: call Start from the main thread.
 //
 // One thread, except KillAll, which any thread may call.
 class ChildProcesses final : public ProcessHost {

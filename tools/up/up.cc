@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <cstdio>
 #include <filesystem>
 #include <thread>
 
@@ -20,11 +19,6 @@ namespace fs = std::filesystem;
 constexpr std::int64_t kTickMs = 50;
 constexpr std::int64_t kPollPeriodNs = kNanosPerSecond / 2;
 constexpr int kPollTimeoutMs = 500;
-
-void Print(const std::string& text) {
-  std::fputs(text.c_str(), stdout);
-  std::fflush(stdout);
-}
 
 std::string Greeting(const UpOptions& options, const RunPlan& plan) {
   return "run " + plan.name + " (" + plan.config.env + ", " + plan.config.algo + ", seed " +
@@ -43,6 +37,7 @@ Up::Up(const UpOptions& options, RunPlan plan, SignalWatcher& signals)
       processes_(folder_.logs()),
       supervisor_(plan_.children, options.drain_timeout_s * kNanosPerSecond, processes_,
                   MonotonicClock::Get()),
+      out_(STDOUT_FILENO),
       console_(isatty(STDOUT_FILENO) != 0, MonotonicClock::Get()) {
   signals_.SetEmergencyHook([this] {
     processes_.KillAll();
@@ -52,6 +47,7 @@ Up::Up(const UpOptions& options, RunPlan plan, SignalWatcher& signals)
 
 int Up::Run() {
   const std::int64_t start_ns = MonotonicClock::Get().NowNs();
+  ReapSharedMemory();  // what a kill -9 of an earlier run left
   Print(Greeting(options_, plan_));
   supervisor_.StartAll();
   while (supervisor_.Tick() != Supervisor::State::kEnded) {
@@ -89,13 +85,17 @@ void Up::PollStatus() {
   }
 }
 
+void Up::Print(const std::string& text) {
+  (void)out_.Write(text);
+}
+
 void Up::ReportFailure() const {
   if (supervisor_.failed_child().empty()) return;
   std::string text = supervisor_.failed_child() + " failed; its last lines:\n";
   for (const std::string& line : processes_.LastLines(supervisor_.failed_child())) {
     text += "  " + line + "\n";
   }
-  std::fputs(text.c_str(), stderr);
+  (void)NoWaitWriter(STDERR_FILENO).Write(text);
 }
 
 void Up::PrintSummary(double wall_s) {
@@ -111,7 +111,8 @@ void Up::PrintSummary(double wall_s) {
                      .wall_s = wall_s}));
 }
 
-// What killed services leave. Regions that somebody holds (an actor started by hand) stay.
+// What killed services leave, of this run and of others. Regions that somebody holds (an actor
+// started by hand) stay.
 void Up::ReapSharedMemory() const {
   const std::string dir = options_.shm_dir.empty() ? DefaultShmDir() : options_.shm_dir;
   if (ListRegions(dir).empty()) return;

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "lib/core/nowait_writer.h"
 #include "lib/run/run_folder.h"
 #include "lib/run/signals.h"
 #include "tools/up/child_processes.h"
@@ -14,8 +15,9 @@
 
 namespace tetrion {
 
-// The foreground process of a run: supervisor, console and summary. One thread (the main one, which
-// must also have been the first: children die with it).
+// The foreground process of a run: supervisor, console and summary. One thread, the main one, which
+// must also have been the first: children drain when it dies. Nothing waits for the terminal: what
+// it does not take at once is not shown.
 class Up {
  public:
   Up(const UpOptions& options, RunPlan plan, SignalWatcher& signals);
@@ -25,6 +27,7 @@ class Up {
 
  private:
   void PollStatus();
+  void Print(const std::string& text);
   void ReportFailure() const;
   void PrintSummary(double wall_s);
   void ReapSharedMemory() const;
@@ -36,6 +39,7 @@ class Up {
   SignalWatcher& signals_;
   ChildProcesses processes_;
   Supervisor supervisor_;
+  NoWaitWriter out_;
   Console console_;
   std::optional<RunStatus> status_;  // the newest seen
   std::int64_t next_poll_ns_ = 0;
