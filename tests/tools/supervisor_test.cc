@@ -6,6 +6,8 @@
 #include <csignal>
 #include <map>
 
+#include "lib/core/error.h"
+
 namespace tetrion {
 namespace {
 
@@ -19,6 +21,7 @@ constexpr std::int64_t kDrainNs = 30 * kNanosPerSecond;
 class FakeHost final : public ProcessHost {
  public:
   pid_t Start(const std::string& name, const std::vector<std::string>& command) override {
+    if (name == refused) throw Error(refusal, "cannot start " + name);
     starts.push_back(name + ":" + command.back());
     alive[++last_pid] = name;
     return last_pid;
@@ -52,6 +55,8 @@ class FakeHost final : public ProcessHost {
   std::map<pid_t, std::string> alive;
   std::map<pid_t, ChildExit> ends;
   std::vector<std::string> starts, signals;
+  std::string refused;  // the name that cannot be started
+  ExitCode refusal = ExitCode::kTryAgain;
 };
 
 class SupervisorTest : public testing::Test {
@@ -68,6 +73,20 @@ class SupervisorTest : public testing::Test {
   void LetTimePass() {
     supervisor_.Tick();
     clock_.AdvanceMs(RestartPolicy::kMaxDelayMs);
+    supervisor_.Tick();
+  }
+
+  // Until its restarts are used up.
+  void Wear(const std::vector<std::string>& names) {
+    for (int death = 0; death <= RestartPolicy::kTries; ++death) {
+      ASSERT_EQ(supervisor_.state(), State::kRunning) << death;
+      for (const std::string& name : names) host_.End(name, {false, 1});
+      LetTimePass();
+    }
+  }
+  // One more start of an actor that is left out.
+  void LetThePausePass() {
+    clock_.AdvanceMs(Supervisor::kLeftOutPauseMs);
     supervisor_.Tick();
   }
 
@@ -133,20 +152,116 @@ TEST_F(SupervisorTest, DeadServiceComesBackAfterItsDelayWithItsRestartCommand) {
   EXPECT_EQ(host_.Starts("actor-1:new"), 2);
 }
 
-TEST_F(SupervisorTest, SixthDeathInARowDrainsTheRestAndEndsWith75) {
-  for (int death = 0; death < RestartPolicy::kTries; ++death) {
-    host_.End("actor-0", {false, 75});
-    LetTimePass();
-    ASSERT_EQ(supervisor_.state(), State::kRunning) << death;
-  }
-  host_.End("actor-0", {false, 75});
-  EXPECT_EQ(supervisor_.Tick(), State::kDraining);
-  EXPECT_THAT(host_.signals, ElementsAre("coordinator:15", "learner:15", "actor-1:15"));
+TEST_F(SupervisorTest, SixthDeathInARowOfTheLearnerDrainsTheRestAndEndsWith75) {
+  Wear({"learner"});
+  EXPECT_EQ(supervisor_.state(), State::kDraining);
+  EXPECT_THAT(host_.signals, ElementsAre("coordinator:15", "actor-0:15", "actor-1:15"));
   host_.EndAll({false, 0});
   EXPECT_EQ(supervisor_.Tick(), State::kEnded);
   EXPECT_EQ(supervisor_.exit_code(), 75);
-  EXPECT_EQ(supervisor_.failed_child(), "actor-0");
+  EXPECT_EQ(supervisor_.failed_child(), "learner");
   EXPECT_FALSE(supervisor_.killed_any());
+}
+
+TEST_F(SupervisorTest, ActorThatKeepsDyingIsLeftOutAndTriedAgainAfterALongPause) {
+  Wear({"actor-0"});
+  EXPECT_EQ(supervisor_.state(), State::kRunning);
+  EXPECT_TRUE(host_.signals.empty());
+  EXPECT_EQ(supervisor_.ActorsUp(), 1);
+  const int starts = host_.Starts("actor-0:new");
+  EXPECT_EQ(starts, 1 + RestartPolicy::kTries);
+  LetThePausePass();
+  EXPECT_EQ(host_.Starts("actor-0:new"), starts + 1);
+  host_.End("actor-0", {true, SIGSEGV});
+  LetTimePass();
+  EXPECT_EQ(host_.Starts("actor-0:new"), starts + 1) << "one start a pause";
+  LetThePausePass();
+  EXPECT_EQ(host_.Starts("actor-0:new"), starts + 2);
+  clock_.AdvanceMs(RestartPolicy::kHealthyMs);  // it works at last: a death is one of five again
+  host_.End("actor-0", {true, SIGKILL});
+  LetTimePass();
+  EXPECT_EQ(host_.Starts("actor-0:new"), starts + 3);
+  EXPECT_EQ(supervisor_.state(), State::kRunning);
+}
+
+TEST_F(SupervisorTest, RunWhoseActorsAllKeepDyingFromTheStartFails) {
+  Wear({"actor-0", "actor-1"});
+  EXPECT_EQ(supervisor_.state(), State::kDraining);
+  host_.EndAll({false, 0});
+  EXPECT_EQ(supervisor_.Tick(), State::kEnded);
+  EXPECT_EQ(supervisor_.exit_code(), 75);
+  EXPECT_EQ(supervisor_.failed_child(), "actor-1");
+}
+
+TEST_F(SupervisorTest, RunWhoseActorsWorkedOnceWaitsForThem) {
+  clock_.AdvanceMs(RestartPolicy::kHealthyMs);
+  Wear({"actor-0", "actor-1"});
+  EXPECT_EQ(supervisor_.state(), State::kRunning);
+  EXPECT_EQ(supervisor_.ActorsUp(), 0);
+  LetThePausePass();
+  EXPECT_EQ(supervisor_.ActorsUp(), 2);
+}
+
+TEST_F(SupervisorTest, ActorThatIsLeftOutStillEndsTheRunWithAUsageError) {
+  Wear({"actor-0"});
+  LetThePausePass();
+  host_.End("actor-0", {false, 2});
+  EXPECT_EQ(supervisor_.Tick(), State::kDraining);
+  EXPECT_EQ(supervisor_.exit_code(), 2);
+}
+
+TEST_F(SupervisorTest, RestartThatCannotBeMadeIsADeathLikeOthers) {
+  host_.End("learner", {true, SIGKILL});
+  supervisor_.Tick();
+  host_.refused = "learner";
+  LetTimePass();
+  EXPECT_EQ(supervisor_.state(), State::kRunning);
+  host_.refused = "";
+  LetTimePass();
+  EXPECT_EQ(host_.Starts("learner:again"), 1);
+  EXPECT_EQ(supervisor_.restarts(), 2);
+  host_.End("learner", {true, SIGKILL});
+  host_.refused = "learner";
+  for (int i = 0; i < RestartPolicy::kTries; ++i) LetTimePass();
+  EXPECT_EQ(supervisor_.state(), State::kDraining);
+}
+
+// A run of long standing: the refused start must not count as a healthy life.
+TEST_F(SupervisorTest, StartsThatFailForGoodEndTheRunAlsoLongAfterItsBeginning) {
+  clock_.AdvanceMs(10 * RestartPolicy::kHealthyMs);
+  host_.End("learner", {true, SIGKILL});
+  host_.refused = "learner";
+  for (int i = 0; i <= RestartPolicy::kTries; ++i) LetTimePass();
+  EXPECT_EQ(supervisor_.state(), State::kDraining);
+  EXPECT_EQ(supervisor_.exit_code(), 75);
+}
+
+TEST(SupervisorStartTest, FirstStartThatFailsIsRetriedAsAFirstStart) {
+  FakeClock clock;
+  FakeHost host;
+  Supervisor supervisor({{"coordinator", Role::kCoordinator, {"new"}, {"again"}}}, kDrainNs, host,
+                        clock);
+  host.refused = "coordinator";
+  supervisor.StartAll();
+  EXPECT_EQ(supervisor.Tick(), State::kRunning);
+  host.refused = "";
+  clock.AdvanceMs(RestartPolicy::kMaxDelayMs);
+  supervisor.Tick();
+  EXPECT_THAT(host.starts, ElementsAre("coordinator:new"));
+}
+
+TEST(SupervisorStartTest, StartThatIsAUsageErrorStartsNoOther) {
+  FakeClock clock;
+  FakeHost host;
+  Supervisor supervisor(
+      {{"learner", Role::kLearner, {"new"}, {}}, {"actor-0", Role::kActor, {"new"}, {}}}, kDrainNs,
+      host, clock);
+  host.refused = "learner";
+  host.refusal = ExitCode::kUsage;
+  supervisor.StartAll();
+  EXPECT_EQ(supervisor.Tick(), State::kEnded);
+  EXPECT_EQ(supervisor.exit_code(), 2);
+  EXPECT_TRUE(host.starts.empty());
 }
 
 TEST_F(SupervisorTest, FatalExitIsNotRetriedAndItsCodeIsOurs) {

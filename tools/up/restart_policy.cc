@@ -20,7 +20,10 @@ ExitVerdict Judge(const ChildExit& exit) {
 }
 
 std::optional<std::int64_t> RestartPolicy::OnDeath() {
-  if (clock_.NowNs() - started_ns_ >= kHealthyMs * kNanosPerMilli) tries_ = 0;
+  if (clock_.NowNs() - started_ns_ >= kHealthyMs * kNanosPerMilli) {
+    tries_ = 0;
+    ever_healthy_ = true;
+  }
   if (tries_ == kTries) return std::nullopt;
   std::int64_t delay_ms = kFirstDelayMs;
   for (int i = 0; i < tries_; ++i) delay_ms = std::min(delay_ms * kGrowth, kMaxDelayMs);

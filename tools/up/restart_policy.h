@@ -32,15 +32,18 @@ class RestartPolicy {
 
   explicit RestartPolicy(const Clock& clock) : clock_(clock) {}
   void OnStarted() { started_ns_ = clock_.NowNs(); }
-  // The delay before the next start in nanoseconds; nullopt: give up.
+  // The delay before the next start in nanoseconds; nullopt: the restarts are used up.
   std::optional<std::int64_t> OnDeath();
   // Restarts since the child was last healthy.
   int tries() const { return tries_; }
+  // Whether it ever lived kHealthyMs.
+  bool ever_healthy() const { return ever_healthy_; }
 
  private:
   const Clock& clock_;
   std::int64_t started_ns_ = 0;
   int tries_ = 0;
+  bool ever_healthy_ = false;
 };
 
 }  // namespace tetrion

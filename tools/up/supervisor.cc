@@ -1,5 +1,6 @@
 #include "tools/up/supervisor.h"
 
+#include <algorithm>
 #include <csignal>
 #include <cstring>
 
@@ -23,14 +24,25 @@ Supervisor::Supervisor(std::vector<ChildSpec> specs, std::int64_t drain_timeout_
 }
 
 void Supervisor::StartAll() {
-  for (Child& child : children_) Start(child);
+  for (Child& child : children_) {
+    if (state_ == State::kRunning) Start(child);
+  }
 }
 
 void Supervisor::Start(Child& child) {
   const bool again = child.died && !child.spec.restart_command.empty();
   child.start_at_ns = 0;
-  child.pid = host_.Start(child.spec.name, again ? child.spec.restart_command : child.spec.command);
   child.policy.OnStarted();
+  try {
+    child.pid =
+        host_.Start(child.spec.name, again ? child.spec.restart_command : child.spec.command);
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::kTryAgain) {
+      Fail(child, static_cast<int>(error.code()), error.what());
+    } else {
+      Retry(child, error.what());
+    }
+  }
 }
 
 Supervisor::State Supervisor::Tick() {
@@ -67,6 +79,7 @@ void Supervisor::OnExit(Child& child, const ChildExit& exit) {
   switch (Judge(exit)) {
     case ExitVerdict::kDone:
       if (child.spec.role == ChildSpec::Role::kActor) {
+        child.has_left = true;
         log::info("{} has left", child.spec.name);
       } else {
         Drain(child.spec.name + " has finished");
@@ -78,16 +91,47 @@ void Supervisor::OnExit(Child& child, const ChildExit& exit) {
     case ExitVerdict::kRestart:
       break;
   }
+  Retry(child, "died (" + Describe(exit) + ")");
+}
+
+void Supervisor::Retry(Child& child, const std::string& why) {
   const std::optional<std::int64_t> delay_ns = child.policy.OnDeath();
   if (!delay_ns) {
-    Fail(child, static_cast<int>(ExitCode::kTryAgain),
-         Describe(exit) + ", after " + std::to_string(RestartPolicy::kTries) + " restarts");
+    const std::string text = why + ", after " + std::to_string(RestartPolicy::kTries) + " restarts";
+    if (child.spec.role == ChildSpec::Role::kActor) {
+      LeaveOut(child, text);
+    } else {
+      Fail(child, static_cast<int>(ExitCode::kTryAgain), text);
+    }
     return;
   }
   ++restarts_;
+  child.left_out = false;
   child.start_at_ns = clock_.NowNs() + *delay_ns;
-  log::warn("{} died ({}); restart {} of {} in {} ms", child.spec.name, Describe(exit),
-            child.policy.tries(), RestartPolicy::kTries, *delay_ns / kNanosPerMilli);
+  log::warn("{}: {}; restart {} of {} in {} ms", child.spec.name, why, child.policy.tries(),
+            RestartPolicy::kTries, *delay_ns / kNanosPerMilli);
+}
+
+void Supervisor::LeaveOut(Child& child, const std::string& why) {
+  child.left_out = true;
+  if (!SomeActorMayWork()) {
+    Fail(child, static_cast<int>(ExitCode::kTryAgain), why + "; no actor has ever worked");
+    return;
+  }
+  child.start_at_ns = clock_.NowNs() + kLeftOutPauseMs * kNanosPerMilli;
+  log::error(
+      "{}: {}; the run goes on without it and tries again in {} s; see logs/{}.log in the "
+      "run folder",
+      child.spec.name, why, kLeftOutPauseMs / 1000, child.spec.name);
+}
+
+// Alive, waiting for a normal restart, or proved by an earlier life.
+bool Supervisor::SomeActorMayWork() const {
+  return std::any_of(children_.begin(), children_.end(), [](const Child& child) {
+    if (child.spec.role != ChildSpec::Role::kActor) return false;
+    const bool waits = child.start_at_ns != 0 && !child.left_out;
+    return child.pid != 0 || waits || child.has_left || child.policy.ever_healthy();
+  });
 }
 
 void Supervisor::OnExitWhileDraining(const Child& child, const ChildExit& exit) {

@@ -34,17 +34,21 @@ class ProcessHost {
 
 // Keeps the services of one run alive until the run ends.
 //
-//   running:  a death is judged (restart_policy.h). Restarts wait for their delay. The end of the
-//             coordinator or the learner with 0 begins draining; an actor that ends with 0 has
-//             left. A fatal exit or too many restarts begin draining with that failure.
-//   draining: every child is asked once (SIGTERM), nothing is started any more; whoever is alive
-//   after
-//             the drain time-out is killed.
+//   running:  a death is judged (restart_policy.h); a start that fails is a death, too. Restarts
+//             wait for their delay. The end of the coordinator or the learner with 0 begins
+//             draining; an actor that ends with 0 has left. A fatal exit begins draining with that
+//             failure, and so do used-up restarts of the coordinator or the learner. An actor
+//             whose restarts are used up is left out: one start each kLeftOutPauseMs. Only when
+//             every actor is left out and none was ever healthy has the run failed.
+//   draining: every child is asked once (SIGTERM), nothing is started any more; a child that is
+//             alive after the drain time-out is killed.
 //   ended:    no child lives.
 // One thread, which calls Tick some times a second; nothing blocks.
 class Supervisor {
  public:
   enum class State { kRunning, kDraining, kEnded };
+  // Long enough that a start which fails (libraries, log lines) costs the run nothing.
+  static constexpr std::int64_t kLeftOutPauseMs = 60'000;
 
   Supervisor(std::vector<ChildSpec> specs, std::int64_t drain_timeout_ns, ProcessHost& host,
              const Clock& clock);
@@ -73,11 +77,16 @@ class Supervisor {
     RestartPolicy policy;
     pid_t pid = 0;
     std::int64_t start_at_ns = 0;  // next start; 0: none planned
-    bool died = false;             // at least once
+    bool died = false;             // at least once, after a start that succeeded
+    bool has_left = false;         // an actor that ended with 0
+    bool left_out = false;         // an actor whose restarts are used up
   };
 
   void Start(Child& child);
   void OnExit(Child& child, const ChildExit& exit);
+  void Retry(Child& child, const std::string& why);
+  void LeaveOut(Child& child, const std::string& why);
+  bool SomeActorMayWork() const;
   void OnExitWhileDraining(const Child& child, const ChildExit& exit);
   void Fail(const Child& child, int code, const std::string& why);
 
