@@ -6,6 +6,10 @@
 
 namespace tetrion {
 
+// Replay shard slots that a run may have: so many rings write at once, and an actor may make as
+// many (lib/wire/messages.h says the same of a message).
+inline constexpr int kMaxWorkersOfRun = 256;
+
 // What must match across all processes of a run. The coordinator owns it: it is given the run's
 // settings, actor and learner receive them at registration. Every field is declared once, in
 // VisitRunConfig (run_config_fields.h): options, config file keys, canonical text, hash and docs

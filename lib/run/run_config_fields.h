@@ -28,7 +28,7 @@ void VisitRunConfig(Config& c, Visitor&& v) {
   v.Choice("illegal", c.illegal, "terminate|noop", "tetris-placement: what an illegal choice does");
   // Shapes.
   v.Number("lanes", c.lanes, 1, 4096, "lanes", "environments a worker steps together");
-  v.Number("max_workers", c.max_workers, 1, 256, "workers",
+  v.Number("max_workers", c.max_workers, 1, kMaxWorkersOfRun, "workers",
            "replay shards, allocated at start: workers that can take part at once");
   v.Number("replay_rows", c.replay_rows, 0, 1 << 24, "rows",
            "replay rows per shard; 0: as few as the selector allows");

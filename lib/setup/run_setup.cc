@@ -1,6 +1,10 @@
 #include "lib/setup/run_setup.h"
 
+#include "lib/wire/messages.h"
+
 namespace tetrion {
+
+static_assert(kMaxWorkersOfRun == wire::kMaxRings, "a run's rings fit one message");
 
 EnvConfig EnvConfigOf(const RunConfig& run) {
   return {.name = run.env,

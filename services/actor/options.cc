@@ -2,6 +2,7 @@
 
 #include "lib/core/error.h"
 #include "lib/run/options.h"
+#include "lib/run/run_config.h"
 
 namespace tetrion {
 namespace {
@@ -26,6 +27,16 @@ constexpr const char* kDescription =
     "rings. "
     "Joins a running coordinator; may come and go at any time.";
 
+void CheckRings(const ActorOptions& o) {
+  const int rings = o.inference == "streamed" ? o.workers * o.groups : o.workers;
+  if (rings <= kMaxWorkersOfRun) return;
+  throw Error(ExitCode::kUsage, "--workers " + std::to_string(o.workers) + " times --groups " +
+                                    std::to_string(o.groups) + " are " + std::to_string(rings) +
+                                    " rings, a run has at most " +
+                                    std::to_string(kMaxWorkersOfRun) +
+                                    ": give fewer workers or groups");
+}
+
 }  // namespace
 
 std::optional<int> ParseActorOptions(int argc, const char* const* argv, ActorOptions& options) {
@@ -39,6 +50,7 @@ std::optional<int> ParseActorOptions(int argc, const char* const* argv, ActorOpt
                     " is a worker's own, with --inference streamed the learner decides: give one "
                     "of them");
   }
+  CheckRings(options);
   return std::nullopt;
 }
 

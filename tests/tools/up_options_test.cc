@@ -95,6 +95,26 @@ TEST_F(PlanRunTest, WorkersFollowTheCoresAndSlotsTheWorkers) {
   EXPECT_THAT(Complaint(), HasSubstr("--max-workers 20"));
 }
 
+TEST_F(PlanRunTest, MoreSlotsThanAnyRunHasAreRefusedWithBothNumbers) {
+  options_.inference = "streamed";
+  options_.workers = 64;
+  options_.groups = 16;
+  const auto refusal = AllOf(HasSubstr("1 actors of 64 workers of 16 groups need 1024"),
+                             HasSubstr("at most 256; give fewer"), Not(HasSubstr("--max-workers")));
+  EXPECT_THAT(Complaint(), refusal);
+  options_.given = {{"max_workers", "256"}};
+  EXPECT_THAT(Complaint(), refusal);
+  options_.groups = 4;
+  EXPECT_EQ(Plan().config.max_workers, 256);
+}
+
+TEST_F(PlanRunTest, WorkersOfManyCoresStayWithinTheSlotsOfARun) {
+  options_.inference = "streamed";
+  options_.groups = 16;
+  EXPECT_THAT(Joined(PlanRun(options_, "generated", /*cores=*/128).children[2].command),
+              HasSubstr("--workers 16"));
+}
+
 TEST_F(PlanRunTest, WithAConfigFileEveryServiceGetsTheFlagsThatBeatIt) {
   options_.config_file = "/etc/t.toml";
   options_.given = {{"lanes", "32"}};

@@ -91,10 +91,18 @@ ChildSpec Actor(const UpOptions& options, const RunPlan& plan, const std::vector
   return {name, ChildSpec::Role::kActor, command, {}};
 }
 
-// One core is the learner's; the rest is shared by the actors.
-int WorkersPerActor(const UpOptions& options, int cores) {
+// One core is the learner's; the rest is shared by the actors, as far as the run's slots go.
+int WorkersPerActor(const UpOptions& options, int groups, int cores) {
   if (options.workers > 0) return options.workers;
-  return std::clamp((cores - 1) / options.actors, 1, 64);
+  const int slots = kMaxWorkersOfRun / (options.actors * groups);
+  return std::clamp(std::min((cores - 1) / options.actors, slots), 1, 64);
+}
+
+// "2 actors of 3 workers of 4 groups need 24 replay slots".
+std::string SlotsNeeded(const UpOptions& options, int workers, int groups) {
+  return std::to_string(options.actors) + " actors of " + std::to_string(workers) + " workers" +
+         (groups > 1 ? " of " + std::to_string(groups) + " groups" : "") + " need " +
+         std::to_string(options.actors * workers * groups) + " replay slots";
 }
 
 }  // namespace
@@ -132,9 +140,14 @@ std::optional<int> ParseUpOptions(int argc, const char* const* argv, UpOptions& 
 RunPlan PlanRun(const UpOptions& options, const std::string& default_name, int cores) {
   RunPlan plan;
   std::vector<Setting> given = options.given;
-  const int workers = WorkersPerActor(options, cores);
   const int groups = options.inference == "streamed" ? options.groups : 1;
+  const int workers = WorkersPerActor(options, groups, cores);
   const int all_workers = workers * options.actors * groups;
+  const std::string needed = SlotsNeeded(options, workers, groups);
+  if (all_workers > kMaxWorkersOfRun) {
+    Refuse(needed + ", a run has at most " + std::to_string(kMaxWorkersOfRun) +
+           "; give fewer actors, workers or groups");
+  }
   plan.resuming = !options.resume.empty();
   if (plan.resuming) {
     const RunFolder folder = RunFolder::Open(options.runs_dir, options.resume);
@@ -157,10 +170,7 @@ RunPlan PlanRun(const UpOptions& options, const std::string& default_name, int c
     plan.config = MakeRunConfig(given);
   }
   if (all_workers > plan.config.max_workers) {
-    Refuse(std::to_string(options.actors) + " actors of " + std::to_string(workers) + " workers" +
-           (groups > 1 ? " of " + std::to_string(groups) + " groups" : "") + " need " +
-           std::to_string(all_workers) + " replay slots, the run has " +
-           std::to_string(plan.config.max_workers) +
+    Refuse(needed + ", the run has " + std::to_string(plan.config.max_workers) +
            "; give fewer, or start a run with --max-workers " + std::to_string(all_workers));
   }
   plan.children.push_back(Coordinator(options, plan, given));

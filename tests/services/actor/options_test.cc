@@ -45,6 +45,19 @@ TEST(ActorOptionsTest, NeedsExactlyOneWayToItsRun) {
             std::string::npos);
 }
 
+TEST(ActorOptionsTest, RefusesMoreRingsThanARunHas) {
+  const std::string refusal = RefusalOf(
+      {"--run-folder", "a", "--inference", "streamed", "--workers", "64", "--groups", "16"});
+  for (const char* part : {"1024 rings", "at most 256", "fewer workers or groups"}) {
+    EXPECT_NE(refusal.find(part), std::string::npos) << refusal;
+  }
+  EXPECT_EQ(RefusalOf({"--run-folder", "a", "--inference", "streamed", "--workers", "64",
+                       "--groups", "4"}),
+            "");
+  EXPECT_EQ(RefusalOf({"--run-folder", "a", "--workers", "64", "--groups", "16"}), "")
+      << "local workers have no groups";
+}
+
 TEST(ActorOptionsTest, StreamedInferenceLeavesNoPolicyToTheWorkers) {
   const char* argv[] = {"tetrion-actor", "--run-folder", "a", "--inference",
                         "streamed",      "--groups",     "3"};
