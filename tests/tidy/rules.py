@@ -16,7 +16,6 @@ MAX_FILE_LINES = 400
 
 # Path -> reason. A file listed here needs no test of its own.
 NO_TWIN = {
-    "lib/core/check.cc": "prints and aborts; every death test in the tree goes through it",
     "lib/metrics/metrics_doc_main.cc": "prints docs/metrics.md and nothing else",
 }
 # Path -> test of the same module that covers it under the name of the idea it is a part of.
@@ -49,7 +48,6 @@ NO_PRAGMA_ONCE = {
 
 # (path, rule name) -> reason. The named rule of BANNED does not apply to that file.
 BANNED_ALLOWED = {
-    ("lib/core/check.cc", "printf"): "the process is about to abort; no logger may be needed",
     ("lib/core/log.cc", "system_clock"): "log lines carry wall time for people",
     ("tools/up/child_processes.cc", "usleep"): "polls killed children for 2 s at most, as last act",
     ("lib/core/mutex.h", "std::mutex"): "the annotated mutex is built on it",
