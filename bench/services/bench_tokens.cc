@@ -46,8 +46,8 @@ void Send(wire::ControlClient& client, const wire::Message& message) {
 // An actor that plays episodes in no time: asks for ranges ahead and reports them in full batches.
 class TokenClient {
  public:
-  explicit TokenClient(const std::string& endpoint) : client_({.endpoint = endpoint}) {
-    Send(client_, wire::Register{.name = "bench", .nonce = 2});
+  explicit TokenClient(const std::string& endpoint) : client_({.endpoint = endpoint, .identity = {.process = 2}}) {
+    Send(client_, wire::Register{.name = "bench"});
     for (;;) {
       const wire::Message message = Wait(client_);
       if (const auto* registered = std::get_if<wire::Registered>(&message)) {
@@ -143,7 +143,7 @@ class EchoAgent final : public Agent {
 
 class EchoClient {
  public:
-  explicit EchoClient(const std::string& endpoint) : client_({.endpoint = endpoint}) {
+  explicit EchoClient(const std::string& endpoint) : client_({.endpoint = endpoint, .identity = {.process = 2}}) {
     batch_.episodes.resize(kBatchReports);
   }
   double Run(double seconds) {

@@ -97,6 +97,9 @@ RunFolder RunFolder::Create(const std::string& runs_dir, const std::string& name
     Refuse("cannot make the folder " + folder.path() + ": " + error.message() +
            "; make its parent writable or choose another with --runs-dir");
   }
+  // The control socket lies here: for this user only.
+  fs::permissions(folder.path(), fs::perms::owner_all, error);
+  if (error) Refuse("cannot close " + folder.path() + " to other users: " + error.message());
   MakeFolder(folder.checkpoints());
   MakeFolder(folder.logs());
   return folder;

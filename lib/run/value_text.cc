@@ -5,6 +5,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "lib/core/text_forms.h"
+
 namespace tetrion {
 namespace {
 
@@ -23,11 +25,6 @@ bool ParseWhole(std::string_view text, T min, T max, T& out) {
   if (!(value >= min && value <= max)) return false;  // also refuses NaN
   out = value;
   return true;
-}
-
-bool IsNameCharacter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
-         c == '_' || c == '-';
 }
 
 }  // namespace
@@ -76,8 +73,7 @@ bool IsOneOf(std::string_view value, std::string_view alternatives) {
 }
 
 bool IsPlainName(std::string_view text) {
-  return !text.empty() && text.size() <= 64 && text.front() != '.' && text.front() != '-' &&
-         std::all_of(text.begin(), text.end(), IsNameCharacter);
+  return IsName(text) && text.front() != '.' && text.front() != '-';
 }
 
 }  // namespace tetrion

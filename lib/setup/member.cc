@@ -4,6 +4,7 @@
 
 #include "lib/core/clock.h"
 #include "lib/core/error.h"
+#include "lib/core/text_forms.h"
 #include "lib/run/run_folder.h"
 
 namespace tetrion {
@@ -24,7 +25,8 @@ std::string EndpointOf(const std::string& coordinator, const std::string& run_fo
 
 void AddMemberOptions(ServiceOptions& parser, MemberOptions& o, const std::string& drain_help) {
   parser.Add("run-folder", &o.run_folder, "folder of the run; its endpoints.json says where it is");
-  parser.Add("coordinator", &o.coordinator, "address of the coordinator instead, tcp://host:port");
+  parser.Add("coordinator", &o.coordinator,
+             "address of the coordinator instead, tcp://host:port or ipc:///path");
   parser.Add("name", &o.name, "name in logs and metrics");
   parser.Add("shm-dir", &o.shm_dir, "folder of the shared regions; empty: the run's");
   parser.Add("http-bind", &o.http_bind,
@@ -40,6 +42,12 @@ void CheckMemberOptions(const MemberOptions& options) {
   if (options.run_folder.empty() == options.coordinator.empty()) {
     throw Error(ExitCode::kUsage,
                 "say which run to join: --run-folder runs/NAME or --coordinator tcp://host:port");
+  }
+  if (!IsName(options.name)) {
+    throw Error(
+        ExitCode::kUsage,
+        "--name may hold 1 to 64 letters, digits, '.', '_' and '-': it becomes part of file "
+        "names, labels and JSON");
   }
 }
 

@@ -28,7 +28,8 @@ struct MemberOptions {
 // Declares them all, the run's settings included. `drain_help`: what the drain time-out waits for.
 void AddMemberOptions(ServiceOptions& parser, MemberOptions& options,
                       const std::string& drain_help);
-// After parsing. Throws Error(kUsage) unless exactly one way to the run is given.
+// After parsing. Throws Error(kUsage) unless exactly one way to the run is given and the name is
+// one.
 void CheckMemberOptions(const MemberOptions& options);
 
 // How the member's session reaches the coordinator: a fixed address, or endpoints.json of the run

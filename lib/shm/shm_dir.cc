@@ -147,6 +147,11 @@ std::vector<RegionFile> ListRegions(const std::string& dir) {
   return files;
 }
 
+bool RegionIsFree(const std::string& path) {
+  const FileDescriptor fd = OpenNoFollow(path, O_RDONLY);
+  return fd.valid() && !LockedByOther(fd.get());
+}
+
 int RemoveStale(const std::string& dir, std::uint64_t run_id) {
   const ShmDirLock lock(dir);
   const std::vector<RegionFile> files = ListRegions(dir);

@@ -52,6 +52,9 @@ struct RegionFile {
 // caller holds the ShmDirLock. A folder that does not exist holds none.
 std::vector<RegionFile> ListRegions(const std::string& dir);
 
+// Whether the region at `path` exists and no owner holds it. Asks the kernel without blocking.
+bool RegionIsFree(const std::string& path);
+
 // Removes the files of every run other than `run_id` of which no file at all is locked. Returns the
 // number removed. Takes the ShmDirLock. Thread-safe, any process of the user.
 int RemoveStale(const std::string& dir, std::uint64_t run_id);

@@ -23,6 +23,7 @@ enum class DecodeStatus : std::uint8_t {
   kWrongVersion,   // verified, but of another protocol version: `have_version` says which
   kUnknownBody,    // verified, but no message of this version
   kBoundExceeded,  // verified, but a vector or a string is longer than messages.h allows
+  kBadText,        // verified, but a string is not of the form that messages.h states
 };
 
 // A short name for logs and metric labels: "too_long".
@@ -34,12 +35,13 @@ bool Answerable(DecodeStatus status);
 struct DecodeResult {
   DecodeStatus status = DecodeStatus::kUnverified;
   std::uint16_t have_version = 0;  // with kWrongVersion; this build needs kProtocolVersion
+  Identity sender;                 // with kOk
   Message message;                 // with kOk
 };
 
 // Throws Error(kUsage) naming the field when a vector or a string exceeds its bound; free texts
-// (Refused.text) are cut instead.
-std::vector<std::byte> Encode(const Message& message);
+// (Refused.text, RingGone.reason) are cut instead.
+std::vector<std::byte> Encode(const Message& message, const Identity& sender = {});
 DecodeResult Decode(std::span<const std::byte> bytes);
 
 // "peer speaks control protocol 2, this build needs 1: use the same Tetrion release everywhere".

@@ -1,7 +1,10 @@
+#include <algorithm>
 #include <cstring>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
+#include "lib/core/text_forms.h"
 #include "lib/wire/codec.h"
 #include "proto/control_generated.h"
 
@@ -31,19 +34,38 @@ T CopyAt(const FbVector<Element>* vector, std::size_t i) {
 class Reader {
  public:
   bool ok = true;
+  bool texts_ok = true;  // every string has its form
 
   std::string Text(const flatbuffers::String* text, std::size_t bound) {
-    if (text == nullptr || !Fits(text->size(), bound)) return {};
-    return text->str();
+    return Formed(text, bound, IsPlainText);
+  }
+  std::string NameText(const flatbuffers::String* text) {
+    return Formed(text, kMaxNameBytes, IsName);
+  }
+  // Several lines.
+  std::string Lines(const flatbuffers::String* text, std::size_t bound) {
+    return Formed(text, bound, [](std::string_view lines) {
+      while (!lines.empty()) {
+        const std::size_t end = std::min(lines.find('\n'), lines.size());
+        if (!IsPlainText(lines.substr(0, end))) return false;
+        lines.remove_prefix(std::min(end + 1, lines.size()));
+      }
+      return true;
+    });
+  }
+  // Empty: none.
+  std::string HostPort(const flatbuffers::String* text) {
+    return Formed(text, kMaxEndpointBytes,
+                  [](std::string_view t) { return t.empty() || IsHostPort(t); });
   }
   template <typename T>
   std::size_t Count(const FbVector<T>* vector, std::size_t bound) {
     if (vector == nullptr || !Fits(vector->size(), bound)) return 0;
     return vector->size();
   }
-  std::vector<HeldRange> Held(const FbVector<const fbs::HeldRange*>* vector) {
+  std::vector<HeldRange> Held(const FbVector<const fbs::HeldRange*>* vector, std::size_t bound) {
     std::vector<HeldRange> held;
-    const std::size_t count = Count(vector, kMaxRanges);
+    const std::size_t count = Count(vector, bound);
     held.reserve(count);
     for (std::size_t i = 0; i < count; ++i) {
       const auto range = CopyAt<fbs::HeldRange>(vector, i);
@@ -75,6 +97,13 @@ class Reader {
   }
 
  private:
+  template <typename Form>
+  std::string Formed(const flatbuffers::String* text, std::size_t bound, Form form) {
+    const std::string_view view = text == nullptr ? std::string_view() : text->string_view();
+    if (!Fits(view.size(), bound)) return {};
+    if (!form(view)) texts_ok = false;
+    return texts_ok ? std::string(view) : std::string();
+  }
   bool Fits(std::size_t have, std::size_t bound) {
     if (have > bound) ok = false;
     return ok;
@@ -85,23 +114,23 @@ Register Unpack(Reader& r, const fbs::Register& f) {
   Register m;
   m.role = static_cast<Role>(f.role());
   if (m.role != Role::kActor && m.role != Role::kLearner) r.ok = false;
-  m.name = r.Text(f.name(), kMaxNameBytes);
+  m.name = r.NameText(f.name());
   m.revision = r.Text(f.revision(), kMaxNameBytes);
   m.previous_session = f.previous_session();
-  m.held = r.Held(f.held());
+  m.held = r.Held(f.held(), kMaxHeldRanges);
+  m.held_below = f.held_below();
   m.workers = f.workers();
   if (m.workers > kMaxRings) r.ok = false;
   m.rings = r.Rings(f.ring_paths(), f.rings());
   const std::size_t given = r.Count(f.given_keys(), kMaxGiven);
   if (r.SameCount(given, r.Count(f.given_values(), kMaxGiven))) {
     for (std::uint32_t i = 0; i < given && r.ok; ++i) {
-      m.given.push_back({r.Text(f.given_keys()->Get(i), kMaxNameBytes),
-                         r.Text(f.given_values()->Get(i), kMaxValueBytes)});
+      m.given.push_back(
+          {r.NameText(f.given_keys()->Get(i)), r.Text(f.given_values()->Get(i), kMaxValueBytes)});
     }
   }
-  m.http_endpoint = r.Text(f.http_endpoint(), kMaxEndpointBytes);
+  m.http_endpoint = r.HostPort(f.http_endpoint());
   m.shm_dir = r.Text(f.shm_dir(), kMaxFolderBytes);
-  m.nonce = f.nonce();
   return m;
 }
 
@@ -112,7 +141,7 @@ Registered Unpack(Reader& r, const fbs::Registered& f) {
   m.run = r.Text(f.run(), kMaxEndpointBytes);
   m.run_id = f.run_id();
   m.run_folder = r.Text(f.run_folder(), kMaxFolderBytes);
-  m.run_config = r.Text(f.run_config(), kMaxConfigBytes);
+  m.run_config = r.Lines(f.run_config(), kMaxConfigBytes);
   m.shm_dir = r.Text(f.shm_dir(), kMaxFolderBytes);
   const std::size_t slots = r.Count(f.slots(), kMaxRings);
   for (std::uint32_t i = 0; i < slots; ++i) m.slots.push_back(f.slots()->Get(i));
@@ -124,7 +153,7 @@ Registered Unpack(Reader& r, const fbs::Registered& f) {
 }
 
 Refused Unpack(Reader& r, const fbs::Refused& f) {
-  return {static_cast<RefuseReason>(f.reason()), r.Text(f.text(), kMaxTextBytes)};
+  return {static_cast<RefuseReason>(f.reason()), r.Lines(f.text(), kMaxTextBytes)};
 }
 
 GrantRequest Unpack(Reader& r, const fbs::GrantRequest& f) {
@@ -164,7 +193,8 @@ ReportAck Unpack(Reader&, const fbs::ReportAck& f) {
 }
 
 Abandon Unpack(Reader& r, const fbs::Abandon& f) {
-  return {f.session(), f.request(), r.Text(f.reason(), kMaxNameBytes), r.Held(f.tokens())};
+  return {f.session(), f.request(), r.Text(f.reason(), kMaxNameBytes),
+          r.Held(f.tokens(), kMaxRanges)};
 }
 
 AbandonAck Unpack(Reader&, const fbs::AbandonAck& f) {
@@ -182,10 +212,10 @@ Heartbeat Unpack(Reader& r, const fbs::Heartbeat& f) {
   const std::size_t count = r.Count(f.stat_names(), kMaxStats);
   if (r.SameCount(count, r.Count(f.stat_values(), kMaxStats))) {
     for (std::uint32_t i = 0; i < count && r.ok; ++i) {
-      m.stats.push_back(
-          {r.Text(f.stat_names()->Get(i), kMaxNameBytes), CopyAt<double>(f.stat_values(), i)});
+      m.stats.push_back({r.NameText(f.stat_names()->Get(i)), CopyAt<double>(f.stat_values(), i)});
     }
   }
+  m.region_held = f.region_held();
   return m;
 }
 
@@ -207,7 +237,10 @@ RingsAck Unpack(Reader&, const fbs::RingsAck& f) {
 }
 
 RingGone Unpack(Reader& r, const fbs::RingGone& f) {
-  return {f.session(), r.Text(f.path(), kMaxRingPathBytes), f.owner_dead()};
+  RingGone m{f.session(), r.Text(f.path(), kMaxRingPathBytes), static_cast<RingEnd>(f.end()),
+             r.Text(f.reason(), kMaxReasonBytes)};
+  if (m.end < RingEnd::kClosed || m.end > RingEnd::kQuarantined) r.ok = false;
+  return m;
 }
 
 Goodbye Unpack(Reader&, const fbs::Goodbye& f) {
@@ -247,7 +280,8 @@ DecodeStatus UnpackBody(const fbs::Envelope& envelope, Message& message) {
                    fbs::HeartbeatAck, fbs::RingList, fbs::RingsReady, fbs::RingsAck, fbs::RingGone,
                    fbs::Goodbye, fbs::GoodbyeAck, fbs::Fenced>;
     unpack(static_cast<const std::tuple_element_t<Index, Tables>*>(envelope.body()));
-    return reader.ok ? DecodeStatus::kOk : DecodeStatus::kBoundExceeded;
+    if (!reader.ok) return DecodeStatus::kBoundExceeded;
+    return reader.texts_ok ? DecodeStatus::kOk : DecodeStatus::kBadText;
   }
 }
 
@@ -271,13 +305,15 @@ const char* Name(DecodeStatus status) {
       return "unknown_body";
     case DecodeStatus::kBoundExceeded:
       return "bound_exceeded";
+    case DecodeStatus::kBadText:
+      return "bad_text";
   }
   return "unknown";
 }
 
 bool Answerable(DecodeStatus status) {
   return status == DecodeStatus::kWrongVersion || status == DecodeStatus::kUnknownBody ||
-         status == DecodeStatus::kBoundExceeded;
+         status == DecodeStatus::kBoundExceeded || status == DecodeStatus::kBadText;
 }
 
 DecodeResult Decode(std::span<const std::byte> bytes) {
@@ -285,6 +321,7 @@ DecodeResult Decode(std::span<const std::byte> bytes) {
   const auto fail = [&result](DecodeStatus status) {
     result.status = status;
     result.message = {};
+    result.sender = {};
     return std::move(result);
   };
   if (bytes.size() > kMaxMessageBytes) return fail(DecodeStatus::kTooLong);
@@ -302,6 +339,7 @@ DecodeResult Decode(std::span<const std::byte> bytes) {
   const fbs::Envelope& envelope = *fbs::GetEnvelope(data);
   result.have_version = envelope.protocol_version();
   if (result.have_version != kProtocolVersion) return fail(DecodeStatus::kWrongVersion);
+  result.sender = {envelope.run_id(), envelope.process()};
   result.status = UnpackBody(envelope, result.message);
   if (result.status != DecodeStatus::kOk) return fail(result.status);
   return result;

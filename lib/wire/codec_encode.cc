@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "lib/core/error.h"
+#include "lib/core/text_forms.h"
 #include "lib/wire/codec.h"
 #include "proto/control_generated.h"
 
@@ -42,8 +43,9 @@ fbs::Bits256 Bits(const char* field, const Bitmap& bitmap) {
   return {words[0], words[1], words[2], words[3]};
 }
 
-FbVector<const fbs::HeldRange*> Held(FlatBufferBuilder& fbb, const std::vector<HeldRange>& held) {
-  Bound("held ranges", held.size(), kMaxRanges);
+FbVector<const fbs::HeldRange*> Held(FlatBufferBuilder& fbb, const std::vector<HeldRange>& held,
+                                     std::size_t bound) {
+  Bound("held ranges", held.size(), bound);
   std::vector<fbs::HeldRange> packed;
   packed.reserve(held.size());
   for (const HeldRange& range : held) {
@@ -71,7 +73,7 @@ PackedRings Rings(FlatBufferBuilder& fbb, const std::vector<RingInfo>& rings) {
 auto Pack(FlatBufferBuilder& fbb, const Register& m) {
   const auto name = Text(fbb, "name", m.name, kMaxNameBytes);
   const auto revision = Text(fbb, "revision", m.revision, kMaxNameBytes);
-  const auto held = Held(fbb, m.held);
+  const auto held = Held(fbb, m.held, kMaxHeldRanges);
   const PackedRings rings = Rings(fbb, m.rings);
   Bound("given settings", m.given.size(), kMaxGiven);
   std::vector<FbString> keys, values;
@@ -85,7 +87,7 @@ auto Pack(FlatBufferBuilder& fbb, const Register& m) {
   const auto shm_dir = Text(fbb, "shm-dir", m.shm_dir, kMaxFolderBytes);
   return fbs::CreateRegister(fbb, static_cast<std::uint8_t>(m.role), name, revision,
                              m.previous_session, held, m.workers, rings.paths, rings.rings,
-                             key_vector, value_vector, http, shm_dir, m.nonce);
+                             key_vector, value_vector, http, shm_dir, m.held_below);
 }
 
 auto Pack(FlatBufferBuilder& fbb, const Registered& m) {
@@ -101,7 +103,7 @@ auto Pack(FlatBufferBuilder& fbb, const Registered& m) {
 }
 
 auto Pack(FlatBufferBuilder& fbb, const Refused& m) {
-  const auto text = fbb.CreateString(m.text.substr(0, kMaxTextBytes));
+  const auto text = fbb.CreateString(CutText(m.text, kMaxTextBytes));
   return fbs::CreateRefused(fbb, static_cast<std::uint8_t>(m.reason), text);
 }
 
@@ -139,7 +141,7 @@ auto Pack(FlatBufferBuilder& fbb, const ReportAck& m) {
 
 auto Pack(FlatBufferBuilder& fbb, const Abandon& m) {
   const auto reason = Text(fbb, "reason", m.reason, kMaxNameBytes);
-  return fbs::CreateAbandon(fbb, m.session, m.request, reason, Held(fbb, m.tokens));
+  return fbs::CreateAbandon(fbb, m.session, m.request, reason, Held(fbb, m.tokens, kMaxRanges));
 }
 
 auto Pack(FlatBufferBuilder& fbb, const AbandonAck& m) {
@@ -158,7 +160,8 @@ auto Pack(FlatBufferBuilder& fbb, const Heartbeat& m) {
   const auto name_vector = fbb.CreateVector(names);
   const auto value_vector = fbb.CreateVector(values);
   return fbs::CreateHeartbeat(fbb, m.session, phase, m.env_steps, m.rings_revision,
-                              m.policy_version, m.rows_ingested, name_vector, value_vector);
+                              m.policy_version, m.rows_ingested, name_vector, value_vector,
+                              m.region_held);
 }
 
 auto Pack(FlatBufferBuilder& fbb, const HeartbeatAck& m) {
@@ -182,7 +185,8 @@ auto Pack(FlatBufferBuilder& fbb, const RingsAck& m) {
 
 auto Pack(FlatBufferBuilder& fbb, const RingGone& m) {
   const auto path = Text(fbb, "ring path", m.path, kMaxRingPathBytes);
-  return fbs::CreateRingGone(fbb, m.session, path, m.owner_dead);
+  const auto reason = fbb.CreateString(CutText(m.reason, kMaxReasonBytes));
+  return fbs::CreateRingGone(fbb, m.session, path, static_cast<std::uint8_t>(m.end), reason);
 }
 
 auto Pack(FlatBufferBuilder& fbb, const Goodbye& m) {
@@ -199,14 +203,15 @@ auto Pack(FlatBufferBuilder& fbb, const Fenced& m) {
 
 }  // namespace
 
-std::vector<std::byte> Encode(const Message& message) {
+std::vector<std::byte> Encode(const Message& message, const Identity& sender) {
   // The union's members are numbered from 1 in the order of Message; codec_decode.cc asserts it.
   static_assert(std::variant_size_v<Message> == static_cast<std::size_t>(fbs::Body::MAX));
   FlatBufferBuilder fbb(1024);
   const Offset<void> body =
       std::visit([&fbb](const auto& m) { return Pack(fbb, m).Union(); }, message);
   const auto type = static_cast<fbs::Body>(message.index() + 1);
-  fbs::FinishEnvelopeBuffer(fbb, fbs::CreateEnvelope(fbb, kProtocolVersion, type, body));
+  fbs::FinishEnvelopeBuffer(
+      fbb, fbs::CreateEnvelope(fbb, kProtocolVersion, type, body, sender.run_id, sender.process));
   Bound("bytes", fbb.GetSize(), kMaxMessageBytes);
   const auto* begin = reinterpret_cast<const std::byte*>(fbb.GetBufferPointer());
   return {begin, begin + fbb.GetSize()};

@@ -12,10 +12,11 @@ namespace tetrion::wire {
 // is their encoding, codec.h the only bridge between the two. Bounds (enforced by codec.cc on both
 // sides, so that no message exceeds 64 KiB) stand beside each vector and string.
 
-inline constexpr std::uint16_t kProtocolVersion = 1;
+inline constexpr std::uint16_t kProtocolVersion = 2;
 inline constexpr std::size_t kMaxMessageBytes = 64 * 1024;
 inline constexpr std::size_t kMaxReports = 1024;       // episodes of one ReportBatch
-inline constexpr std::size_t kMaxRanges = 64;          // ranges of one Grant or Register
+inline constexpr std::size_t kMaxRanges = 64;          // ranges of one Grant or Abandon
+inline constexpr std::size_t kMaxHeldRanges = 128;     // held ranges of one Register
 inline constexpr std::size_t kMaxRings = 256;          // worker rings of one actor or one snapshot
 inline constexpr std::size_t kMaxStats = 128;          // figures of one heartbeat
 inline constexpr std::size_t kMaxGiven = 64;           // settings of one Register
@@ -25,6 +26,7 @@ inline constexpr std::size_t kMaxEndpointBytes = 128;  // host:port; run names t
 inline constexpr std::size_t kMaxRingPathBytes = 192;  // kMaxRings of them must fit a message
 inline constexpr std::size_t kMaxFolderBytes = 512;
 inline constexpr std::size_t kMaxTextBytes = 1024;  // explanation of a refusal
+inline constexpr std::size_t kMaxReasonBytes = 256;  // why a ring cannot be used
 inline constexpr std::size_t kMaxConfigBytes = 16 * 1024;
 inline constexpr std::uint32_t kRangeTokens = 256;  // tokens of one range: the unit of the ledger
 inline constexpr std::size_t kRangeBitmapBytes = kRangeTokens / 8;
@@ -33,6 +35,19 @@ using Bitmap =
     std::vector<std::uint8_t>;  // kRangeBitmapBytes bytes, bit i of byte i/8: token first_id + i
 
 enum class Role : std::uint8_t { kActor = 1, kLearner = 2 };
+
+// Who speaks, in the envelope of every message. The coordinator accepts a message of a session only
+// from the process that the session belongs to, and only when it belongs to its own run; a member
+// ends when it meets another run.
+struct Identity {
+  std::uint64_t run_id = 0;   // run of the sender; 0: a member that has not joined one yet
+  std::uint64_t process = 0;  // random number of a member's process, below 2^63; 0: the coordinator
+  bool operator==(const Identity&) const = default;
+};
+
+// Forms of strings (lib/core/text_forms.h), enforced where a message is decoded: member names,
+// setting keys, phases' and figures' names as stated, endpoints host:port, everything else UTF-8
+// without control characters.
 
 // A setting the sender was given by its user; the coordinator refuses contradictions.
 struct GivenSetting {
@@ -58,16 +73,18 @@ struct RingInfo {
 // First message of every actor and learner, and again after a reconnect.
 struct Register {
   Role role = Role::kActor;
-  std::string name;                    // <= 64 bytes: "actor-0", "learner"
+  std::string name;                    // a name: "actor-0", "learner"
   std::string revision;                // <= 64 bytes
   std::uint64_t previous_session = 0;  // 0: a new process
-  std::vector<HeldRange> held;         // with previous_session
+  // With previous_session: of the ranges with first_id < held_below the sender holds exactly these,
+  // oldest first; of the others nothing is said.
+  std::vector<HeldRange> held;         // <= kMaxHeldRanges
+  std::uint64_t held_below = 0;
   std::uint32_t workers = 0;           // actor: how many slots it wants
   std::vector<RingInfo> rings;         // actor, re-registering: rings it still owns, with slots
   std::vector<GivenSetting> given;     // <= kMaxGiven
-  std::string http_endpoint;           // host:port of its /metrics, <= 128 bytes
+  std::string http_endpoint;           // host:port of its /metrics, <= 128 bytes; empty: none
   std::string shm_dir;                 // <= 512 bytes
-  std::uint64_t nonce = 0;  // random, one a process: a repeated Register finds its session; 0: none
 };
 
 struct Registered {
@@ -92,6 +109,11 @@ enum class RefuseReason : std::uint8_t {
   kLearnerTaken = 4,    // another learner's session is alive
   kDraining = 5,        // the run is ending
   kMalformed = 6,
+  // Since protocol 2. The member ends with ExitCode::kTryAgain.
+  kOtherRun = 7,         // the member belongs to another run than this coordinator
+  kRingUnusable = 8,     // the learner cannot use the member's ring; text says why
+  kTooManySessions = 9,  // the process was fenced too often
+  kImpossible = 10,      // a number that the run does not allow; text names it
 };
 
 struct Refused {
@@ -102,7 +124,7 @@ struct Refused {
 // Actor -> coordinator: give me ranges. Repeating a request number returns the same grant.
 struct GrantRequest {
   std::uint64_t session = 0;
-  std::uint64_t request = 0;  // from 1, +1 per new request of the session
+  std::uint64_t request = 0;  // 1 in a new session, +1 per new request
   std::uint32_t ranges = 1;   // wanted, 1..kMaxRanges
 };
 
@@ -164,7 +186,10 @@ struct Stat {
   double value = 0;
 };
 
-// Every heartbeat_ms; renews the session's lease.
+// Phase of a member that takes no more work and is about to say goodbye.
+inline constexpr const char* kPhaseDraining = "draining";
+
+// Every heartbeat_ms; any message renews the session's lease.
 struct Heartbeat {
   std::uint64_t session = 0;
   std::string phase;                 // <= 64 bytes: "running", "draining", "waiting for tokens"
@@ -173,6 +198,7 @@ struct Heartbeat {
   std::uint32_t policy_version = 0;  // learner: newest published
   std::uint64_t rows_ingested = 0;   // learner
   std::vector<Stat> stats;
+  bool region_held = false;  // learner: it holds its region's lock; a free lock now means death
 };
 
 struct HeartbeatAck {
@@ -202,13 +228,23 @@ struct RingsAck {
   std::uint64_t session = 0;
 };
 
-// Learner -> coordinator: this ring is drained and unlinked, its slot is free. owner_dead: its
-// flock was released without a goodbye, so the owner's session ends now. Repeated until
-// acknowledged by a RingList without the ring.
+// How a ring ended.
+enum class RingEnd : std::uint8_t {
+  kClosed = 1,        // its actor closed it
+  kOwnerDead = 2,     // its flock was released without a goodbye: the actor's process is gone
+  kUnattachable = 3,  // the learner cannot open it; reason says why
+  kQuarantined = 4,   // its cursors or rows are impossible; reason says which
+};
+
+// Learner -> coordinator: this ring has ended and its slot is free; unless it was unattachable it
+// is drained and unlinked. After kOwnerDead the owner's session ends; after kUnattachable and
+// kQuarantined its process is refused for good. Repeated until acknowledged by a RingList without
+// the ring.
 struct RingGone {
   std::uint64_t session = 0;
   std::string path;
-  bool owner_dead = false;
+  RingEnd end = RingEnd::kClosed;
+  std::string reason;  // for people, <= kMaxReasonBytes
 };
 
 // The last message of a session; everything outstanding of it becomes free.

@@ -7,7 +7,7 @@
 
 #include "lib/core/error.h"
 #include "lib/core/log.h"
-#include "lib/core/philox.h"
+#include "lib/core/random.h"
 
 namespace tetrion::wire {
 namespace {
@@ -23,11 +23,9 @@ Backoff::Config WithSeed(Backoff::Config config, std::uint64_t seed) {
   return config;
 }
 
-// Differs between processes of one host (seed: the process id) and between restarts.
-std::uint64_t MakeNonce(std::uint64_t seed) {
-  const auto now_ns = static_cast<std::uint64_t>(MonotonicClock::Get().NowNs());
-  const PhiloxBlock draw = PhiloxDraw(seed, now_ns, 0, PhiloxPurpose::kSampler);
-  return (static_cast<std::uint64_t>(draw.word[0]) << 32 | draw.word[1]) | 2;
+// Below 2^63: it travels through the store's signed columns.
+std::uint64_t MakeProcess() {
+  return (RandomBits() >> 1) | 1;
 }
 
 // The session a message of the coordinator is addressed to; 0 for those without.
@@ -51,7 +49,7 @@ SessionLink::SessionLink(Config config, SessionOwner& owner, const Clock& clock)
       clock_(clock),
       connect_backoff_(clock, WithSeed(kConnectBackoff, config_.backoff_seed)),
       register_backoff_(clock, WithSeed({}, config_.backoff_seed + 1)),
-      nonce_(MakeNonce(config_.backoff_seed)),
+      identity_{.run_id = 0, .process = config_.process != 0 ? config_.process : MakeProcess()},
       last_heard_ns_(clock.NowNs()),
       last_answer_ns_(clock.NowNs()) {}
 
@@ -69,7 +67,7 @@ void SessionLink::DoWork(int timeout_ms) {
     if (received.status == ReceiveStatus::kWrongVersion) {
       throw Error(ExitCode::kConfig, client_->problem());
     }
-    if (received.status == ReceiveStatus::kMessage) Handle(received.message);
+    if (received.status == ReceiveStatus::kMessage) Handle(received.message, received.sender);
   }
 }
 
@@ -79,7 +77,8 @@ void SessionLink::Connect() {
   if (endpoint.empty()) return;
   client_ = std::make_unique<ControlClient>(
       ControlClient::Config{.endpoint = endpoint,
-                            .backoff = WithSeed({}, config_.backoff_seed + 2)},
+                            .backoff = WithSeed({}, config_.backoff_seed + 2),
+                            .identity = identity_},
       clock_);
   last_heard_ns_ = clock_.NowNs();
 }
@@ -100,14 +99,13 @@ void SessionLink::SendDue() {
     const std::string endpoint = config_.endpoint();
     if (client_->Reopen(endpoint.empty() ? client_->endpoint() : endpoint)) {
       last_heard_ns_ = now_ns;
-      register_backoff_.Reset();
+      if (session_ != 0 || fenced_session_ == 0) register_backoff_.Reset();
     }
   }
   if (!registered_) {
     if (!register_backoff_.TryNow()) return;
     Register message = owner_.MakeRegister();
     message.previous_session = session_;
-    message.nonce = nonce_;
     Send(message);
     return;
   }
@@ -122,7 +120,24 @@ bool SessionLink::Send(const Message& message) {
   return client_ != nullptr && client_->Send(message) == SendStatus::kOk;
 }
 
-void SessionLink::Handle(const Message& message) {
+void SessionLink::CheckRun(const Identity& sender) const {
+  if (identity_.run_id == 0 || sender.run_id == 0 || sender.run_id == identity_.run_id) return;
+  throw Error(ExitCode::kTryAgain, "the coordinator at " + client_->endpoint() +
+                                       " serves another run than " + run_ +
+                                       ", which this process belongs to; start it again to join "
+                                       "the other run");
+}
+
+bool SessionLink::IsMine(const Message& message) const {
+  const std::uint64_t session = SessionOf(message);
+  if (session == 0 || !(registered_ || retired_)) return false;
+  // A fenced member says goodbye under the number that it had.
+  const bool farewell = std::holds_alternative<GoodbyeAck>(message) && session == last_session();
+  return session == session_ || farewell;
+}
+
+void SessionLink::Handle(const Message& message, const Identity& sender) {
+  CheckRun(sender);
   last_heard_ns_ = clock_.NowNs();
   if (const auto* registered = std::get_if<Registered>(&message)) {
     HandleRegistered(*registered);
@@ -132,15 +147,12 @@ void SessionLink::Handle(const Message& message) {
     HandleRefused(*refused);
     return;
   }
-  if (!IsMine(SessionOf(message))) return;  // of an earlier session
+  if (!IsMine(message)) return;  // of an earlier session
   last_answer_ns_ = last_heard_ns_;
   if (std::holds_alternative<Fenced>(message)) {
-    log::warn("session {} was fenced; registering anew", session_);
-    registered_ = false;
-    session_ = 0;
-    problem_ = "fenced";
-    owner_.OnFenced();
+    HandleFenced();
   } else if (const auto* ack = std::get_if<HeartbeatAck>(&message)) {
+    if (last_heard_ns_ - registered_ns_ >= lease_ns_) register_backoff_.Reset();
     if (ack->epoch != epoch_) {
       registered_ = false;  // the coordinator was restarted: tell it what we hold
       problem_ = "the coordinator was restarted";
@@ -151,18 +163,34 @@ void SessionLink::Handle(const Message& message) {
   }
 }
 
+void SessionLink::HandleFenced() {
+  log::warn("session {} was fenced; registering anew", session_);
+  registered_ = false;
+  fenced_session_ = session_;
+  session_ = 0;
+  problem_ = "fenced";
+  owner_.OnFenced();
+}
+
 void SessionLink::HandleRegistered(const Registered& registered) {
   if (registered_ && registered.session == session_) return;  // answer to a repeated Register
   const bool renewed = session_ != 0 && registered.session == session_;
-  if (session_ != 0 && !renewed) owner_.OnFenced();
+  if (session_ != 0 && !renewed) {
+    fenced_session_ = session_;
+    owner_.OnFenced();
+  }
   session_ = registered.session;
   epoch_ = registered.epoch;
+  run_ = registered.run;
+  identity_.run_id = registered.run_id;
+  client_->JoinRun(registered.run_id);
   registered_ = true;
   heartbeat_ns_ = static_cast<std::int64_t>(registered.heartbeat_ms) * kNanosPerMilli;
+  lease_ns_ = static_cast<std::int64_t>(registered.session_lease_ms) * kNanosPerMilli;
+  registered_ns_ = last_heard_ns_;
   next_heartbeat_ns_ = 0;
   last_answer_ns_ = last_heard_ns_;
   problem_.clear();
-  register_backoff_.Reset();
   owner_.OnRegistered(registered, renewed);
 }
 
@@ -172,8 +200,19 @@ void SessionLink::HandleRefused(const Refused& refused) {
     case RefuseReason::kProtocolVersion:
     case RefuseReason::kConfigMismatch:
       throw Error(ExitCode::kConfig, "the coordinator refused: " + refused.text);
-    case RefuseReason::kNoSlot:
     case RefuseReason::kDraining:
+      if (fenced_session_ != 0) {
+        // Fenced as the run ends: no new session, but a last word on what was done.
+        retired_ = true;
+        owner_.OnHeartbeatAck({.session = fenced_session_, .epoch = epoch_, .drain = true});
+        break;
+      }
+      [[fallthrough]];
+    case RefuseReason::kNoSlot:
+    case RefuseReason::kOtherRun:
+    case RefuseReason::kRingUnusable:
+    case RefuseReason::kTooManySessions:
+    case RefuseReason::kImpossible:
       throw Error(ExitCode::kTryAgain, "the coordinator refused: " + refused.text);
     case RefuseReason::kLearnerTaken:  // until the dead learner's lease ends
     case RefuseReason::kMalformed:

@@ -16,7 +16,7 @@ namespace tetrion::wire {
 class SessionOwner {
  public:
   virtual ~SessionOwner() = default;
-  // First message, and again after every reconnect; the link fills previous_session and nonce.
+  // First message, and again after every reconnect; the link fills previous_session.
   virtual Register MakeRegister() = 0;
   // The session stands. `renewed`: it is the one from before, its tokens and rings are kept.
   virtual void OnRegistered(const Registered& registered, bool renewed) = 0;
@@ -30,7 +30,10 @@ class SessionOwner {
 };
 
 // The client's half of a session: registers, renews the lease, notices a silent or restarted
-// coordinator and registers again under the same number, starts a new session when fenced.
+// coordinator and registers again under the same number, starts a new session when fenced. The
+// delays between registrations grow until a session has stood for a whole lease, so that a member
+// which is fenced again and again asks ever more rarely. Ends with Error(kTryAgain) when the
+// coordinator serves another run than the one that was joined.
 //
 // Thread role: one link thread calls everything.
 class SessionLink {
@@ -42,19 +45,23 @@ class SessionLink {
     std::int64_t silence_ns = 3 * kNanosPerSecond;    // nothing heard for so long: reconnect
     std::int64_t give_up_ns = 120 * kNanosPerSecond;  // nothing heard for so long: Error(kTryAgain)
     std::uint64_t backoff_seed = 0;                   // differs between processes
+    std::uint64_t process = 0;                        // Identity::process; 0: drawn at random
   };
 
   SessionLink(Config config, SessionOwner& owner, const Clock& clock = MonotonicClock::Get());
 
   // One cycle: receives (blocks at most `timeout_ms` for the first message), registers or
   // heartbeats when due. Throws Error: kConfig when refused for good (both values in the text),
-  // kTryAgain when refused for now for too long, or after give_up_ns of silence.
+  // kTryAgain when refused for good in this process, or after give_up_ns of silence.
   void DoWork(int timeout_ms);
 
   // False while there is no coordinator or it has not answered; sends are then dropped, which their
   // senders, who repeat until answered, do not mind.
   bool registered() const { return registered_; }
   std::uint64_t session() const { return session_; }
+  // The session for a goodbye: the present one, or the one that was fenced last.
+  std::uint64_t last_session() const { return session_ != 0 ? session_ : fenced_session_; }
+  const Identity& identity() const { return identity_; }
   bool Send(const Message& message);
   // No heartbeat or registration goes out any more: with the goodbye, or when a session ends that
   // was about to. A heartbeat behind a goodbye would be answered with Fenced.
@@ -67,12 +74,12 @@ class SessionLink {
  private:
   void Connect();
   void SendDue();
-  void Handle(const Message& message);
+  void Handle(const Message& message, const Identity& sender);
+  void HandleFenced();
   void HandleRegistered(const Registered& registered);
   void HandleRefused(const Refused& refused);
-  bool IsMine(std::uint64_t session) const {
-    return (registered_ || retired_) && session != 0 && session == session_;
-  }
+  void CheckRun(const Identity& sender) const;
+  bool IsMine(const Message& message) const;
 
   const Config config_;
   SessionOwner& owner_;
@@ -80,14 +87,18 @@ class SessionLink {
   std::unique_ptr<ControlClient> client_;
   Backoff connect_backoff_;
   Backoff register_backoff_;
-  const std::uint64_t nonce_;  // tells the coordinator that a repeated Register is ours
+  Identity identity_;
   bool registered_ = false;
   bool retired_ = false;
-  std::uint64_t session_ = 0;  // 0: none yet, or fenced
+  std::uint64_t session_ = 0;         // 0: none yet, or fenced
+  std::uint64_t fenced_session_ = 0;  // last one; 0: never fenced
+  std::string run_;                   // name of the run that was joined
   std::uint64_t epoch_ = 0;
   std::int64_t heartbeat_ns_ = kNanosPerSecond;
-  std::int64_t last_heard_ns_;   // any message
-  std::int64_t last_answer_ns_;  // a message of a standing session, or the start
+  std::int64_t lease_ns_ = 0;
+  std::int64_t registered_ns_ = 0;  // when the present session began or was renewed
+  std::int64_t last_heard_ns_;      // any message
+  std::int64_t last_answer_ns_;     // a message of a standing session, or the start
   std::int64_t next_heartbeat_ns_ = 0;
   std::string problem_ = "no coordinator yet";
 };

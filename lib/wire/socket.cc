@@ -1,9 +1,15 @@
 #include "lib/wire/socket.h"
 
+#include <fcntl.h>
+#include <malloc.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <zmq.h>
 
 #include <cerrno>
 #include <cstring>
+#include <string_view>
 
 #include "lib/core/check.h"
 #include "lib/core/error.h"
@@ -11,11 +17,13 @@
 namespace tetrion::wire {
 namespace {
 
-constexpr int kServerHighWaterMark = 4096;
+constexpr int kServerHighWaterMark = 128;
+constexpr int kServerBacklog = 4096;
 constexpr int kClientHighWaterMark = 1024;
 constexpr int kHeartbeatIntervalMs = 2000;
 constexpr int kHeartbeatTimeoutMs = 10000;
 constexpr int kHandshakeMs = 5000;
+constexpr std::string_view kIpcScheme = "ipc://";
 
 void SetOption(void* socket, int option, int value) {
   TETRION_CHECK(zmq_setsockopt(socket, option, &value, sizeof(value)) == 0,
@@ -95,11 +103,55 @@ struct ControlServer::Impl : Socket {
   Impl() : Socket(ZMQ_ROUTER) {}
 };
 
-ControlServer::ControlServer(const std::string& endpoint) : impl_(std::make_unique<Impl>()) {
+// Holds "<socket path>.lock" for as long as the server listens.
+class ControlServer::PathLock {
+ public:
+  // Throws Error(kUsage) when another process holds it.
+  explicit PathLock(const std::string& socket_path) : path_(socket_path + ".lock") {
+    constexpr int kTries = 8;  // a predecessor may remove the file between our open and our flock
+    for (int i = 0; i < kTries; ++i) {
+      fd_ = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+      if (fd_ < 0) break;
+      if (flock(fd_, LOCK_EX | LOCK_NB) != 0) {
+        close(fd_);
+        throw Error(ExitCode::kUsage, "another coordinator listens at " + socket_path +
+                                          ": stop it, or choose another --bind");
+      }
+      struct stat ours = {}, named = {};
+      const bool same = fstat(fd_, &ours) == 0 && lstat(path_.c_str(), &named) == 0 &&
+                        ours.st_ino == named.st_ino && ours.st_dev == named.st_dev;
+      if (same) return;
+      close(fd_);
+    }
+    throw Error(ExitCode::kUsage, "cannot lock " + path_ + ": " + std::strerror(errno) +
+                                      "; the folder of the socket must exist and be writable");
+  }
+  ~PathLock() {
+    unlink(path_.c_str());
+    close(fd_);
+  }
+  PathLock(const PathLock&) = delete;
+  PathLock& operator=(const PathLock&) = delete;
+
+ private:
+  const std::string path_;
+  int fd_ = -1;
+};
+
+ControlServer::ControlServer(const std::string& endpoint, std::uint64_t run_id) : run_id_(run_id) {
+  if (endpoint.rfind(kIpcScheme, 0) == 0) {
+    path_lock_ = std::make_unique<PathLock>(endpoint.substr(kIpcScheme.size()));
+  }
+  Bind(endpoint);
+}
+
+void ControlServer::Bind(const std::string& endpoint) {
+  impl_ = std::make_unique<Impl>();
   void* socket = impl_->socket;
   SetCommonOptions(socket, kServerHighWaterMark);
   SetOption(socket, ZMQ_ROUTER_MANDATORY, 1);
   SetOption(socket, ZMQ_ROUTER_HANDOVER, 1);
+  SetOption(socket, ZMQ_BACKLOG, kServerBacklog);
   if (zmq_bind(socket, endpoint.c_str()) != 0) {
     const int error = zmq_errno();
     throw Error(ExitCode::kUsage,
@@ -114,6 +166,17 @@ ControlServer::ControlServer(const std::string& endpoint) : impl_(std::make_uniq
   TETRION_CHECK(zmq_getsockopt(socket, ZMQ_LAST_ENDPOINT, bound, &bytes) == 0,
                 "a bound socket has an endpoint");
   endpoint_ = bound;
+}
+
+void ControlServer::Rebind() {
+  const std::string endpoint = endpoint_;
+  impl_.reset();
+  malloc_trim(0);  // the freed queues go back to the kernel, not to our heap
+  try {
+    Bind(endpoint);
+  } catch (const Error& error) {
+    throw Error(ExitCode::kTryAgain, error.what());
+  }
 }
 
 ControlServer::~ControlServer() = default;
@@ -140,7 +203,7 @@ std::optional<ControlServer::Received> ControlServer::Receive() {
 }
 
 SendStatus ControlServer::Send(const PeerId& peer, const Message& message) {
-  const std::vector<std::byte> bytes = Encode(message);
+  const std::vector<std::byte> bytes = Encode(message, {.run_id = run_id_});
   if (zmq_send(impl_->socket, peer.data(), peer.size(), ZMQ_SNDMORE | ZMQ_DONTWAIT) < 0) {
     ++stats_.dropped_out;
     return zmq_errno() == EAGAIN ? SendStatus::kFull : SendStatus::kNoPeer;
@@ -170,14 +233,15 @@ void ControlClient::Open() {
   impl_ = std::make_unique<Impl>();
   SetCommonOptions(impl_->socket, kClientHighWaterMark);
   if (zmq_connect(impl_->socket, config_.endpoint.c_str()) != 0) {
-    throw Error(ExitCode::kUsage, "cannot connect to the coordinator at '" + config_.endpoint +
-                                      "': " + zmq_strerror(zmq_errno()) +
-                                      "; the address looks like tcp://127.0.0.1:41234");
+    throw Error(ExitCode::kUsage,
+                "cannot connect to the coordinator at '" + config_.endpoint +
+                    "': " + zmq_strerror(zmq_errno()) +
+                    "; the address looks like tcp://127.0.0.1:41234 or ipc:///path");
   }
 }
 
 SendStatus ControlClient::Send(const Message& message) {
-  const std::vector<std::byte> bytes = Encode(message);
+  const std::vector<std::byte> bytes = Encode(message, config_.identity);
   if (zmq_send(impl_->socket, bytes.data(), bytes.size(), ZMQ_DONTWAIT) < 0) {
     ++stats_.dropped_out;
     return SendStatus::kFull;
@@ -207,15 +271,15 @@ ReceiveResult ControlClient::Receive(int timeout_ms) {
   }
   if (decoded.status == DecodeStatus::kOk) {
     backoff_.Reset();
-    return {ReceiveStatus::kMessage, std::move(decoded.message)};
+    return {ReceiveStatus::kMessage, std::move(decoded.message), decoded.sender};
   }
   ++stats_.malformed;
   if (decoded.status == DecodeStatus::kWrongVersion) {
     problem_ = WrongVersionText(decoded.have_version);
-    return {ReceiveStatus::kWrongVersion, {}};
+    return {ReceiveStatus::kWrongVersion, {}, {}};
   }
   problem_ = std::string("message refused: ") + Name(decoded.status);
-  return {ReceiveStatus::kMalformed, {}};
+  return {ReceiveStatus::kMalformed, {}, {}};
 }
 
 bool ControlClient::Reopen() {

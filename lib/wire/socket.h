@@ -40,16 +40,20 @@ struct Readiness {
 };
 
 // Policy of the coordinator's ROUTER: LINGER 0 (what matters was acknowledged or is repeated), send
-// and receive high-water marks of 4,096 messages a peer (then Send says kFull and the peer
-// repeats), MAXMSGSIZE 64 KiB (longer: the engine drops that connection, nobody else notices),
-// ROUTER_MANDATORY (an unknown peer is a result, not a silent drop), ROUTER_HANDOVER (a
-// reconnecting peer takes its id over), HEARTBEAT 2 s / time-out 10 s, HANDSHAKE_IVL 5 s (half-open
-// connections do not gather).
+// and receive high-water marks of 128 messages a peer (then Send says kFull and the peer repeats),
+// MAXMSGSIZE 64 KiB (longer: the engine drops that connection, the others go on), so that one
+// connection queues at most 8 MiB of whole messages; ROUTER_MANDATORY (an unknown peer is a result,
+// not a silent drop), ROUTER_HANDOVER (a reconnecting peer takes its id over), BACKLOG 4,096
+// (thousands of members reconnect together), HEARTBEAT 2 s / time-out 10 s, HANDSHAKE_IVL 5 s
+// (half-open connections do not gather). ZeroMQ bounds messages, not the parts of a message that
+// never ends: the owner watches its memory and calls Rebind.
 class ControlServer {
  public:
-  // Binds at once. `endpoint`: "tcp://127.0.0.1:0" picks a port. Throws Error(kUsage) when the port
-  // is in use or the address is unusable.
-  explicit ControlServer(const std::string& endpoint);
+  // Binds at once. `endpoint`: "tcp://127.0.0.1:0" picks a port; "ipc:///path" is held by a flock
+  // of
+  // "/path.lock", because ZeroMQ would take the path from a living server. `run_id` goes into every
+  // answer. Throws Error(kUsage) when the address is in use or unusable.
+  explicit ControlServer(const std::string& endpoint, std::uint64_t run_id = 0);
   ~ControlServer();
   ControlServer(const ControlServer&) = delete;
   ControlServer& operator=(const ControlServer&) = delete;
@@ -69,11 +73,20 @@ class ControlServer {
   std::optional<Received> Receive();
   // Returns at once.
   [[nodiscard]] SendStatus Send(const PeerId& peer, const Message& message);
+  // Closes every connection with all that is queued and listens again at the same address; members
+  // reconnect by themselves. Blocks for milliseconds. Throws Error(kTryAgain) when the address was
+  // taken meanwhile.
+  void Rebind();
   void CountMalformed() { ++stats_.malformed; }
   const LinkStats& stats() const { return stats_; }
 
  private:
   struct Impl;
+  class PathLock;
+  void Bind(const std::string& endpoint);
+
+  const std::uint64_t run_id_;
+  std::unique_ptr<PathLock> path_lock_;  // of an ipc address, else null
   std::unique_ptr<Impl> impl_;
   std::string endpoint_;
   LinkStats stats_;
@@ -89,6 +102,7 @@ enum class ReceiveStatus : std::uint8_t {
 struct ReceiveResult {
   ReceiveStatus status = ReceiveStatus::kTimeout;
   Message message;  // with kMessage
+  Identity sender;  // with kMessage
 };
 
 // Policy of an actor's or learner's DEALER: LINGER 0, high-water marks of 1,024 messages,
@@ -100,6 +114,7 @@ class ControlClient {
   struct Config {
     std::string endpoint;
     Backoff::Config backoff;
+    Identity identity;  // goes into every message
   };
   // Connects in the background. Throws Error(kUsage) for an address that cannot be parsed.
   explicit ControlClient(const Config& config, const Clock& clock = MonotonicClock::Get());
@@ -107,6 +122,8 @@ class ControlClient {
   ControlClient(const ControlClient&) = delete;
   ControlClient& operator=(const ControlClient&) = delete;
 
+  // From now on messages say that their sender belongs to this run.
+  void JoinRun(std::uint64_t run_id) { config_.identity.run_id = run_id; }
   // Returns at once; kFull while the queue to the coordinator has no room.
   [[nodiscard]] SendStatus Send(const Message& message);
   // Blocks until a message is there, `extra_fd` (if >= 0) is readable, or `timeout_ms` has passed.

@@ -1,6 +1,7 @@
 #include "services/actor/held_tokens.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace tetrion {
 namespace {
@@ -25,7 +26,10 @@ void ClearBit(wire::Bitmap& bitmap, std::size_t i) {
 
 void HeldTokens::Add(const wire::GrantedRange& granted) {
   const std::uint64_t first = granted.first_id;
-  if (ranges_.contains(first)) return;  // a repeated grant
+  if (const auto known = ranges_.find(first); known != ranges_.end()) {
+    if (known->second.attempt >= granted.attempt) return;  // a repeated grant
+    Drop(known);
+  }
   Range range = {.attempt = granted.attempt, .bitmap = wire::Bitmap(wire::kRangeBitmapBytes)};
   const std::uint32_t count = std::min(granted.count, wire::kRangeTokens);
   for (std::uint32_t i = 0; i < count; ++i) {
@@ -65,18 +69,23 @@ void HeldTokens::Settle(std::uint64_t token_id) {
   if (--found->second.held == 0) ranges_.erase(found);
 }
 
-std::vector<wire::HeldRange> HeldTokens::ListHeld() {
-  while (ranges_.size() > wire::kMaxRanges) {
-    const auto last = std::prev(ranges_.end());
-    std::erase_if(pool_, [&](const Token& token) { return FirstOf(token.id) == last->first; });
-    held_ -= last->second.held;
-    ranges_.erase(last);
-  }
-  std::vector<wire::HeldRange> out;
+void HeldTokens::Drop(std::map<std::uint64_t, Range>::iterator range) {
+  const std::uint64_t first = range->first;
+  std::erase_if(pool_, [first](const Token& token) { return FirstOf(token.id) == first; });
+  held_ -= range->second.held;
+  ranges_.erase(range);
+}
+
+HeldTokens::Listed HeldTokens::ListHeld() const {
+  Listed listed = {.ranges = {}, .below = std::numeric_limits<std::uint64_t>::max()};
   for (const auto& [first, range] : ranges_) {
-    out.push_back({.first_id = first, .attempt = range.attempt, .held = range.bitmap});
+    if (listed.ranges.size() == wire::kMaxHeldRanges) {
+      listed.below = first;
+      break;
+    }
+    listed.ranges.push_back({.first_id = first, .attempt = range.attempt, .held = range.bitmap});
   }
-  return out;
+  return listed;
 }
 
 std::vector<wire::HeldRange> HeldTokens::Group(std::span<const Token> tokens) {

@@ -17,7 +17,9 @@ namespace tetrion {
 // bookkeeping; link thread only.
 class HeldTokens {
  public:
-  // Takes a granted range; its tokens (those not done) join the pool.
+  // Takes a granted range; its tokens (those not done) join the pool. A range that is listed
+  // already is a repeated grant, unless its attempt is newer: then the coordinator has taken the
+  // old tokens back and granted the range again, so the old ones are dropped.
   void Add(const wire::GrantedRange& range);
   // Moves up to `count` tokens from the pool into `out`.
   void TakeFromPool(std::size_t count, std::vector<Token>& out);
@@ -31,9 +33,13 @@ class HeldTokens {
   void Settle(std::uint64_t token_id);
   std::size_t held() const { return held_; }
 
-  // For Register, at most kMaxRanges ranges, oldest first; with more the rest is freed by the
-  // coordinator, so they are dropped here too (their episodes count as fenced).
-  std::vector<wire::HeldRange> ListHeld();
+  // For Register: the oldest ranges, at most kMaxHeldRanges, and the first id below which the list
+  // is complete.
+  struct Listed {
+    std::vector<wire::HeldRange> ranges;
+    std::uint64_t below = 0;
+  };
+  Listed ListHeld() const;
   // Groups tokens by range for an Abandon message.
   static std::vector<wire::HeldRange> Group(std::span<const Token> tokens);
   // The session ended.
@@ -45,6 +51,7 @@ class HeldTokens {
     std::uint32_t held = 0;
     wire::Bitmap bitmap;  // held tokens
   };
+  void Drop(std::map<std::uint64_t, Range>::iterator range);
 
   std::map<std::uint64_t, Range> ranges_;  // by first_id
   std::deque<Token> pool_;

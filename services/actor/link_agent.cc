@@ -13,10 +13,11 @@ namespace {
 
 constexpr int kPollMs = 2;
 constexpr std::int64_t kResendNs = kNanosPerSecond;
-// Credits per worker: enough for the shortest episodes between two cycles of the link.
-constexpr std::size_t kMinLowWater = 512;
-// Reports that may wait for acknowledgement before no more tokens are asked for.
-constexpr std::size_t kMaxUnackedBatches = 64;
+// Finished episodes wait so long for company, or until so many are there: a report costs the
+// coordinator a row in its store.
+constexpr std::int64_t kGatherNs = 20 * kNanosPerMilli;
+constexpr std::size_t kGatherEpisodes = 256;
+static_assert(wire::kMaxReports == kMaxBatchEpisodes);
 constexpr std::int64_t kGoodbyeNs = 5 * kNanosPerSecond;
 
 }  // namespace
@@ -50,10 +51,12 @@ int LinkAgent::DoWork() {
 }
 
 wire::Register LinkAgent::MakeRegister() {
+  HeldTokens::Listed held = held_.ListHeld();
   return {.role = wire::Role::kActor,
           .name = config_.name,
           .revision = Revision(),
-          .held = held_.ListHeld(),
+          .held = std::move(held.ranges),
+          .held_below = held.below,
           .workers = static_cast<std::uint32_t>(config_.workers),
           .rings = rings_,
           .given = config_.given,
@@ -65,7 +68,7 @@ void LinkAgent::OnRegistered(const wire::Registered& registered, bool renewed) {
   if (!built_) {
     hooks_.build(registered, rings_, queues_);
     const RunConfig config = RunConfigFromText(registered.run_config);
-    low_water_ = std::max(kMinLowWater, 2 * static_cast<std::size_t>(config.lanes));
+    low_water_ = CreditLowWater(static_cast<std::uint64_t>(config.lanes));
     built_ = true;
   }
   for (std::size_t i = 0; i < rings_.size() && i < registered.slots.size(); ++i) {
@@ -91,9 +94,9 @@ void LinkAgent::OnFenced() {
     return true;
   });
   fenced_.fetch_add(lost, std::memory_order_relaxed);
-  reports_.Clear();
-  abandons_.Clear();
-  requests_.Clear();
+  reports_.StartAnew();
+  abandons_.StartAnew();
+  requests_.StartAnew();
   episodes_.clear();
   abandoned_.clear();
   held_.Clear();
@@ -101,7 +104,7 @@ void LinkAgent::OnFenced() {
 }
 
 wire::Heartbeat LinkAgent::MakeHeartbeat() {
-  const char* phase = phase_.load() == Phase::kRunning ? "running" : "draining";
+  const char* phase = phase_.load() == Phase::kRunning ? "running" : wire::kPhaseDraining;
   return {.phase = phase,
           .env_steps = built_ ? hooks_.env_steps() : 0,
           .stats = built_ ? hooks_.stats() : std::vector<wire::Stat>{}};
@@ -166,7 +169,18 @@ void LinkAgent::GiveBack(const std::string& reason, const std::vector<Token>& to
   }
 }
 
-void LinkAgent::SendReports() {
+// Whether collected episodes should go out now.
+bool LinkAgent::ReportIsDue() {
+  if (episodes_.empty()) {
+    gather_since_ns_ = 0;
+    return false;
+  }
+  if (gather_since_ns_ == 0) gather_since_ns_ = clock_.NowNs();
+  return episodes_.size() >= kGatherEpisodes || phase_.load() != Phase::kRunning ||
+         clock_.NowNs() - gather_since_ns_ >= kGatherNs;
+}
+
+void LinkAgent::BatchReports() {
   for (std::size_t at = 0; at < episodes_.size(); at += wire::kMaxReports) {
     const std::size_t end = std::min(episodes_.size(), at + wire::kMaxReports);
     wire::ReportBatch batch = {.batch = reports_.NextNumber()};
@@ -176,6 +190,11 @@ void LinkAgent::SendReports() {
     reports_.Add(number, std::move(batch));
   }
   episodes_.clear();
+  gather_since_ns_ = 0;
+}
+
+void LinkAgent::SendReports() {
+  if (ReportIsDue()) BatchReports();
   if (!link_.registered()) return;
   const auto send = [this](auto& message) {
     message.session = link_.session();
@@ -242,10 +261,11 @@ void LinkAgent::Drain() {
   }
   const std::int64_t now_ns = clock_.NowNs();
   if (phase_.load() != Phase::kGoodbye) return;
-  if (now_ns >= goodbye_until_ns_ || link_.session() == 0) {
+  // A fenced session has nothing left, but its process still tells how many steps it made.
+  if (now_ns >= goodbye_until_ns_ || link_.last_session() == 0) {
     phase_.store(Phase::kDone, std::memory_order_release);
   } else if (now_ns >= next_goodbye_ns_) {
-    link_.Send(wire::Goodbye{.session = link_.session(), .env_steps = hooks_.env_steps()});
+    link_.Send(wire::Goodbye{.session = link_.last_session(), .env_steps = hooks_.env_steps()});
     next_goodbye_ns_ = now_ns + kResendNs / 5;
   }
 }

@@ -77,6 +77,8 @@ class LinkAgent final : public Agent, private wire::SessionOwner {
   void OnMessage(const wire::Message& message) override;
 
   void Collect();
+  bool ReportIsDue();
+  void BatchReports();
   void SendReports();
   void Feed();
   void RequestTokens();
@@ -108,6 +110,7 @@ class LinkAgent final : public Agent, private wire::SessionOwner {
   std::int64_t drain_until_ns_ = 0;
   std::int64_t goodbye_until_ns_ = 0;
   std::int64_t next_goodbye_ns_ = 0;
+  std::int64_t gather_since_ns_ = 0;                     // first of episodes_; 0: none
   std::vector<wire::EpisodeReport> episodes_;            // collected, not yet in a batch
   std::map<std::string, std::vector<Token>> abandoned_;  // collected, by reason
   std::vector<Token> scratch_;

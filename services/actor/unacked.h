@@ -12,7 +12,7 @@
 namespace tetrion {
 
 // Numbered messages kept until the coordinator acknowledges them, sent again when it is slow. `T`
-// is wire::ReportBatch or wire::Abandon; their receivers take a repetition for the same thing. Link
+// is wire::ReportBatch, wire::Abandon or wire::GrantRequest; their receiver is idempotent. Link
 // thread only.
 template <typename T>
 class Unacked {
@@ -49,6 +49,11 @@ class Unacked {
     for (Entry& entry : entries_) entry.sent_ns = kNeverSent;
   }
   void Clear() { entries_.clear(); }
+  // Forgets everything and numbers from 1 again: for a new session.
+  void StartAnew() {
+    Clear();
+    last_number_ = 0;
+  }
   std::size_t size() const { return entries_.size(); }
   bool empty() const { return entries_.empty(); }
 

@@ -1,11 +1,8 @@
 #include "services/coordinator/control_agent.h"
 
 #include <poll.h>
-#include <unistd.h>
 
-#include <algorithm>
 #include <ctime>
-#include <fstream>
 #include <utility>
 
 #include "lib/core/log.h"
@@ -20,12 +17,7 @@ constexpr int kMessagesPerCycle = 256;
 constexpr std::int64_t kStallNs = kNanosPerSecond;
 constexpr std::int64_t kStepsEveryNs = kNanosPerSecond;
 constexpr std::int64_t kStatusEveryNs = 500 * kNanosPerMilli;
-constexpr std::int64_t kLineEveryNs = 5 * kNanosPerSecond;
-
-SlotTable MakeSlots(const StoredRun& stored, int max_workers) {
-  const auto slots = static_cast<std::size_t>(max_workers);
-  return stored.slots.size() == slots ? SlotTable(stored.slots) : SlotTable(slots);
-}
+constexpr std::int64_t kOddEveryNs = kNanosPerSecond;
 
 }  // namespace
 
@@ -38,47 +30,38 @@ ControlAgent::ControlAgent(const ControlConfig& config, const StoredRun& stored,
       store_(store),
       metrics_(metrics),
       clock_(clock),
-      server_(config.bind),
-      ledger_(stored.open_ranges, stored.counts.next_token, stored.counts.tokens),
-      sessions_(clock, config.session_lease_ms * kNanosPerMilli, stored.counts.next_session),
-      slots_(MakeSlots(stored, config.run_config.max_workers)),
-      state_(clock, config.stop_after, stored),
-      version_first_(stored.counts.version_first),
-      version_limit_(stored.counts.version_limit) {
-  for (const Session& session : stored.sessions) sessions_.Restore(session);
+      server_(config.bind, stored.run_id),
+      book_(config, stored, store, clock) {
   PublishStatus();
 }
 
 int ControlAgent::DoWork() {
-  const bool stalled = last_cycle_ns_ == 0 || clock_.NowNs() - last_cycle_ns_ > kStallNs;
   int work = 0;
-  if (store_.Full() || store_.HasRoom()) {
+  bool read_to_end = false;
+  if (rebind_requested_.exchange(false, std::memory_order_acq_rel)) server_.Rebind();
+  if (store_.Paused() || store_.HasRoom()) {
     if (server_.Poll(kPollMs, store_.event_fd()).extra_fd) store_.DrainEvent();
     work += SendCommitted();
-    work += ReadSocket();
+    const int read = ReadSocket();
+    read_to_end = read < kMessagesPerCycle;
+    work += read;
   } else {
     // The store is behind: members wait in the socket's queue until it has caught up.
     pollfd event = {store_.event_fd(), POLLIN, 0};
     if (poll(&event, 1, kPollMs) > 0) store_.DrainEvent();
     work += SendCommitted();
   }
-  KeepLeases(stalled);
+  if (read_to_end) JudgeLeases();
   Housekeeping();
-  last_cycle_ns_ = clock_.NowNs();
   return work;
 }
 
 int ControlAgent::SendCommitted() {
-  const std::uint64_t committed = store_.committed();
-  int sent = 0;
-  for (; !pending_.empty() && pending_.front().ticket <= committed; ++sent) {
-    const Pending reply = std::move(pending_.front());
-    pending_.pop_front();
-    if (reply.session == 0 || sessions_.Find(reply.session) != nullptr) {
+  return replies_.TakeCommitted(store_.committed(), [this](const ReplyQueue::Reply& reply) {
+    if (reply.session == 0 || book_.sessions.Find(reply.session) != nullptr) {
       Send(reply.peer, reply.message);
     }
-  }
-  return sent;
+  });
 }
 
 int ControlAgent::ReadSocket() {
@@ -92,58 +75,49 @@ int ControlAgent::ReadSocket() {
   return read;
 }
 
-void ControlAgent::KeepLeases(bool stalled) {
+void ControlAgent::JudgeLeases() {
+  const std::int64_t now_ns = clock_.NowNs();
+  const bool stalled = last_judged_ns_ == 0 || now_ns - last_judged_ns_ > kStallNs;
+  last_judged_ns_ = now_ns;
   if (stalled) {
-    sessions_.GiveFullLeases();
+    book_.sessions.GiveFullLeases();
     return;
   }
-  if (store_.Queued() >= StoreAgent::kMaxQueued / 2) return;  // ending sessions writes
-  for (const std::uint64_t number : sessions_.Expired()) {
-    if (!store_.HasRoom()) break;
-    EndSession(number, "its lease is over");
+  for (const std::uint64_t number : book_.sessions.Expired()) {
+    if (!store_.HasRoom()) break;  // ending a session writes
+    EndSession(number, "its lease is over", /*returns=*/true);
   }
 }
 
-void ControlAgent::EndSession(std::uint64_t number, const char* why) {
-  const Session* session = sessions_.Find(number);
+void ControlAgent::EndSession(std::uint64_t number, const std::string& why, bool returns) {
+  const Session* session = book_.sessions.Find(number);
   if (session == nullptr) return;
   const std::string name = session->name;
   const wire::PeerId peer = session->peer;
-  const std::uint64_t freed = ledger_.EndSession(number);
-  slots_.EndSession(number);
-  steps_changed_.erase(number);
-  sessions_.Close(number);
-  Persist({.ended = {number}, .slots = slots_.slots()}, false);
-  log::info("session {} of {} ended: {}; {} tokens are free again", number, name, why, freed);
+  const std::uint64_t freed = book_.End(number, returns);
+  slots_ticket_ = store_.pushed();
+  members_changed_ = true;
+  log::info("session {} of {} ended: {}; {} tokens are free again",
+            SessionTable::SequenceOf(number), name, why, freed);
   if (!peer.empty()) Send(peer, wire::Fenced{number});
 }
 
-std::uint64_t ControlAgent::Persist(StoreChange change, bool urgent) {
-  change.ranges = ledger_.TakeDirty();
-  for (const std::uint64_t number : steps_changed_) {
-    const Session* session = sessions_.Find(number);
-    if (session != nullptr) change.sessions.push_back(*session);
-  }
-  steps_changed_.clear();
-  change.counts = {.tokens = ledger_.counts(),
-                   .next_token = ledger_.next_id(),
-                   .next_session = sessions_.next_number(),
-                   .env_steps = state_.env_steps(),
-                   .version_first = version_first_,
-                   .version_limit = version_limit_,
-                   .return_best = state_.return_best()};
-  return store_.Push(std::move(change), urgent);
+void ControlAgent::EndRefused(std::uint64_t number, wire::RefuseReason reason,
+                              const std::string& text) {
+  Session* session = book_.sessions.Find(number);
+  if (session == nullptr) return;
+  if (!session->peer.empty()) Refuse(session->peer, reason, text);
+  session->peer.clear();  // told already
+  EndSession(number, text, /*returns=*/true);
 }
 
 void ControlAgent::ReplyAfter(std::uint64_t ticket, const wire::PeerId& peer, std::uint64_t session,
                               wire::Message message) {
   if (ticket <= store_.committed()) {
     Send(peer, message);
-    return;
+  } else if (!replies_.Add({ticket, peer, session, std::move(message)})) {
+    LogOdd("more replies wait for the store than are kept; their members ask again");
   }
-  // Tickets are pushed in order; an older one may wait for the newest before it.
-  const std::uint64_t last = pending_.empty() ? 0 : pending_.back().ticket;
-  pending_.push_back({std::max(ticket, last), peer, session, std::move(message)});
 }
 
 void ControlAgent::Send(const wire::PeerId& peer, const wire::Message& message) {
@@ -151,50 +125,60 @@ void ControlAgent::Send(const wire::PeerId& peer, const wire::Message& message) 
   static_cast<void>(server_.Send(peer, message));
 }
 
+void ControlAgent::Refuse(const wire::PeerId& peer, wire::RefuseReason reason,
+                          const std::string& text) {
+  metrics_.Refused(reason);
+  Send(peer, wire::Refused{reason, text});
+}
+
+void ControlAgent::LogOdd(const std::string& what) {
+  if (last_odd_log_ns_ != 0 && clock_.NowNs() - last_odd_log_ns_ < kOddEveryNs) return;
+  last_odd_log_ns_ = clock_.NowNs();
+  log::warn("{}", what);
+}
+
+// The newest list, once it is committed; a list is never queued, so that a slow store gathers none.
 void ControlAgent::SendRings() {
-  const Session* learner = sessions_.Learner();
-  rings_told_ = slots_.revision();
+  if (slots_ticket_ > store_.committed()) return;
+  rings_due_ = false;
+  rings_told_ = book_.slots.revision();
+  const Session* learner = book_.sessions.Learner();
   if (learner == nullptr || learner->peer.empty()) return;
-  ReplyAfter(slots_ticket_, learner->peer, learner->number,
-             wire::RingList{learner->number, slots_.revision(), slots_.Rings()});
+  Send(learner->peer, wire::RingList{learner->number, book_.slots.revision(), book_.slots.Rings()});
 }
 
 void ControlAgent::Housekeeping() {
   const std::int64_t now_ns = clock_.NowNs();
-  if (rings_told_ != slots_.revision()) SendRings();
-  if (now_ns - last_steps_ns_ >= kStepsEveryNs && !steps_changed_.empty() && CanStore()) {
+  if (rings_due_ || rings_told_ != book_.slots.revision()) SendRings();
+  if (now_ns - last_steps_ns_ >= kStepsEveryNs && book_.steps_due() && book_.CanStore()) {
     last_steps_ns_ = now_ns;
-    Persist({}, false);
+    book_.Persist({}, Durability::kReport);
   }
   DrainStep();
   if (now_ns - last_status_ns_ >= kStatusEveryNs) PublishStatus();
-  if (now_ns - last_line_ns_ >= kLineEveryNs) {
-    last_line_ns_ = now_ns;
-    AppendMetricsLine();
-  }
 }
 
 void ControlAgent::DrainStep() {
   if (!draining()) {
     const bool asked = drain_requested_.load(std::memory_order_acquire);
-    if (!asked && !state_.StopReached()) return;
+    if (!asked && !book_.state.StopReached()) return;
     log::info("draining: {}", asked ? "asked to stop" : "--stop-after is reached");
     draining_.store(true, std::memory_order_release);
     drain_deadline_ns_ = clock_.NowNs() + config_.drain_timeout_ms * kNanosPerMilli;
-    for (const auto& [number, session] : sessions_.sessions()) {
+    for (const auto& [number, session] : book_.sessions.sessions()) {
       if (!session.peer.empty()) Send(session.peer, AckFor(session));
     }
   }
   if (finished()) return;
   // Rings left without any session stay so: their learner is gone, and none is let in any more. The
   // learner of the resumed run will drain them.
-  const bool gone = sessions_.sessions().empty();
+  const bool gone = book_.sessions.sessions().empty();
   const bool late = clock_.NowNs() >= drain_deadline_ns_;
-  if (gone && pending_.empty() && store_.committed() == store_.pushed()) {
-    log::info("drained; {} rings wait for the next learner", slots_.Rings().size());
+  if (gone && replies_.empty() && store_.committed() == store_.pushed()) {
+    log::info("drained; {} rings wait for the next learner", book_.slots.Rings().size());
   } else if (late) {
-    log::warn("drain time-out: {} sessions and {} rings are left", sessions_.sessions().size(),
-              slots_.Rings().size());
+    log::warn("drain time-out: {} sessions and {} rings are left", book_.sessions.sessions().size(),
+              book_.slots.Rings().size());
   } else {
     return;
   }
@@ -203,44 +187,53 @@ void ControlAgent::DrainStep() {
 }
 
 void ControlAgent::OnClose() {
-  if (CanStore()) Persist({}, true);
+  if (book_.CanStore()) book_.Persist({}, Durability::kPromise);
   PublishStatus();
-  AppendMetricsLine();
 }
 
 void ControlAgent::PublishStatus() {
   last_status_ns_ = clock_.NowNs();
-  state_.Sample();
-  metrics_.Update(ledger_.counts(), sessions_.Count(wire::Role::kActor),
-                  static_cast<double>(sessions_.OldestSilenceNs()) * 1e-9, state_.window(),
-                  server_.stats());
-  const bool waiting = sessions_.Count(wire::Role::kActor) == 0;
+  book_.state.Sample();
+  table_bytes_.store(book_.MemoryBytes(), std::memory_order_relaxed);
+  const SessionTable& sessions = book_.sessions;
+  const std::size_t actors = sessions.Count(wire::Role::kActor);
+  metrics_.Update({.tokens = book_.ledger.counts(),
+                   .actors = actors,
+                   .oldest_seconds = static_cast<double>(sessions.OldestSilenceNs()) * 1e-9,
+                   .replies = replies_.size(),
+                   .store_queued = store_.Queued(),
+                   .store_paused = store_.Paused()},
+                  book_.state.window(), server_.stats());
   const char* phase = finished() ? "finished" : "running";
   if (draining() && !finished()) phase = "draining";
-  if (!draining() && store_.Full()) phase = "store full";
-  if (!draining() && !store_.Full() && waiting) phase = "waiting for actors";
+  if (!draining() && store_.Paused()) phase = "store paused";
+  if (!draining() && !store_.Paused() && actors == 0) phase = "waiting for actors";
   std::string status = StatusJson({.run = config_.run,
                                    .env = config_.run_config.env,
                                    .phase = phase,
                                    .unix_time = static_cast<std::uint64_t>(std::time(nullptr)),
                                    .epoch = epoch_,
-                                   .state = state_,
-                                   .sessions = sessions_,
-                                   .tokens = ledger_.counts()});
+                                   .state = book_.state,
+                                   .sessions = sessions,
+                                   .tokens = book_.ledger.counts()});
+  {
+    MutexLock lock(status_mu_);
+    status_ = std::move(status);
+  }
+  if (members_changed_) PublishMembers();
+}
+
+void ControlAgent::PublishMembers() {
+  members_changed_ = false;
   std::vector<Member> members;
-  for (const auto& [number, session] : sessions_.sessions()) {
-    if (!session.http_endpoint.empty()) members.push_back({session.name, session.http_endpoint});
+  for (const auto& [number, session] : book_.sessions.sessions()) {
+    if (session.http_endpoint.empty()) continue;
+    members.push_back({session.name, session.http_endpoint, SessionTable::SequenceOf(number)});
   }
   MutexLock lock(status_mu_);
-  status_ = std::move(status);
   if (members == members_) return;
   members_ = std::move(members);
   members_revision_.fetch_add(1, std::memory_order_release);
-}
-
-void ControlAgent::AppendMetricsLine() {
-  if (config_.metrics_path.empty()) return;
-  std::ofstream(config_.metrics_path, std::ios::app) << Status() << '\n';
 }
 
 std::string ControlAgent::Status() const {

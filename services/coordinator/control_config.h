@@ -19,12 +19,12 @@ struct ControlConfig {
   std::uint32_t session_lease_ms = 10000;
   std::uint32_t drain_timeout_ms = 20000;
   StopAfter stop_after;
-  std::string metrics_path;  // metrics.jsonl; empty: none
 };
 
 // A member and where its /metrics is.
 struct Member {
   std::string name, http_endpoint;
+  std::uint64_t sequence = 0;  // of its session; tells members of one name apart
   bool operator==(const Member&) const = default;
 };
 

@@ -2,6 +2,8 @@
 #include <utility>
 
 #include "lib/core/log.h"
+#include "lib/frame/token.h"
+#include "services/coordinator/claims.h"
 #include "services/coordinator/control_agent.h"
 
 // What each message does. A handler that changes the account pushes one change and answers after
@@ -10,10 +12,6 @@ namespace tetrion {
 namespace {
 
 using wire::DecodeStatus;
-
-constexpr std::uint32_t kVersionBlock = 1000;
-constexpr std::uint32_t kVersionReserve = 500;  // left of the block when the next is reserved
-constexpr std::int64_t kLogEveryNs = kNanosPerSecond;  // a hostile peer must not fill the log
 
 HeldTokens ToHeld(const wire::HeldRange& range) {
   return {range.first_id, range.attempt, Bits256::From(range.held)};
@@ -30,17 +28,17 @@ void ControlAgent::Handle(const wire::ControlServer::Received& received) {
   const wire::DecodeResult decoded = wire::Decode(received.bytes);
   if (decoded.status == DecodeStatus::kOk) {
     const std::int64_t start_ns = clock_.NowNs();
-    std::visit([&](const auto& m) { On(received.peer, m); }, decoded.message);
+    sender_ = decoded.sender;
+    if (BelongsHere(received.peer, decoded.message)) {
+      std::visit([&](const auto& m) { On(received.peer, m); }, decoded.message);
+    }
     metrics_.Handled(decoded.message.index(),
                      static_cast<double>(clock_.NowNs() - start_ns) * 1e-9);
     return;
   }
   server_.CountMalformed();
-  if (clock_.NowNs() - last_malformed_log_ns_ >= kLogEveryNs) {
-    last_malformed_log_ns_ = clock_.NowNs();
-    log::warn("dropped a message of {} bytes: {}", received.bytes.size(),
-              wire::Name(decoded.status));
-  }
+  LogOdd("dropped a message of " + std::to_string(received.bytes.size()) +
+         " bytes: " + wire::Name(decoded.status));
   if (!wire::Answerable(decoded.status)) return;
   if (decoded.status == DecodeStatus::kWrongVersion) {
     Refuse(received.peer, wire::RefuseReason::kProtocolVersion,
@@ -51,55 +49,103 @@ void ControlAgent::Handle(const wire::ControlServer::Received& received) {
   }
 }
 
+bool ControlAgent::BelongsHere(const wire::PeerId& peer, const wire::Message& message) {
+  const bool joins = std::holds_alternative<wire::Register>(message) && sender_.run_id == 0;
+  if (sender_.process == 0 || sender_.process >> 63 != 0) {
+    server_.CountMalformed();
+    Refuse(peer, wire::RefuseReason::kMalformed, "the message names no process");
+    return false;
+  }
+  if (joins || sender_.run_id == run_id_) return true;
+  LogOdd("refused a message of a member of another run");
+  Refuse(peer, wire::RefuseReason::kOtherRun,
+         "this is the coordinator of run " + config_.run +
+             "; the sender belongs to another run and has to be started again to join this one");
+  return false;
+}
+
 template <typename Other>
 void ControlAgent::On(const wire::PeerId& peer, const Other&) {
   server_.CountMalformed();
   Refuse(peer, wire::RefuseReason::kMalformed, "only the coordinator sends this message");
 }
 
-void ControlAgent::Refuse(const wire::PeerId& peer, wire::RefuseReason reason,
-                          const std::string& text) {
-  Send(peer, wire::Refused{reason, text});
-}
-
 Session* ControlAgent::Live(const wire::PeerId& peer, std::uint64_t number) {
-  Session* session = sessions_.Find(number);
+  Session* session = book_.sessions.Find(number);
   if (session == nullptr) {
     metrics_.Fenced();
     Send(peer, wire::Fenced{number});
     return nullptr;
   }
+  if (session->process != sender_.process) {
+    // Never an honest member: no answer, and nothing of the session changes.
+    metrics_.Impostor();
+    LogOdd("dropped a message for a session of " + session->name + " by another process");
+    return nullptr;
+  }
   session->peer = peer;
+  book_.sessions.Renew(*session);
   return session;
 }
 
+bool ControlAgent::RefuseImpossible(std::uint64_t number, const std::string& impossible) {
+  if (impossible.empty()) return false;
+  LogOdd("session " + std::to_string(SessionTable::SequenceOf(number)) +
+         " told the impossible: " + impossible);
+  if (book_.CanStore()) EndRefused(number, wire::RefuseReason::kImpossible, impossible);
+  return true;
+}
+
 void ControlAgent::On(const wire::PeerId& peer, const wire::GrantRequest& m) {
-  const Session* session = Live(peer, m.session);
+  Session* session = Live(peer, m.session);
   if (session == nullptr) return;
   if (draining()) {
     Send(peer, AckFor(*session));
     return;
   }
-  if (session->role != wire::Role::kActor || !CanStore()) return;
-  if (m.request < ledger_.last_request(m.session)) return;  // answered long ago
-  wire::Grant grant{m.session, m.request, {}};
-  for (const LedgerRange& range : ledger_.Grant(m.session, m.request, m.ranges)) {
-    grant.ranges.push_back(ToWire(range, config_.run_config.max_steps));
+  if (session->role != wire::Role::kActor || !book_.CanStore()) return;
+  const std::uint64_t last = book_.ledger.last_request(m.session);
+  if (m.request < last) return;  // answered long ago
+  if (RefuseImpossible(m.session, ImpossibleRequest(m.request, last))) return;
+  std::uint32_t ranges = m.ranges;
+  if (m.request != last) {
+    const std::uint64_t most =
+        MaxTokensHeld(session->workers, static_cast<std::uint64_t>(config_.run_config.lanes));
+    const std::uint64_t held = book_.ledger.outstanding(m.session);
+    const std::uint64_t room = held < most ? (most - held) / wire::kRangeTokens : 0;
+    ranges = static_cast<std::uint32_t>(std::min<std::uint64_t>(ranges, room));
+    if (ranges == 0) return;  // it has more than it can need: it asks again
   }
+  wire::Grant grant{m.session, m.request, {}};
+  for (const LedgerRange& range : book_.ledger.Grant(m.session, m.request, ranges)) {
+    grant.ranges.push_back(ToWire(range, config_.run_config.max_steps));
+    const std::uint64_t fresh = wire::kRangeTokens - range.done.Count();
+    if (m.request != last) book_.processes.AddGranted(session->process, fresh);
+  }
+  session->last_request = m.request;
   // A repeated request waits for the same commit: its ticket lies before this one.
-  ReplyAfter(Persist({}, true), peer, m.session, std::move(grant));
+  ReplyAfter(book_.Persist({.sessions = {*session}}, Durability::kPromise), peer, m.session,
+             std::move(grant));
 }
 
 void ControlAgent::On(const wire::PeerId& peer, const wire::ReportBatch& m) {
-  if (Live(peer, m.session) == nullptr || !CanStore()) return;
+  const Session* session = Live(peer, m.session);
+  if (session == nullptr || session->role != wire::Role::kActor || !book_.CanStore()) return;
+  const RunConfig& run = config_.run_config;
+  if (RefuseImpossible(m.session, ImpossibleIn(m, {.max_steps = run.max_steps,
+                                                   .lanes = static_cast<std::uint32_t>(run.lanes),
+                                                   .workers = session->workers,
+                                                   .version_limit = book_.versions.limit()}))) {
+    return;
+  }
   wire::ReportAck ack{m.session, m.batch, 0, 0, 0};
-  ReportRow row{m.session, m.batch, {}};
+  ReportRow row{m.session, sender_.run_id, m.batch, {}};
   row.episodes.reserve(m.episodes.size());
   for (const wire::EpisodeReport& episode : m.episodes) {
-    switch (ledger_.Report(m.session, episode.token_id, episode.attempt)) {
+    switch (book_.ledger.Report(m.session, episode.token_id, episode.attempt)) {
       case ReportOutcome::kAccepted:
         row.episodes.push_back(episode);
-        state_.AddEpisode(episode);
+        book_.state.AddEpisode(episode);
         metrics_.Episode(episode);
         break;
       case ReportOutcome::kDuplicate:
@@ -111,117 +157,139 @@ void ControlAgent::On(const wire::PeerId& peer, const wire::ReportBatch& m) {
     }
   }
   ack.accepted = static_cast<std::uint32_t>(row.episodes.size());
-  ReplyAfter(Persist({.report = std::move(row)}, false), peer, m.session, ack);
+  ReplyAfter(book_.Persist({.report = std::move(row)}, Durability::kReport), peer, m.session, ack);
 }
 
 void ControlAgent::On(const wire::PeerId& peer, const wire::Abandon& m) {
-  if (Live(peer, m.session) == nullptr || !CanStore()) return;
+  if (Live(peer, m.session) == nullptr || !book_.CanStore()) return;
   std::uint32_t freed = 0;
-  for (const wire::HeldRange& range : m.tokens) freed += ledger_.Abandon(m.session, ToHeld(range));
+  for (const wire::HeldRange& range : m.tokens) {
+    freed += book_.ledger.Abandon(m.session, ToHeld(range));
+  }
   if (freed > 0 && m.reason != "drain") {
-    log::warn("session {} gave back {} tokens: {}", m.session, freed, m.reason);
+    LogOdd("session " + std::to_string(SessionTable::SequenceOf(m.session)) + " gave back " +
+           std::to_string(freed) + " tokens: " + m.reason);
   }
-  ReplyAfter(Persist({}, false), peer, m.session, wire::AbandonAck{m.session, m.request});
+  ReplyAfter(book_.Persist({}, Durability::kReport), peer, m.session,
+             wire::AbandonAck{m.session, m.request});
 }
 
-void ControlAgent::CountSteps(Session& session, std::uint64_t env_steps) {
-  if (session.role != wire::Role::kActor) return;
-  if (!session.env_steps_known) {
-    session.env_steps = env_steps;
-    session.env_steps_known = true;
-    steps_changed_.insert(session.number);
-  }
-  if (env_steps <= session.env_steps) return;  // late, or nothing new
-  state_.AddSteps(env_steps - session.env_steps);
-  session.env_steps = env_steps;
-  steps_changed_.insert(session.number);
-}
-
-wire::HeartbeatAck ControlAgent::AckFor(const Session& session) const {
+wire::HeartbeatAck ControlAgent::AckFor(const Session& session) {
+  const bool is_learner = session.role == wire::Role::kLearner;
   return {session.number,
           epoch_,
           draining(),
-          session.role == wire::Role::kLearner ? version_limit_ : 0,
-          state_.episodes(),
-          state_.window().MeanReturn(),
-          state_.window().MeanLines()};
+          is_learner ? book_.versions.Promised(store_.committed()) : 0,
+          book_.state.episodes(),
+          book_.state.window().MeanReturn(),
+          book_.state.window().MeanLines()};
 }
 
 void ControlAgent::On(const wire::PeerId& peer, const wire::Heartbeat& m) {
   Session* session = Live(peer, m.session);
   if (session == nullptr) return;
-  sessions_.Renew(*session);
-  session->phase = m.phase;
-  session->stats = m.stats;
-  CountSteps(*session, m.env_steps);
-  if (session->role != wire::Role::kLearner) {
-    Send(peer, AckFor(*session));
+  if (session->role == wire::Role::kActor) {
+    if (RefuseImpossible(m.session, book_.CountSteps(session->process, m.env_steps))) return;
+  } else if (m.policy_version != 0 && m.policy_version >= book_.versions.limit()) {
+    RefuseImpossible(m.session, "policy version " + std::to_string(m.policy_version) +
+                                    ", reserved are those below " +
+                                    std::to_string(book_.versions.limit()));
     return;
   }
-  if (std::uint64_t{m.policy_version} + kVersionReserve > version_limit_ && CanStore()) {
-    version_limit_ += kVersionBlock;
-    version_ticket_ = Persist({}, true);
+  session->phase = m.phase;
+  session->stats = m.stats;
+  if (session->role == wire::Role::kLearner) {
+    if (book_.versions.NeedsMore(m.policy_version) && book_.CanStore()) {
+      book_.versions.Extend();
+      book_.versions.PersistedBy(book_.Persist({}, Durability::kPromise));
+    }
+    if (m.region_held && !session->region_held && book_.CanStore()) {
+      session->region_held = true;
+      session->region_held_ns = clock_.NowNs();
+      book_.Persist({.sessions = {*session}}, Durability::kReport);
+    }
+    if (m.rings_revision != book_.slots.revision()) rings_due_ = true;
   }
-  ReplyAfter(version_ticket_, peer, m.session, AckFor(*session));
-  if (m.rings_revision != slots_.revision()) SendRings();
+  Send(peer, AckFor(*session));
 }
 
 void ControlAgent::On(const wire::PeerId& peer, const wire::RingsReady& m) {
   const Session* session = Live(peer, m.session);
-  if (session == nullptr || !CanStore()) return;
-  const std::uint64_t before = slots_.revision();
+  if (session == nullptr || !book_.CanStore()) return;
+  const std::uint64_t before = book_.slots.revision();
   for (const wire::RingInfo& ring : m.rings) {
-    if (!slots_.Announce(m.session, ring)) {
-      log::warn("session {} announced the ring {} for slot {}, which is not its own", m.session,
-                ring.path, ring.slot);
+    if (!book_.slots.Announce(m.session, ring)) {
+      LogOdd("session " + std::to_string(SessionTable::SequenceOf(m.session)) +
+             " announced the ring " + ring.path + " for slot " + std::to_string(ring.slot) +
+             ", which is not its own");
     }
   }
-  if (slots_.revision() != before) slots_ticket_ = Persist({.slots = slots_.slots()}, true);
+  if (book_.slots.revision() != before) {
+    slots_ticket_ = book_.Persist({}, Durability::kPromise);
+  }
   ReplyAfter(slots_ticket_, peer, m.session, wire::RingsAck{m.session});
+}
+
+bool ControlAgent::IsLeaving(std::uint64_t number) {
+  const Session* session = book_.sessions.Find(number);
+  return session == nullptr || session->phase == wire::kPhaseDraining;
+}
+
+// The process behind the ring cannot go on: what it plays never reaches the learner.
+void ControlAgent::RefuseUnusableRing(const SlotTable::Owner& owner, const wire::RingGone& m) {
+  const std::string text =
+      "the learner cannot use the ring " + m.path + ": " + m.reason + "; start the actor again";
+  book_.processes.Ban(owner.process, text);
+  EndRefused(owner.session, wire::RefuseReason::kRingUnusable, text);
 }
 
 void ControlAgent::On(const wire::PeerId& peer, const wire::RingGone& m) {
   const Session* learner = Live(peer, m.session);
-  if (learner == nullptr || learner->role != wire::Role::kLearner || !CanStore()) return;
-  const auto owner = slots_.Gone(m.path);
-  if (owner.has_value()) {
-    log::info("ring {} is drained and gone{}", m.path, m.owner_dead ? ", its owner died" : "");
-    slots_ticket_ = Persist({.slots = slots_.slots()}, true);
-    if (m.owner_dead) EndSession(*owner, "its process died");
+  if (learner == nullptr || learner->role != wire::Role::kLearner || !book_.CanStore()) return;
+  rings_due_ = true;
+  const std::optional<SlotTable::Owner> owner = book_.slots.Gone(m.path);
+  if (!owner.has_value()) return;
+  slots_ticket_ = book_.Persist({}, Durability::kPromise);
+  switch (m.end) {
+    case wire::RingEnd::kClosed:
+      log::info("ring {} is drained and gone", m.path);
+      break;
+    case wire::RingEnd::kOwnerDead:
+      log::info("ring {} is drained and gone, its owner died", m.path);
+      EndSession(owner->session, "its process died", /*returns=*/false);
+      break;
+    case wire::RingEnd::kUnattachable:
+      // A learner may have removed a closed ring and died before it said so.
+      if (IsLeaving(owner->session)) break;
+      [[fallthrough]];
+    case wire::RingEnd::kQuarantined:
+      RefuseUnusableRing(*owner, m);
+      break;
   }
-  SendRings();
 }
 
 void ControlAgent::On(const wire::PeerId& peer, const wire::Goodbye& m) {
-  Session* session = sessions_.Find(m.session);
-  if (session == nullptr) {  // said before, or fenced: either way nothing of it is left
-    ReplyAfter(store_.pushed(), peer, 0, wire::GoodbyeAck{m.session});
+  Session* session = book_.sessions.Find(m.session);
+  if (!book_.CanStore()) return;
+  // Also without a session: a process that was fenced on its way out tells its last steps.
+  const bool own = session == nullptr || session->process == sender_.process;
+  if (!own) {
+    static_cast<void>(Live(peer, m.session));  // drops and counts the impostor
     return;
   }
-  if (!CanStore()) return;
-  CountSteps(*session, m.env_steps);
-  session->peer.clear();  // it gets the answer below, not Fenced
-  EndSession(m.session, "goodbye");
+  const Session* present = book_.sessions.FindProcess(sender_.process);
+  if (present == nullptr || present->role == wire::Role::kActor) {
+    const std::string impossible = book_.CountSteps(sender_.process, m.env_steps);
+    if (session != nullptr && RefuseImpossible(m.session, impossible)) return;
+  }
+  if (session != nullptr) {
+    session->peer.clear();  // it gets the answer below, not Fenced
+    EndSession(m.session, "goodbye", /*returns=*/false);
+  } else if (present == nullptr && book_.processes.Find(sender_.process) != nullptr) {
+    book_.processes.Forget(sender_.process);
+    book_.Persist({}, Durability::kReport);
+  }
   ReplyAfter(store_.pushed(), peer, 0, wire::GoodbyeAck{m.session});
-}
-
-Session& ControlAgent::OpenSession(const wire::PeerId& peer, const wire::Register& m) {
-  Session description;
-  description.role = m.role;
-  description.name = m.name;
-  description.nonce = m.nonce >> 1;  // ids travel through the store's signed columns
-  description.http_endpoint = m.http_endpoint;
-  description.peer = peer;
-  description.phase = "registered";
-  if (m.previous_session != 0) {
-    description.env_steps_known = sessions_.EndedSteps(m.previous_session, &description.env_steps);
-  }
-  if (m.role == wire::Role::kLearner) {
-    // Versions never go down: a new learner starts where the last block ends.
-    version_first_ = version_limit_;
-    version_limit_ += kVersionBlock;
-  }
-  return sessions_.Open(description);
 }
 
 }  // namespace tetrion

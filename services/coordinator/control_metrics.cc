@@ -9,6 +9,16 @@ constexpr std::array<const char*, std::variant_size_v<wire::Message>> kKinds = {
     "report_ack",  "abandon",    "abandon_ack", "heartbeat",     "heartbeat_ack", "ring_list",
     "rings_ready", "rings_ack",  "ring_gone",   "goodbye",       "goodbye_ack",   "fenced"};
 
+// In the order of wire::RefuseReason, from 1.
+constexpr std::array<const char*, ControlMetrics::kRefuseReasons> kRefusals = {
+    "protocol_version", "config_mismatch", "no_slot",       "learner_taken",     "draining",
+    "malformed",        "other_run",       "ring_unusable", "too_many_sessions", "impossible"};
+static_assert(static_cast<std::size_t>(wire::RefuseReason::kImpossible) == kRefusals.size());
+
+HotCounter* Refusals(MetricsRegistry& registry, const char* reason) {
+  return &registry.Counter("tetrion_coordinator_refused_total", {reason});
+}
+
 HotCounter* Tokens(MetricsRegistry& registry, const char* event) {
   return &registry.Counter("tetrion_coordinator_tokens_total", {event});
 }
@@ -23,9 +33,13 @@ ControlMetrics::ControlMetrics(MetricsRegistry& registry, const std::string& env
       duplicate_(Tokens(registry, "duplicate")),
       refused_(Tokens(registry, "refused")),
       fenced_(Tokens(registry, "fenced")),
+      impostor_(Refusals(registry, "other_process")),
       outstanding_(&registry.Gauge("tetrion_coordinator_tokens_outstanding")),
       actors_(&registry.Gauge("tetrion_coordinator_actors")),
       oldest_seconds_(&registry.Gauge("tetrion_coordinator_leases_oldest_seconds")),
+      replies_(&registry.Gauge("tetrion_coordinator_replies_waiting")),
+      store_queued_(&registry.Gauge("tetrion_coordinator_store_queued")),
+      store_paused_(&registry.Gauge("tetrion_coordinator_store_paused")),
       return_(&registry.Histogram("tetrion_episode_return", {env})),
       length_(&registry.Histogram("tetrion_episode_length_steps", {env})),
       lines_(&registry.Histogram("tetrion_episode_lines", {env})),
@@ -40,6 +54,7 @@ ControlMetrics::ControlMetrics(MetricsRegistry& registry, const std::string& env
   for (std::size_t i = 0; i < kKinds.size(); ++i) {
     request_seconds_[i] = &registry.Histogram("tetrion_coordinator_request_seconds", {kKinds[i]});
   }
+  for (std::size_t i = 0; i < kRefuseReasons; ++i) refusals_[i] = Refusals(registry, kRefusals[i]);
 }
 
 void ControlMetrics::Episode(const wire::EpisodeReport& episode) {
@@ -48,8 +63,13 @@ void ControlMetrics::Episode(const wire::EpisodeReport& episode) {
   lines_->Observe(episode.lines);
 }
 
-void ControlMetrics::Update(const LedgerCounts& tokens, std::size_t actors, double oldest_seconds,
-                            const EpisodeWindow& window, const wire::LinkStats& link) {
+void ControlMetrics::Refused(wire::RefuseReason reason) {
+  refusals_.at(static_cast<std::size_t>(reason) - 1)->Increment();
+}
+
+void ControlMetrics::Update(const Gauges& gauges, const EpisodeWindow& window,
+                            const wire::LinkStats& link) {
+  const LedgerCounts& tokens = gauges.tokens;
   RaiseTo(*issued_, tokens.issued);
   RaiseTo(*done_, tokens.done);
   RaiseTo(*abandoned_, tokens.abandoned);
@@ -57,8 +77,11 @@ void ControlMetrics::Update(const LedgerCounts& tokens, std::size_t actors, doub
   RaiseTo(*duplicate_, tokens.duplicates);
   RaiseTo(*refused_, tokens.refused);
   outstanding_->Set(static_cast<double>(tokens.Outstanding()));
-  actors_->Set(static_cast<double>(actors));
-  oldest_seconds_->Set(oldest_seconds);
+  actors_->Set(static_cast<double>(gauges.actors));
+  oldest_seconds_->Set(gauges.oldest_seconds);
+  replies_->Set(static_cast<double>(gauges.replies));
+  store_queued_->Set(static_cast<double>(gauges.store_queued));
+  store_paused_->Set(gauges.store_paused ? 1 : 0);
   return_mean_->Set(window.MeanReturn());
   length_mean_->Set(window.MeanLength());
   lines_mean_->Set(window.MeanLines());

@@ -15,6 +15,8 @@ namespace tetrion {
 // The control agent's recorders. The control agent is the only writer.
 class ControlMetrics {
  public:
+  static constexpr std::size_t kRefuseReasons = 10;
+
   ControlMetrics(MetricsRegistry& registry, const std::string& env);
 
   // One message of the kind `message_index` (of wire::Message) was handled.
@@ -23,9 +25,19 @@ class ControlMetrics {
   }
   void Episode(const wire::EpisodeReport& episode);
   void Fenced() { fenced_->Increment(); }
+  void Refused(wire::RefuseReason reason);
+  // A message for a session by a process that the session does not belong to.
+  void Impostor() { impostor_->Increment(); }
+  struct Gauges {
+    LedgerCounts tokens;
+    std::size_t actors = 0;
+    double oldest_seconds = 0;  // since the most silent session was heard
+    std::size_t replies = 0;    // waiting for the store
+    std::size_t store_queued = 0;
+    bool store_paused = false;
+  };
   // A few times a second.
-  void Update(const LedgerCounts& tokens, std::size_t actors, double oldest_seconds,
-              const EpisodeWindow& window, const wire::LinkStats& link);
+  void Update(const Gauges& gauges, const EpisodeWindow& window, const wire::LinkStats& link);
 
  private:
   static void RaiseTo(HotCounter& counter, std::uint64_t value) {
@@ -34,7 +46,9 @@ class ControlMetrics {
 
   std::array<HotHistogram*, std::variant_size_v<wire::Message>> request_seconds_{};
   HotCounter *issued_, *done_, *abandoned_, *freed_, *duplicate_, *refused_, *fenced_;
-  HotGauge *outstanding_, *actors_, *oldest_seconds_;
+  std::array<HotCounter*, kRefuseReasons> refusals_{};  // by reason, from 1
+  HotCounter* impostor_;
+  HotGauge *outstanding_, *actors_, *oldest_seconds_, *replies_, *store_queued_, *store_paused_;
   HotHistogram *return_, *length_, *lines_;
   HotGauge *return_mean_, *length_mean_, *lines_mean_;
   HotCounter *messages_in_, *messages_out_, *bytes_in_, *bytes_out_, *malformed_;

@@ -1,8 +1,8 @@
+#include <algorithm>
 #include <utility>
 
 #include "lib/core/error.h"
 #include "lib/core/log.h"
-#include "lib/shm/shm_dir.h"
 #include "services/coordinator/control_agent.h"
 
 // Registration: who may join, with which session and which slots.
@@ -33,16 +33,6 @@ std::string Mismatch(const wire::Register& m, const ControlConfig& config) {
          "; leave these options out, or start another run";
 }
 
-// The learner holds its region's flock for life: a region nobody locks outlived its learner.
-// Without a region (it is on another host, or just starting) the lease decides.
-bool LearnerIsDead(const std::string& shm_dir, std::uint64_t run_id) {
-  const std::string name = LearnerName(run_id);
-  for (const RegionFile& file : ListRegions(shm_dir)) {
-    if (file.run_id == run_id && file.path.ends_with(name)) return !file.locked;
-  }
-  return false;
-}
-
 std::string NoSlotText(const wire::Register& m, std::size_t slots, std::size_t in_use) {
   return "no replay slot for " + m.name + ": it has " + std::to_string(m.workers) +
          " workers, the run has " + std::to_string(slots) + " slots (--max-workers) and " +
@@ -52,20 +42,40 @@ std::string NoSlotText(const wire::Register& m, std::size_t slots, std::size_t i
 
 }  // namespace
 
-// The session a registration is about, when that is alive: the one it names, or, when a
-// registration is said again because its answer was lost, the one it made.
-Session* ControlAgent::FindRegistered(const wire::PeerId& peer, const wire::Register& m) {
-  Session* named = m.previous_session != 0 ? sessions_.Find(m.previous_session) : nullptr;
-  if (named != nullptr && named->role == m.role) return named;
-  return sessions_.FindSame(m.role, peer, m.nonce >> 1);
+// A learner holds its region's flock for life: once its session has held the lock, a free lock
+// means that its process is dead. A learner that is just starting, or is on another host, has its
+// lease.
+bool ControlAgent::LearnerIsTaken(const wire::PeerId& peer) {
+  const Session* learner = book_.sessions.Learner();
+  if (learner == nullptr) return false;
+  const std::int64_t free_ns = region_free_ns_.load(std::memory_order_acquire);
+  if (learner->region_held && free_ns > learner->region_held_ns) {
+    EndSession(learner->number, "its process died", /*returns=*/false);
+    return false;
+  }
+  const std::int64_t left_ns = std::max<std::int64_t>(0, learner->expires_ns - clock_.NowNs());
+  Refuse(peer, wire::RefuseReason::kLearnerTaken,
+         "run " + config_.run + " has a learner (" + learner->name +
+             "); its lease ends in at most " + std::to_string(left_ns / kNanosPerMilli) +
+             " ms unless it is alive");
+  return true;
 }
 
 // False after a refusal.
 bool ControlAgent::Welcome(const wire::PeerId& peer, const wire::Register& m,
                            const Session* present) {
+  const std::string ban = book_.processes.BanOf(sender_.process);
+  if (!ban.empty()) {
+    Refuse(peer, wire::RefuseReason::kRingUnusable, ban);
+    return false;
+  }
   const std::string mismatch = Mismatch(m, config_);
   if (!mismatch.empty()) {
     Refuse(peer, wire::RefuseReason::kConfigMismatch, mismatch);
+    return false;
+  }
+  if (present != nullptr && present->role != m.role) {
+    Refuse(peer, wire::RefuseReason::kImpossible, "a process cannot be actor and learner");
     return false;
   }
   if (present != nullptr) return true;
@@ -75,21 +85,13 @@ bool ControlAgent::Welcome(const wire::PeerId& peer, const wire::Register& m,
         "run " + config_.run + " is ending; resume it with ./tetrion up --resume " + config_.run);
     return false;
   }
-  const Session* learner = sessions_.Learner();
-  if (m.role == wire::Role::kLearner && learner != nullptr &&
-      LearnerIsDead(config_.shm_dir, run_id_)) {
-    EndSession(learner->number, "its process died");
-    learner = nullptr;
-  }
-  if (m.role == wire::Role::kLearner && learner != nullptr) {
-    const std::int64_t left_ns = std::max<std::int64_t>(0, learner->expires_ns - clock_.NowNs());
-    Refuse(peer, wire::RefuseReason::kLearnerTaken,
-           "run " + config_.run + " has a learner (" + learner->name + ", session " +
-               std::to_string(learner->number) + "); its lease ends in at most " +
-               std::to_string(left_ns / kNanosPerMilli) + " ms unless it is alive");
+  if (!book_.processes.MayOpen(sender_.process)) {
+    Refuse(peer, wire::RefuseReason::kTooManySessions,
+           m.name + " has had " + std::to_string(ProcessTable::kMaxSessions) +
+               " sessions within an hour; see in its log why it was fenced, then start it again");
     return false;
   }
-  return true;
+  return m.role != wire::Role::kLearner || !LearnerIsTaken(peer);
 }
 
 wire::Registered ControlAgent::Describe(const Session& session,
@@ -106,43 +108,61 @@ wire::Registered ControlAgent::Describe(const Session& session,
   registered.heartbeat_ms = config_.heartbeat_ms;
   registered.session_lease_ms = config_.session_lease_ms;
   if (session.role == wire::Role::kLearner) {
-    registered.version_first = version_first_;
-    registered.version_limit = version_limit_;
+    registered.version_first = book_.versions.first();
+    registered.version_limit = book_.versions.limit();
   }
   return registered;
 }
 
+Session& ControlAgent::OpenSession(const wire::Register& m) {
+  Session description;
+  description.role = m.role;
+  description.process = sender_.process;
+  description.phase = "registered";
+  return book_.Open(description, /*returns=*/m.previous_session != 0);
+}
+
+// The session a registration is about is that of its process, so a registration that is said again
+// because its answer was lost finds the one it made.
 void ControlAgent::On(const wire::PeerId& peer, const wire::Register& m) {
-  Session* session = FindRegistered(peer, m);
-  if (!Welcome(peer, m, session) || !CanStore()) return;
+  if (!book_.CanStore()) return;
+  Session* session = book_.sessions.FindProcess(sender_.process);
+  if (!Welcome(peer, m, session)) return;
   const bool is_new = session == nullptr;
-  const std::uint64_t number = is_new ? sessions_.next_number() : session->number;
+  const std::uint64_t number = is_new ? book_.sessions.next_number() : session->number;
   const std::uint32_t workers = m.role == wire::Role::kActor ? m.workers : 0;
-  const auto slots = slots_.Assign(number, workers, m.rings);
+  const auto slots = book_.slots.Assign({number, sender_.process}, workers, m.rings);
   if (!slots.has_value()) {
-    Refuse(peer, wire::RefuseReason::kNoSlot, NoSlotText(m, slots_.slots().size(), slots_.InUse()));
+    Refuse(peer, wire::RefuseReason::kNoSlot,
+           NoSlotText(m, book_.slots.size(), book_.slots.InUse()));
     return;
   }
   std::uint64_t freed = 0;
   if (is_new) {
-    session = &OpenSession(peer, m);
+    session = &OpenSession(m);
   } else if (m.previous_session == number) {
     std::vector<HeldTokens> held;
     for (const wire::HeldRange& range : m.held) {
       held.push_back({range.first_id, range.attempt, Bits256::From(range.held)});
     }
-    freed = ledger_.ReRegister(number, held);
+    freed = book_.ledger.ReRegister(number, held, m.held_below);
+    session->last_request = book_.ledger.last_request(number);
   }
   session->peer = peer;
   session->name = m.name;
+  session->workers = workers;
   session->http_endpoint = m.http_endpoint;
-  sessions_.Renew(*session);
-  slots_ticket_ = Persist({.sessions = {*session}, .slots = slots_.slots()}, true);
-  if (m.role == wire::Role::kLearner) version_ticket_ = slots_ticket_;
-  log::info("{} {} as session {}{}", m.name, is_new ? "registered" : "registered again", number,
+  book_.sessions.Renew(*session);
+  members_changed_ = true;
+  slots_ticket_ = book_.Persist({.sessions = {*session}}, Durability::kPromise);
+  if (m.role == wire::Role::kLearner) {
+    book_.versions.PersistedBy(slots_ticket_);
+    rings_due_ = true;
+  }
+  log::info("{} {} as session {}{}", m.name, is_new ? "registered" : "registered again",
+            SessionTable::SequenceOf(number),
             freed > 0 ? ", " + std::to_string(freed) + " tokens are free again" : "");
   ReplyAfter(slots_ticket_, peer, number, Describe(*session, *slots));
-  if (m.role == wire::Role::kLearner) SendRings();
 }
 
 }  // namespace tetrion

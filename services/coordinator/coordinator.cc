@@ -8,15 +8,17 @@
 #include <chrono>
 #include <ctime>
 #include <filesystem>
-#include <random>
+#include <fstream>
 #include <thread>
 #include <utility>
 
 #include "lib/core/clock.h"
 #include "lib/core/error.h"
 #include "lib/core/log.h"
+#include "lib/core/random.h"
 #include "lib/metrics/log_recorder.h"
 #include "lib/run/revision.h"
+#include "lib/shm/shm_dir.h"
 
 namespace tetrion {
 namespace {
@@ -47,9 +49,18 @@ void RaiseFileLimit(rlim_t expected_peers) {
                                     ": raise it (ulimit -n)");
 }
 
-std::uint64_t RandomId() {
-  std::random_device device;
-  return (std::uint64_t{device()} << 32) | device();
+// What queues in front of the socket beside whole messages is bounded by nothing in ZeroMQ: a
+// message of parts without end. Beyond this, apart from our own tables, connections are closed.
+constexpr std::uint64_t kMaxInputBytes = std::uint64_t{256} << 20;
+constexpr std::int64_t kRebindEveryNs = 5 * kNanosPerSecond;
+constexpr std::size_t kMaxSocketPathBytes = 107;  // sockaddr_un
+
+// Resident memory of this process; 0 where the kernel does not tell.
+std::uint64_t ResidentBytes() {
+  std::ifstream file("/proc/self/statm");
+  std::uint64_t all_pages = 0, resident_pages = 0;
+  file >> all_pages >> resident_pages;
+  return resident_pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
 std::uint32_t ToMs(double seconds) {
@@ -65,8 +76,7 @@ ControlConfig MakeControlConfig(const CoordinatorOptions& options, const OpenedR
           .heartbeat_ms = ToMs(options.heartbeat_s),
           .session_lease_ms = ToMs(options.session_lease_s),
           .drain_timeout_ms = ToMs(options.drain_timeout_s),
-          .stop_after = ParseStopAfter(options.stop_after),
-          .metrics_path = run.folder.metrics_jsonl()};
+          .stop_after = ParseStopAfter(options.stop_after)};
 }
 
 // On a resume with a port of our choice the members find us where we were, if that is still free.
@@ -74,6 +84,7 @@ std::unique_ptr<ControlAgent> MakeControl(const CoordinatorOptions& options, con
                                           const StoredRun& stored, StoreAgent& store,
                                           ControlMetrics& metrics) {
   ControlConfig config = MakeControlConfig(options, run);
+  config.bind = ControlAddress(options.bind, run.folder, options.shm_dir, stored.run_id);
   const Clock& clock = MonotonicClock::Get();
   const std::string previous = PreviousControlEndpoint(run.folder);
   const bool any_port =
@@ -98,8 +109,12 @@ OpenedRun OpenRun(const CoordinatorOptions& options) {
     const std::string name =
         options.run.empty() ? DefaultRunName(config.env, std::time(nullptr)) : options.run;
     RunFolder folder = RunFolder::Create(options.runs_dir, name);
-    folder.WriteConfig(config);
-    WriteAtomically(folder.revision(), std::string(Revision()) + "\n");
+    try {
+      folder.WriteConfig(config);
+    } catch (const Error&) {
+      std::filesystem::remove_all(folder.path());  // the same command can be given again
+      throw;
+    }
     return {.folder = std::move(folder), .config = std::move(config), .is_new = true};
   }
   RunFolder folder = RunFolder::Open(options.runs_dir, options.resume);
@@ -113,6 +128,15 @@ OpenedRun OpenRun(const CoordinatorOptions& options) {
                                        text + "; leave these options out, or start a new run");
   }
   return {.folder = std::move(folder), .config = std::move(config)};
+}
+
+std::string ControlAddress(const std::string& bind, const RunFolder& folder,
+                           const std::string& shm_dir, std::uint64_t run_id) {
+  if (!bind.empty()) return bind;
+  const std::string in_folder = folder.path() + "/control.sock";
+  if (in_folder.size() <= kMaxSocketPathBytes) return "ipc://" + in_folder;
+  EnsureShmDir(shm_dir);
+  return "ipc://" + shm_dir + "/" + std::to_string(run_id) + ".sock";
 }
 
 std::unique_ptr<Coordinator> MakeCoordinator(const CoordinatorOptions& options, OpenedRun run) {
@@ -130,16 +154,23 @@ Coordinator::Coordinator(const CoordinatorOptions& options, OpenedRun run)
     : folder_(run.folder),
       lock_fd_(LockFolder(run.folder)),
       store_(run.folder.store()),
-      store_agent_(store_, MonotonicClock::Get()) {
+      store_agent_(store_, MonotonicClock::Get()),
+      store_runner_(store_agent_, [this](std::exception_ptr error) { Fail(std::move(error)); }) {
   RaiseFileLimit(static_cast<rlim_t>(run.config.max_workers) + 1);
-  const StoredRun stored = store_.Load(RandomId());
+  const StoredRun stored = store_.Load(RandomBits());
   metrics_ = std::make_unique<ControlMetrics>(registry_, run.config.env);
   registry_.Gauge("tetrion_build_info", {Revision(), Preset()}).Set(1);
   ServeLostLogLines(registry_);
   control_ = MakeControl(options, run, stored, store_agent_, *metrics_);
+  control_runner_ = std::make_unique<AgentRunner>(
+      *control_, [this](std::exception_ptr error) { Fail(std::move(error)); });
   http_ =
       std::make_unique<HttpEndpoint>(options.http_bind, registry_, [this] { return CheckReady(); });
   http_->AddJson("/status", [this] { return control_->Status(); });
+  files_ = std::make_unique<RunFiles>(folder_, http_address(), *control_, registry_,
+                                      MonotonicClock::Get());
+  rebinds_ = &registry_.Counter("tetrion_coordinator_rebinds_total");
+  learner_region_ = options.shm_dir + "/" + LearnerName(stored.run_id);
   log::info("run {} (epoch {}) on {}, http {}", folder_.name(), stored.epoch, endpoint(),
             http_address());
 }
@@ -149,7 +180,16 @@ Coordinator::~Coordinator() {
 }
 
 Readiness Coordinator::CheckReady() const {
-  if (store_agent_.Full()) return {false, "the disk of the run folder is full"};
+  if (store_agent_.Paused()) {
+    return {false, "the store cannot be written: " + store_agent_.PauseReason()};
+  }
+  const std::string problem = files_->Problem();
+  if (!problem.empty()) return {false, problem};
+  const std::int64_t age_ns = control_runner_->CycleAgeNs();
+  if (age_ns > ControlAgent::kMaxCycleNs) {
+    return {false, "the control thread has been busy for " +
+                       std::to_string(age_ns / kNanosPerSecond) + " s"};
+  }
   if (control_->draining()) return {false, "the run is ending"};
   return {true, ""};
 }
@@ -164,10 +204,19 @@ void Coordinator::RethrowFailure() {
   if (error_ != nullptr) std::rethrow_exception(error_);
 }
 
+// Connections that fill our memory are closed, all of them: nothing tells which one it is.
+void Coordinator::WatchMemory() {
+  const std::int64_t now_ns = MonotonicClock::Get().NowNs();
+  const std::uint64_t bytes = ResidentBytes();
+  if (now_ns < next_rebind_ns_ || bytes <= kMaxInputBytes + control_->TableBytes()) return;
+  next_rebind_ns_ = now_ns + kRebindEveryNs;
+  log::error("{} MiB of memory are in use: closing every connection; members come back",
+             bytes >> 20);
+  rebinds_->Increment();
+  control_->RequestRebind();
+}
+
 void Coordinator::WaitUntilFinished(const SignalWatcher& signals) {
-  const EndpointsWriter writer(folder_, endpoint(), http_address());
-  std::uint64_t written = control_->members_revision();
-  writer.Write(control_->Members());
   while (!control_->finished()) {
     if (signals.Draining()) {
       control_->RequestDrain();
@@ -176,29 +225,27 @@ void Coordinator::WaitUntilFinished(const SignalWatcher& signals) {
       signals.WaitFor(kWatchMs);
     }
     RethrowFailure();
-    const std::uint64_t revision = control_->members_revision();
-    if (revision == written) continue;
-    written = revision;
-    writer.Write(control_->Members());
+    const std::int64_t now_ns = MonotonicClock::Get().NowNs();
+    if (RegionIsFree(learner_region_)) control_->LearnerRegionFree(now_ns);
+    WatchMemory();
+    files_->Tick();
   }
 }
 
 void Coordinator::Run(const SignalWatcher& signals) {
-  const auto on_error = [this](std::exception_ptr error) { Fail(std::move(error)); };
-  AgentRunner store_runner(store_agent_, on_error);
-  AgentRunner control_runner(*control_, on_error);
-  store_runner.Start();
-  control_runner.Start();
+  store_runner_.Start();
+  control_runner_->Start();
+  files_->Tick();
   http_->Start();
   WaitUntilFinished(signals);
   // The control agent pushes its last figures, then the store agent writes what is queued.
-  control_runner.RequestStop();
-  control_runner.Join();
-  store_runner.RequestStop();
-  store_runner.Join();
+  control_runner_->RequestStop();
+  control_runner_->Join();
+  store_runner_.RequestStop();
+  store_runner_.Join();
   http_->Stop();
   RethrowFailure();
-  WriteAtomically(folder_.path() + "/summary.json", control_->Status() + "\n");
+  files_->Finish();
   log::info("run {} ended: {}", folder_.name(), control_->Status());
 }
 

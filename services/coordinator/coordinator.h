@@ -14,6 +14,7 @@
 #include "services/coordinator/control_metrics.h"
 #include "services/coordinator/endpoints.h"
 #include "services/coordinator/options.h"
+#include "services/coordinator/run_files.h"
 #include "services/coordinator/store.h"
 #include "services/coordinator/store_agent.h"
 
@@ -25,12 +26,19 @@ struct OpenedRun {
   RunConfig config;
   bool is_new = false;
 };
-// Throws Error: kUsage (the run exists; no such run), kConfig (a setting contradicts the resumed
-// run: both values).
+// Throws Error: kUsage (the run exists; no such run), kTryAgain (the folder cannot be written; a
+// new one is removed again), kConfig (a setting contradicts the resumed run: both values).
 OpenedRun OpenRun(const CoordinatorOptions& options);
 
+// The address for members: the one that was asked for; without one a socket in the run folder, or
+// in the folder of the shared regions where that path is too long for a socket (107 bytes). Both
+// are open to this user only.
+std::string ControlAddress(const std::string& bind, const RunFolder& folder,
+                           const std::string& shm_dir, std::uint64_t run_id);
+
 // The coordinator's composition root: store agent, control agent and HTTP endpoint over one run
-// folder, which it holds alone (flock). One thread, main's.
+// folder, which it holds alone (flock). Its own thread, main's, does what touches files: RunFiles,
+// a look at the learner's region, a look at the process's memory.
 class Coordinator {
  public:
   // Everything that can fail for the user's reasons fails here, before any thread starts.
@@ -47,10 +55,13 @@ class Coordinator {
 
  private:
   void WaitUntilFinished(const SignalWatcher& signals);
+  void WatchMemory();
   void Fail(std::exception_ptr error) TETRION_EXCLUDES(error_mu_);
   void RethrowFailure() TETRION_EXCLUDES(error_mu_);
   Readiness CheckReady() const;
 
+  Mutex error_mu_;
+  std::exception_ptr error_ TETRION_GUARDED_BY(error_mu_);
   const RunFolder folder_;
   const int lock_fd_;
   Store store_;
@@ -59,8 +70,12 @@ class Coordinator {
   std::unique_ptr<ControlMetrics> metrics_;
   std::unique_ptr<ControlAgent> control_;
   std::unique_ptr<HttpEndpoint> http_;
-  Mutex error_mu_;
-  std::exception_ptr error_ TETRION_GUARDED_BY(error_mu_);
+  std::unique_ptr<RunFiles> files_;
+  AgentRunner store_runner_;
+  std::unique_ptr<AgentRunner> control_runner_;
+  HotCounter* rebinds_ = nullptr;
+  std::int64_t next_rebind_ns_ = 0;
+  std::string learner_region_;  // path
 };
 
 // Opens the run and builds its coordinator. A new run that cannot start (its port is taken, say)

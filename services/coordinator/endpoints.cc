@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "lib/core/error.h"
+#include "lib/core/log.h"
 #include "services/coordinator/status.h"
 
 namespace tetrion {
@@ -17,7 +18,12 @@ void EndpointsWriter::Write(const std::vector<Member>& members) const {
   endpoints.pid = getpid();
   endpoints.run = folder_.name();
   endpoints.http["coordinator"] = http_;
-  for (const Member& member : members) endpoints.http[member.name] = member.http_endpoint;
+  for (const Member& member : members) {
+    // A name that is taken gets its session's number, so that no member hides another.
+    const bool taken = endpoints.http.contains(member.name);
+    const std::string suffix = taken ? ".session-" + std::to_string(member.sequence) : "";
+    endpoints.http[member.name + suffix] = member.http_endpoint;
+  }
   WriteEndpoints(folder_.endpoints_json(), endpoints);
   WriteAtomically(folder_.path() + "/file_sd.json", FileSdText(endpoints));
 }
@@ -27,7 +33,7 @@ std::string FileSdText(const Endpoints& endpoints) {
   for (const auto& [service, address] : endpoints.http) {
     JsonObject labels, group;
     labels.Add("service", service).Add("run", endpoints.run);
-    group.AddJson("targets", "[\"" + address + "\"]").AddJson("labels", labels.Text());
+    group.AddJson("targets", "[" + JsonQuoted(address) + "]").AddJson("labels", labels.Text());
     text += (text.size() > 1 ? ",\n " : "\n ") + group.Text();
   }
   return text + "\n]\n";

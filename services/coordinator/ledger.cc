@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "lib/core/check.h"
-
 namespace tetrion {
 
 using wire::kRangeTokens;
@@ -12,8 +10,6 @@ Ledger::Ledger(std::span<const LedgerRange> open_ranges, std::uint64_t next_id,
                const LedgerCounts& counts)
     : next_id_(next_id), counts_(counts) {
   for (const LedgerRange& range : open_ranges) {
-    TETRION_CHECK(range.first_id % kRangeTokens == 0 && range.first_id < next_id,
-                  "a stored range lies on the grid of issued ids");
     ranges_.emplace(range.first_id, range);
     if (range.session == 0) {
       free_.insert(range.first_id);
@@ -21,8 +17,23 @@ Ledger::Ledger(std::span<const LedgerRange> open_ranges, std::uint64_t next_id,
     }
     Owner& owner = owners_[range.session];
     owner.ranges.insert(range.first_id);
+    owner.outstanding += OutstandingOf(range);
     owner.last_request = std::max(owner.last_request, range.grant);
   }
+}
+
+void Ledger::RestoreRequest(std::uint64_t session, std::uint64_t request) {
+  Owner& owner = owners_[session];
+  owner.last_request = std::max(owner.last_request, request);
+}
+
+std::uint32_t Ledger::OutstandingOf(const LedgerRange& range) {
+  return range.session == 0 ? 0 : kRangeTokens - (range.done | range.abandoned).Count();
+}
+
+std::uint64_t Ledger::outstanding(std::uint64_t session) const {
+  const auto owner = owners_.find(session);
+  return owner == owners_.end() ? 0 : owner->second.outstanding;
 }
 
 std::uint64_t Ledger::last_request(std::uint64_t session) const {
@@ -59,6 +70,7 @@ std::vector<LedgerRange> Ledger::Grant(std::uint64_t session, std::uint64_t requ
     range.grant = request;
     range.abandoned = {};
     owner.ranges.insert(first_id);
+    owner.outstanding += OutstandingOf(range);
     Touch(range);
     granted.push_back(range);
   }
@@ -85,6 +97,7 @@ ReportOutcome Ledger::Report(std::uint64_t session, std::uint64_t token_id, std:
   }
   range.done.Set(bit);
   ++counts_.done;
+  --owners_.at(session).outstanding;
   Settle(range);
   return ReportOutcome::kAccepted;
 }
@@ -115,6 +128,7 @@ std::uint32_t Ledger::GiveBack(LedgerRange& range, const Bits256& tokens) {
   if (count == 0) return 0;
   range.abandoned = range.abandoned | freed;
   counts_.free_again += count;
+  owners_.at(range.session).outstanding -= count;
   Settle(range);
   return count;
 }
@@ -130,12 +144,13 @@ std::uint32_t Ledger::Abandon(std::uint64_t session, const HeldTokens& tokens) {
 }
 
 std::uint64_t Ledger::EndSession(std::uint64_t session) {
-  const std::uint64_t freed = ReRegister(session, {});
+  const std::uint64_t freed = ReRegister(session, {}, next_id_);
   owners_.erase(session);
   return freed;
 }
 
-std::uint64_t Ledger::ReRegister(std::uint64_t session, std::span<const HeldTokens> held) {
+std::uint64_t Ledger::ReRegister(std::uint64_t session, std::span<const HeldTokens> held,
+                                 std::uint64_t held_below) {
   const auto owner = owners_.find(session);
   if (owner == owners_.end()) return 0;
   const std::uint64_t last_request = owner->second.last_request;
@@ -144,6 +159,10 @@ std::uint64_t Ledger::ReRegister(std::uint64_t session, std::span<const HeldToke
   const std::set<std::uint64_t> owned = owner->second.ranges;  // GiveBack changes the original
   for (const std::uint64_t first_id : owned) {
     LedgerRange& range = ranges_.at(first_id);
+    if (first_id >= held_below) {
+      last_grant_known = last_grant_known || range.grant == last_request;
+      continue;
+    }
     Bits256 kept;
     for (const HeldTokens& part : held) {
       if (part.first_id == first_id && part.attempt == range.attempt) kept = kept | part.tokens;
@@ -169,6 +188,7 @@ std::vector<LedgerRange> Ledger::TakeDirty() {
 
 bool Ledger::Consistent() const {
   std::uint64_t outstanding = 0, free_again = 0, done_open = 0;
+  std::unordered_map<std::uint64_t, std::uint64_t> held;
   for (const auto& [first_id, range] : ranges_) {
     const std::uint32_t done = range.done.Count();
     const std::uint32_t abandoned = range.abandoned.Count();
@@ -178,8 +198,12 @@ bool Ledger::Consistent() const {
       free_again += kRangeTokens - done;
     } else {
       free_again += abandoned;
-      outstanding += kRangeTokens - done - abandoned;
+      outstanding += OutstandingOf(range);
+      held[range.session] += OutstandingOf(range);
     }
+  }
+  for (const auto& [session, owner] : owners_) {
+    if (owner.outstanding != held[session]) return false;
   }
   const std::uint64_t done = next_id_ - ranges_.size() * kRangeTokens + done_open;
   return counts_.issued == next_id_ && counts_.done == done && counts_.free_again == free_again &&

@@ -55,9 +55,12 @@ struct HeldTokens {
 class Ledger {
  public:
   Ledger() = default;
-  // From the store: every range not all done, the next new id and the counts.
+  // From the store: every range not all done, the next new id and the counts. The caller has
+  // checked that the ranges lie on the grid below next_id.
   Ledger(std::span<const LedgerRange> open_ranges, std::uint64_t next_id,
          const LedgerCounts& counts);
+  // From the store: the newest request number of a session, whose ranges may be all done since.
+  void RestoreRequest(std::uint64_t session, std::uint64_t request);
 
   // Gives `session` up to `ranges` ranges under its request number `request`. A repeated number
   // gives what it gave before (without ranges all done since); an older one gives nothing.
@@ -69,9 +72,11 @@ class Ledger {
   std::uint32_t Abandon(std::uint64_t session, const HeldTokens& tokens);
   // Frees whatever the session holds. Returns how many tokens that were.
   std::uint64_t EndSession(std::uint64_t session);
-  // A session that comes back names what it holds; the rest of its tokens becomes free. A grant it
-  // never received is freed as a whole, and its request number may be used anew.
-  std::uint64_t ReRegister(std::uint64_t session, std::span<const HeldTokens> held);
+  // A session that comes back names what it holds of the ranges with first_id < `held_below`; the
+  // rest of its tokens there becomes free. A grant it never received is freed as a whole, and its
+  // request number may be used anew.
+  std::uint64_t ReRegister(std::uint64_t session, std::span<const HeldTokens> held,
+                           std::uint64_t held_below);
 
   const LedgerCounts& counts() const { return counts_; }
   std::uint64_t next_id() const { return next_id_; }
@@ -79,16 +84,20 @@ class Ledger {
   // Whether the next Grant can be met without issuing new ids.
   std::size_t free_ranges() const { return free_.size(); }
   std::uint64_t last_request(std::uint64_t session) const;
+  // Tokens that the session holds.
+  std::uint64_t outstanding(std::uint64_t session) const;
 
   // Ranges changed since the last call, in their present state: what the store must write together
   // with the counts.
   std::vector<LedgerRange> TakeDirty();
-  // Counts done, outstanding and free tokens one by one and compares with counts(): O(open ranges).
+  // Counts done, outstanding and free tokens one by one and compares with counts() and with what
+  // each session holds: O(open ranges).
   bool Consistent() const;
 
  private:
   struct Owner {
     std::uint64_t last_request = 0;
+    std::uint64_t outstanding = 0;   // tokens
     std::set<std::uint64_t> ranges;  // first ids
   };
 
@@ -96,6 +105,7 @@ class Ledger {
   std::uint32_t GiveBack(LedgerRange& range, const Bits256& tokens);
   // Called when a range has nothing outstanding any more: forgets it or puts it on the free list.
   void Settle(LedgerRange& range);
+  static std::uint32_t OutstandingOf(const LedgerRange& range);
   void Touch(const LedgerRange& range) { dirty_[range.first_id] = range; }
 
   std::unordered_map<std::uint64_t, LedgerRange> ranges_;  // open ones, by first id

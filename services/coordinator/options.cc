@@ -15,7 +15,9 @@ std::optional<int> ParseOptions(int argc, const char* const* argv, CoordinatorOp
   declared.Add("run", &options.run, "name of the new run; without it environment and time");
   declared.Add("runs-dir", &options.runs_dir, "folder that holds the runs");
   declared.Add("resume", &options.resume, "go on with this run; its config.toml holds");
-  declared.Add("bind", &options.bind, "address of the control channel; port 0 takes a free one");
+  declared.Add("bind", &options.bind,
+               "address of the control channel, tcp://host:port (port 0 takes a free one) or "
+               "ipc:///path; without it a socket in the run folder, open to this user only");
   declared.AddFlag("insecure", &options.insecure,
                    "allow --bind to an address that other machines reach, without keys");
   declared.Add("http-bind", &options.http_bind,
@@ -44,7 +46,7 @@ std::optional<int> ParseOptions(int argc, const char* const* argv, CoordinatorOp
                 "--run names a new run and --resume an old one: give one of them");
   }
   static_cast<void>(ParseStopAfter(options.stop_after));
-  RefuseOpenEndpoint(options.bind, options.insecure);
+  if (!options.bind.empty()) RefuseOpenEndpoint(options.bind, options.insecure);
   if (options.shm_dir.empty()) options.shm_dir = "/dev/shm/tetrion-" + std::to_string(getuid());
   return std::nullopt;
 }

@@ -3,25 +3,44 @@
 #include <algorithm>
 
 #include "lib/core/check.h"
+#include "lib/core/philox.h"
 
 namespace tetrion {
 
-SessionTable::SessionTable(const Clock& clock, std::int64_t lease_ns, std::uint64_t next_number)
-    : clock_(clock), lease_ns_(lease_ns), next_number_(std::max<std::uint64_t>(next_number, 1)) {}
+SessionTable::SessionTable(const Clock& clock, std::int64_t lease_ns, std::uint64_t next_sequence,
+                           std::uint64_t secret)
+    : clock_(clock),
+      lease_ns_(lease_ns),
+      secret_(secret),
+      next_sequence_(std::max<std::uint64_t>(next_sequence, 1)) {}
+
+std::uint64_t SessionTable::next_number() const {
+  const PhiloxBlock draw = PhiloxDraw(secret_, next_sequence_, 0, PhiloxPurpose::kSampler);
+  return next_sequence_ << 32 | draw.word[0];
+}
+
+Session& SessionTable::Insert(const Session& session) {
+  TETRION_CHECK(!by_process_.contains(session.process), "a process has one session");
+  TETRION_CHECK(session.role != wire::Role::kLearner || learner_ == 0, "a run has one learner");
+  Session& inserted = sessions_[session.number];
+  inserted = session;
+  by_process_[session.process] = session.number;
+  lease_of_[session.number] = by_lease_.insert(by_lease_.end(), session.number);
+  if (session.role == wire::Role::kLearner) learner_ = session.number;
+  Renew(inserted);
+  return inserted;
+}
 
 Session& SessionTable::Open(const Session& description) {
-  Session& session = sessions_[next_number_];
-  session = description;
-  session.number = next_number_++;
-  Renew(session);
-  return session;
+  Session session = description;
+  session.number = next_number();
+  ++next_sequence_;
+  return Insert(session);
 }
 
 void SessionTable::Restore(const Session& session) {
-  TETRION_CHECK(session.number < next_number_, "a stored session's number was given out");
-  Session& restored = sessions_[session.number];
-  restored = session;
-  Renew(restored);
+  TETRION_CHECK(SequenceOf(session.number) < next_sequence_, "a stored session was given out");
+  Insert(session);
 }
 
 Session* SessionTable::Find(std::uint64_t number) {
@@ -29,26 +48,15 @@ Session* SessionTable::Find(std::uint64_t number) {
   return found == sessions_.end() ? nullptr : &found->second;
 }
 
-Session* SessionTable::FindSame(wire::Role role, const std::string& peer, std::uint64_t nonce) {
-  for (auto& [number, session] : sessions_) {
-    if (session.role != role) continue;
-    if (nonce != 0 ? session.nonce == nonce : session.peer == peer && session.nonce == 0) {
-      return &session;
-    }
-  }
-  return nullptr;
-}
-
-Session* SessionTable::Learner() {
-  for (auto& [number, session] : sessions_) {
-    if (session.role == wire::Role::kLearner) return &session;
-  }
-  return nullptr;
+Session* SessionTable::FindProcess(std::uint64_t process) {
+  const auto found = by_process_.find(process);
+  return found == by_process_.end() ? nullptr : Find(found->second);
 }
 
 void SessionTable::Renew(Session& session) {
   session.heard_ns = clock_.NowNs();
   session.expires_ns = session.heard_ns + lease_ns_;
+  by_lease_.splice(by_lease_.end(), by_lease_, lease_of_.at(session.number));
 }
 
 void SessionTable::GiveFullLeases() {
@@ -59,8 +67,9 @@ void SessionTable::GiveFullLeases() {
 std::vector<std::uint64_t> SessionTable::Expired() const {
   const std::int64_t now_ns = clock_.NowNs();
   std::vector<std::uint64_t> expired;
-  for (const auto& [number, session] : sessions_) {
-    if (now_ns >= session.expires_ns) expired.push_back(number);
+  for (const std::uint64_t number : by_lease_) {
+    if (now_ns < sessions_.at(number).expires_ns) break;
+    expired.push_back(number);
   }
   return expired;
 }
@@ -68,22 +77,11 @@ std::vector<std::uint64_t> SessionTable::Expired() const {
 void SessionTable::Close(std::uint64_t number) {
   const auto found = sessions_.find(number);
   if (found == sessions_.end()) return;
-  if (found->second.env_steps_known) ended_steps_[number] = found->second.env_steps;
-  if (ended_steps_.size() > kMaxEnded) ended_steps_.erase(ended_steps_.begin());
+  by_process_.erase(found->second.process);
+  by_lease_.erase(lease_of_.at(number));
+  lease_of_.erase(number);
+  if (learner_ == number) learner_ = 0;
   sessions_.erase(found);
-}
-
-bool SessionTable::EndedSteps(std::uint64_t number, std::uint64_t* env_steps) const {
-  const auto found = ended_steps_.find(number);
-  if (found == ended_steps_.end()) return false;
-  *env_steps = found->second;
-  return true;
-}
-
-std::size_t SessionTable::Count(wire::Role role) const {
-  return static_cast<std::size_t>(
-      std::count_if(sessions_.begin(), sessions_.end(),
-                    [role](const auto& entry) { return entry.second.role == role; }));
 }
 
 std::int64_t SessionTable::OldestSilenceNs() const {

@@ -10,108 +10,132 @@ bool IsFree(const Slot& slot) {
   return slot.state == Slot::State::kUnused || slot.state == Slot::State::kDeparted;
 }
 
-// Unused slots come first (departed = 0), then the oldest departure; -1: none is free.
-std::int32_t NextFree(const std::vector<Slot>& slots) {
-  std::int32_t best = -1;
-  for (std::size_t i = 0; i < slots.size(); ++i) {
-    if (!IsFree(slots[i])) continue;
-    if (best < 0 || slots[i].departed < slots[static_cast<std::size_t>(best)].departed) {
-      best = static_cast<std::int32_t>(i);
-    }
-  }
-  return best;
-}
-
 }  // namespace
 
-SlotTable::SlotTable(std::vector<Slot> slots) : slots_(std::move(slots)) {
-  for (const Slot& slot : slots_) next_departure_ = std::max(next_departure_, slot.departed + 1);
+SlotTable::SlotTable(std::vector<Slot> slots) : slots_(slots.size()) {
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    next_departure_ = std::max(next_departure_, slots[i].departed + 1);
+    free_.emplace(0, static_cast<std::int32_t>(i));
+    Put(static_cast<std::int32_t>(i), std::move(slots[i]));
+  }
+  dirty_.clear();
 }
 
-std::optional<std::vector<std::int32_t>> SlotTable::Assign(std::uint64_t session,
+void SlotTable::Put(std::int32_t number, Slot slot) {
+  Slot& place = slots_[static_cast<std::size_t>(number)];
+  free_.erase({place.departed, number});
+  if (place.session != 0) {
+    const auto owned = of_session_.find(place.session);
+    owned->second.erase(number);
+    if (owned->second.empty()) of_session_.erase(owned);
+  }
+  if (place.state == Slot::State::kRing) by_path_.erase(place.path);
+  rings_.erase(number);
+  place = std::move(slot);
+  if (IsFree(place)) free_.emplace(place.departed, number);
+  if (place.session != 0) of_session_[place.session].insert(number);
+  if (place.state == Slot::State::kRing) {
+    by_path_[place.path] = number;
+    rings_.insert(number);
+  }
+  dirty_.insert(number);
+}
+
+std::optional<std::vector<std::int32_t>> SlotTable::Assign(const Owner& owner,
                                                            std::uint32_t workers,
                                                            std::span<const wire::RingInfo> rings) {
-  std::vector<Slot> slots = slots_;
   std::vector<std::int32_t> given(workers, -1);
-  bool rings_changed = false;
-  for (std::size_t i = 0; i < slots.size(); ++i) {
-    if (slots[i].session == session && !IsFree(slots[i]) && slots[i].worker < workers) {
-      given[slots[i].worker] = static_cast<std::int32_t>(i);
+  if (const auto owned = of_session_.find(owner.session); owned != of_session_.end()) {
+    for (const std::int32_t number : owned->second) {
+      const Slot& slot = slots_[static_cast<std::size_t>(number)];
+      if (slot.worker < workers) given[slot.worker] = number;
     }
   }
+  std::vector<std::pair<std::int32_t, std::uint32_t>> claimed;  // slot, worker
   for (const wire::RingInfo& ring : rings) {
-    const bool known = ring.slot >= 0 && static_cast<std::size_t>(ring.slot) < slots.size();
-    if (!known || ring.worker >= workers || given[ring.worker] >= 0) continue;
-    Slot& slot = slots[static_cast<std::size_t>(ring.slot)];
-    if (slot.state != Slot::State::kRing || slot.path != ring.path) continue;
-    slot.session = session;
-    slot.worker = ring.worker;
+    if (ring.worker >= workers || given[ring.worker] >= 0) continue;
+    const auto found = by_path_.find(ring.path);
+    if (found == by_path_.end() || found->second != ring.slot) continue;
+    if (slots_[static_cast<std::size_t>(ring.slot)].process != owner.process) continue;
     given[ring.worker] = ring.slot;
-    rings_changed = true;
+    claimed.emplace_back(ring.slot, ring.worker);
+  }
+  const auto missing = static_cast<std::size_t>(std::count(given.begin(), given.end(), -1));
+  if (missing > free_.size()) return std::nullopt;
+  for (const auto& [number, worker] : claimed) {
+    Slot slot = slots_[static_cast<std::size_t>(number)];
+    slot.session = owner.session;
+    slot.worker = worker;
+    Put(number, std::move(slot));
   }
   for (std::uint32_t worker = 0; worker < workers; ++worker) {
     if (given[worker] >= 0) continue;
-    const std::int32_t free = NextFree(slots);
-    if (free < 0) return std::nullopt;
-    slots[static_cast<std::size_t>(free)] = {
-        .state = Slot::State::kAssigned, .session = session, .worker = worker};
-    given[worker] = free;
+    given[worker] = free_.begin()->second;
+    Put(given[worker], {.state = Slot::State::kAssigned,
+                        .session = owner.session,
+                        .process = owner.process,
+                        .worker = worker});
   }
-  slots_ = std::move(slots);
-  if (rings_changed) ++revision_;
+  if (!claimed.empty()) ++revision_;
   return given;
 }
 
 bool SlotTable::Announce(std::uint64_t session, const wire::RingInfo& ring) {
   if (ring.slot < 0 || static_cast<std::size_t>(ring.slot) >= slots_.size()) return false;
-  Slot& slot = slots_[static_cast<std::size_t>(ring.slot)];
+  const Slot& slot = slots_[static_cast<std::size_t>(ring.slot)];
   if (slot.session != session || slot.worker != ring.worker || ring.path.empty()) return false;
   if (slot.state == Slot::State::kRing) return slot.path == ring.path;
-  if (slot.state != Slot::State::kAssigned) return false;
-  const bool taken = std::any_of(slots_.begin(), slots_.end(), [&](const Slot& other) {
-    return other.state == Slot::State::kRing && other.path == ring.path;
-  });
-  if (taken) return false;
-  slot.state = Slot::State::kRing;
-  slot.path = ring.path;
+  if (slot.state != Slot::State::kAssigned || by_path_.contains(ring.path)) return false;
+  Slot announced = slot;
+  announced.state = Slot::State::kRing;
+  announced.path = ring.path;
+  Put(ring.slot, std::move(announced));
   ++revision_;
   return true;
 }
 
-std::optional<std::uint64_t> SlotTable::Gone(const std::string& path) {
-  for (Slot& slot : slots_) {
-    if (slot.state != Slot::State::kRing || slot.path != path) continue;
-    const std::uint64_t owner = slot.session;
-    Depart(slot);
-    ++revision_;
-    return owner;
-  }
-  return std::nullopt;
+std::optional<SlotTable::Owner> SlotTable::Gone(const std::string& path) {
+  const auto found = by_path_.find(path);
+  if (found == by_path_.end()) return std::nullopt;
+  const std::int32_t number = found->second;
+  const Slot& slot = slots_[static_cast<std::size_t>(number)];
+  const Owner owner = {slot.session, slot.process};
+  Depart(number);
+  ++revision_;
+  return owner;
 }
 
-void SlotTable::Depart(Slot& slot) {
-  slot = {.state = Slot::State::kDeparted, .departed = next_departure_++};
+void SlotTable::Depart(std::int32_t number) {
+  Put(number, {.state = Slot::State::kDeparted, .departed = next_departure_++});
 }
 
 void SlotTable::EndSession(std::uint64_t session) {
-  for (Slot& slot : slots_) {
-    if (slot.state == Slot::State::kAssigned && slot.session == session) Depart(slot);
+  const auto owned = of_session_.find(session);
+  if (owned == of_session_.end()) return;
+  const std::set<std::int32_t> numbers = owned->second;  // Depart changes the original
+  for (const std::int32_t number : numbers) {
+    if (slots_[static_cast<std::size_t>(number)].state == Slot::State::kAssigned) Depart(number);
   }
 }
 
 std::vector<wire::RingInfo> SlotTable::Rings() const {
   std::vector<wire::RingInfo> rings;
-  for (std::size_t i = 0; i < slots_.size(); ++i) {
-    const Slot& slot = slots_[i];
-    if (slot.state != Slot::State::kRing) continue;
-    rings.push_back({slot.path, slot.worker, static_cast<std::int32_t>(i), slot.session});
+  rings.reserve(rings_.size());
+  for (const std::int32_t number : rings_) {
+    const Slot& slot = slots_[static_cast<std::size_t>(number)];
+    rings.push_back({slot.path, slot.worker, number, slot.session});
   }
   return rings;
 }
 
-std::size_t SlotTable::InUse() const {
-  return static_cast<std::size_t>(
-      std::count_if(slots_.begin(), slots_.end(), [](const Slot& slot) { return !IsFree(slot); }));
+SlotChanges SlotTable::TakeDirty() {
+  SlotChanges changes;
+  changes.reserve(dirty_.size());
+  for (const std::int32_t number : dirty_) {
+    changes.emplace_back(number, slots_[static_cast<std::size_t>(number)]);
+  }
+  dirty_.clear();
+  return changes;
 }
 
 }  // namespace tetrion

@@ -2,8 +2,11 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "lib/wire/messages.h"
@@ -20,44 +23,65 @@ struct Slot {
   };
   State state = State::kUnused;
   std::uint64_t session = 0;
+  std::uint64_t process = 0;  // of the worker; a ring stays its process's over sessions
   std::uint32_t worker = 0;
   std::string path;
   std::uint64_t departed = 0;  // order of departure
   bool operator==(const Slot&) const = default;
 };
 
+// Slots that changed, by number: what the store writes.
+using SlotChanges = std::vector<std::pair<std::uint32_t, Slot>>;
+
 // Which worker feeds which replay slot. A slot is given out: unused ones first, then the one that
 // departed longest ago. It comes back only when the learner reports its ring drained and unlinked,
 // or when its session ends before it announced a ring. A ring belongs to the actor's process: a
-// process that registers anew claims its rings by path. Pure; one thread.
+// process that registers anew claims its rings by path. Costs follow the workers of a call, not the
+// table. Pure; one thread.
 class SlotTable {
  public:
-  explicit SlotTable(std::size_t slots) : slots_(slots) {}
-  // From the store, `slots` of them.
+  // Who asks for slots.
+  struct Owner {
+    std::uint64_t session = 0;
+    std::uint64_t process = 0;
+  };
+
+  explicit SlotTable(std::size_t slots) : SlotTable(std::vector<Slot>(slots)) {}
+  // From the store.
   explicit SlotTable(std::vector<Slot> slots);
 
-  // A slot per worker: those the session has, those of `rings` it still owns, then free ones.
-  // nullopt and no change when there are not enough.
-  std::optional<std::vector<std::int32_t>> Assign(std::uint64_t session, std::uint32_t workers,
+  // A slot per worker: those the session has, those of `rings` the process still owns, then free
+  // ones. nullopt and no change when there are not enough.
+  std::optional<std::vector<std::int32_t>> Assign(const Owner& owner, std::uint32_t workers,
                                                   std::span<const wire::RingInfo> rings);
   // The worker's ring exists now. False (and no change) when the slot is not that worker's.
   bool Announce(std::uint64_t session, const wire::RingInfo& ring);
-  // The ring is drained and unlinked. Returns the session that owned it, nullopt for a path not
-  // known.
-  std::optional<std::uint64_t> Gone(const std::string& path);
+  // The ring has ended. Returns whose it was, nullopt for a path not known.
+  std::optional<Owner> Gone(const std::string& path);
   // The session is over: slots without a ring come back.
   void EndSession(std::uint64_t session);
 
   // Every ring that exists, and a number that grows with every change of that list.
   std::vector<wire::RingInfo> Rings() const;
   std::uint64_t revision() const { return revision_; }
-  std::size_t InUse() const;
+  std::size_t InUse() const { return slots_.size() - free_.size(); }
+  std::size_t size() const { return slots_.size(); }
   const std::vector<Slot>& slots() const { return slots_; }
+  // Changed since the last call.
+  SlotChanges TakeDirty();
 
  private:
-  void Depart(Slot& slot);
+  // Replaces the slot and keeps the indexes in step.
+  void Put(std::int32_t number, Slot slot);
+  void Depart(std::int32_t number);
 
   std::vector<Slot> slots_;
+  // Indexes of slots_. Unused slots have departed = 0, so they come first.
+  std::set<std::pair<std::uint64_t, std::int32_t>> free_;
+  std::unordered_map<std::uint64_t, std::set<std::int32_t>> of_session_;
+  std::unordered_map<std::string, std::int32_t> by_path_;
+  std::set<std::int32_t> rings_;  // slots with a ring
+  std::set<std::int32_t> dirty_;
   std::uint64_t next_departure_ = 1;
   std::uint64_t revision_ = 1;
 };

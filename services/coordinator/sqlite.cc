@@ -7,7 +7,24 @@
 namespace tetrion {
 namespace {
 
-constexpr int kBusyTimeoutMs = 5000;  // a reader's checkpoint may hold the file for a moment
+constexpr int kBusyTimeoutMs = 1000;  // a reader's checkpoint may hold the file for a moment
+
+// Whether the same call may succeed later without help from this process.
+bool MayPass(int result) {
+  switch (result & 0xff) {  // the primary code
+    case SQLITE_FULL:
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+    case SQLITE_IOERR:
+    case SQLITE_CANTOPEN:
+    case SQLITE_NOMEM:
+    case SQLITE_PROTOCOL:
+    case SQLITE_INTERRUPT:
+      return true;
+    default:
+      return false;
+  }
+}
 
 }  // namespace
 
@@ -31,21 +48,27 @@ void Database::Fail(const std::string& what) {
                                        "; check the disk, then start again with --resume");
 }
 
-void Database::Execute(const std::string& sql) {
-  if (sqlite3_exec(handle_, sql.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) Fail(sql);
+void Database::Judge(int result, const char* what) {
+  if (MayPass(result)) throw StorePaused{sqlite3_errmsg(handle_)};
+  Fail(what);
 }
 
-bool Database::TryExecute(const std::string& sql) {
+void Database::Execute(const std::string& sql) {
   const int result = sqlite3_exec(handle_, sql.c_str(), nullptr, nullptr, nullptr);
-  if (result == SQLITE_OK) return true;
-  if (result != SQLITE_FULL) Fail(sql);
-  return false;
+  if (result != SQLITE_OK) Judge(result, sql.c_str());
+}
+
+bool Database::RollBack() {
+  // SQLite may have rolled back by itself.
+  if (sqlite3_get_autocommit(handle_) == 0) {
+    sqlite3_exec(handle_, "ROLLBACK", nullptr, nullptr, nullptr);
+  }
+  return sqlite3_get_autocommit(handle_) != 0;
 }
 
 Statement::Statement(Database& database, const char* sql) : database_(database) {
-  if (sqlite3_prepare_v2(database.handle(), sql, -1, &statement_, nullptr) != SQLITE_OK) {
-    database.Fail(sql);
-  }
+  const int result = sqlite3_prepare_v2(database.handle(), sql, -1, &statement_, nullptr);
+  if (result != SQLITE_OK) database.Judge(result, sql);
 }
 
 Statement::~Statement() {
@@ -74,20 +97,24 @@ Statement& Statement::BindBytes(const void* bytes, std::size_t size) {
   return *this;
 }
 
-void Statement::Run() {
-  const int result = sqlite3_step(statement_);
+void Statement::Reset() {
   sqlite3_reset(statement_);
   bound_ = 0;
-  if (result == SQLITE_FULL) throw StoreFull{};
-  if (result != SQLITE_DONE && result != SQLITE_ROW) database_.Fail(sqlite3_sql(statement_));
+}
+
+void Statement::Run() {
+  const int result = sqlite3_step(statement_);
+  Reset();
+  if (result != SQLITE_DONE && result != SQLITE_ROW) {
+    database_.Judge(result, sqlite3_sql(statement_));
+  }
 }
 
 bool Statement::Next() {
   const int result = sqlite3_step(statement_);
   if (result == SQLITE_ROW) return true;
-  sqlite3_reset(statement_);
-  bound_ = 0;
-  if (result != SQLITE_DONE) database_.Fail(sqlite3_sql(statement_));
+  Reset();
+  if (result != SQLITE_DONE) database_.Judge(result, sqlite3_sql(statement_));
   return false;
 }
 

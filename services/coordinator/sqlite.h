@@ -10,7 +10,15 @@ struct sqlite3_stmt;
 
 namespace tetrion {
 
-// The few calls of SQLite that the store needs, with errors as Error(kTryAgain). One thread.
+// A fault that may pass: a full disk, an exceeded quota, an I/O error, a lock that another process
+// holds, no memory, no file descriptors. Store::Commit turns it into a result, a start into an
+// Error(kTryAgain); it never leaves the store.
+struct StorePaused {
+  std::string reason;
+};
+
+// The few calls of SQLite that the store needs. Faults that may pass throw StorePaused, all others
+// Error(kTryAgain). One thread.
 class Database {
  public:
   explicit Database(const std::string& path);
@@ -18,21 +26,20 @@ class Database {
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
 
-  // Runs statements without results.
+  // Runs statements without results. Throws StorePaused for what may pass by itself.
   void Execute(const std::string& sql);
-  // The same, but a full disk gives false (for BEGIN, COMMIT and what lies between).
-  [[nodiscard]] bool TryExecute(const std::string& sql);
+  // Undoes what an interrupted transaction has left; false when even that must be tried again.
+  [[nodiscard]] bool RollBack();
   [[noreturn]] void Fail(const std::string& what);
+  // After a call that failed with `result`: throws StorePaused or Error.
+  [[noreturn]] void Judge(int result, const char* what);
   sqlite3* handle() { return handle_; }
+  const std::string& path() const { return path_; }
 
  private:
   const std::string path_;
   sqlite3* handle_ = nullptr;
 };
-
-// Thrown by Statement::Run when the disk is full; Store::Commit turns it into a result. It never
-// leaves the store.
-struct StoreFull {};
 
 // A prepared statement. Values are bound from 1 in the order of the calls.
 class Statement {
@@ -51,6 +58,8 @@ class Statement {
   void Run();
   // Steps to the next row; false at the end, which resets.
   bool Next();
+  // Ends a walk before its end.
+  void Reset();
   std::uint64_t Integer(int column) const;
   double Real(int column) const;
   std::string Text(int column) const;

@@ -1,29 +1,32 @@
 #include "services/coordinator/store.h"
 
-#include <sqlite3.h>
-
 #include <algorithm>
 #include <cstring>
 
 #include "lib/core/error.h"
 #include "services/coordinator/sqlite.h"
+#include "services/coordinator/stored_check.h"
 
 namespace tetrion {
 namespace {
 
 // Raised with every change of the tables; an older file is refused.
-constexpr std::uint64_t kLayout = 1;
+constexpr std::uint64_t kLayout = 2;
 constexpr int kNoPageLimit = 0x3fffffff;
+// Rows that one transaction removes at most, so that none takes long.
+constexpr std::uint64_t kPruneRows = 256;
 // Report batches are blobs of up to 32 KiB: large pages keep them out of long overflow chains.
 constexpr const char* kPragmas =
     "PRAGMA page_size=16384;"
     "PRAGMA journal_mode=WAL;"
-    "PRAGMA synchronous=NORMAL;"
+    "PRAGMA synchronous=FULL;"
     "PRAGMA temp_store=MEMORY;"
     "PRAGMA wal_autocheckpoint=2000;";
 
-// `ranges` keeps every range ever granted; its done bits and the episodes in `reports` are written
-// in one transaction and agree at all times. `reports.episodes` is an array of wire::EpisodeReport.
+// Done bits of `ranges` and the episodes in `reports` are written in one transaction and agree at
+// all times: counts.done = episodes in reports + counts.episodes_pruned, and counts.next_token /
+// 256 = rows of ranges + counts.ranges_pruned. `reports.episodes` is an array of
+// wire::EpisodeReport.
 constexpr const char* kSchema =
     "CREATE TABLE IF NOT EXISTS run("
     "  id INTEGER PRIMARY KEY CHECK(id = 1), layout INTEGER, run_id INTEGER, epoch INTEGER);"
@@ -31,19 +34,24 @@ constexpr const char* kSchema =
     "  id INTEGER PRIMARY KEY CHECK(id = 1), issued INTEGER, done INTEGER, free_again INTEGER,"
     "  duplicates INTEGER, refused INTEGER, abandoned INTEGER, freed INTEGER, next_token INTEGER,"
     "  next_session INTEGER, env_steps INTEGER, version_first INTEGER, version_limit INTEGER,"
-    "  return_best REAL);"
+    "  return_best REAL, steps_forgotten INTEGER, episodes_pruned INTEGER, ranges_pruned INTEGER);"
     "CREATE TABLE IF NOT EXISTS ranges("
     "  first_id INTEGER PRIMARY KEY, attempt INTEGER, session INTEGER, grant_request INTEGER,"
     "  complete INTEGER, done BLOB, abandoned BLOB);"
     "CREATE INDEX IF NOT EXISTS open_ranges ON ranges(first_id) WHERE complete = 0;"
+    "CREATE INDEX IF NOT EXISTS complete_ranges ON ranges(first_id) WHERE complete = 1;"
     "CREATE TABLE IF NOT EXISTS reports("
-    "  id INTEGER PRIMARY KEY, session INTEGER, batch INTEGER, count INTEGER, episodes BLOB);"
+    "  id INTEGER PRIMARY KEY, session INTEGER, run_id INTEGER, batch INTEGER, count INTEGER,"
+    "  episodes BLOB);"
     "CREATE TABLE IF NOT EXISTS sessions("
-    "  session INTEGER PRIMARY KEY, role INTEGER, name TEXT, nonce INTEGER, http TEXT,"
-    "  env_steps INTEGER, env_steps_known INTEGER, ended INTEGER);"
+    "  session INTEGER PRIMARY KEY, role INTEGER, name TEXT, process INTEGER, workers INTEGER,"
+    "  last_request INTEGER, region_held INTEGER, http TEXT);"
+    "CREATE TABLE IF NOT EXISTS processes("
+    "  process INTEGER PRIMARY KEY, env_steps INTEGER, steps_base INTEGER,"
+    "  tokens_granted INTEGER, base_known INTEGER);"
     "CREATE TABLE IF NOT EXISTS slots("
-    "  slot INTEGER PRIMARY KEY, state INTEGER, session INTEGER, worker INTEGER, path TEXT,"
-    "  departed INTEGER);";
+    "  slot INTEGER PRIMARY KEY, state INTEGER, session INTEGER, process INTEGER, worker INTEGER,"
+    "  path TEXT, departed INTEGER);";
 
 Bits256 ReadBits(std::span<const std::byte> bytes) {
   Bits256 bits;
@@ -51,15 +59,33 @@ Bits256 ReadBits(std::span<const std::byte> bytes) {
   return bits;
 }
 
+// A file that another release wrote is refused before a table is touched.
+void CheckLayout(Database& database, const std::string& path) {
+  Statement tables(database, "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'run'");
+  if (!tables.Next()) return;
+  Statement layout(database, "SELECT layout FROM run");
+  if (!layout.Next() || layout.Integer(0) == kLayout) return;
+  throw Error(ExitCode::kConfig, "store " + path + " has layout " +
+                                     std::to_string(layout.Integer(0)) + ", this build needs " +
+                                     std::to_string(kLayout) +
+                                     ": resume the run with the release that made it");
+}
+
+std::string CannotUse(const std::string& path, const StorePaused& paused) {
+  return "store " + path + " cannot be used: " + paused.reason +
+         "; see to the disk (df -h, quota) or to the process that holds it, then start again";
+}
+
 }  // namespace
 
 struct Store::Impl {
-  explicit Impl(const std::string& path) : database(path), tables(database) {}
+  explicit Impl(const std::string& path) : database(path), tables(database, path) {}
 
   // Before the statements below, which name the tables.
   struct Tables {
-    explicit Tables(Database& database) {
+    Tables(Database& database, const std::string& path) {
       database.Execute(kPragmas);
+      CheckLayout(database, path);
       database.Execute(kSchema);
     }
   };
@@ -67,23 +93,29 @@ struct Store::Impl {
   Database database;
   Tables tables;
   int page_limit = 0;
+  Durability durability = Durability::kPromise;
   // Prepared once: the hot ones run thousands of times a second.
   Statement put_range{database, "REPLACE INTO ranges VALUES(?,?,?,?,?,?,?)"};
-  Statement put_report{database,
-                       "INSERT INTO reports(session, batch, count, episodes) VALUES(?,?,?,?)"};
-  Statement put_counts{database, "REPLACE INTO counts VALUES(1,?,?,?,?,?,?,?,?,?,?,?,?,?)"};
-  Statement put_session{database, "REPLACE INTO sessions VALUES(?,?,?,?,?,?,?,0)"};
-  Statement end_session{database, "UPDATE sessions SET ended = 1 WHERE session = ?"};
-  Statement put_slot{database, "REPLACE INTO slots VALUES(?,?,?,?,?,?)"};
+  Statement put_report{
+      database, "INSERT INTO reports(session, run_id, batch, count, episodes) VALUES(?,?,?,?,?)"};
+  Statement put_counts{database, "REPLACE INTO counts VALUES(1,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"};
+  Statement put_session{database, "REPLACE INTO sessions VALUES(?,?,?,?,?,?,?,?)"};
+  Statement end_session{database, "DELETE FROM sessions WHERE session = ?"};
+  Statement put_process{database, "REPLACE INTO processes VALUES(?,?,?,?,?)"};
+  Statement forget_process{database, "DELETE FROM processes WHERE process = ?"};
+  Statement put_slot{database, "REPLACE INTO slots VALUES(?,?,?,?,?,?,?)"};
+  Statement old_reports{database, "SELECT id, count FROM reports ORDER BY id LIMIT ?"};
+  Statement drop_reports{database, "DELETE FROM reports WHERE id <= ?"};
+  Statement old_ranges{database,
+                       "SELECT first_id FROM ranges WHERE complete = 1 ORDER BY first_id LIMIT ?"};
+  Statement drop_ranges{database, "DELETE FROM ranges WHERE complete = 1 AND first_id <= ?"};
 };
 
-Store::Store(const std::string& path) : impl_(std::make_unique<Impl>(path)) {
-  Statement layout(impl_->database, "SELECT layout FROM run");
-  if (layout.Next() && layout.Integer(0) != kLayout) {
-    throw Error(ExitCode::kConfig, "store " + path + " has layout " +
-                                       std::to_string(layout.Integer(0)) + ", this build needs " +
-                                       std::to_string(kLayout) +
-                                       ": resume the run with the release that made it");
+Store::Store(const std::string& path, const Config& config) : config_(config) {
+  try {
+    impl_ = std::make_unique<Impl>(path);
+  } catch (const StorePaused& paused) {
+    throw Error(ExitCode::kTryAgain, CannotUse(path, paused));
   }
 }
 
@@ -91,40 +123,61 @@ Store::~Store() = default;
 
 StoredRun Store::Load(std::uint64_t fresh_run_id) {
   Database& database = impl_->database;
-  // Ids travel through signed columns: the top bit stays clear.
-  Statement create(database, "INSERT OR IGNORE INTO run VALUES(1, ?, ?, 0)");
-  create.Bind(kLayout).Bind(fresh_run_id >> 1).Run();
-  database.Execute("UPDATE run SET epoch = epoch + 1");
   StoredRun run;
-  {
-    Statement read(database, "SELECT run_id, epoch FROM run");
-    if (!read.Next()) database.Fail("the run's row is missing");
-    run.run_id = read.Integer(0);
-    run.epoch = read.Integer(1);
+  try {
+    // Ids travel through signed columns: the top bit stays clear.
+    Statement create(database, "INSERT OR IGNORE INTO run VALUES(1, ?, ?, 0)");
+    create.Bind(kLayout).Bind(fresh_run_id >> 1).Run();
+    database.Execute("UPDATE run SET epoch = epoch + 1");
+    {
+      Statement read(database, "SELECT run_id, epoch FROM run");
+      if (!read.Next()) database.Fail("the run's row is missing");
+      run.run_id = read.Integer(0);
+      run.epoch = read.Integer(1);
+    }
+    ReadCounts(run);
+    ReadRanges(run);
+    ReadMembers(run);
+    ReadEpisodes(run);
+  } catch (const StorePaused& paused) {
+    throw Error(ExitCode::kTryAgain, CannotUse(database.path(), paused));
   }
-  ReadCounts(run);
-  ReadMembers(run);
-  ReadEpisodes(run);
+  const std::string contradiction =
+      Contradiction(run, {.episodes = episodes_.kept + episodes_.pruned,
+                          .complete_ranges = ranges_.kept + ranges_.pruned});
+  if (!contradiction.empty()) {
+    throw Error(ExitCode::kConfig, "store " + database.path() +
+                                       " contradicts itself: " + contradiction +
+                                       "; it was damaged or edited: restore a copy of the run's "
+                                       "folder, or start a new run");
+  }
   return run;
 }
 
 void Store::ReadCounts(StoredRun& run) {
   Statement counts(impl_->database, "SELECT * FROM counts");
-  if (counts.Next()) {
-    run.counts.tokens = {.issued = counts.Integer(1),
-                         .done = counts.Integer(2),
-                         .free_again = counts.Integer(3),
-                         .duplicates = counts.Integer(4),
-                         .refused = counts.Integer(5),
-                         .abandoned = counts.Integer(6),
-                         .freed = counts.Integer(7)};
-    run.counts.next_token = counts.Integer(8);
-    run.counts.next_session = counts.Integer(9);
-    run.counts.env_steps = counts.Integer(10);
-    run.counts.version_first = static_cast<std::uint32_t>(counts.Integer(11));
-    run.counts.version_limit = static_cast<std::uint32_t>(counts.Integer(12));
-    run.counts.return_best = counts.Real(13);
-  }
+  if (!counts.Next()) return;
+  run.counts.tokens = {.issued = counts.Integer(1),
+                       .done = counts.Integer(2),
+                       .free_again = counts.Integer(3),
+                       .duplicates = counts.Integer(4),
+                       .refused = counts.Integer(5),
+                       .abandoned = counts.Integer(6),
+                       .freed = counts.Integer(7)};
+  run.counts.next_token = counts.Integer(8);
+  run.counts.next_session = counts.Integer(9);
+  run.counts.env_steps = counts.Integer(10);
+  run.counts.version_first = static_cast<std::uint32_t>(counts.Integer(11));
+  run.counts.version_limit = static_cast<std::uint32_t>(counts.Integer(12));
+  run.counts.return_best = counts.Real(13);
+  run.counts.steps_forgotten = counts.Integer(14);
+  episodes_.pruned = counts.Integer(15);
+  ranges_.pruned = counts.Integer(16);
+}
+
+void Store::ReadRanges(StoredRun& run) {
+  Statement complete(impl_->database, "SELECT COUNT(*) FROM ranges WHERE complete = 1");
+  if (complete.Next()) ranges_.kept = complete.Integer(0);
   Statement ranges(impl_->database,
                    "SELECT first_id, attempt, session, grant_request, done, abandoned"
                    " FROM ranges WHERE complete = 0 ORDER BY first_id");
@@ -140,31 +193,49 @@ void Store::ReadCounts(StoredRun& run) {
 
 void Store::ReadMembers(StoredRun& run) {
   Statement sessions(impl_->database,
-                     "SELECT session, role, name, nonce, http, env_steps, env_steps_known"
-                     " FROM sessions WHERE ended = 0 ORDER BY session");
+                     "SELECT session, role, name, process, workers, last_request, region_held, http"
+                     " FROM sessions ORDER BY session");
   while (sessions.Next()) {
     Session session;
     session.number = sessions.Integer(0);
     session.role = static_cast<wire::Role>(sessions.Integer(1));
     session.name = sessions.Text(2);
-    session.nonce = sessions.Integer(3);
-    session.http_endpoint = sessions.Text(4);
-    session.env_steps = sessions.Integer(5);
-    session.env_steps_known = sessions.Integer(6) != 0;
+    session.process = sessions.Integer(3);
+    session.workers = static_cast<std::uint32_t>(sessions.Integer(4));
+    session.last_request = sessions.Integer(5);
+    session.region_held = sessions.Integer(6) != 0;
+    session.http_endpoint = sessions.Text(7);
     run.sessions.push_back(std::move(session));
   }
+  Statement processes(impl_->database,
+                      "SELECT process, env_steps, steps_base, tokens_granted, base_known"
+                      " FROM processes");
+  while (processes.Next()) {
+    run.processes.push_back({.number = processes.Integer(0),
+                             .env_steps = processes.Integer(1),
+                             .steps_base = processes.Integer(2),
+                             .tokens_granted = processes.Integer(3),
+                             .base_known = processes.Integer(4) != 0});
+  }
   Statement slots(impl_->database,
-                  "SELECT state, session, worker, path, departed FROM slots ORDER BY slot");
+                  "SELECT slot, state, session, process, worker, path, departed FROM slots"
+                  " ORDER BY slot");
   while (slots.Next()) {
-    run.slots.push_back({.state = static_cast<Slot::State>(slots.Integer(0)),
-                         .session = slots.Integer(1),
-                         .worker = static_cast<std::uint32_t>(slots.Integer(2)),
-                         .path = slots.Text(3),
-                         .departed = slots.Integer(4)});
+    const std::uint64_t number = slots.Integer(0);
+    if (number >= wire::kMaxRings) break;
+    run.slots.resize(number + 1);
+    run.slots[number] = {.state = static_cast<Slot::State>(slots.Integer(1)),
+                         .session = slots.Integer(2),
+                         .process = slots.Integer(3),
+                         .worker = static_cast<std::uint32_t>(slots.Integer(4)),
+                         .path = slots.Text(5),
+                         .departed = slots.Integer(6)};
   }
 }
 
 void Store::ReadEpisodes(StoredRun& run) {
+  Statement sum(impl_->database, "SELECT SUM(count) FROM reports");
+  if (sum.Next()) episodes_.kept = sum.Integer(0);
   Statement reports(impl_->database, "SELECT episodes FROM reports ORDER BY id DESC LIMIT ?");
   reports.Bind(std::uint64_t{kLastEpisodes});
   std::vector<wire::EpisodeReport>& last = run.last_episodes;
@@ -181,59 +252,118 @@ void Store::ReadEpisodes(StoredRun& run) {
 
 void Store::Write(const StoreChange& change) {
   for (const LedgerRange& range : change.ranges) {
+    const bool complete = range.done.All();
+    if (complete) ++ranges_.kept;
     impl_->put_range.Bind(range.first_id).Bind(std::uint64_t{range.attempt}).Bind(range.session);
-    impl_->put_range.Bind(range.grant).Bind(std::uint64_t{range.done.All()});
+    impl_->put_range.Bind(range.grant).Bind(std::uint64_t{complete});
     impl_->put_range.BindBytes(&range.done, sizeof(Bits256));
     impl_->put_range.BindBytes(&range.abandoned, sizeof(Bits256)).Run();
   }
   if (change.report.has_value() && !change.report->episodes.empty()) {
     const ReportRow& row = *change.report;
-    impl_->put_report.Bind(row.session).Bind(row.batch).Bind(row.episodes.size());
+    episodes_.kept += row.episodes.size();
+    impl_->put_report.Bind(row.session).Bind(row.run_id).Bind(row.batch);
+    impl_->put_report.Bind(row.episodes.size());
     impl_->put_report
         .BindBytes(row.episodes.data(), row.episodes.size() * sizeof(wire::EpisodeReport))
         .Run();
   }
+  WriteMembers(change);
+}
+
+void Store::WriteMembers(const StoreChange& change) {
   for (const Session& session : change.sessions) {
     impl_->put_session.Bind(session.number).Bind(static_cast<std::uint64_t>(session.role));
-    impl_->put_session.Bind(session.name).Bind(session.nonce).Bind(session.http_endpoint);
-    impl_->put_session.Bind(session.env_steps).Bind(std::uint64_t{session.env_steps_known}).Run();
+    impl_->put_session.Bind(session.name).Bind(session.process);
+    impl_->put_session.Bind(std::uint64_t{session.workers}).Bind(session.last_request);
+    impl_->put_session.Bind(std::uint64_t{session.region_held}).Bind(session.http_endpoint).Run();
   }
   for (const std::uint64_t number : change.ended) impl_->end_session.Bind(number).Run();
-  if (!change.slots.has_value()) return;
-  for (std::size_t i = 0; i < change.slots->size(); ++i) {
-    const Slot& slot = (*change.slots)[i];
-    impl_->put_slot.Bind(std::uint64_t{i}).Bind(static_cast<std::uint64_t>(slot.state));
-    impl_->put_slot.Bind(slot.session).Bind(std::uint64_t{slot.worker}).Bind(slot.path);
-    impl_->put_slot.Bind(slot.departed).Run();
+  for (const Process& process : change.processes) {
+    impl_->put_process.Bind(process.number).Bind(process.env_steps).Bind(process.steps_base);
+    impl_->put_process.Bind(process.tokens_granted).Bind(std::uint64_t{process.base_known}).Run();
+  }
+  for (const std::uint64_t number : change.forgotten) impl_->forget_process.Bind(number).Run();
+  for (const auto& [number, slot] : change.slots) {
+    impl_->put_slot.Bind(std::uint64_t{number}).Bind(static_cast<std::uint64_t>(slot.state));
+    impl_->put_slot.Bind(slot.session).Bind(slot.process).Bind(std::uint64_t{slot.worker});
+    impl_->put_slot.Bind(slot.path).Bind(slot.departed).Run();
   }
 }
 
-CommitResult Store::Commit(std::span<const StoreChange> changes) {
+void Store::WriteCounts(const RunCounts& counts) {
+  const LedgerCounts& tokens = counts.tokens;
+  impl_->put_counts.Bind(tokens.issued).Bind(tokens.done).Bind(tokens.free_again);
+  impl_->put_counts.Bind(tokens.duplicates).Bind(tokens.refused).Bind(tokens.abandoned);
+  impl_->put_counts.Bind(tokens.freed).Bind(counts.next_token).Bind(counts.next_session);
+  impl_->put_counts.Bind(counts.env_steps).Bind(std::uint64_t{counts.version_first});
+  impl_->put_counts.Bind(std::uint64_t{counts.version_limit}).Bind(counts.return_best);
+  impl_->put_counts.Bind(counts.steps_forgotten).Bind(episodes_.pruned).Bind(ranges_.pruned).Run();
+}
+
+// Removes what is older than the store keeps, a few rows at a time.
+void Store::Prune() {
+  if (episodes_.kept > config_.keep_episodes) {
+    std::uint64_t last_id = 0, removed = 0;
+    impl_->old_reports.Bind(kPruneRows);
+    while (impl_->old_reports.Next()) {
+      const std::uint64_t count = impl_->old_reports.Integer(1);
+      if (episodes_.kept - removed - count < config_.keep_episodes) {
+        impl_->old_reports.Reset();
+        break;
+      }
+      last_id = impl_->old_reports.Integer(0);
+      removed += count;
+    }
+    if (removed > 0) impl_->drop_reports.Bind(last_id).Run();
+    episodes_.kept -= removed;
+    episodes_.pruned += removed;
+  }
+  if (ranges_.kept > config_.keep_ranges) {
+    std::uint64_t last_id = 0, removed = 0;
+    impl_->old_ranges.Bind(std::min(kPruneRows, ranges_.kept - config_.keep_ranges));
+    for (; impl_->old_ranges.Next(); ++removed) last_id = impl_->old_ranges.Integer(0);
+    if (removed > 0) impl_->drop_ranges.Bind(last_id).Run();
+    ranges_.kept -= removed;
+    ranges_.pruned += removed;
+  }
+}
+
+void Store::WriteGroup(std::span<const StoreChange> changes) {
+  Database& database = impl_->database;
+  database.Execute("BEGIN IMMEDIATE");
+  for (const StoreChange& change : changes) Write(change);
+  Prune();
+  WriteCounts(changes.back().counts);  // absolute: the last ones hold
+  database.Execute("COMMIT");
+}
+
+CommitResult Store::Commit(std::span<const StoreChange> changes, Durability durability) {
   if (changes.empty()) return CommitResult::kOk;
   Database& database = impl_->database;
-  const int limit = page_limit_.load(std::memory_order_relaxed);
-  if (limit != impl_->page_limit) {
-    // A limit below the present size counts as that size.
-    database.Execute("PRAGMA max_page_count=" + std::to_string(limit > 0 ? limit : kNoPageLimit));
-    impl_->page_limit = limit;
-  }
+  const Kept episodes = episodes_, ranges = ranges_;
   try {
-    if (!database.TryExecute("BEGIN IMMEDIATE")) return CommitResult::kFull;
-    for (const StoreChange& change : changes) Write(change);
-    const RunCounts& counts = changes.back().counts;  // absolute: the last ones hold
-    const LedgerCounts& tokens = counts.tokens;
-    impl_->put_counts.Bind(tokens.issued).Bind(tokens.done).Bind(tokens.free_again);
-    impl_->put_counts.Bind(tokens.duplicates).Bind(tokens.refused).Bind(tokens.abandoned);
-    impl_->put_counts.Bind(tokens.freed).Bind(counts.next_token).Bind(counts.next_session);
-    impl_->put_counts.Bind(counts.env_steps).Bind(std::uint64_t{counts.version_first});
-    impl_->put_counts.Bind(std::uint64_t{counts.version_limit}).Bind(counts.return_best).Run();
-    if (database.TryExecute("COMMIT")) return CommitResult::kOk;
-  } catch (const StoreFull&) {
-    // Rolled back below.
+    if (!database.RollBack()) throw StorePaused{"a transaction cannot be undone yet"};
+    const int limit = page_limit_.load(std::memory_order_relaxed);
+    if (limit != impl_->page_limit) {
+      // A limit below the present size counts as that size.
+      database.Execute("PRAGMA max_page_count=" + std::to_string(limit > 0 ? limit : kNoPageLimit));
+      impl_->page_limit = limit;
+    }
+    if (durability != impl_->durability) {
+      const bool promise = durability == Durability::kPromise;
+      database.Execute(promise ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=NORMAL");
+      impl_->durability = durability;
+    }
+    WriteGroup(changes);
+    return CommitResult::kOk;
+  } catch (const StorePaused& paused) {
+    pause_reason_ = paused.reason;
   }
-  // SQLite may have rolled back by itself.
-  if (sqlite3_get_autocommit(database.handle()) == 0) database.Execute("ROLLBACK");
-  return CommitResult::kFull;
+  static_cast<void>(database.RollBack());  // tried again at the next commit
+  episodes_ = episodes;
+  ranges_ = ranges;
+  return CommitResult::kPaused;
 }
 
 int Store::Pages() {

@@ -10,6 +10,7 @@
 
 #include "lib/wire/messages.h"
 #include "services/coordinator/ledger.h"
+#include "services/coordinator/process_table.h"
 #include "services/coordinator/session_table.h"
 #include "services/coordinator/slot_table.h"
 
@@ -19,16 +20,18 @@ namespace tetrion {
 struct RunCounts {
   LedgerCounts tokens;
   std::uint64_t next_token = 0;
-  std::uint64_t next_session = 1;
+  std::uint64_t next_session = 1;  // sequence number
   std::uint64_t env_steps = 0;
-  std::uint32_t version_first = 1;  // block of the present learner
-  std::uint32_t version_limit = 1;  // end of the last block reserved
-  double return_best = 0;           // of all accounted episodes; with tokens.done > 0
+  std::uint64_t steps_forgotten = 0;  // of processes that are not in the store any more
+  std::uint32_t version_first = 1;    // block of the present learner
+  std::uint32_t version_limit = 1;    // end of the last block reserved
+  double return_best = 0;             // of all accounted episodes; with tokens.done > 0
 };
 
 // Accounted episodes of one report batch: duplicates and refused ones are not in it.
 struct ReportRow {
   std::uint64_t session = 0;
+  std::uint64_t run_id = 0;  // as their sender said, for who checks the account
   std::uint64_t batch = 0;
   std::vector<wire::EpisodeReport> episodes;
 };
@@ -38,9 +41,11 @@ struct StoreChange {
   RunCounts counts;
   std::vector<LedgerRange> ranges;
   std::optional<ReportRow> report;
-  std::vector<Session> sessions;           // opened or changed
-  std::vector<std::uint64_t> ended;        // session numbers
-  std::optional<std::vector<Slot>> slots;  // the whole table
+  std::vector<Session> sessions;         // opened or changed
+  std::vector<std::uint64_t> ended;      // session numbers
+  std::vector<Process> processes;        // changed
+  std::vector<std::uint64_t> forgotten;  // process numbers
+  SlotChanges slots;
 };
 
 // What a start reads.
@@ -50,29 +55,48 @@ struct StoredRun {
   RunCounts counts;
   std::vector<LedgerRange> open_ranges;
   std::vector<Session> sessions;
-  std::vector<Slot> slots;                         // empty at the first start
+  std::vector<Process> processes;
+  std::vector<Slot> slots;                         // those that were ever given out, by number
   std::vector<wire::EpisodeReport> last_episodes;  // at most kLastEpisodes, oldest first
 };
 
-enum class CommitResult : std::uint8_t { kOk, kFull };
+enum class CommitResult : std::uint8_t { kOk, kPaused };
 
-// The run's SQLite file (WAL, synchronous=NORMAL). Changes are applied in order, each group in one
-// transaction, so that the file always holds the state after some prefix of the changes. One thread
-// at a time. Throws Error(kTryAgain) for I/O errors other than a full disk, which is a result.
+// What survives a loss of power. A process that dies loses nothing of either kind.
+enum class Durability : std::uint8_t {
+  kPromise,  // synced before Commit returns: grants, sessions, versions, slots, epochs
+  kReport,   // synced with the next promise or checkpoint: episodes, steps
+};
+
+// The run's SQLite file (WAL). Changes are applied in order, each group in one transaction, so that
+// the file always holds the state after some prefix of the changes. One thread at a time. Throws
+// Error(kTryAgain) for faults that do not pass by themselves; those that may are a result.
+//
+// Bounded: of the accounted episodes the newest keep_episodes stay, of the ranges whose tokens are
+// all done the newest keep_ranges; what was removed is counted in the file.
 class Store {
  public:
   static constexpr std::size_t kLastEpisodes = 100;
+  struct Config {
+    std::uint64_t keep_episodes = 1'000'000;  // 32 bytes each
+    std::uint64_t keep_ranges = 16'384;       // about 100 bytes each
+  };
 
-  // Opens or creates. Throws Error(kConfig) for a file of another layout.
-  explicit Store(const std::string& path);
+  // Opens or creates. Throws Error(kConfig) for a file of another layout, Error(kTryAgain) while it
+  // cannot be written.
+  explicit Store(const std::string& path) : Store(path, Config()) {}
+  Store(const std::string& path, const Config& config);
   ~Store();
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
 
-  // Counts the start (epoch + 1, committed) and reads the state. `fresh_run_id` names a new run.
+  // Counts the start (epoch + 1, committed and synced) and reads the state. `fresh_run_id` names a
+  // new run. Throws Error(kConfig) when the stored figures contradict each other.
   StoredRun Load(std::uint64_t fresh_run_id);
-  // One transaction for all of them; kFull leaves the file as it was.
-  [[nodiscard]] CommitResult Commit(std::span<const StoreChange> changes);
+  // One transaction for all of them; kPaused leaves the file as it was, pause_reason() says why.
+  [[nodiscard]] CommitResult Commit(std::span<const StoreChange> changes,
+                                    Durability durability = Durability::kPromise);
+  const std::string& pause_reason() const { return pause_reason_; }
   // Test hook: the file may not grow beyond so many pages; 0: no limit. Any thread; takes effect at
   // the next Commit.
   void LimitPages(int pages) { page_limit_.store(pages, std::memory_order_relaxed); }
@@ -80,12 +104,25 @@ class Store {
 
  private:
   struct Impl;
+  void WriteGroup(std::span<const StoreChange> changes);
   void Write(const StoreChange& change);
+  void WriteMembers(const StoreChange& change);
+  void WriteCounts(const RunCounts& counts);
+  void Prune();
   void ReadCounts(StoredRun& run);
+  void ReadRanges(StoredRun& run);
   void ReadMembers(StoredRun& run);
   void ReadEpisodes(StoredRun& run);
 
+  // Rows in the file and rows removed, of one kind.
+  struct Kept {
+    std::uint64_t kept = 0, pruned = 0;
+  };
+
+  const Config config_;
   std::unique_ptr<Impl> impl_;
+  Kept episodes_, ranges_;  // ranges: those all done
+  std::string pause_reason_;
   std::atomic<int> page_limit_{0};  // a lone value: relaxed
 };
 

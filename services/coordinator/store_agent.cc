@@ -26,7 +26,7 @@ StoreAgent::~StoreAgent() {
   close(event_fd_);
 }
 
-std::uint64_t StoreAgent::Push(StoreChange change, bool urgent) {
+std::uint64_t StoreAgent::Push(StoreChange change, Durability durability) {
   TETRION_CHECK(Queued() < kMaxQueued, "the control agent asks HasRoom before it works");
   const std::size_t reports = change.report.has_value() ? change.report->episodes.size() : 0;
   queued_.fetch_add(1, std::memory_order_release);
@@ -34,8 +34,8 @@ std::uint64_t StoreAgent::Push(StoreChange change, bool urgent) {
   {
     MutexLock lock(mu_);
     queued_reports_ += reports;
-    queued_urgent_ += urgent ? 1 : 0;
-    queue_.push_back({std::move(change), pushed_, urgent, clock_.NowNs()});
+    queued_promises_ += durability == Durability::kPromise ? 1 : 0;
+    queue_.push_back({std::move(change), pushed_, durability, clock_.NowNs()});
   }
   pushed_cv_.NotifyOne();
   return pushed_;
@@ -48,20 +48,24 @@ void StoreAgent::DrainEvent() {
 
 bool StoreAgent::Due() {
   if (queue_.empty()) return false;
-  return queued_urgent_ > 0 || queued_reports_ >= kGroupReports ||
+  return queued_promises_ > 0 || queued_reports_ >= kGroupReports ||
          clock_.NowNs() - queue_.front().pushed_ns >= kGroupWaitNs;
 }
 
 void StoreAgent::TakeGroup() {
   MutexLock lock(mu_);
   std::size_t reports = 0;
+  group_durability_ = Durability::kReport;
   while (!queue_.empty() && reports < kGroupReports) {
     Item& item = queue_.front();
     const std::size_t episodes =
         item.change.report.has_value() ? item.change.report->episodes.size() : 0;
     reports += episodes;
     queued_reports_ -= episodes;
-    queued_urgent_ -= item.urgent ? 1 : 0;
+    if (item.durability == Durability::kPromise) {
+      --queued_promises_;
+      group_durability_ = Durability::kPromise;
+    }
     group_ticket_ = item.ticket;
     group_.push_back(std::move(item.change));
     queue_.pop_front();
@@ -90,17 +94,34 @@ int StoreAgent::DoWork() {
   return WriteGroup();
 }
 
-int StoreAgent::WriteGroup() {
-  if (store_.Commit(group_) == CommitResult::kFull) {
-    if (!Full()) {
-      log::error("the disk of the store is full: no tokens are granted until there is room");
+void StoreAgent::SetPause(const std::string& reason) {
+  const bool paused = !reason.empty();
+  if (paused != Paused()) {
+    if (paused) {
+      log::error("the store cannot be written: {}; no tokens are granted until it can", reason);
+    } else {
+      log::info("the store can be written again");
     }
-    full_.store(true, std::memory_order_release);
+  }
+  {
+    MutexLock lock(mu_);
+    pause_reason_ = reason;
+  }
+  paused_.store(paused, std::memory_order_release);
+}
+
+std::string StoreAgent::PauseReason() const {
+  MutexLock lock(mu_);
+  return pause_reason_;
+}
+
+int StoreAgent::WriteGroup() {
+  if (store_.Commit(group_, group_durability_) == CommitResult::kPaused) {
+    SetPause(store_.pause_reason());
     retry_at_ns_ = clock_.NowNs() + kRetryNs;
     return 0;
   }
-  if (Full()) log::info("the store has room again");
-  full_.store(false, std::memory_order_release);
+  if (Paused()) SetPause("");
   const std::size_t written = group_.size();
   group_.clear();
   queued_.fetch_sub(written, std::memory_order_release);

@@ -20,9 +20,9 @@ namespace tetrion {
 // event_fd() becomes readable when it moves. Whoever promised something in a change sends the
 // promise once its ticket is committed.
 //
-// A group holds whatever is queued, up to kGroupReports episodes. An urgent change is written at
-// once, reports alone wait up to kGroupWaitNs for company. A full disk keeps the queue and is tried
-// again every kRetryNs.
+// A group holds whatever is queued, up to kGroupReports episodes. A promise is written at once and
+// synced, reports alone wait up to kGroupWaitNs for company. While the file cannot be written (a
+// full disk, a lock, an I/O error) the queue is kept and tried again every kRetryNs.
 class StoreAgent final : public Agent {
  public:
   static constexpr std::size_t kMaxQueued = 4096;     // changes; then HasRoom is false
@@ -37,14 +37,16 @@ class StoreAgent final : public Agent {
   // Control agent only. Room for a further change; the control agent stops reading without it.
   bool HasRoom() const { return Queued() < kMaxQueued - kReserve; }
   // Returns the change's ticket. The reserve behind HasRoom takes what one cycle may still push.
-  std::uint64_t Push(StoreChange change, bool urgent);
+  std::uint64_t Push(StoreChange change, Durability durability);
   std::uint64_t pushed() const { return pushed_; }
   // Clears the event. Control agent only.
   void DrainEvent();
 
   // Any thread.
   std::uint64_t committed() const { return committed_.load(std::memory_order_acquire); }
-  bool Full() const { return full_.load(std::memory_order_acquire); }
+  bool Paused() const { return paused_.load(std::memory_order_acquire); }
+  // Why, for people; empty when not paused.
+  std::string PauseReason() const TETRION_EXCLUDES(mu_);
   std::uint64_t commits() const { return commits_.load(std::memory_order_relaxed); }
   std::size_t Queued() const { return queued_.load(std::memory_order_acquire); }
   int event_fd() const { return event_fd_; }
@@ -53,7 +55,7 @@ class StoreAgent final : public Agent {
   std::string name() const override { return "store"; }
   // Blocks up to 50 ms for work, or until a group is due.
   int DoWork() override;
-  // Writes what is left, unless the disk is full.
+  // Writes what is left, unless the file cannot be written.
   void OnClose() override;
 
  private:
@@ -62,7 +64,7 @@ class StoreAgent final : public Agent {
   struct Item {
     StoreChange change;
     std::uint64_t ticket = 0;
-    bool urgent = false;
+    Durability durability = Durability::kReport;
     std::int64_t pushed_ns = 0;
   };
 
@@ -70,6 +72,7 @@ class StoreAgent final : public Agent {
   bool Due() TETRION_REQUIRES(mu_);
   void TakeGroup() TETRION_EXCLUDES(mu_);
   int WriteGroup();
+  void SetPause(const std::string& reason) TETRION_EXCLUDES(mu_);
 
   Store& store_;
   const Clock& clock_;
@@ -77,18 +80,20 @@ class StoreAgent final : public Agent {
   // Control agent only.
   std::uint64_t pushed_ = 0;
   // Shared.
-  Mutex mu_;
+  mutable Mutex mu_;
   CondVar pushed_cv_;
   std::deque<Item> queue_ TETRION_GUARDED_BY(mu_);
   std::size_t queued_reports_ TETRION_GUARDED_BY(mu_) = 0;
-  std::size_t queued_urgent_ TETRION_GUARDED_BY(mu_) = 0;
+  std::size_t queued_promises_ TETRION_GUARDED_BY(mu_) = 0;
+  std::string pause_reason_ TETRION_GUARDED_BY(mu_);
   std::atomic<std::size_t> queued_{0};       // queue and group; pairs with HasRoom
   std::atomic<std::uint64_t> committed_{0};  // store agent writes, release
   std::atomic<std::uint64_t> commits_{0};
-  std::atomic<bool> full_{false};
-  // Store agent only: the group being written, kept while the disk is full.
+  std::atomic<bool> paused_{false};  // store agent writes; pairs with Paused
+  // Store agent only: the group being written, kept while the file cannot be.
   std::vector<StoreChange> group_;
   std::uint64_t group_ticket_ = 0;
+  Durability group_durability_ = Durability::kReport;
   std::int64_t retry_at_ns_ = 0;
 };
 

@@ -71,7 +71,10 @@ void IngestAgent::Attach(const wire::RingInfo& info) {
   }
   if (info.slot < 0 || info.slot >= replay_.shards()) {
     log::error("ring {} has slot {}, the replay has {}", info.path, info.slot, replay_.shards());
-    board_.AddEnded({.path = info.path, .owner_dead = true});
+    board_.AddEnded({.path = info.path,
+                     .end = wire::RingEnd::kUnattachable,
+                     .reason = "slot " + std::to_string(info.slot) + " of " +
+                               std::to_string(replay_.shards())});
     return;
   }
   try {
@@ -91,7 +94,8 @@ void IngestAgent::Attach(const wire::RingInfo& info) {
     rings_.push_back(std::move(ring));
   } catch (const Error& error) {
     log::error("cannot attach a ring: {}", error.what());
-    board_.AddEnded({.path = info.path, .owner_dead = true});
+    board_.AddEnded(
+        {.path = info.path, .end = wire::RingEnd::kUnattachable, .reason = error.what()});
   }
 }
 
@@ -174,33 +178,33 @@ void IngestAgent::LookForEnd(Ring& ring, RingStatus status) {
   if (status == RingStatus::kCorrupt) {
     Quarantine(ring, ring.consumer.corrupt_reason(), 0);
   } else if (status == RingStatus::kClosedAndEmpty) {
-    End(ring, /*owner_dead=*/false);
+    End(ring, wire::RingEnd::kClosed);
   } else if (clock_.NowNs() >= ring.next_dead_check_ns) {
     ring.next_dead_check_ns = clock_.NowNs() + config_.dead_check_ns;
     if (ring.consumer.OwnerAlive()) return;
     // Dead; but it may have published between the Peek and its death.
     const RingPeek last = ring.consumer.Peek();
-    if (last.status == RingStatus::kEmpty) End(ring, /*owner_dead=*/true);
-    if (last.status == RingStatus::kClosedAndEmpty) End(ring, /*owner_dead=*/false);
+    if (last.status == RingStatus::kEmpty) End(ring, wire::RingEnd::kOwnerDead);
+    if (last.status == RingStatus::kClosedAndEmpty) End(ring, wire::RingEnd::kClosed);
   }
 }
 
-void IngestAgent::End(Ring& ring, bool owner_dead) {
+void IngestAgent::End(Ring& ring, wire::RingEnd end, const std::string& reason) {
   log::info("ring {} ended at row {}{}", ring.path, ring.consumer.tail(),
-            owner_dead ? ": its actor died" : "");
+            end == wire::RingEnd::kOwnerDead ? ": its actor died" : "");
   replay_.Flush(ring.slot);
   ring.consumer.Unlink();
   if (ring.stream) ring.stream->ended.store(true, std::memory_order_release);  // with inference
   ring.ended = true;
   backlog_rows_[static_cast<std::size_t>(ring.slot)].store(0, std::memory_order_relaxed);
-  board_.AddEnded({.path = ring.path, .owner_dead = owner_dead});
+  board_.AddEnded({.path = ring.path, .end = end, .reason = reason});
 }
 
 void IngestAgent::Quarantine(Ring& ring, const std::string& reason, std::uint64_t lost) {
   log::error("quarantined ring {}: {}; its actor has to be restarted", ring.path, reason);
   AddRelaxed<std::uint64_t>(counters_.quarantined, 1);
   AddRelaxed<std::uint64_t>(counters_.rows_lost, lost);
-  End(ring, /*owner_dead=*/true);
+  End(ring, wire::RingEnd::kQuarantined, reason);
 }
 
 bool IngestAgent::HasWork(Ring& ring) {

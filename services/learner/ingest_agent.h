@@ -75,7 +75,7 @@ class IngestAgent final : public Agent {
   static bool HasWork(Ring& ring);
   bool CheckRows(Ring& ring, const RingPeek& peek);
   void LookForEnd(Ring& ring, RingStatus status);
-  void End(Ring& ring, bool owner_dead);
+  void End(Ring& ring, wire::RingEnd end, const std::string& reason = "");
   void Quarantine(Ring& ring, const std::string& reason, std::uint64_t lost);
   void Sleep();
 

@@ -100,7 +100,7 @@ void LearnerLinkAgent::ReportEnded() {
   }
   for (const EndedRing& ring : ended) {
     link_.Send(wire::RingGone{
-        .session = link_.session(), .path = ring.path, .owner_dead = ring.owner_dead});
+        .session = link_.session(), .path = ring.path, .end = ring.end, .reason = ring.reason});
   }
   reported_ = ended.size();
   next_report_ns_ = now_ns + kResendNs;

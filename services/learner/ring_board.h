@@ -11,10 +11,11 @@
 
 namespace tetrion {
 
-// A ring that ended: drained, unlinked, its slot free.
+// A ring that ended; its slot is free.
 struct EndedRing {
   std::string path;
-  bool owner_dead = false;
+  wire::RingEnd end = wire::RingEnd::kClosed;
+  std::string reason;  // why it cannot be used, for people; empty when it was closed
 };
 
 // Where link and ingest meet: which rings there should be, which have ended. Any thread.

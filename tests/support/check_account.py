@@ -1,9 +1,10 @@
 """Checks the account of a run: check_account.py RUN_FOLDER_OR_DB.
 
 Opens tetrion.db read-only and verifies, in one snapshot, that
-  - distinct tokens issued = done + outstanding + free again, counted bit by bit in the ranges,
-  - the stored counters say the same,
-  - the done bits are exactly the episodes of the report batches, and no episode is there twice.
+  - the stored counters of tokens are what the ranges say, counted bit by bit,
+  - the done bits are exactly the episodes of the report batches, and no episode is there twice,
+  - every report came from a member of this run,
+  - the steps of the run are those that its processes told, and no session was made up.
 Prints one line of JSON; exit status 1 on a violation.
 """
 
@@ -15,10 +16,36 @@ import sys
 
 RANGE_TOKENS = 256
 EPISODE = struct.Struct("<QIIIIfHH")
+LENGTH_FIELD = 2
 
 
 def bits(blob):
     return int.from_bytes(blob or b"", "little")
+
+
+def check_members(database, counts):
+    """Violations of sessions, processes and their steps."""
+    violations = []
+    steps = counts["steps_forgotten"] or 0
+    processes = set()
+    for process, env_steps, base in database.execute(
+            "SELECT process, env_steps, steps_base FROM processes"):
+        processes.add(process)
+        steps += env_steps - base
+        if not 0 <= base <= env_steps:
+            violations.append(f"process {process}: {env_steps} steps from a base of {base}")
+    if steps != (counts["env_steps"] or 0):
+        violations.append(f"{counts['env_steps']} steps, the processes have told {steps}")
+    owners = []
+    for number, process in database.execute("SELECT session, process FROM sessions"):
+        owners.append(process)
+        if not 0 < number >> 32 < counts["next_session"]:
+            violations.append(f"session {number >> 32} was never given")
+        if process not in processes:
+            violations.append(f"session {number >> 32}: its process is not known")
+    if len(owners) != len(set(owners)):
+        violations.append("two sessions of one process")
+    return violations
 
 
 def check(path):
@@ -31,7 +58,9 @@ def check(path):
     found = {"issued": 0, "done": 0, "outstanding": 0, "free_again": 0}
     violations = []
     done_bits = {}
-    live = {number for number, in database.execute("SELECT session FROM sessions WHERE ended = 0")}
+    live = {number for number, in database.execute("SELECT session FROM sessions")}
+    pruned = counts["ranges_pruned"]
+    found["issued"] = found["done"] = RANGE_TOKENS * pruned  # ranges all done, no longer listed
     for first_id, attempt, session, complete, done, abandoned in database.execute(
             "SELECT first_id, attempt, session, complete, done, abandoned FROM ranges"):
         done, abandoned = bits(done), bits(abandoned)
@@ -52,15 +81,19 @@ def check(path):
             found["outstanding"] += RANGE_TOKENS - done_count - abandoned.bit_count()
         else:
             found["free_again"] += RANGE_TOKENS - done_count
-    if found["issued"] != found["done"] + found["outstanding"] + found["free_again"]:
-        violations.append("issued differs from done + outstanding + free again")
     for name in ("issued", "done", "free_again"):
         if counts[name] != found[name]:
             violations.append(f"counter {name} = {counts[name]}, the ranges have {found[name]}")
     if counts["next_token"] != found["issued"]:
         violations.append(f"next token {counts['next_token']}, issued {found['issued']}")
-    episodes = 0
-    for row_id, count, blob in database.execute("SELECT id, count, episodes FROM reports"):
+    violations += check_members(database, counts)
+    run_id = (database.execute("SELECT run_id FROM run").fetchone() or [0])[0]
+    episodes = counts["episodes_pruned"]
+    longest = 0
+    for row_id, row_run, count, blob in database.execute(
+            "SELECT id, run_id, count, episodes FROM reports"):
+        if row_run != run_id:
+            violations.append(f"report row {row_id}: of run {row_run}, this is {run_id}")
         if len(blob) != count * EPISODE.size:
             violations.append(f"report row {row_id}: {len(blob)} bytes for {count} episodes")
         for episode in EPISODE.iter_unpack(blob):
@@ -68,6 +101,9 @@ def check(path):
             first_id = token - token % RANGE_TOKENS
             bit = 1 << (token % RANGE_TOKENS)
             episodes += 1
+            longest = max(longest, episode[LENGTH_FIELD])
+            if first_id not in done_bits and pruned and token < counts["next_token"]:
+                continue  # its range was all done long ago
             if not done_bits.get(first_id, 0) & bit:
                 violations.append(f"token {token}: reported twice, or not marked done")
             else:
@@ -77,7 +113,8 @@ def check(path):
     if database.execute("PRAGMA quick_check").fetchone()[0] != "ok":
         violations.append("the database file is damaged")
     figures = {**found, "episodes": episodes, "duplicates": counts["duplicates"],
-               "refused": counts["refused"], "env_steps": counts["env_steps"]}
+               "refused": counts["refused"], "env_steps": counts["env_steps"],
+               "longest": longest}
     return figures, violations
 
 

@@ -43,7 +43,7 @@ TEST(CodecTest, FieldsKeepTheirPlaces) {
   EXPECT_EQ(registration.rings[1].path, "/dev/shm/tetrion-0/ring.b");
   EXPECT_EQ(registration.rings[1].slot, -1);
   EXPECT_EQ(registration.given[1].value, "cartpole");
-  EXPECT_EQ(registration.nonce, 99U);
+  EXPECT_EQ(registration.held_below, 2048U);
   const auto grant = std::get<Grant>(Decode(Encode(all[4])).message);
   EXPECT_EQ(grant.ranges[0].attempt, 2U);
   EXPECT_EQ(grant.ranges[0].max_steps, 500U);
@@ -55,6 +55,35 @@ TEST(CodecTest, FieldsKeepTheirPlaces) {
   const auto beat = std::get<Heartbeat>(Decode(Encode(all[9])).message);
   EXPECT_EQ(beat.stats[1].name, "updates");
   EXPECT_EQ(beat.stats[1].value, -2);
+  EXPECT_TRUE(beat.region_held);
+  const auto gone = std::get<RingGone>(Decode(Encode(all[14])).message);
+  EXPECT_EQ(gone.end, RingEnd::kQuarantined);
+  EXPECT_EQ(gone.reason, "row 3: NaN");
+}
+
+TEST(CodecTest, EnvelopeNamesRunAndProcess) {
+  const Identity sender = {.run_id = 5, .process = 77};
+  EXPECT_EQ(Decode(Encode(Goodbye{9, 1}, sender)).sender, sender);
+}
+
+TEST(CodecTest, TextsOfAnotherFormAreRefusedWithAnAnswer) {
+  std::vector<Message> odd;
+  for (const char* name : {"", "caf\xe9", "a b", "actor/0", "a\n"})
+    odd.push_back(Register{.name = name});
+  odd.push_back(Register{.name = "a", .http_endpoint = "host\",\"x:80"});
+  odd.push_back(Register{.name = "a", .http_endpoint = "nohost"});
+  odd.push_back(Register{.name = "a", .given = {{"a key", "1"}}});
+  odd.push_back(Register{.name = "a", .shm_dir = "/dev/\xff"});
+  odd.push_back(Heartbeat{.session = 1, .stats = {{"a stat", 1}}});
+  odd.push_back(Heartbeat{.session = 1, .phase = "\x1b[2J"});
+  odd.push_back(Abandon{1, 1, "a\nb", {}});
+  for (const Message& message : odd) {
+    SCOPED_TRACE(message.index());
+    const DecodeResult decoded = Decode(Encode(message));
+    EXPECT_EQ(decoded.status, DecodeStatus::kBadText);
+    EXPECT_TRUE(Answerable(decoded.status));
+  }
+  EXPECT_EQ(Decode(Encode(Register{.name = "a", .http_endpoint = ""})).status, DecodeStatus::kOk);
 }
 
 TEST(CodecTest, FullMessagesFitTheBound) {

@@ -52,7 +52,9 @@ class SessionLinkTest : public ::testing::Test {
       link_->DoWork(2);
       while (auto received = server_->Receive()) {
         peer_ = received->peer;
-        heard.push_back(Decode(received->bytes).message);
+        const DecodeResult decoded = Decode(received->bytes);
+        sender_ = decoded.sender;
+        heard.push_back(decoded.message);
       }
     }
     return heard;
@@ -82,6 +84,7 @@ class SessionLinkTest : public ::testing::Test {
   std::string endpoint_;
   int asked_ = 0;
   PeerId peer_;
+  Identity sender_;  // of the last message heard
   Owner owner_;
   std::unique_ptr<SessionLink> link_;
 };
@@ -90,7 +93,9 @@ TEST_F(SessionLinkTest, RegistersAndThenBeatsAtTheCoordinatorsPace) {
   const auto message = Expect<Register>();
   EXPECT_EQ(message.name, "actor-0");
   EXPECT_EQ(message.previous_session, 0U);
-  EXPECT_NE(message.nonce, 0U);
+  EXPECT_NE(sender_.process, 0U);
+  EXPECT_EQ(sender_.process >> 63, 0U);
+  EXPECT_EQ(sender_.run_id, 0U);
   EXPECT_FALSE(link_->registered());
   Answer(Registered{.session = 7, .epoch = kEpoch, .heartbeat_ms = 400});
   EXPECT_TRUE(link_->registered());
@@ -106,11 +111,13 @@ TEST_F(SessionLinkTest, RegistersAndThenBeatsAtTheCoordinatorsPace) {
   Expect<Heartbeat>();
 }
 
-TEST_F(SessionLinkTest, UnansweredRegistrationIsRepeatedWithTheSameNonceAfterABackOff) {
-  const auto first = Expect<Register>();
+TEST_F(SessionLinkTest, UnansweredRegistrationIsRepeatedWithTheSameIdentityAfterABackOff) {
+  Expect<Register>();
+  const Identity first = sender_;
   EXPECT_TRUE(Heard(20).empty());  // no time has passed
   clock_.AdvanceMs(130);           // 100 ms and a quarter at most
-  EXPECT_EQ(Expect<Register>().nonce, first.nonce);
+  Expect<Register>();
+  EXPECT_EQ(sender_, first);
   clock_.AdvanceMs(110);  // 150 ms less a quarter at least
   EXPECT_TRUE(Heard(20).empty());
 }

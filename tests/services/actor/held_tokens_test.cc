@@ -55,11 +55,11 @@ TEST(HeldTokensTest, SettledTokensLeaveTheListAndEmptyRangesGo) {
   held.Settle(300);   // twice
   held.Settle(9999);  // never held
   EXPECT_EQ(held.held(), 1U);
-  const auto list = held.ListHeld();
+  const auto list = held.ListHeld().ranges;
   ASSERT_EQ(list.size(), 1U);
   EXPECT_EQ(list[0].held[31], 0x80);
   held.Settle(511);
-  EXPECT_TRUE(held.ListHeld().empty());
+  EXPECT_TRUE(held.ListHeld().ranges.empty());
 }
 
 TEST(HeldTokensTest, GroupsTokensByRangeForGivingBack) {
@@ -73,12 +73,37 @@ TEST(HeldTokensTest, GroupsTokensByRangeForGivingBack) {
   EXPECT_EQ(groups[1].held[11], 1U);  // 600 - 512 = 88 = 11 * 8
 }
 
-TEST(HeldTokensTest, ListNeverExceedsWhatAMessageHolds) {
+TEST(HeldTokensTest, LongListIsCutAndSaysWhereAndNothingIsDropped) {
   HeldTokens held;
-  for (std::uint64_t r = 0; r < wire::kMaxRanges + 5; ++r) held.Add(Range(r * 256));
-  EXPECT_EQ(held.ListHeld().size(), wire::kMaxRanges);
-  EXPECT_EQ(held.held(), wire::kMaxRanges * 256);
-  EXPECT_EQ(held.pool_size(), wire::kMaxRanges * 256);
+  constexpr std::uint64_t kRanges = wire::kMaxHeldRanges + 5;
+  for (std::uint64_t r = 0; r < kRanges; ++r) held.Add(Range(r * 256));
+  const HeldTokens::Listed listed = held.ListHeld();
+  EXPECT_EQ(listed.ranges.size(), wire::kMaxHeldRanges);
+  EXPECT_EQ(listed.below, wire::kMaxHeldRanges * 256);
+  EXPECT_EQ(held.held(), kRanges * 256);
+  EXPECT_EQ(held.pool_size(), kRanges * 256);
+}
+
+TEST(HeldTokensTest, ShortListIsComplete) {
+  HeldTokens held;
+  held.Add(Range(512));
+  EXPECT_EQ(held.ListHeld().below, ~std::uint64_t{0});
+}
+
+TEST(HeldTokensTest, RangeGrantedAgainReplacesTheOldAttempt) {
+  HeldTokens held;
+  held.Add(Range(0));
+  std::vector<Token> taken;
+  held.TakeFromPool(10, taken);
+  wire::GrantedRange again = Range(0);
+  again.attempt = taken[0].attempt + 1;
+  held.Add(again);
+  EXPECT_EQ(held.held(), 256U);
+  EXPECT_EQ(held.pool_size(), 256U);
+  EXPECT_FALSE(held.Holds(3, taken[0].attempt));
+  EXPECT_TRUE(held.Holds(3, again.attempt));
+  held.Add(Range(0));  // the old grant, late
+  EXPECT_TRUE(held.Holds(3, again.attempt));
 }
 
 // Whatever comes in whatever order, the count equals the set of tokens held.

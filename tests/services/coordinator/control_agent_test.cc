@@ -8,12 +8,39 @@
 namespace tetrion {
 namespace {
 
-using ControlAgentTest = CoordinatorFixture;
+class ControlAgentTest : public CoordinatorFixture {
+ protected:
+  // The answer must not come before the store has committed, and then it must.
+  template <typename Answer>
+  void ExpectAfterCommit(wire::ControlClient& client, const wire::Message& message) {
+    SCOPED_TRACE(message.index());
+    ASSERT_EQ(client.Send(message), wire::SendStatus::kOk);
+    const std::uint64_t pushed = store_agent_->pushed();
+    for (int i = 0; i < 50 && store_agent_->pushed() == pushed; ++i) CycleWithoutStore();
+    ASSERT_GT(store_agent_->pushed(), pushed);
+    for (int i = 0; i < 3; ++i) CycleWithoutStore();
+    while (true) {
+      const wire::ReceiveResult early = client.Receive(20);
+      if (early.status != wire::ReceiveStatus::kMessage) break;
+      EXPECT_FALSE(std::holds_alternative<Answer>(early.message));
+    }
+    EXPECT_TRUE(Await<Answer>(client).has_value());
+  }
+  template <typename Answer>
+  std::optional<Answer> AwaitWithoutStore(wire::ControlClient& client) {
+    for (int i = 0; i < kTries; ++i) {
+      const wire::ReceiveResult result = client.Receive(0);
+      if (const auto* answer = std::get_if<Answer>(&result.message)) return *answer;
+      CycleWithoutStore();
+    }
+    return std::nullopt;
+  }
+};
 
 TEST_F(ControlAgentTest, ActorIsToldRunSlotsAndLease) {
   auto client = Connect();
   const wire::Registered registered = JoinActor(*client, 3);
-  EXPECT_EQ(registered.session, 1U);
+  EXPECT_EQ(SequenceOf(registered.session), 1U);
   EXPECT_EQ(registered.epoch, 1U);
   EXPECT_EQ(registered.run, "test");
   EXPECT_EQ(registered.slots, (std::vector<std::int32_t>{0, 1, 2}));
@@ -22,21 +49,39 @@ TEST_F(ControlAgentTest, ActorIsToldRunSlotsAndLease) {
 }
 
 TEST_F(ControlAgentTest, NothingIsPromisedBeforeItIsCommitted) {
-  auto client = Connect();
-  ASSERT_EQ(client->Send(wire::Register{.name = "a", .workers = 1}), wire::SendStatus::kOk);
-  for (int i = 0; i < 20 && store_agent_->Queued() == 0; ++i) CycleWithoutStore();
-  ASSERT_EQ(store_agent_->Queued(), 1U);
-  for (int i = 0; i < 3; ++i) CycleWithoutStore();
-  EXPECT_EQ(client->Receive(50).status, wire::ReceiveStatus::kTimeout);
-  EXPECT_TRUE(Await<wire::Registered>(*client).has_value());
+  auto actor = Connect(), learner = Connect();
+  ExpectAfterCommit<wire::Registered>(*actor, wire::Register{.name = "a", .workers = 1});
+  const std::uint64_t session = JoinActor(*actor).session;  // said again: the same one
+  ExpectAfterCommit<wire::Grant>(*actor, wire::GrantRequest{session, 1, 1});
+  ExpectAfterCommit<wire::ReportAck>(*actor, Batch(session, 1, 0, 10));
+  const wire::HeldRange all{0, 1, wire::Bitmap(wire::kRangeBitmapBytes, 0xff)};
+  ExpectAfterCommit<wire::AbandonAck>(*actor, wire::Abandon{session, 1, "drain", {all}});
+  const wire::RingInfo ring{"/dev/shm/x/ring.1", 0, 0, session};
+  const wire::Registered leads = JoinLearner(*learner);
+  ASSERT_TRUE(Await<wire::RingList>(*learner).has_value());
+  ExpectAfterCommit<wire::RingsAck>(*actor, wire::RingsReady{session, {ring}});
+  ASSERT_TRUE(Await<wire::RingList>(*learner).has_value());
+  ExpectAfterCommit<wire::RingList>(
+      *learner, wire::RingGone{leads.session, ring.path, wire::RingEnd::kClosed, ""});
+  ExpectAfterCommit<wire::GoodbyeAck>(*actor, wire::Goodbye{session, 0});
+}
+
+TEST_F(ControlAgentTest, VersionLimitIsNotToldBeforeItIsCommitted) {
+  auto learner = Connect();
+  const std::uint64_t session = JoinLearner(*learner).session;
+  const wire::Heartbeat late{.session = session, .policy_version = 502};
+  ASSERT_EQ(learner->Send(late), wire::SendStatus::kOk);
+  EXPECT_EQ(AwaitWithoutStore<wire::HeartbeatAck>(*learner)->version_limit, 1001U);
+  Cycle();
+  EXPECT_EQ(Ask<wire::HeartbeatAck>(*learner, late)->version_limit, 2001U);
 }
 
 TEST_F(ControlAgentTest, RegistrationSaidTwiceMakesOneSession) {
   auto client = Connect();
-  const wire::Register message{.name = "a", .workers = 2, .nonce = 77};
+  const wire::Register message{.name = "a", .workers = 2};
   const wire::Registered first = Join(*client, message);
   const wire::Registered again = Join(*client, message);
-  auto reconnected = Connect();
+  auto reconnected = Connect(last_process_);
   const wire::Registered third = Join(*reconnected, message);
   EXPECT_EQ(again.session, first.session);
   EXPECT_EQ(third.session, first.session);
@@ -59,14 +104,13 @@ TEST_F(ControlAgentTest, ContradictingSettingIsRefusedWithBothValues) {
 
 TEST_F(ControlAgentTest, AgreeingSettingIsWelcome) {
   auto client = Connect();
-  EXPECT_EQ(Join(*client, {.name = "a", .given = {{"lanes", "64"}}}).session, 1U);
+  EXPECT_EQ(SequenceOf(Join(*client, {.name = "a", .given = {{"lanes", "64"}}}).session), 1U);
 }
 
 TEST_F(ControlAgentTest, TooManyWorkersAreRefusedWithTheSizes) {
   auto first = Connect(), second = Connect();
   JoinActor(*first, 6);
-  const auto refused =
-      Ask<wire::Refused>(*second, wire::Register{.name = "late", .workers = 3, .nonce = 500});
+  const auto refused = Ask<wire::Refused>(*second, wire::Register{.name = "late", .workers = 3});
   ASSERT_TRUE(refused.has_value());
   EXPECT_EQ(refused->reason, wire::RefuseReason::kNoSlot);
   EXPECT_NE(refused->text.find("3 workers"), std::string::npos);
@@ -123,6 +167,7 @@ TEST_F(ControlAgentTest, SilentActorIsFencedAndItsTokensGoToOthers) {
 TEST_F(ControlAgentTest, HeartbeatsKeepASessionAndCountSteps) {
   auto client = Connect();
   const std::uint64_t session = JoinActor(*client).session;
+  GetGrant(*client, session, 1);
   for (std::uint64_t i = 1; i <= 10; ++i) {
     Pass(1000);
     const auto ack =
@@ -136,12 +181,47 @@ TEST_F(ControlAgentTest, HeartbeatsKeepASessionAndCountSteps) {
       << control_->Status();
 }
 
-TEST_F(ControlAgentTest, StallOfItsOwnEndsNoSession) {
+TEST_F(ControlAgentTest, StallOfItsOwnGivesEverySessionAFullLease) {
+  auto client = Connect();
+  JoinActor(*client);
+  Cycle();
+  clock_.AdvanceMs(60'000);  // nothing was read for so long, and nothing waits to be read
+  control_->DoWork();
+  Pass(2500);
+  EXPECT_NE(control_->Status().find("\"actors\":1"), std::string::npos);
+  Pass(1500);
+  EXPECT_NE(control_->Status().find("\"actors\":0"), std::string::npos);
+}
+
+TEST_F(ControlAgentTest, AnyMessageRenewsTheLease) {
   auto client = Connect();
   const std::uint64_t session = JoinActor(*client).session;
-  clock_.AdvanceMs(60'000);
-  const auto ack = Ask<wire::HeartbeatAck>(*client, wire::Heartbeat{.session = session});
-  EXPECT_TRUE(ack.has_value());
+  GetGrant(*client, session, 1);
+  for (std::uint64_t batch = 1; batch <= 8; ++batch) {
+    ASSERT_TRUE(Ask<wire::ReportAck>(*client, Batch(session, batch, batch * 10, 10)).has_value());
+    Pass(1000);
+  }
+  EXPECT_NE(control_->Status().find("\"actors\":1"), std::string::npos);
+}
+
+TEST_F(ControlAgentTest, StoreThatIsBehindCostsNobodyItsLease) {
+  auto busy = Connect(), silent = Connect();
+  const std::uint64_t session = JoinActor(*busy).session;
+  const std::uint64_t other = JoinActor(*silent).session;
+  std::uint64_t request = 0;
+  for (int i = 0; i < 4000 && store_agent_->HasRoom(); ++i) {
+    static_cast<void>(busy->Send(wire::Abandon{session, ++request, "drain", {}}));
+    if (i % 64 == 0) CycleWithoutStore();
+  }
+  for (int i = 0; i < 50 && store_agent_->HasRoom(); ++i) CycleWithoutStore();
+  ASSERT_FALSE(store_agent_->HasRoom());
+  for (int i = 0; i < 12; ++i) {  // twice the lease, in steps that are no stall
+    clock_.AdvanceMs(500);
+    CycleWithoutStore();
+  }
+  EXPECT_TRUE(Ask<wire::HeartbeatAck>(*silent, wire::Heartbeat{.session = other}).has_value());
+  Pass(1000);
+  EXPECT_NE(control_->Status().find("\"actors\":2"), std::string::npos);
 }
 
 TEST_F(ControlAgentTest, FencedActorRegistersAnewAndKeepsItsRings) {
@@ -162,7 +242,7 @@ TEST_F(ControlAgentTest, SecondLearnerIsRefusedUntilTheFirstOnesLeaseEnds) {
   const wire::Registered one = JoinLearner(*first);
   EXPECT_EQ(one.version_first, 1U);
   EXPECT_EQ(one.version_limit, 1001U);
-  const wire::Register again{.role = wire::Role::kLearner, .name = "second", .nonce = 900};
+  const wire::Register again{.role = wire::Role::kLearner, .name = "second"};
   const auto refused = Ask<wire::Refused>(*second, again);
   ASSERT_TRUE(refused.has_value());
   EXPECT_EQ(refused->reason, wire::RefuseReason::kLearnerTaken);
@@ -196,8 +276,8 @@ TEST_F(ControlAgentTest, LearnerHearsOfRingsAndFreesTheirSlots) {
   EXPECT_EQ(list->rings[0].path, ring.path);
   EXPECT_EQ(list->rings[0].session, joined.session);
   GetGrant(*actor, joined.session, 1);
-  const auto after =
-      Ask<wire::RingList>(*learner, wire::RingGone{learner_session, ring.path, true});
+  const auto after = Ask<wire::RingList>(
+      *learner, wire::RingGone{learner_session, ring.path, wire::RingEnd::kOwnerDead, ""});
   ASSERT_TRUE(after.has_value());
   EXPECT_TRUE(after->rings.empty());
   // The owner died: its session is fenced, its tokens are free.
@@ -251,11 +331,12 @@ TEST_F(ControlAgentTest, DrainStopsGrantsAndEndsWhenMembersAndRingsAreGone) {
   EXPECT_TRUE(Await<wire::HeartbeatAck>(*actor)->drain);
   EXPECT_TRUE(Ask<wire::HeartbeatAck>(*actor, wire::GrantRequest{joined.session, 1, 1})->drain);
   auto late = Connect();
-  const auto refused = Ask<wire::Refused>(*late, wire::Register{.name = "late", .nonce = 901});
+  const auto refused = Ask<wire::Refused>(*late, wire::Register{.name = "late"});
   EXPECT_EQ(refused->reason, wire::RefuseReason::kDraining);
   EXPECT_TRUE(Ask<wire::GoodbyeAck>(*actor, wire::Goodbye{joined.session, 0}).has_value());
   EXPECT_FALSE(control_->finished());
-  Ask<wire::RingList>(*learner, wire::RingGone{learner_session, ring.path, false});
+  Ask<wire::RingList>(*learner,
+                      wire::RingGone{learner_session, ring.path, wire::RingEnd::kClosed, ""});
   EXPECT_FALSE(control_->finished());
   EXPECT_TRUE(Ask<wire::GoodbyeAck>(*learner, wire::Goodbye{learner_session, 0}).has_value());
   Cycle();

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include <filesystem>
+#include <fstream>
 #include <string>
 
 #include "lib/core/error.h"
@@ -80,7 +81,40 @@ TEST_F(CoordinatorTest, ResumingWithAContradictingFlagNamesBothValues) {
   EXPECT_TRUE(Has(refusal, "16")) << refusal;
 }
 
+TEST_F(CoordinatorTest, ControlSocketLiesInTheRunFolderOfThisUserOnly) {
+  const auto coordinator = MakeCoordinator(options_, OpenRun(options_));
+  EXPECT_EQ(coordinator->endpoint(), "ipc://" + dir_ + "/first/control.sock");
+  const auto mode = std::filesystem::status(dir_ + "/first").permissions();
+  EXPECT_EQ(mode, std::filesystem::perms::owner_all);
+}
+
+TEST_F(CoordinatorTest, PathTooLongForASocketMovesItToTheSharedFolder) {
+  const RunFolder deep = RunFolder::At(dir_ + "/" + std::string(90, 'd') + "/run");
+  EXPECT_EQ(ControlAddress("", deep, dir_ + "/shm", 7), "ipc://" + dir_ + "/shm/7.sock");
+  EXPECT_EQ(ControlAddress("tcp://127.0.0.1:0", deep, dir_, 7), "tcp://127.0.0.1:0");
+}
+
+TEST_F(CoordinatorTest, SocketPathOfALivingServerIsNotTaken) {
+  const std::string address = "ipc://" + dir_ + "/c.sock";
+  const wire::ControlServer first(address);
+  EXPECT_THROW(wire::ControlServer{address}, Error);
+}
+
+TEST_F(CoordinatorTest, SocketPathOfADeadServerIsTakenOver) {
+  const std::string address = "ipc://" + dir_ + "/c.sock";
+  { const wire::ControlServer first(address); }
+  std::ofstream(dir_ + "/c.sock.lock");  // what a kill -9 leaves
+  EXPECT_NO_THROW(wire::ControlServer{address});
+}
+
+TEST_F(CoordinatorTest, RunWhoseConfigCannotBeWrittenLeavesNoFolder) {
+  options_.given.push_back({"lanes", "not a number"});
+  EXPECT_THROW(OpenRun(options_), Error);
+  EXPECT_FALSE(std::filesystem::exists(dir_ + "/first"));
+}
+
 TEST_F(CoordinatorTest, ResumedRunGoesOnAtTheSamePort) {
+  options_.bind = "tcp://127.0.0.1:0";
   std::string endpoint;
   {
     const auto coordinator = MakeCoordinator(options_, OpenRun(options_));

@@ -16,6 +16,7 @@
 #include "lib/metrics/registry.h"
 #include "lib/wire/socket.h"
 #include "services/coordinator/control_agent.h"
+#include "services/coordinator/sqlite.h"
 #include "services/coordinator/store.h"
 #include "services/coordinator/store_agent.h"
 
@@ -47,6 +48,7 @@ class CoordinatorFixture : public ::testing::Test {
   void Start() {
     config_.run = "test";
     config_.run_folder = folder_.path();
+    config_.bind = "ipc://" + folder_.path() + "/c.sock";
     config_.shm_dir = "/dev/shm/tetrion-test";
     config_.session_lease_ms = 3000;
     Resolve(config_.run_config);
@@ -66,7 +68,6 @@ class CoordinatorFixture : public ::testing::Test {
       const std::string from = folder_ / (db_name_ + suffix);
       if (std::filesystem::exists(from)) std::filesystem::copy(from, folder_ / (next + suffix));
     }
-    config_.bind = control_->endpoint();
     control_.reset();
     store_agent_.reset();
     store_.reset();
@@ -74,9 +75,17 @@ class CoordinatorFixture : public ::testing::Test {
     Start();
   }
 
-  std::unique_ptr<wire::ControlClient> Connect() {
+  // A member process: its own number, or that of one that reconnects. It belongs to the run.
+  std::unique_ptr<wire::ControlClient> Connect(std::uint64_t process = 0) {
+    if (process == 0) process = ++last_process_;
+    return ConnectAs({.run_id = stored_.run_id, .process = process});
+  }
+  std::unique_ptr<wire::ControlClient> ConnectAs(const wire::Identity& identity) {
     return std::make_unique<wire::ControlClient>(
-        wire::ControlClient::Config{.endpoint = control_->endpoint()});
+        wire::ControlClient::Config{.endpoint = control_->endpoint(), .identity = identity});
+  }
+  static std::uint64_t SequenceOf(std::uint64_t session) {
+    return SessionTable::SequenceOf(session);
   }
 
   // One cycle of both agents; reports alone need the clock to move past the group's wait.
@@ -110,6 +119,16 @@ class CoordinatorFixture : public ::testing::Test {
     }
     return std::nullopt;
   }
+  // The same for an answer that need not come.
+  template <typename Answer>
+  std::optional<Answer> AwaitBriefly(wire::ControlClient& client) {
+    for (int i = 0; i < 12; ++i) {
+      wire::ReceiveResult result = client.Receive(2);
+      if (auto* answer = std::get_if<Answer>(&result.message)) return std::move(*answer);
+      Cycle();
+    }
+    return std::nullopt;
+  }
   template <typename Answer>
   std::optional<Answer> Ask(wire::ControlClient& client, const wire::Message& message) {
     EXPECT_EQ(client.Send(message), wire::SendStatus::kOk);
@@ -122,11 +141,10 @@ class CoordinatorFixture : public ::testing::Test {
     return registered.value_or(wire::Registered{});
   }
   wire::Registered JoinActor(wire::ControlClient& client, std::uint32_t workers = 1) {
-    return Join(client, {.name = "actor-0", .workers = workers, .nonce = next_nonce_ += 2});
+    return Join(client, {.name = "actor-0", .workers = workers});
   }
   wire::Registered JoinLearner(wire::ControlClient& client) {
-    return Join(client,
-                {.role = wire::Role::kLearner, .name = "learner", .nonce = next_nonce_ += 2});
+    return Join(client, {.role = wire::Role::kLearner, .name = "learner"});
   }
   wire::Grant GetGrant(wire::ControlClient& client, std::uint64_t session, std::uint64_t request,
                        std::uint32_t ranges = 1) {
@@ -162,7 +180,7 @@ class CoordinatorFixture : public ::testing::Test {
   ControlConfig config_;
   std::string db_name_ = "tetrion.db";
   int crashes_ = 0;
-  std::uint64_t next_nonce_ = 0;
+  std::uint64_t last_process_ = 0;
   StoredRun stored_;
   std::unique_ptr<Store> store_;
   std::unique_ptr<StoreAgent> store_agent_;

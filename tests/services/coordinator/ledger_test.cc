@@ -137,11 +137,43 @@ TEST(LedgerTest, AbandoningAsAnotherSessionOrAttemptChangesNothing) {
   EXPECT_EQ(ledger.counts().Outstanding(), 256U);
 }
 
+constexpr std::uint64_t kAllIds = ~std::uint64_t{0};
+
+TEST(LedgerTest, ReRegistrationSaysNothingOfRangesBeyondTheList) {
+  Ledger ledger;
+  ledger.Grant(1, 1, 1);
+  ledger.Grant(1, 2, 2);
+  const HeldTokens held{0, 1, BitRange(0, 100)};
+  EXPECT_EQ(ledger.ReRegister(1, std::span(&held, 1), /*held_below=*/256), 156U);
+  EXPECT_EQ(ledger.outstanding(1), 100U + 512U);
+  EXPECT_EQ(ledger.last_request(1), 2U);
+  EXPECT_TRUE(ledger.Consistent());
+}
+
+TEST(LedgerTest, ReRegistrationFreesTokensHeldOfAnotherAttempt) {
+  Ledger ledger;
+  ledger.Grant(1, 1, 1);
+  ledger.Abandon(1, {0, 1, AllBits()});
+  ledger.Grant(1, 2, 1);  // attempt 2
+  const HeldTokens stale{0, 1, AllBits()};
+  EXPECT_EQ(ledger.ReRegister(1, std::span(&stale, 1), kAllIds), 256U);
+  EXPECT_EQ(ledger.counts().Outstanding(), 0U);
+  EXPECT_EQ(ledger.Report(1, 5, 2), ReportOutcome::kRefused);
+}
+
+TEST(LedgerTest, RequestNumberOfASessionSurvivesTheStoreWithoutItsRanges) {
+  Ledger ledger({}, 512, {.issued = 512, .done = 512});
+  ledger.RestoreRequest(1, 2);
+  EXPECT_EQ(ledger.last_request(1), 2U);
+  EXPECT_TRUE(ledger.Grant(1, 2, 1).empty());
+  EXPECT_EQ(ledger.Grant(1, 3, 1).size(), 1U);
+}
+
 TEST(LedgerTest, ReRegistrationKeepsWhatIsHeldAndFreesTheRest) {
   Ledger ledger;
   ledger.Grant(1, 1, 2);
   const HeldTokens held{0, 1, BitRange(0, 100)};
-  EXPECT_EQ(ledger.ReRegister(1, std::span(&held, 1)), 156U + 256U);
+  EXPECT_EQ(ledger.ReRegister(1, std::span(&held, 1), kAllIds), 156U + 256U);
   EXPECT_EQ(ledger.counts().Outstanding(), 100U);
   EXPECT_EQ(ledger.Report(1, 99, 1), ReportOutcome::kAccepted);
   EXPECT_EQ(ledger.Report(1, 100, 1), ReportOutcome::kRefused);
@@ -153,7 +185,7 @@ TEST(LedgerTest, GrantThatNeverArrivedMayBeAskedForAgainByItsNumber) {
   const HeldTokens held{0, 1, AllBits()};
   ledger.Grant(1, 1, 1);
   ledger.Grant(1, 2, 1);  // committed, then the coordinator died before it was sent
-  ledger.ReRegister(1, std::span(&held, 1));
+  ledger.ReRegister(1, std::span(&held, 1), kAllIds);
   const auto again = ledger.Grant(1, 2, 1);
   ASSERT_EQ(again.size(), 1U);
   EXPECT_EQ(again[0].first_id, 256U);

@@ -29,10 +29,13 @@ TEST_F(RestartTest, UnacknowledgedReportsAreCountedOnceWhenSaidAgain) {
   for (int i = 0; i < 20 && store_agent_->Queued() == 0; ++i) CycleWithoutStore();
   ASSERT_GT(store_agent_->Queued(), 0U);  // counted in memory, not on disk
   Crash();
-  auto back = Connect();
+  auto back = Connect(last_process_);
   const wire::HeldRange held{0, 1, wire::Bitmap(wire::kRangeBitmapBytes, 0xff)};
-  const wire::Registered again =
-      Join(*back, {.name = "actor-0", .previous_session = session, .held = {held}, .workers = 1});
+  const wire::Registered again = Join(*back, {.name = "actor-0",
+                                              .previous_session = session,
+                                              .held = {held},
+                                              .held_below = 256,
+                                              .workers = 1});
   EXPECT_EQ(again.session, session);
   EXPECT_EQ(again.epoch, 2U);
   EXPECT_EQ(Ask<wire::ReportAck>(*back, Batch(session, 1, 0, 60))->accepted, 60U);
@@ -44,10 +47,13 @@ TEST_F(RestartTest, SessionThatComesBackKeepsWhatItHoldsAndTheRestIsFreed) {
   const wire::Registered joined = JoinActor(*client, 2);
   GetGrant(*client, joined.session, 1, 2);
   Crash();
-  auto back = Connect();
+  auto back = Connect(last_process_);
   const wire::HeldRange held{0, 1, wire::Bitmap(wire::kRangeBitmapBytes, 0x0f)};
-  const wire::Registered again = Join(
-      *back, {.name = "actor-0", .previous_session = joined.session, .held = {held}, .workers = 2});
+  const wire::Registered again = Join(*back, {.name = "actor-0",
+                                              .previous_session = joined.session,
+                                              .held = {held},
+                                              .held_below = ~0ULL,
+                                              .workers = 2});
   EXPECT_EQ(again.slots, joined.slots);
   EXPECT_EQ(GetGrant(*back, joined.session, 2).ranges[0].first_id, 256U);
   EXPECT_EQ(Ask<wire::ReportAck>(*back, Batch(joined.session, 1, 0, 4))->accepted, 4U);
@@ -62,7 +68,7 @@ TEST_F(RestartTest, GrantCommittedButNeverSentComesUnderTheSameNumber) {
   for (int i = 0; i < 20 && store_agent_->Queued() == 0; ++i) CycleWithoutStore();
   store_agent_->DoWork();  // committed; the control agent dies before it looks
   Crash();
-  auto back = Connect();
+  auto back = Connect(last_process_);
   const wire::Grant grant = GetGrant(*back, session, 1);
   ASSERT_EQ(grant.ranges.size(), 1U);
   EXPECT_EQ(grant.ranges[0].first_id, 0U);
@@ -82,7 +88,7 @@ TEST_F(RestartTest, SessionThatDoesNotComeBackIsFencedAfterAFullLease) {
   Crash();
   auto other = Connect();
   const std::uint64_t second = JoinActor(*other).session;
-  EXPECT_EQ(second, session + 1);
+  EXPECT_EQ(SequenceOf(second), SequenceOf(session) + 1);
   EXPECT_EQ(GetGrant(*other, second, 1).ranges[0].attempt, 2U);
   EXPECT_EQ(CheckAccount(), 0);
 }
@@ -91,7 +97,7 @@ TEST_F(RestartTest, VersionsNeverGoDownAcrossRestarts) {
   auto learner = Connect();
   const wire::Registered first = JoinLearner(*learner);
   Crash();
-  auto back = Connect();
+  auto back = Connect(last_process_);
   const wire::Registered again = Join(
       *back, {.role = wire::Role::kLearner, .name = "learner", .previous_session = first.session});
   EXPECT_EQ(again.session, first.session);
@@ -119,10 +125,11 @@ TEST_F(RestartTest, RingsAndTheirSlotsSurvive) {
 TEST_F(RestartTest, StepsAreNeverCountedTwice) {
   auto client = Connect();
   const std::uint64_t session = JoinActor(*client).session;
+  GetGrant(*client, session, 1);
   Ask<wire::HeartbeatAck>(*client, wire::Heartbeat{.session = session, .env_steps = 700});
   Pass(2000);
   Crash();
-  auto back = Connect();
+  auto back = Connect(last_process_);
   Ask<wire::HeartbeatAck>(*back, wire::Heartbeat{.session = session, .env_steps = 1000});
   Pass(2000);
   EXPECT_NE(control_->Status().find("\"env_steps\":1000,"), std::string::npos)
@@ -135,11 +142,11 @@ TEST_F(RestartTest, FullDiskStopsGrantsKeepsSessionsAndIsLeftBehind) {
   GetGrant(*client, session, 1, 8);
   store_->LimitPages(store_->Pages());
   std::uint64_t batch = 1;
-  for (; batch <= 8 && !store_agent_->Full(); ++batch) {
+  for (; batch <= 8 && !store_agent_->Paused(); ++batch) {
     ASSERT_EQ(client->Send(Batch(session, batch, (batch - 1) * 256, 256)), wire::SendStatus::kOk);
     for (int i = 0; i < 5; ++i) Cycle();
   }
-  ASSERT_TRUE(store_agent_->Full());
+  ASSERT_TRUE(store_agent_->Paused());
   const std::uint64_t committed = store_agent_->committed();
   ASSERT_EQ(client->Send(wire::GrantRequest{session, 2, 1}), wire::SendStatus::kOk);
   for (int i = 0; i < 10; ++i) {
@@ -151,7 +158,7 @@ TEST_F(RestartTest, FullDiskStopsGrantsKeepsSessionsAndIsLeftBehind) {
   EXPECT_EQ(CheckAccount(), 0);
   store_->LimitPages(0);
   Pass(1500);
-  EXPECT_FALSE(store_agent_->Full());
+  EXPECT_FALSE(store_agent_->Paused());
   EXPECT_EQ(GetGrant(*client, session, 2).ranges.size(), 1U);
   EXPECT_EQ(CheckAccount(), 0);
 }
@@ -161,12 +168,11 @@ TEST_F(RestartTest, FullDiskStopsGrantsKeepsSessionsAndIsLeftBehind) {
 TEST_F(RestartTest, ManyCrashesUnderLoadLoseNothingAcknowledged) {
   std::uint64_t session = 0, request = 0, batch = 0, acknowledged = 0;
   for (int round = 0; round < 12; ++round) {
-    auto client = Connect();
+    auto client = Connect(1);
     const wire::Registered joined =
         Join(*client, {.name = "actor-0", .previous_session = session, .workers = 1});
     session = joined.session;
-    request += 2;  // a number of its own per round: nothing is held across the crash
-    const wire::Grant grant = GetGrant(*client, session, request);
+    const wire::Grant grant = GetGrant(*client, session, ++request);
     ASSERT_EQ(grant.ranges.size(), 1U);
     const wire::GrantedRange& range = grant.ranges[0];
     const Bits256 done = Bits256::From(range.done);

@@ -11,70 +11,100 @@ wire::RingInfo Ring(const std::string& path, std::uint32_t worker, std::int32_t 
   return {path, worker, slot, 0};
 }
 
+// Sessions 1 and 3 are of one process.
+SlotTable::Owner Of(std::uint64_t session) {
+  return {session, session == 3 ? 101 : 100 + session};
+}
+
 TEST(SlotTableTest, WorkersGetUnusedSlotsInOrder) {
   SlotTable table(4);
-  EXPECT_EQ(table.Assign(1, 2, {}), (Slots{0, 1}));
-  EXPECT_EQ(table.Assign(2, 1, {}), (Slots{2}));
+  EXPECT_EQ(table.Assign(Of(1), 2, {}), (Slots{0, 1}));
+  EXPECT_EQ(table.Assign(Of(2), 1, {}), (Slots{2}));
   EXPECT_EQ(table.InUse(), 3U);
 }
 
 TEST(SlotTableTest, AskingAgainGivesTheSameSlots) {
   SlotTable table(4);
-  EXPECT_EQ(table.Assign(1, 2, {}), (Slots{0, 1}));
-  EXPECT_EQ(table.Assign(1, 2, {}), (Slots{0, 1}));
+  EXPECT_EQ(table.Assign(Of(1), 2, {}), (Slots{0, 1}));
+  EXPECT_EQ(table.Assign(Of(1), 2, {}), (Slots{0, 1}));
   EXPECT_EQ(table.InUse(), 2U);
 }
 
 TEST(SlotTableTest, TooFewSlotsChangeNothing) {
   SlotTable table(3);
-  ASSERT_TRUE(table.Assign(1, 2, {}).has_value());
+  ASSERT_TRUE(table.Assign(Of(1), 2, {}).has_value());
   const std::vector<Slot> before = table.slots();
-  EXPECT_FALSE(table.Assign(2, 2, {}).has_value());
+  EXPECT_FALSE(table.Assign(Of(2), 2, {}).has_value());
   EXPECT_EQ(table.slots(), before);
 }
 
 TEST(SlotTableTest, SlotDepartedLongestAgoIsReusedFirstAndAfterUnusedOnes) {
   SlotTable table(4);
-  table.Assign(1, 3, {});
+  table.Assign(Of(1), 3, {});
   for (std::int32_t i = 0; i < 3; ++i) {
     ASSERT_TRUE(
         table.Announce(1, Ring("/r" + std::to_string(i), static_cast<std::uint32_t>(i), i)));
   }
-  EXPECT_EQ(table.Gone("/r2"), 1U);
-  EXPECT_EQ(table.Gone("/r0"), 1U);
-  EXPECT_EQ(table.Assign(2, 3, {}), (Slots{3, 2, 0}));
+  EXPECT_EQ(table.Gone("/r2")->session, 1U);
+  EXPECT_EQ(table.Gone("/r0")->session, 1U);
+  EXPECT_EQ(table.Assign(Of(2), 3, {}), (Slots{3, 2, 0}));
 }
 
 TEST(SlotTableTest, RingOutlivesItsSessionUntilTheLearnerReportsItGone) {
   SlotTable table(2);
-  table.Assign(1, 2, {});
+  table.Assign(Of(1), 2, {});
   ASSERT_TRUE(table.Announce(1, Ring("/a", 0, 0)));
   table.EndSession(1);
   EXPECT_EQ(table.InUse(), 1U);  // the worker without a ring gave its slot back
   ASSERT_EQ(table.Rings().size(), 1U);
-  EXPECT_EQ(table.Gone("/a"), 1U);
-  EXPECT_EQ(table.Gone("/a"), std::nullopt);
+  EXPECT_EQ(table.Gone("/a")->session, 1U);
+  EXPECT_FALSE(table.Gone("/a").has_value());
   EXPECT_EQ(table.InUse(), 0U);
 }
 
 TEST(SlotTableTest, ProcessThatRegistersAnewClaimsItsRingsByPath) {
   SlotTable table(3);
-  table.Assign(1, 2, {});
+  table.Assign(Of(1), 2, {});
   ASSERT_TRUE(table.Announce(1, Ring("/a", 0, 0)));
   ASSERT_TRUE(table.Announce(1, Ring("/b", 1, 1)));
   table.EndSession(1);
   const std::uint64_t revision = table.revision();
   const std::vector<wire::RingInfo> rings = {Ring("/a", 0, 0), Ring("/forged", 1, 1)};
-  EXPECT_EQ(table.Assign(2, 2, rings), (Slots{0, 2}));
+  EXPECT_EQ(table.Assign(Of(3), 2, rings), (Slots{0, 2}));
   EXPECT_GT(table.revision(), revision);
-  EXPECT_EQ(table.Rings()[0].session, 2U);
+  EXPECT_EQ(table.Rings()[0].session, 3U);
   EXPECT_EQ(table.Rings()[1].session, 1U);
+}
+
+TEST(SlotTableTest, AnotherProcessCannotClaimARing) {
+  SlotTable table(2);
+  table.Assign(Of(1), 1, {});
+  ASSERT_TRUE(table.Announce(1, Ring("/a", 0, 0)));
+  table.EndSession(1);
+  EXPECT_EQ(table.Assign(Of(2), 1, std::vector{Ring("/a", 0, 0)}), (Slots{1}));
+  EXPECT_EQ(table.Rings()[0].session, 1U);
+}
+
+TEST(SlotTableTest, OnlyWhatChangedGoesToTheStore) {
+  SlotTable table(256);
+  table.Assign(Of(1), 2, {});
+  const SlotChanges changes = table.TakeDirty();
+  ASSERT_EQ(changes.size(), 2U);
+  EXPECT_EQ(changes[0].first, 0U);
+  EXPECT_EQ(changes[0].second, table.slots()[0]);
+  EXPECT_TRUE(table.TakeDirty().empty());
+  ASSERT_TRUE(table.Announce(1, Ring("/b", 1, 1)));
+  ASSERT_EQ(table.TakeDirty().size(), 1U);
+  table.Gone("/b");  // released: the store must hear of it too
+  const SlotChanges released = table.TakeDirty();
+  ASSERT_EQ(released.size(), 1U);
+  EXPECT_EQ(released[0].second.state, Slot::State::kDeparted);
 }
 
 TEST(SlotTableTest, RingIsAnnouncedOnlyByTheSlotsOwnerAndUnderOnePath) {
   SlotTable table(2);
-  table.Assign(1, 1, {});
-  table.Assign(2, 1, {});
+  table.Assign(Of(1), 1, {});
+  table.Assign(Of(2), 1, {});
   EXPECT_FALSE(table.Announce(2, Ring("/a", 0, 0)));
   EXPECT_FALSE(table.Announce(1, Ring("/a", 1, 0)));
   EXPECT_FALSE(table.Announce(1, Ring("/a", 0, -1)));
@@ -88,13 +118,13 @@ TEST(SlotTableTest, RingIsAnnouncedOnlyByTheSlotsOwnerAndUnderOnePath) {
 
 TEST(SlotTableTest, OrderOfDepartureSurvivesTheStore) {
   SlotTable table(2);
-  table.Assign(1, 2, {});
+  table.Assign(Of(1), 2, {});
   ASSERT_TRUE(table.Announce(1, Ring("/a", 0, 0)));
   ASSERT_TRUE(table.Announce(1, Ring("/b", 1, 1)));
   table.Gone("/b");
   SlotTable again(table.slots());
   again.Gone("/a");
-  EXPECT_EQ(again.Assign(2, 2, {}), (Slots{1, 0}));
+  EXPECT_EQ(again.Assign(Of(2), 2, {}), (Slots{1, 0}));
 }
 
 }  // namespace

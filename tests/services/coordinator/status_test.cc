@@ -6,6 +6,7 @@
 
 #include "lib/core/error.h"
 #include "services/coordinator/endpoints.h"
+#include "tests/services/coordinator/fixture.h"
 
 namespace tetrion {
 namespace {
@@ -69,11 +70,13 @@ TEST(RunStateTest, TimeOfThisStartEndsTheRun) {
 
 TEST(StatusTest, FiguresOfMembersAreSummedAndOddNumbersBecomeNull) {
   FakeClock clock;
-  SessionTable sessions(clock, kNanosPerSecond, 1);
-  sessions.Open({.role = wire::Role::kActor, .stats = {{"rows", 1}, {"x", 0.0 / 1.0}}});
-  sessions.Open({.role = wire::Role::kActor, .stats = {{"rows", 2}}});
+  SessionTable sessions(clock, kNanosPerSecond, 1, 7);
   sessions.Open(
-      {.role = wire::Role::kLearner, .stats = {{"loss", std::numeric_limits<double>::infinity()}}});
+      {.role = wire::Role::kActor, .process = 1, .stats = {{"rows", 1}, {"x", 0.0 / 1.0}}});
+  sessions.Open({.role = wire::Role::kActor, .process = 2, .stats = {{"rows", 2}}});
+  sessions.Open({.role = wire::Role::kLearner,
+                 .process = 3,
+                 .stats = {{"loss", std::numeric_limits<double>::infinity()}}});
   RunState state(clock, {}, {});
   const std::string text = StatusJson({.run = "a \"b\"",
                                        .env = "cartpole",
@@ -94,6 +97,20 @@ TEST(EndpointsTest, FileSdNamesEveryService) {
   EXPECT_NE(text.find(R"({"targets":["127.0.0.1:2"],"labels":{"service":"learner","run":"r"}})"),
             std::string::npos)
       << text;
+}
+
+TEST(EndpointsTest, MembersOfOneNameAndAMemberCalledCoordinatorHideNothing) {
+  TestFolder dir;
+  const RunFolder folder = RunFolder::At(dir.path());
+  const EndpointsWriter writer(folder, "ipc:///x", "127.0.0.1:1");
+  writer.Write({{"actor-0", "127.0.0.1:2", 5},
+                {"actor-0", "127.0.0.1:3", 6},
+                {"coordinator", "127.0.0.1:4", 7}});
+  const Endpoints read = ReadEndpoints(folder.endpoints_json());
+  EXPECT_EQ(read.http.at("coordinator"), "127.0.0.1:1");
+  EXPECT_EQ(read.http.at("actor-0"), "127.0.0.1:2");
+  EXPECT_EQ(read.http.at("actor-0.session-6"), "127.0.0.1:3");
+  EXPECT_EQ(read.http.at("coordinator.session-7"), "127.0.0.1:4");
 }
 
 TEST(EndpointsTest, OpenAddressNeedsInsecureSpelledOut) {

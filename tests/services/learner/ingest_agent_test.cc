@@ -76,7 +76,7 @@ TEST_F(IngestAgentTest, ClosedRingIsDrainedUnlinkedAndReported) {
   EXPECT_FALSE(std::filesystem::exists(worker->path()));
   ASSERT_EQ(board_.Ended().size(), 1U);
   EXPECT_EQ(board_.Ended()[0].path, worker->path());
-  EXPECT_FALSE(board_.Ended()[0].owner_dead);
+  EXPECT_EQ(board_.Ended()[0].end, wire::RingEnd::kClosed);
   EXPECT_EQ(agent_->counters().rings.load(), 0U);
 }
 

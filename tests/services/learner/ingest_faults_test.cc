@@ -24,7 +24,7 @@ TEST_F(IngestFaultsTest, RingOfADeadProcessIsDrainedThenReportedDead) {
   Cycle();
   EXPECT_EQ(replay_->Stats(1).committed_rows, 7U);
   ASSERT_EQ(board_.Ended().size(), 1U);
-  EXPECT_TRUE(board_.Ended()[0].owner_dead);
+  EXPECT_EQ(board_.Ended()[0].end, wire::RingEnd::kOwnerDead);
   EXPECT_FALSE(std::filesystem::exists(path));
   EXPECT_EQ(agent_->counters().quarantined.load(), 0U);
 }
@@ -42,7 +42,7 @@ TEST_F(IngestFaultsTest, KilledOwnerOfAnAttachedRingIsNoticed) {
   child.Kill();
   Cycle();
   ASSERT_EQ(board_.Ended().size(), 1U);
-  EXPECT_TRUE(board_.Ended()[0].owner_dead);
+  EXPECT_EQ(board_.Ended()[0].end, wire::RingEnd::kOwnerDead);
 }
 
 struct Spoiling {
@@ -109,7 +109,7 @@ TEST_F(IngestFaultsTest, MissingFileIsReportedAndTheOthersAreServed) {
   Cycle();
   ASSERT_EQ(board_.Ended().size(), 1U);
   EXPECT_EQ(board_.Ended()[0].path, missing);
-  EXPECT_TRUE(board_.Ended()[0].owner_dead);
+  EXPECT_EQ(board_.Ended()[0].end, wire::RingEnd::kUnattachable);
   EXPECT_EQ(RowsIn(1), 4U);
 }
 
@@ -154,7 +154,7 @@ TEST_F(IngestFaultsTest, ListedRingOfADeadOwnerIsDrainedNotRemovedAsAnOrphan) {
   Cycle();
   EXPECT_EQ(RowsIn(0), 6U);
   ASSERT_EQ(board_.Ended().size(), 1U);
-  EXPECT_TRUE(board_.Ended()[0].owner_dead);
+  EXPECT_EQ(board_.Ended()[0].end, wire::RingEnd::kOwnerDead);
 }
 
 TEST_F(IngestFaultsTest, LaterListsRemoveNothing) {

@@ -161,11 +161,11 @@ TEST_F(LearnerLinkTest, RingListsReachTheBoard) {
 TEST_F(LearnerLinkTest, EndedRingIsToldAgainUntilAListLacksIt) {
   BeginSession();
   GiveList(1, {"/a", "/b"});
-  board_.AddEnded({.path = "/a", .owner_dead = true});
+  board_.AddEnded({.path = "/a", .end = wire::RingEnd::kOwnerDead});
   const auto first = Expect<wire::RingGone>();
   EXPECT_EQ(first.session, 7U);
   EXPECT_EQ(first.path, "/a");
-  EXPECT_TRUE(first.owner_dead);
+  EXPECT_EQ(first.end, wire::RingEnd::kOwnerDead);
   EXPECT_EQ(Expect<wire::RingGone>().path, "/a");
   GiveList(2, {"/a", "/b"});  // not heard yet
   EXPECT_EQ(Expect<wire::RingGone>().path, "/a");

@@ -44,12 +44,12 @@ TEST(RingBoardTest, AnEmptyListIsAListToo) {
 
 TEST(RingBoardTest, EndedRingsAreKeptUntilTheListLacksThem) {
   RingBoard board;
-  board.AddEnded({.path = "/a", .owner_dead = true});
+  board.AddEnded({.path = "/a", .end = wire::RingEnd::kOwnerDead});
   board.AddEnded({.path = "/b"});
   board.ForgetEndedExcept({{.path = "/a"}, {.path = "/c"}});
   ASSERT_EQ(board.Ended().size(), 1U);
   EXPECT_EQ(board.Ended()[0].path, "/a");
-  EXPECT_TRUE(board.Ended()[0].owner_dead);
+  EXPECT_EQ(board.Ended()[0].end, wire::RingEnd::kOwnerDead);
   board.ForgetEndedExcept({});
   EXPECT_TRUE(board.Ended().empty());
 }

@@ -1,0 +1,171 @@
+#include "services/coordinator/store.h"
+
+#include <gtest/gtest.h>
+#include <sqlite3.h>
+
+#include <string>
+
+#include "lib/core/error.h"
+#include "tests/services/coordinator/durable_files.h"
+#include "tests/services/coordinator/fixture.h"
+
+namespace tetrion {
+namespace {
+
+class StoreTest : public ::testing::Test {
+ protected:
+  std::string path() const { return folder_ / "t.db"; }
+  // The next range, all of it done, with its episodes in one report.
+  static StoreChange FullRange(std::uint64_t number) {
+    StoreChange change;
+    LedgerRange range = {.first_id = number * wire::kRangeTokens, .attempt = 1};
+    range.done = ~Bits256{};
+    change.ranges = {range};
+    ReportRow row = {.session = 1, .run_id = 2, .batch = number + 1, .episodes = {}};
+    for (std::uint64_t i = 0; i < wire::kRangeTokens; ++i) {
+      row.episodes.push_back({.token_id = range.first_id + i, .attempt = 1});
+    }
+    change.report = row;
+    const std::uint64_t tokens = (number + 1) * wire::kRangeTokens;
+    change.counts = {.tokens = {.issued = tokens, .done = tokens}, .next_token = tokens};
+    return change;
+  }
+  void Execute(const std::string& sql) {
+    sqlite3* database = nullptr;
+    ASSERT_EQ(sqlite3_open(path().c_str(), &database), SQLITE_OK);
+    EXPECT_EQ(sqlite3_exec(database, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK)
+        << sqlite3_errmsg(database);
+    sqlite3_close(database);
+  }
+  std::uint64_t Count(const std::string& table) {
+    Database database(path());
+    Statement count(database, ("SELECT COUNT(*) FROM " + table).c_str());
+    return count.Next() ? count.Integer(0) : 0;
+  }
+  // The text of the error that a start meets, "" without one.
+  std::string LoadError() {
+    try {
+      Store(path()).Load(4);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::kConfig);
+      return error.what();
+    }
+    return "";
+  }
+
+  TestFolder folder_;
+};
+
+TEST_F(StoreTest, OldEpisodesAndRangesAreRemovedAndCounted) {
+  constexpr std::uint64_t kRanges = 40;
+  {
+    Store store(path(), {.keep_episodes = 1000, .keep_ranges = 6});
+    store.Load(4);
+    for (std::uint64_t i = 0; i < kRanges; ++i) {
+      ASSERT_EQ(store.Commit({{FullRange(i)}}), CommitResult::kOk);
+    }
+  }
+  EXPECT_EQ(Count("reports"), 4U);  // the fewest rows that hold 1,000 episodes
+  EXPECT_EQ(Count("ranges"), 6U);
+  const StoredRun run = Store(path()).Load(4);  // the sums still agree
+  EXPECT_EQ(run.counts.tokens.done, kRanges * wire::kRangeTokens);
+  EXPECT_EQ(run.last_episodes.back().token_id, kRanges * wire::kRangeTokens - 1);
+}
+
+TEST_F(StoreTest, LockOfAnotherProcessIsAPauseNotAnEnd) {
+  Store store(path());
+  store.Load(4);
+  sqlite3* other = nullptr;
+  ASSERT_EQ(sqlite3_open(path().c_str(), &other), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(other, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr), SQLITE_OK);
+  EXPECT_EQ(store.Commit({{FullRange(0)}}), CommitResult::kPaused);
+  EXPECT_NE(store.pause_reason().find("locked"), std::string::npos) << store.pause_reason();
+  ASSERT_EQ(sqlite3_exec(other, "ROLLBACK", nullptr, nullptr, nullptr), SQLITE_OK);
+  EXPECT_EQ(store.Commit({{FullRange(0)}}), CommitResult::kOk);
+  sqlite3_close(other);
+  EXPECT_EQ(Count("reports"), 1U);
+}
+
+TEST_F(StoreTest, FailingDiskIsAPauseAndTheSameGroupIsWrittenOnceLater) {
+  DurableFiles files(folder_.path());
+  Store store(path());
+  store.Load(4);
+  for (const int error : {SQLITE_IOERR_WRITE, SQLITE_FULL, SQLITE_IOERR_FSYNC}) {
+    files.FailWrites(error);
+    EXPECT_EQ(store.Commit({{FullRange(0)}}), CommitResult::kPaused) << error;
+    EXPECT_NE(store.pause_reason(), "");
+  }
+  files.FailWrites(SQLITE_OK);
+  ASSERT_EQ(store.Commit({{FullRange(0)}}), CommitResult::kOk);
+  EXPECT_EQ(Count("reports"), 1U);
+}
+
+TEST_F(StoreTest, PromisesSurviveALossOfPowerAndReportsTillThenToo) {
+  DurableFiles files(folder_.path());
+  Store store(path());
+  store.Load(4);
+  ASSERT_EQ(store.Commit({{FullRange(0)}}, Durability::kReport), CommitResult::kOk);
+  ASSERT_EQ(store.Commit({{FullRange(1)}}, Durability::kPromise), CommitResult::kOk);
+  ASSERT_EQ(store.Commit({{FullRange(2)}}, Durability::kReport), CommitResult::kOk);
+  const std::string after = files.LosePower("t.db");
+  const StoredRun run = Store(after).Load(4);
+  EXPECT_GE(run.counts.next_token, 2 * wire::kRangeTokens);
+  EXPECT_EQ(run.epoch, 2U);
+  EXPECT_EQ(run.counts.tokens.done, run.counts.next_token);
+}
+
+TEST_F(StoreTest, EpochSurvivesALossOfPower) {
+  DurableFiles files(folder_.path());
+  EXPECT_EQ(Store(path()).Load(4).epoch, 1U);
+  Store store(path());
+  EXPECT_EQ(store.Load(4).epoch, 2U);
+  EXPECT_EQ(Store(files.LosePower("t.db")).Load(4).epoch, 3U);
+}
+
+TEST_F(StoreTest, StoreThatContradictsItselfIsRefusedWithOneSentence) {
+  {
+    Store store(path());
+    store.Load(4);
+    StoreChange change = FullRange(0);
+    change.sessions = {{.number = (3ULL << 32) + 5, .name = "a", .process = 9}};
+    change.processes = {{.number = 9, .env_steps = 70}};
+    change.counts.next_session = 4;
+    change.counts.env_steps = 70;
+    ASSERT_EQ(store.Commit({{change}}), CommitResult::kOk);
+  }
+  EXPECT_EQ(LoadError(), "");
+  const struct {
+    const char *damage, *mend, *part;
+  } cases[] = {
+      {"UPDATE counts SET next_session = 3", "UPDATE counts SET next_session = 4", "session 3"},
+      {"UPDATE counts SET done = 255", "UPDATE counts SET done = 256", "256"},
+      {"UPDATE counts SET next_token = 512", "UPDATE counts SET next_token = 256", "issued"},
+      {"UPDATE counts SET env_steps = 71", "UPDATE counts SET env_steps = 70", "steps"},
+      {"UPDATE counts SET free_again = 1", "UPDATE counts SET free_again = 0", "counters"},
+      {"UPDATE reports SET count = 255", "UPDATE reports SET count = 256", "episodes"},
+      {"UPDATE ranges SET complete = 0, first_id = 3",
+       "UPDATE ranges SET complete = 1, first_id = 0", "grid"},
+      {"INSERT INTO ranges VALUES(512, 1, 0, 0, 0, zeroblob(32), zeroblob(32))",
+       "DELETE FROM ranges WHERE first_id = 512", "never issued"},
+      {"UPDATE sessions SET process = 8", "UPDATE sessions SET process = 9", "process"},
+  };
+  for (const auto& one : cases) {
+    Execute(one.damage);
+    const std::string error = LoadError();
+    EXPECT_NE(error.find("contradicts itself"), std::string::npos) << one.damage;
+    EXPECT_NE(error.find(one.part), std::string::npos) << one.damage << ": " << error;
+    Execute(one.mend);
+    EXPECT_EQ(LoadError(), "") << one.mend;
+  }
+}
+
+TEST_F(StoreTest, FileOfAnOlderLayoutIsRefusedUntouched) {
+  Execute(
+      "CREATE TABLE run(id INTEGER PRIMARY KEY, layout INTEGER, run_id INTEGER, epoch INTEGER);"
+      "INSERT INTO run VALUES(1, 1, 5, 7); CREATE TABLE counts(id INTEGER PRIMARY KEY)");
+  EXPECT_THROW(Store{path()}, Error);
+  EXPECT_EQ(Count("counts"), 0U);
+}
+
+}  // namespace
+}  // namespace tetrion
