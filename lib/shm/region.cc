@@ -56,6 +56,10 @@ ipc::mapped_region MapWhole(int fd, const std::string& path, std::uint64_t bytes
   }
 }
 
+std::string FolderOf(const std::string& path) {
+  return path.substr(0, path.rfind('/'));
+}
+
 void SetOwner(RegionHeader& header) {
   header.owner_start_ticks.store(OwnStartTicks(), std::memory_order_relaxed);
   header.owner_pid.store(static_cast<std::uint32_t>(getpid()), std::memory_order_relaxed);
@@ -90,6 +94,10 @@ std::unique_ptr<Region::Impl> Region::Impl::Attach(const std::string& path, Regi
   impl->path = path;
   impl->file = OpenNoFollow(path, O_RDWR);
   if (!impl->file.valid()) {
+    if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) {
+      throw ErrnoError(ExitCode::kTryAgain, "cannot open the shared region " + path, errno,
+                       "raise the limit of open files (ulimit -n) or free memory");
+    }
     if (errno != ENOENT) {
       throw ErrnoError(ExitCode::kUsage, "cannot open the shared region " + path, errno,
                        "it must be a plain file of this user; remove what is in its place");
@@ -229,13 +237,23 @@ bool Region::OwnerAlive() const {
   return impl_->owner || LockedByOther(impl_->file.get());
 }
 
-void Region::Unlink() {
-  const std::string dir = impl_->path.substr(0, impl_->path.rfind('/'));
-  const ShmDirLock lock(dir);
+bool Region::Named() const {
   struct stat named = {};
   struct stat mine = {};
-  if (lstat(impl_->path.c_str(), &named) != 0 || fstat(impl_->file.get(), &mine) != 0) return;
-  if (named.st_ino == mine.st_ino && named.st_dev == mine.st_dev) unlink(impl_->path.c_str());
+  return lstat(impl_->path.c_str(), &named) == 0 && fstat(impl_->file.get(), &mine) == 0 &&
+         named.st_ino == mine.st_ino && named.st_dev == mine.st_dev;
+}
+
+void Region::Unlink() {
+  const ShmDirLock lock(FolderOf(impl_->path));
+  if (Named()) unlink(impl_->path.c_str());
+}
+
+bool Region::TryUnlink() {
+  const std::unique_ptr<ShmDirLock> lock = ShmDirLock::Try(FolderOf(impl_->path));
+  if (lock == nullptr) return false;
+  if (Named()) unlink(impl_->path.c_str());
+  return true;
 }
 
 RegionHeader& Region::header() const {

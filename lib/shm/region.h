@@ -29,9 +29,9 @@ class Region {
   static Region Create(const std::string& dir, const std::string& name, RegionKind kind,
                        std::uint64_t bytes, std::uint64_t run_id, std::uint64_t spec_hash);
   // Maps an existing region of any owner, dead or alive. Throws Error: kTryAgain when it is
-  // missing, removed, not sealed yet or (if asked) stale; kUsage when it is not a plain file of
-  // this user with mode 0600; kConfig when it is truncated or damaged, or version, kind, size, run
-  // or layout differ from what is needed, with both values.
+  // missing, removed, not sealed yet or (if asked) stale, or open files or memory are short; kUsage
+  // when it is not a plain file of this user with mode 0600; kConfig when it is truncated or
+  // damaged, or version, kind, size, run or layout differ from what is needed, with both values.
   static Region Attach(const std::string& path, RegionKind kind, const AttachNeeds& needs = {});
   // The same, but nullopt while the region is missing, removed or not sealed yet. Does not look at
   // the owner.
@@ -60,9 +60,12 @@ class Region {
 
   // Whether some process holds the owner's flock. Never blocks; true for the owner itself.
   bool OwnerAlive() const;
-  // Removes the file if the name still means this region; the mapping stays usable. May be called
-  // twice.
+  // Whether the path still names this region's file. Two system calls; any thread.
+  bool Named() const;
+  // Removes the file if the path still names it; the mapping stays usable. May be called twice.
   void Unlink();
+  // The same without blocking. False while another process holds the ShmDirLock: ask again.
+  [[nodiscard]] bool TryUnlink();
 
   RegionHeader& header() const;
   std::byte* data() const;     // start of the mapping, page-aligned

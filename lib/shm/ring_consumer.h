@@ -87,10 +87,11 @@ class RingConsumer {
   // Whether the producer's process lives (its flock). Once false, whatever Peek then still finds is
   // all there will ever be. Over plain memory always true.
   bool OwnerAlive() const { return !region_ || region_->OwnerAlive(); }
-  // Removes the ring's file; see Region::Unlink.
+  // Removes the ring's file; see Region::Unlink and Region::TryUnlink.
   void Unlink() {
     if (region_) region_->Unlink();
   }
+  [[nodiscard]] bool TryUnlink() { return !region_ || region_->TryUnlink(); }
 
   // Why Peek says kCorrupt; empty otherwise.
   const std::string& corrupt_reason() const { return corrupt_reason_; }

@@ -10,17 +10,16 @@
 #include <cerrno>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <set>
 #include <utility>
 
 #include "lib/core/clock.h"
 #include "lib/shm/region_file.h"
+#include "lib/shm/region_header.h"
 
 namespace tetrion {
 namespace {
-
-constexpr const char* kRingInfix = ".ring.";
-constexpr const char* kStreamInfix = ".stream.";
 
 constexpr std::int64_t kDirLockTimeoutMs = 30'000;  // a creation allocates gigabytes at worst
 constexpr std::size_t kRunIdDigits = 16;
@@ -31,23 +30,47 @@ std::string RunPrefix(std::uint64_t run_id) {
   return text;
 }
 
-// The run a file belongs to; false for files that are no regions.
-bool ParseRunId(const std::string& name, std::uint64_t& run_id) {
-  if (name.size() < kRunIdDigits + 2 || name[kRunIdDigits] != '.') return false;
+// The one list of what region files are called: "<run_id>." and one of these, the learner's
+// exactly, the others followed by the worker.
+constexpr const char* kRingPart = "ring.";
+constexpr const char* kStreamPart = "stream.";
+constexpr const char* kLearnerPart = "learner";
+
+// What a file's name says; nullopt for files that are no regions.
+struct RegionName {
+  std::uint64_t run_id = 0;
+  RegionKind kind = RegionKind::kRing;
+};
+
+std::optional<RegionName> ParseName(const std::string& name) {
+  if (name.size() < kRunIdDigits + 2 || name[kRunIdDigits] != '.') return std::nullopt;
   const std::string digits = name.substr(0, kRunIdDigits);
-  if (digits.find_first_not_of("0123456789abcdef") != std::string::npos) return false;
+  if (digits.find_first_not_of("0123456789abcdef") != std::string::npos) return std::nullopt;
+  const std::uint64_t run_id = std::stoull(digits, nullptr, 16);
   const std::string rest = name.substr(kRunIdDigits + 1);
-  run_id = std::stoull(digits, nullptr, 16);
-  return rest == "learner" || rest.rfind("ring.", 0) == 0;
+  if (rest == kLearnerPart) return RegionName{run_id, RegionKind::kLearner};
+  if (rest.rfind(kRingPart, 0) == 0) return RegionName{run_id, RegionKind::kRing};
+  if (rest.rfind(kStreamPart, 0) == 0) return RegionName{run_id, RegionKind::kStream};
+  return std::nullopt;
 }
 
-// Removes those of `files` that belong to no run in `kept`; the caller holds the ShmDirLock.
-int RemoveFiles(const std::vector<RegionFile>& files, const std::set<std::uint64_t>& kept) {
+std::string NameOf(const std::string& path) {
+  return path.substr(path.find_last_of('/') + 1);
+}
+
+// Removes those of `files` that no process locks and `unwanted` picks; the caller holds the
+// ShmDirLock, under which no file gets a new owner.
+template <typename Predicate>
+int RemoveUnlocked(const std::vector<RegionFile>& files, Predicate unwanted) {
   int removed = 0;
   for (const RegionFile& file : files) {
-    if (!kept.contains(file.run_id) && unlink(file.path.c_str()) == 0) ++removed;
+    if (!file.locked && unwanted(file) && unlink(file.path.c_str()) == 0) ++removed;
   }
   return removed;
+}
+
+FileDescriptor OpenDirLock(const std::string& dir) {
+  return OpenNoFollow(dir + "/.lock", O_RDWR | O_CREAT);
 }
 
 std::string WorkerSuffix(std::int32_t pid, std::uint32_t random, std::uint32_t worker) {
@@ -85,30 +108,31 @@ void EnsureShmDir(const std::string& dir) {
 
 std::string RingName(std::uint64_t run_id, std::int32_t pid, std::uint32_t random,
                      std::uint32_t worker) {
-  return RunPrefix(run_id) + kRingInfix + WorkerSuffix(pid, random, worker);
+  return RunPrefix(run_id) + "." + kRingPart + WorkerSuffix(pid, random, worker);
 }
 
 std::string StreamName(std::uint64_t run_id, std::int32_t pid, std::uint32_t random,
                        std::uint32_t worker) {
-  return RunPrefix(run_id) + kStreamInfix + WorkerSuffix(pid, random, worker);
+  return RunPrefix(run_id) + "." + kStreamPart + WorkerSuffix(pid, random, worker);
 }
 
 bool IsStreamPath(const std::string& path) {
-  return path.find(kStreamInfix, path.find_last_of('/') + 1) != std::string::npos;
+  const std::optional<RegionName> name = ParseName(NameOf(path));
+  return name && name->kind == RegionKind::kStream;
 }
 
 bool IsRingPath(const std::string& path) {
-  return IsStreamPath(path) ||
-         path.find(kRingInfix, path.find_last_of('/') + 1) != std::string::npos;
+  const std::optional<RegionName> name = ParseName(NameOf(path));
+  return name && name->kind != RegionKind::kLearner;
 }
 
 std::string LearnerName(std::uint64_t run_id) {
-  return RunPrefix(run_id) + ".learner";
+  return RunPrefix(run_id) + "." + kLearnerPart;
 }
 
 ShmDirLock::ShmDirLock(const std::string& dir) {
   const std::string path = dir + "/.lock";
-  FileDescriptor fd = OpenNoFollow(path, O_RDWR | O_CREAT);
+  FileDescriptor fd = OpenDirLock(dir);
   if (!fd.valid()) {
     throw ErrnoError(ExitCode::kUsage, "cannot open " + path, errno,
                      "check that the --shm-dir exists and is yours");
@@ -124,6 +148,12 @@ ShmDirLock::ShmDirLock(const std::string& dir) {
   fd_ = fd.Release();
 }
 
+std::unique_ptr<ShmDirLock> ShmDirLock::Try(const std::string& dir) {
+  FileDescriptor fd = OpenDirLock(dir);
+  if (!fd.valid() || flock(fd.get(), LOCK_EX | LOCK_NB) != 0) return nullptr;
+  return std::unique_ptr<ShmDirLock>(new ShmDirLock(fd.Release()));
+}
+
 ShmDirLock::~ShmDirLock() {
   close(fd_);
 }
@@ -133,8 +163,9 @@ std::vector<RegionFile> ListRegions(const std::string& dir) {
   const std::unique_ptr<DIR, int (*)(DIR*)> stream(opendir(dir.c_str()), closedir);
   if (!stream) return files;
   while (const dirent* entry = readdir(stream.get())) {
-    RegionFile file = {.path = dir + "/" + entry->d_name};
-    if (!ParseRunId(entry->d_name, file.run_id)) continue;
+    const std::optional<RegionName> name = ParseName(entry->d_name);
+    if (!name) continue;
+    RegionFile file = {.path = dir + "/" + entry->d_name, .run_id = name->run_id};
     const FileDescriptor fd = OpenNoFollow(file.path, O_RDONLY);
     struct stat info = {};
     if (!fd.valid() || fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
@@ -159,15 +190,33 @@ int RemoveStale(const std::string& dir, std::uint64_t run_id) {
   for (const RegionFile& file : files) {
     if (file.locked) kept.insert(file.run_id);
   }
-  return RemoveFiles(files, kept);
+  return RemoveUnlocked(files, [&](const RegionFile& file) { return !kept.contains(file.run_id); });
 }
 
 int ReapRun(const std::string& dir, std::uint64_t run_id) {
   const ShmDirLock lock(dir);
-  std::vector<RegionFile> files = ListRegions(dir);
-  std::erase_if(files,
-                [run_id](const RegionFile& file) { return file.locked || file.run_id != run_id; });
-  return RemoveFiles(files, {});
+  return RemoveUnlocked(ListRegions(dir),
+                        [&](const RegionFile& file) { return file.run_id == run_id; });
+}
+
+std::optional<int> TryRemoveOrphanRings(const std::string& dir, std::uint64_t run_id,
+                                        const std::vector<std::string>& kept_paths) {
+  const std::unique_ptr<ShmDirLock> lock = ShmDirLock::Try(dir);
+  if (lock == nullptr) return std::nullopt;
+  std::set<std::string> kept;
+  for (const std::string& path : kept_paths) kept.insert(NameOf(path));
+  return RemoveUnlocked(ListRegions(dir), [&](const RegionFile& file) {
+    return file.run_id == run_id && IsRingPath(file.path) && !kept.contains(NameOf(file.path));
+  });
+}
+
+bool TryRemoveDeadRing(const std::string& dir, std::uint64_t run_id, const std::string& path) {
+  const std::unique_ptr<ShmDirLock> lock = ShmDirLock::Try(dir);
+  if (lock == nullptr) return false;
+  RemoveUnlocked(ListRegions(dir), [&](const RegionFile& file) {
+    return file.run_id == run_id && IsRingPath(file.path) && NameOf(file.path) == NameOf(path);
+  });
+  return true;
 }
 
 }  // namespace tetrion

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,11 +34,16 @@ std::string LearnerName(std::uint64_t run_id);
 class ShmDirLock {
  public:
   explicit ShmDirLock(const std::string& dir);
+  // The same without blocking: null while another process holds the lock, or the file cannot be
+  // opened.
+  static std::unique_ptr<ShmDirLock> Try(const std::string& dir);
   ~ShmDirLock();
   ShmDirLock(const ShmDirLock&) = delete;
   ShmDirLock& operator=(const ShmDirLock&) = delete;
 
  private:
+  explicit ShmDirLock(int fd) : fd_(fd) {}
+
   int fd_;
 };
 
@@ -59,7 +66,19 @@ bool RegionIsFree(const std::string& path);
 // number removed. Takes the ShmDirLock. Thread-safe, any process of the user.
 int RemoveStale(const std::string& dir, std::uint64_t run_id);
 
-// Final clean-up after a run: removes its files that nobody locks; returns the number removed.
+// Final clean-up after a run: removes its files that no process locks; returns the number removed.
 int ReapRun(const std::string& dir, std::uint64_t run_id);
+
+// The two below never block: they do nothing while another process holds the ShmDirLock, and say
+// so; the caller asks again.
+
+// Removes the rings of `run_id` that no process locks, except those named in `kept_paths` (compared
+// by file name: a folder can be spelt in several ways). Returns the number removed; nullopt while
+// the folder is locked.
+std::optional<int> TryRemoveOrphanRings(const std::string& dir, std::uint64_t run_id,
+                                        const std::vector<std::string>& kept_paths);
+// Removes the ring of `run_id` with `path`'s file name unless a process locks it. False while the
+// folder is locked.
+bool TryRemoveDeadRing(const std::string& dir, std::uint64_t run_id, const std::string& path);
 
 }  // namespace tetrion

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 #include <filesystem>
 
 #include "lib/shm/region_owner.h"
+#include "lib/shm/shm_dir.h"
 #include "tests/lib/shm/scratch_dir.h"
 
 namespace tetrion {
@@ -257,6 +259,41 @@ TEST_F(RegionTest, UnlinkRemovesTheNameOnceAndNeverASuccessor) {
   const Region successor = Make();
   region.Unlink();
   EXPECT_TRUE(std::filesystem::exists(path()));
+}
+
+TEST_F(RegionTest, NamedTellsWhetherThePathStillMeansThisFile) {
+  Region region = Make();
+  EXPECT_TRUE(region.Named());
+  region.Unlink();
+  EXPECT_FALSE(region.Named());
+  const Region successor = Make();
+  EXPECT_FALSE(region.Named());
+  EXPECT_TRUE(successor.Named());
+}
+
+TEST_F(RegionTest, TryUnlinkLeavesTheFileWhileAnotherProcessHoldsTheFolder) {
+  Region region = Make();
+  {
+    const ShmDirLock lock(dir());
+    EXPECT_FALSE(region.TryUnlink());
+    EXPECT_TRUE(std::filesystem::exists(path()));
+  }
+  EXPECT_TRUE(region.TryUnlink());
+  EXPECT_FALSE(std::filesystem::exists(path()));
+  EXPECT_TRUE(region.TryUnlink());
+}
+
+TEST_F(RegionTest, WantOfOpenFilesIsForNowNotForGood) {
+  { const Region region = Make(); }
+  rlimit old = {};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &old), 0);
+  const rlimit none = {.rlim_cur = 0, .rlim_max = old.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  const Error error = AttachError();
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &old), 0);
+  EXPECT_EQ(error.code(), ExitCode::kTryAgain);
+  EXPECT_THAT(error.what(), HasSubstr("ulimit -n"));
+  EXPECT_EQ(AttachError().code(), ExitCode::kOk);
 }
 
 TEST_F(RegionTest, FileWithHolesIsRefusedInsteadOfFaultingLater) {

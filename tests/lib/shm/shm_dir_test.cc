@@ -37,6 +37,7 @@ TEST(ShmDirTest, NamesCarryRunProcessAndWorker) {
   EXPECT_TRUE(IsRingPath("/x/" + RingName(kRun, 1, 2, 3)));
   EXPECT_FALSE(IsStreamPath("/a.stream.b/" + RingName(kRun, 1, 2, 3)));
   EXPECT_FALSE(IsRingPath("/a.ring.b/" + LearnerName(kRun)));
+  EXPECT_FALSE(IsRingPath("/x/notes.ring.txt"));
   EXPECT_EQ(LearnerName(kOtherRun), "123456789abcdef0.learner");
   EXPECT_EQ(DefaultShmDir(), "/dev/shm/tetrion-" + std::to_string(geteuid()));
 }
@@ -124,6 +125,83 @@ TEST(ShmDirTest, ReapTakesOneRunsUnlockedFilesOnly) {
   EXPECT_EQ(ReapRun(dir, kRun), 1);
   EXPECT_TRUE(Exists(live.path()));
   EXPECT_TRUE(Exists(dir + "/" + LearnerName(kOtherRun)));
+}
+
+// A streamed run's files count like a local run's.
+TEST(ShmDirTest, LockedStreamSparesItsRunsLearnerRegion) {
+  const ScratchDir scratch;
+  const std::string& dir = scratch.path();
+  const Region actor = MakeRegion(dir, StreamName(kOtherRun, 1, 2, 0), kOtherRun);
+  { const Region learner = MakeRegion(dir, LearnerName(kOtherRun), kOtherRun); }
+  EXPECT_EQ(RemoveStale(dir, kRun), 0);
+  EXPECT_TRUE(Exists(dir + "/" + LearnerName(kOtherRun)));
+}
+
+TEST(ShmDirTest, StreamsOfDeadRunsAreRemoved) {
+  const ScratchDir scratch;
+  const std::string& dir = scratch.path();
+  { const Region dead = MakeRegion(dir, StreamName(kOtherRun, 1, 2, 0), kOtherRun); }
+  ASSERT_EQ(ListRegions(dir).size(), 1U);
+  EXPECT_EQ(ListRegions(dir)[0].run_id, kOtherRun);
+  EXPECT_EQ(RemoveStale(dir, kRun), 1);
+  { const Region dead = MakeRegion(dir, StreamName(kRun, 1, 2, 0), kRun); }
+  EXPECT_EQ(ReapRun(dir, kRun), 1);
+  EXPECT_TRUE(ListRegions(dir).empty());
+}
+
+TEST(ShmDirTest, OrphanRingsAreTheRunsUnlockedRingsThatAreNotKept) {
+  const ScratchDir scratch;
+  const std::string& dir = scratch.path();
+  const Region live = MakeRegion(dir, RingName(kRun, 1, 2, 0), kRun);
+  const std::string kept = dir + "/" + RingName(kRun, 1, 2, 1);
+  const std::string orphan = dir + "/" + RingName(kRun, 1, 2, 2);
+  const std::string streamed = dir + "/" + StreamName(kRun, 1, 2, 3);
+  const std::string other = dir + "/" + RingName(kOtherRun, 1, 2, 4);
+  const std::string learner = dir + "/" + LearnerName(kRun);
+  for (const std::string& path : {kept, orphan, streamed, other, learner}) {
+    const std::string name = path.substr(dir.size() + 1);
+    (void)MakeRegion(dir, name, path == other ? kOtherRun : kRun);
+  }
+  // The kept one under another spelling of its folder.
+  EXPECT_EQ(TryRemoveOrphanRings(dir, kRun, {dir + "/./" + RingName(kRun, 1, 2, 1)}), 2);
+  EXPECT_FALSE(Exists(orphan));
+  EXPECT_FALSE(Exists(streamed));
+  for (const std::string& path : {live.path(), kept, other, learner}) {
+    EXPECT_TRUE(Exists(path)) << path;
+  }
+}
+
+TEST(ShmDirTest, OneDeadRingIsRemovedALivingOneAndTheRestStay) {
+  const ScratchDir scratch;
+  const std::string& dir = scratch.path();
+  const Region live = MakeRegion(dir, RingName(kRun, 1, 2, 0), kRun);
+  const std::string dead = dir + "/" + RingName(kRun, 1, 2, 1);
+  const std::string bystander = dir + "/" + RingName(kRun, 1, 2, 2);
+  (void)MakeRegion(dir, RingName(kRun, 1, 2, 1), kRun);
+  (void)MakeRegion(dir, RingName(kRun, 1, 2, 2), kRun);
+  EXPECT_TRUE(TryRemoveDeadRing(dir, kRun, live.path()));
+  EXPECT_TRUE(TryRemoveDeadRing(dir, kOtherRun, dead));
+  EXPECT_TRUE(Exists(dead));
+  EXPECT_TRUE(TryRemoveDeadRing(dir, kRun, dead));
+  EXPECT_FALSE(Exists(dead));
+  EXPECT_TRUE(Exists(live.path()));
+  EXPECT_TRUE(Exists(bystander));
+}
+
+TEST(ShmDirTest, TriesAreRefusedAtOnceWhileTheFolderIsLocked) {
+  const ScratchDir scratch;
+  const std::string& dir = scratch.path();
+  const std::string dead = dir + "/" + RingName(kRun, 1, 2, 0);
+  (void)MakeRegion(dir, RingName(kRun, 1, 2, 0), kRun);
+  {
+    const ShmDirLock lock(dir);
+    EXPECT_EQ(ShmDirLock::Try(dir), nullptr);
+    EXPECT_EQ(TryRemoveOrphanRings(dir, kRun, {}), std::nullopt);
+    EXPECT_FALSE(TryRemoveDeadRing(dir, kRun, dead));
+    EXPECT_TRUE(Exists(dead));
+  }
+  EXPECT_NE(ShmDirLock::Try(dir), nullptr);
+  EXPECT_EQ(TryRemoveOrphanRings(dir, kRun, {}), 1);
 }
 
 // Files left by killed owners are seen as dead every time, live ones never.
