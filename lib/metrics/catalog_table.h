@@ -101,6 +101,12 @@ inline constexpr std::array kCatalog = {
               "time since the last complete checkpoint"),
     CounterInfo("tetrion_learner_rings_quarantined_total", "rings", {},
                 "rings given up for impossible contents"),
+    CounterInfo("tetrion_learner_rings_unattachable_total", "rings", {},
+                "rings given up because they could not be attached; the log says why"),
+    GaugeInfo(
+        "tetrion_learner_rings", "rings", {"state"},
+        "state = attached, waiting (listed, cannot be attached yet), leaving (ended, its file "
+        "not removed yet because the folder is locked)"),
     CounterInfo("tetrion_learner_rows_lost_total", "rows", {},
                 "published rows that never reached the replay: of quarantined rings, or void after "
                 "a learner's restart"),

@@ -59,16 +59,33 @@ int InferenceAgent::DoWork() {
 
 void InferenceAgent::TakeStreams() {
   for (std::shared_ptr<StreamShare>& share : board_.Take()) {
-    try {
-      NativeKernel kernel = NativeKernel::Attach(share->path, row_, config_.run_id);
-      const std::uint64_t key = std::hash<std::string>{}(share->path);
-      streams_.push_back(
-          std::make_unique<Stream>(Stream{std::move(share), std::move(kernel), key}));
-    } catch (const Error& error) {
-      log::error("cannot answer a stream: {}", error.what());
-      share->broken.store(true, std::memory_order_release);
-      parts_.ingest.Ring();
+    const std::int64_t now_ns = clock_.NowNs();
+    waiting_.push_back({.share = std::move(share),
+                        .until_ns = now_ns + config_.attach_retry_ns,
+                        .next_try_ns = now_ns});
+  }
+  std::erase_if(waiting_, [this](Waiting& waiting) {
+    return clock_.NowNs() >= waiting.next_try_ns && TryAttach(waiting);
+  });
+}
+
+// True when the stream waits no longer.
+bool InferenceAgent::TryAttach(Waiting& waiting) {
+  const std::shared_ptr<StreamShare>& share = waiting.share;
+  if (share->ended.load(std::memory_order_acquire)) return true;  // pairs with ingest
+  try {
+    NativeKernel kernel = NativeKernel::Attach(share->path, row_, config_.run_id);
+    const std::uint64_t key = std::hash<std::string>{}(share->path);
+    streams_.push_back(std::make_unique<Stream>(Stream{share, std::move(kernel), key}));
+    return true;
+  } catch (const Error& error) {
+    const std::int64_t now_ns = clock_.NowNs();
+    if (error.code() == ExitCode::kTryAgain && now_ns < waiting.until_ns) {
+      waiting.next_try_ns = now_ns + config_.attach_every_ns;
+      return false;
     }
+    Break(*share, error.what());
+    return true;
   }
 }
 
@@ -81,7 +98,7 @@ void InferenceAgent::PollStreams() {
   for (const auto& stream : streams_) {
     if (stream->told || stream->share->broken.load(std::memory_order_relaxed)) continue;
     const NativeKernel::State state = stream->kernel.Poll();
-    if (state == NativeKernel::State::kBroken) Break(*stream, stream->kernel.problem());
+    if (state == NativeKernel::State::kBroken) Break(*stream->share, stream->kernel.problem());
     if (state != NativeKernel::State::kStreaming) continue;
     stream->told = true;
     stream->share->first.store(stream->kernel.first_row(), std::memory_order_relaxed);
@@ -91,9 +108,11 @@ void InferenceAgent::PollStreams() {
   }
 }
 
-void InferenceAgent::Break(Stream& stream, const std::string& why) {
-  log::error("gave up the stream {}: {}", stream.share->path, why);
-  stream.share->broken.store(true, std::memory_order_release);  // pairs with ingest
+void InferenceAgent::Break(StreamShare& share, const std::string& why) {
+  if (share.broken.load(std::memory_order_relaxed)) return;  // the first reason is ingest's to read
+  log::error("gave up the stream {}: {}", share.path, why);
+  share.problem = "it cannot be answered: " + why;
+  share.broken.store(true, std::memory_order_release);  // pairs with ingest
   parts_.ingest.Ring();
 }
 
@@ -108,7 +127,7 @@ void InferenceAgent::Gather() {
     std::byte* memory = stream.kernel.Next();
     if (memory == nullptr) {
       if (stream.kernel.state() == NativeKernel::State::kBroken) {
-        Break(stream, stream.kernel.problem());
+        Break(*stream.share, stream.kernel.problem());
       }
       continue;
     }
@@ -146,7 +165,7 @@ void InferenceAgent::WriteAnswers(ActResult acted) {
     if (memory == nullptr ||
         !AnswerRow(stream, RowView(row_, memory), i * row_.spec.lanes, acted)) {
       if (stream.kernel.state() == NativeKernel::State::kBroken) {
-        Break(stream, stream.kernel.problem());
+        Break(*stream.share, stream.kernel.problem());
       }
       continue;
     }

@@ -37,6 +37,10 @@ class InferenceAgent final : public Agent {
     std::uint64_t run_id = 0;
     int max_lanes = 1;                           // most lanes of one call; at least a row's
     std::int64_t wait_ns = 20 * kNanosPerMilli;  // longest single wait
+    // How long memory or open files may be short before a stream is given up, and how often it is
+    // tried.
+    std::int64_t attach_retry_ns = 2 * kNanosPerSecond;
+    std::int64_t attach_every_ns = 50 * kNanosPerMilli;
   };
   struct Parts {
     std::unique_ptr<Policy> policy;  // of up to max_lanes lanes
@@ -56,10 +60,16 @@ class InferenceAgent final : public Agent {
 
  private:
   struct Stream;
+  struct Waiting {
+    std::shared_ptr<StreamShare> share;
+    std::int64_t until_ns;
+    std::int64_t next_try_ns;
+  };
 
   void TakeStreams();
+  bool TryAttach(Waiting& waiting);
   void PollStreams();
-  void Break(Stream& stream, const std::string& why);
+  void Break(StreamShare& share, const std::string& why);
   void Gather();
   ActResult Act();
   void WriteAnswers(ActResult acted);
@@ -71,6 +81,7 @@ class InferenceAgent final : public Agent {
   Parts parts_;
   StreamBoard& board_;
   const Clock& clock_ = MonotonicClock::Get();
+  std::vector<Waiting> waiting_;  // not attached yet
   std::vector<std::unique_ptr<Stream>> streams_;
   std::size_t turn_ = 0;  // the stream that a batch begins with
   // The batch: rows of `batch_` back to back, M lanes each.

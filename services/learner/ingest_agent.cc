@@ -1,7 +1,6 @@
 #include "services/learner/ingest_agent.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <utility>
 
 #include "lib/core/counter.h"
@@ -26,84 +25,64 @@ IngestAgent::IngestAgent(const Config& config, ReplayRing& replay, Bell bell, Ri
       board_(board),
       streams_(streams),
       clock_(clock),
+      attacher_({.run_id = config.run_id,
+                 .shm_dir = config.shm_dir,
+                 .shards = replay.shards(),
+                 .layout_hash = replay.layout().Hash(),
+                 .retry_ns = config.attach_retry_ns},
+                board, clock),
       backlog_rows_(static_cast<std::size_t>(replay.shards())) {}
 
 int IngestAgent::DoWork() {
-  TakeList();
+  for (RingAttacher::Attached& attached : attacher_.Poll()) Begin(std::move(attached));
   int rows = 0;
   for (const auto& ring : rings_) rows += Pump(*ring);
-  std::erase_if(rings_, [](const auto& ring) { return ring->ended; });
+  UnlinkLeaving();
+  std::erase_if(rings_, [this](auto& ring) {
+    const bool ended = ring->ended;
+    if (ended && !ring->unlinked) leaving_.push_back(std::move(ring));
+    return ended;
+  });
   counters_.rings.store(rings_.size(), std::memory_order_relaxed);
+  counters_.leaving.store(leaving_.size(), std::memory_order_relaxed);
   if (rows == 0) Sleep();
   return rows;
 }
 
-void IngestAgent::TakeList() {
-  if (!board_.TakeList(seen_, list_)) return;
-  for (const wire::RingInfo& info : list_) {
-    const bool known = std::any_of(rings_.begin(), rings_.end(),
-                                   [&](const auto& ring) { return ring->path == info.path; });
-    if (!known) Attach(info);
+void IngestAgent::Begin(RingAttacher::Attached attached) {
+  auto ring = std::make_unique<Ring>(Ring{.path = attached.info.path,
+                                          .slot = attached.info.slot,
+                                          .consumer = std::move(attached.consumer)});
+  if (IsStreamPath(ring->path)) {
+    ring->stream = std::make_shared<StreamShare>(ring->path, ring->consumer.tail());
+    streams_.Add(ring->stream);
   }
-  if (first_list_) RemoveOrphans();
-  first_list_ = false;
+  log::info("attached {} to shard {} at row {}", ring->path, ring->slot, ring->consumer.tail());
+  replay_.BeginLife(ring->slot);
+  rings_.push_back(std::move(ring));
 }
 
-// Rings of this run that no session accounts for: their actors died while no learner was there to
-// see it. What they held is unknown to the ledger, so it only takes memory.
-void IngestAgent::RemoveOrphans() {
-  for (const RegionFile& file : ListRegions(config_.shm_dir)) {
-    if (file.run_id != config_.run_id || file.locked) continue;
-    if (!IsRingPath(file.path)) continue;
-    const bool listed = std::any_of(list_.begin(), list_.end(), [&](const wire::RingInfo& info) {
-      return info.path == file.path;
-    });
-    if (!listed && std::remove(file.path.c_str()) == 0) {
-      log::warn("removed {}: a ring that no session knows", file.path);
-    }
-  }
+// Another process makes or removes a region meanwhile: that may take longer than rows can wait.
+void IngestAgent::UnlinkLeaving() {
+  if (leaving_.empty() || clock_.NowNs() < next_unlink_ns_) return;
+  next_unlink_ns_ = clock_.NowNs() + config_.dead_check_ns;
+  std::erase_if(leaving_, [](const auto& ring) { return ring->consumer.TryUnlink(); });
 }
 
-void IngestAgent::Attach(const wire::RingInfo& info) {
-  const std::vector<EndedRing> ended = board_.Ended();
-  if (std::any_of(ended.begin(), ended.end(), [&](const auto& e) { return e.path == info.path; })) {
-    return;  // reported, not yet acknowledged
-  }
-  if (info.slot < 0 || info.slot >= replay_.shards()) {
-    log::error("ring {} has slot {}, the replay has {}", info.path, info.slot, replay_.shards());
-    board_.AddEnded({.path = info.path,
-                     .end = wire::RingEnd::kUnattachable,
-                     .reason = "slot " + std::to_string(info.slot) + " of " +
-                               std::to_string(replay_.shards())});
-    return;
-  }
+void IngestAgent::OnClose() {
   try {
-    const bool streamed = IsStreamPath(info.path);
-    auto ring = std::make_unique<Ring>(Ring{
-        .path = info.path,
-        .slot = info.slot,
-        .consumer =
-            RingConsumer::Attach(info.path, replay_.layout().Hash(), {.run_id = config_.run_id},
-                                 streamed ? RegionKind::kStream : RegionKind::kRing)});
-    if (streamed) {
-      ring->stream = std::make_shared<StreamShare>(info.path, ring->consumer.tail());
-      streams_.Add(ring->stream);
-    }
-    log::info("attached {} to shard {} at row {}", info.path, info.slot, ring->consumer.tail());
-    replay_.BeginLife(info.slot);
-    rings_.push_back(std::move(ring));
+    for (const auto& ring : leaving_) ring->consumer.Unlink();
   } catch (const Error& error) {
-    log::error("cannot attach a ring: {}", error.what());
-    board_.AddEnded(
-        {.path = info.path, .end = wire::RingEnd::kUnattachable, .reason = error.what()});
+    log::warn("ended rings stay in {}: {}", config_.shm_dir, error.what());
   }
+  leaving_.clear();
 }
 
 int IngestAgent::Pump(Ring& ring) {
   RingPeek peek = ring.consumer.Peek();
   // Before anything else: a stream that was never attached publishes nothing, and never will.
   if (ring.stream && ring.stream->broken.load(std::memory_order_acquire)) {  // pairs with inference
-    Quarantine(ring, "it cannot be answered", ring.consumer.head() - ring.consumer.tail());
+    Quarantine(ring, ring.stream->problem, ring.consumer.head() - ring.consumer.tail());
     return 0;
   }
   if (peek.status != RingStatus::kOk) {
@@ -193,11 +172,12 @@ void IngestAgent::End(Ring& ring, wire::RingEnd end, const std::string& reason) 
   log::info("ring {} ended at row {}{}", ring.path, ring.consumer.tail(),
             end == wire::RingEnd::kOwnerDead ? ": its actor died" : "");
   replay_.Flush(ring.slot);
-  ring.consumer.Unlink();
+  ring.unlinked = ring.consumer.TryUnlink();
   if (ring.stream) ring.stream->ended.store(true, std::memory_order_release);  // with inference
   ring.ended = true;
   backlog_rows_[static_cast<std::size_t>(ring.slot)].store(0, std::memory_order_relaxed);
   board_.AddEnded({.path = ring.path, .end = end, .reason = reason});
+  attacher_.Ended(ring.path);
 }
 
 void IngestAgent::Quarantine(Ring& ring, const std::string& reason, std::uint64_t lost) {

@@ -23,6 +23,10 @@ LearnerMetrics::LearnerMetrics(MetricsRegistry& r, int shards)
       not_ready_(r.Counter("tetrion_replay_not_ready_total")),
       lease_wait_(r.Counter("tetrion_replay_lease_wait_seconds_total")),
       quarantined_(r.Counter("tetrion_learner_rings_quarantined_total")),
+      unattachable_(r.Counter("tetrion_learner_rings_unattachable_total")),
+      attached_(r.Gauge("tetrion_learner_rings", {"attached"})),
+      waiting_(r.Gauge("tetrion_learner_rings", {"waiting"})),
+      leaving_(r.Gauge("tetrion_learner_rings", {"leaving"})),
       update_s_(r.Histogram("tetrion_learner_update_seconds")),
       wait_s_(r.Histogram("tetrion_learner_stage_seconds", {"wait"})),
       sample_s_(r.Histogram("tetrion_learner_stage_seconds", {"sample"})),
@@ -86,6 +90,10 @@ void LearnerMetrics::Refresh(const ReplayRing& replay, std::uint64_t capacity_ro
   RaiseTo(not_ready_, static_cast<double>(progress.not_ready));
   RaiseTo(lease_wait_, static_cast<double>(ingest.counters().limited_ns.load()) * 1e-9);
   RaiseTo(quarantined_, static_cast<double>(ingest.counters().quarantined.load()));
+  RaiseTo(unattachable_, static_cast<double>(ingest.attacher().given_up()));
+  attached_.Set(static_cast<double>(ingest.counters().rings.load()));
+  waiting_.Set(static_cast<double>(ingest.attacher().waiting()));
+  leaving_.Set(static_cast<double>(ingest.counters().leaving.load()));
   RaiseTo(lost_, static_cast<double>(ingest.counters().rows_lost.load()));
   RaiseTo(answered_, static_cast<double>(inference.counters().rows.load()));
   RaiseTo(inference_wait_, static_cast<double>(inference.counters().wait_ns.load()) * 1e-9);

@@ -36,7 +36,9 @@ class LearnerMetrics {
   HotCounter &answered_, &inference_wait_, &lost_;
   HotHistogram& inference_s_;
   HotGauge& streams_;
-  HotCounter &updates_, &published_, &sampled_, &not_ready_, &lease_wait_, &quarantined_;
+  HotCounter &updates_, &published_, &sampled_, &not_ready_, &lease_wait_;
+  HotCounter &quarantined_, &unattachable_;
+  HotGauge &attached_, &waiting_, &leaving_;
   HotHistogram &update_s_, &wait_s_, &sample_s_, &forward_s_, &backward_s_, &optimise_s_;
   HotHistogram& checkpoint_s_;
   HotGauge &policy_loss_, &value_loss_, &total_loss_, &grad_norm_, &entropy_, &explained_;

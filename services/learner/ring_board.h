@@ -7,11 +7,13 @@
 #include <vector>
 
 #include "lib/core/mutex.h"
+#include "lib/core/text_forms.h"
 #include "lib/wire/messages.h"
 
 namespace tetrion {
 
-// A ring that ended; its slot is free.
+// A ring that ended; its slot is free. It is drained, and its file removed, unless it could not be
+// attached and its actor lives.
 struct EndedRing {
   std::string path;
   wire::RingEnd end = wire::RingEnd::kClosed;
@@ -36,8 +38,11 @@ class RingBoard {
     rings = rings_;
     return true;
   }
-  // Ingest: a ring has ended; told to the coordinator until its list lacks it.
+  // Ingest: a ring has ended; told to the coordinator until its list lacks it. The reason is cut to
+  // what a message takes.
   void AddEnded(EndedRing ring) {
+    if (ring.reason.size() > wire::kMaxReasonBytes) ring.reason.resize(wire::kMaxReasonBytes);
+    while (!IsPlainText(ring.reason)) ring.reason.pop_back();  // the empty text is plain
     MutexLock lock(mu_);
     ended_.push_back(std::move(ring));
   }

@@ -23,9 +23,11 @@ struct StreamShare {
   // Inference. Rows below are complete or void; the release pairs with ingest's acquire, which then
   // may read them and `first`.
   std::atomic<std::uint64_t> answered;
-  // Inference. The stream cannot be answered any more.
+  // Inference. The stream cannot be answered any more; the release pairs with ingest's acquire,
+  // which then may read `problem`.
   std::atomic<bool> broken{false};
-  // Ingest. The ring is drained and unlinked.
+  std::string problem;
+  // Ingest. The ring has ended.
   std::atomic<bool> ended{false};
 };
 

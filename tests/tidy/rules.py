@@ -71,6 +71,9 @@ BANNED = (
      ("lib/", "services/"), "use the annotated Mutex and CondVar of lib/core/mutex.h"),
     ("std::jthread", r"\bstd::(?:jthread|stop_token)\b", _ALL,
      "a thread is an Agent with a runner"),
+    ("unlink", r"(?<![\w.>])(?:unlink(?:at)?|remove)\s*\(",
+     ("services/", "lib/policy/", "lib/collect/", "lib/stream/"),
+     "region files are removed under the folder's lock (lib/shm/shm_dir.h, Region::Unlink)"),
     ("torch::load", r"\btorch::(?:load|save|pickle_load)\b", _ALL,
      "checkpoints are safetensors (lib/checkpoint)"),
 )

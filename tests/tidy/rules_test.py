@@ -161,12 +161,15 @@ class RuleTest(unittest.TestCase):
                      "std::mutex mu", "std::condition_variable cv", "std::jthread t",
                      "torch::load(m, p)", "ftruncate(fd, 1)"):  # one finding each
             self.refuses(rules.banned, {"lib/shm/a.cc": f"void F() {{ {call}; }}\n"})
+        for call in ("unlink(p)", "::unlink(p)", "std::remove(p)", "fs::remove(p)"):
+            self.refuses(rules.banned, {"services/learner/a.cc": f"void F() {{ {call}; }}\n"})
         self.refuses(rules.banned, {"tests/a_test.cc": "using namespace std;\n"})
         self.refuses(rules.banned, {"lib/shm/a.h": "#include <format>\n"})
         self.passes(rules.banned, {
             "lib/shm/a.cc": "posix_fallocate(fd, 0, n); ftruncate(fd, n); std::snprintf(b, 1); "
                             "x.system(1); nanosleep(a); file_system(1); Mutex mu; operand();\n"
                             "// printf(\nconst char* s = \"sleep(1)\";\n",
+            "lib/shm/b.cc": "unlink(p);", "lib/stream/a.cc": "ring.Unlink(); set.remove(1);",
             "tests/a_test.cc": "std::mutex mu; printf(\"x\"); ftruncate(fd, 1);\n"})
 
     def test_every_allowed_exception_is_still_needed(self):

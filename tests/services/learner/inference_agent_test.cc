@@ -1,5 +1,8 @@
 #include "services/learner/inference_agent.h"
 
+#include <gmock/gmock.h>
+#include <sys/resource.h>
+
 #include <memory>
 #include <optional>
 #include <string>
@@ -85,7 +88,9 @@ class InferenceAgentTest : public IngestFixture {
     auto policy = std::make_unique<EchoPolicy>();
     policy_ = policy.get();
     inference_ = std::make_unique<InferenceAgent>(
-        InferenceAgent::Config{.run_id = kRun, .max_lanes = 4, .wait_ns = 1000}, layout_,
+        InferenceAgent::Config{
+            .run_id = kRun, .max_lanes = 4, .wait_ns = 1000, .attach_every_ns = 0},
+        layout_,
         InferenceAgent::Parts{.policy = std::move(policy),
                               .weights = std::make_unique<FixedWeights>(weights_there_),
                               .bell = Bell(&inference_bell_),
@@ -270,7 +275,26 @@ TEST_F(InferenceAgentTest, StreamOfAnotherVersionIsQuarantined) {
   EXPECT_EQ(inference_->DoWork(), 0);
   Cycle(2);
   EXPECT_EQ(agent_->counters().quarantined.load(), 1U);
-  EXPECT_EQ(board_.Ended().size(), 1U);
+  ASSERT_EQ(board_.Ended().size(), 1U);
+  EXPECT_EQ(board_.Ended()[0].end, wire::RingEnd::kQuarantined);
+  EXPECT_THAT(board_.Ended()[0].reason, ::testing::HasSubstr("version"));
+}
+
+TEST_F(InferenceAgentTest, WantOfOpenFilesIsWaitedFor) {
+  Host host(dir_.path(), layout_, 0);
+  List({{host.path(), 0}});
+  Cycle(2);
+  rlimit old = {};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &old), 0);
+  const rlimit none = {.rlim_cur = 0, .rlim_max = old.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  (void)inference_->DoWork();
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &old), 0);
+  EXPECT_EQ(inference_->counters().streams.load(), 0U);
+  (void)inference_->DoWork();
+  EXPECT_EQ(inference_->counters().streams.load(), 1U);
+  Cycle(2);
+  EXPECT_TRUE(board_.Ended().empty());
 }
 
 TEST_F(InferenceAgentTest, HostThatTakesNoAnswersIsLeftAloneUntilItDoes) {

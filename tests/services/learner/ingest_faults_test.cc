@@ -1,3 +1,5 @@
+#include <gmock/gmock.h>
+
 #include <limits>
 
 #include "tests/services/learner/ingest_fixture.h"
@@ -68,6 +70,8 @@ TEST_P(IngestSpoiltRowTest, QuarantinesTheRingAndServesTheOthers) {
   EXPECT_EQ(agent_->counters().rows_lost.load(), 6U);
   ASSERT_EQ(board_.Ended().size(), 1U);
   EXPECT_EQ(board_.Ended()[0].path, bad->path());
+  EXPECT_EQ(board_.Ended()[0].end, wire::RingEnd::kQuarantined);
+  EXPECT_THAT(board_.Ended()[0].reason, ::testing::StartsWith("row 8: "));
   EXPECT_FALSE(std::filesystem::exists(bad->path()));
   EXPECT_EQ(agent_->counters().rings.load(), 1U);
 }
@@ -99,37 +103,8 @@ TEST_F(IngestFaultsTest, ImpossibleCursorQuarantinesTheRingAndServesTheOthers) {
   EXPECT_EQ(RowsIn(1), 8U);
   ASSERT_EQ(board_.Ended().size(), 1U);
   EXPECT_EQ(board_.Ended()[0].path, bad->path());
-}
-
-TEST_F(IngestFaultsTest, MissingFileIsReportedAndTheOthersAreServed) {
-  auto good = MakeWorker(2);
-  const std::string missing = TestWorker::PathOf(dir_.path(), 1);
-  List({{missing, 0}, {good->path(), 1}});
-  good->Write(4);
-  Cycle();
-  ASSERT_EQ(board_.Ended().size(), 1U);
-  EXPECT_EQ(board_.Ended()[0].path, missing);
-  EXPECT_EQ(board_.Ended()[0].end, wire::RingEnd::kUnattachable);
-  EXPECT_EQ(RowsIn(1), 4U);
-}
-
-TEST_F(IngestFaultsTest, RingOfAnotherLayoutOrRunIsRefused) {
-  const RowLayout other({.record_bytes = 32, .lanes = 2, .has_mask = false});
-  TestWorker wide(dir_.path(), other, 1);
-  TestWorker stranger(dir_.path(), layout_, 2, 256, kRun + 1);
-  List({{wide.path(), 0}, {stranger.path(), 1}});
-  Cycle();
-  EXPECT_EQ(board_.Ended().size(), 2U);
-  EXPECT_EQ(agent_->counters().rings.load(), 0U);
-  EXPECT_TRUE(std::filesystem::exists(stranger.path()));  // not ours to remove
-}
-
-TEST_F(IngestFaultsTest, SlotOutsideTheReplayIsReported) {
-  auto below = MakeWorker(1), above = MakeWorker(2);
-  List({{below->path(), -1}, {above->path(), 3}});
-  Cycle();
-  EXPECT_EQ(board_.Ended().size(), 2U);
-  EXPECT_EQ(agent_->counters().rings.load(), 0U);
+  EXPECT_EQ(board_.Ended()[0].end, wire::RingEnd::kQuarantined);
+  EXPECT_NE(board_.Ended()[0].reason, "");
 }
 
 TEST_F(IngestFaultsTest, FirstListRemovesTheRunsOrphansAndNothingElse) {
@@ -143,6 +118,45 @@ TEST_F(IngestFaultsTest, FirstListRemovesTheRunsOrphansAndNothingElse) {
   EXPECT_TRUE(std::filesystem::exists(locked->path()));
   EXPECT_TRUE(std::filesystem::exists(listed->path()));
   EXPECT_TRUE(std::filesystem::exists(other_run.path()));
+}
+
+// A process that makes a region holds the folder for as long as that takes; rows must not wait.
+TEST_F(IngestFaultsTest, LockedFolderKeepsNoRowsWaitingAndIsClearedLater) {
+  auto closing = MakeWorker(1), playing = MakeWorker(2), orphan = MakeWorker(3);
+  const std::string orphan_path = orphan->path();
+  orphan.reset();
+  closing->Write(3);
+  closing->producer().Close();
+  List({{closing->path(), 0}, {playing->path(), 1}});
+  {
+    const ShmDirLock lock(dir_.path());
+    playing->Write(5);
+    Cycle();
+    EXPECT_EQ(RowsIn(0), 3U);
+    EXPECT_EQ(RowsIn(1), 5U);
+    ASSERT_EQ(board_.Ended().size(), 1U);
+    EXPECT_EQ(agent_->counters().leaving.load(), 1U);
+    EXPECT_TRUE(std::filesystem::exists(closing->path()));
+    EXPECT_TRUE(std::filesystem::exists(orphan_path));
+  }
+  Cycle();
+  EXPECT_FALSE(std::filesystem::exists(closing->path()));
+  EXPECT_FALSE(std::filesystem::exists(orphan_path));
+  EXPECT_EQ(agent_->counters().leaving.load(), 0U);
+  EXPECT_EQ(board_.Ended().size(), 1U);
+}
+
+TEST_F(IngestFaultsTest, FilesThatWaitForTheFolderAreRemovedAtTheLatestWhenIngestEnds) {
+  auto worker = MakeWorker(1);
+  worker->producer().Close();
+  List({{worker->path(), 0}});
+  {
+    const ShmDirLock lock(dir_.path());
+    Cycle(2);
+  }
+  EXPECT_TRUE(std::filesystem::exists(worker->path()));
+  agent_->OnClose();
+  EXPECT_FALSE(std::filesystem::exists(worker->path()));
 }
 
 TEST_F(IngestFaultsTest, ListedRingOfADeadOwnerIsDrainedNotRemovedAsAnOrphan) {

@@ -57,8 +57,11 @@ TEST_F(LearnerMetricsTest, BacklogOfARingIsWhatTheLimiterKeepsOut) {
 }
 
 TEST_F(LearnerMetricsTest, CountersFollowTheAgentsAndDoNotCountTwice) {
-  auto good = MakeWorker(1), bad = MakeWorker(2);
-  List({{good->path(), 0}, {bad->path(), 1}});
+  auto good = MakeWorker(1), bad = MakeWorker(2), astray = MakeWorker(3);
+  List({{good->path(), 0},
+        {bad->path(), 1},
+        {astray->path(), 3},
+        {TestWorker::PathOf(dir_.path(), 4), 2}});
   good->Write(64);
   bad->Write(1, [](RowView& row) { row.action[0] = kActions; });
   Cycle();
@@ -75,6 +78,9 @@ TEST_F(LearnerMetricsTest, CountersFollowTheAgentsAndDoNotCountTwice) {
   EXPECT_EQ(Scraped("tetrion_replay_not_ready_total"), 3);
   EXPECT_EQ(Scraped("tetrion_learner_policy_version"), 1005);
   EXPECT_EQ(Scraped("tetrion_learner_rings_quarantined_total"), 1);
+  EXPECT_EQ(Scraped("tetrion_learner_rings_unattachable_total"), 1);
+  EXPECT_EQ(Scraped("tetrion_learner_rings{state=\"attached\"}"), 1);
+  EXPECT_EQ(Scraped("tetrion_learner_rings{state=\"waiting\"}"), 1);
   EXPECT_EQ(Scraped("tetrion_replay_samples_per_insert"), 0.5);
   progress_.updates = 15;
   Refresh();

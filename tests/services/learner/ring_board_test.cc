@@ -54,5 +54,13 @@ TEST(RingBoardTest, EndedRingsAreKeptUntilTheListLacksThem) {
   EXPECT_TRUE(board.Ended().empty());
 }
 
+TEST(RingBoardTest, ReasonsAreCutToWhatAMessageTakesAndStayPlainText) {
+  RingBoard board;
+  board.AddEnded({.path = "/a", .reason = std::string(wire::kMaxReasonBytes - 1, 'x') + "\u00e9y"});
+  board.AddEnded({.path = "/b", .reason = "one line\nand more"});
+  EXPECT_EQ(board.Ended()[0].reason, std::string(wire::kMaxReasonBytes - 1, 'x'));
+  EXPECT_EQ(board.Ended()[1].reason, "one line");
+}
+
 }  // namespace
 }  // namespace tetrion

@@ -1,0 +1,137 @@
+#include "services/learner/ring_attacher.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+#include "lib/core/counter.h"
+#include "lib/core/error.h"
+#include "lib/core/log.h"
+#include "lib/shm/shm_dir.h"
+
+namespace tetrion {
+namespace {
+
+bool Exists(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::exists(std::filesystem::symlink_status(path, ignored));
+}
+
+// The error's text without the folder: a reason is short, and the ring's path stands beside it.
+std::string WithoutFolder(std::string text, const std::string& path) {
+  const std::string folder = path.substr(0, path.rfind('/') + 1);
+  for (std::size_t at = 0; !folder.empty() && (at = text.find(folder, at)) != std::string::npos;) {
+    text.erase(at, folder.size());
+  }
+  return text;
+}
+
+bool Lists(const std::vector<wire::RingInfo>& list, const std::string& path) {
+  return std::any_of(list.begin(), list.end(), [&](const auto& info) { return info.path == path; });
+}
+
+}  // namespace
+
+RingAttacher::RingAttacher(Config config, RingBoard& board, const Clock& clock)
+    : config_(std::move(config)), board_(board), clock_(clock) {}
+
+std::vector<RingAttacher::Attached> RingAttacher::Poll() {
+  TakeList();
+  std::vector<Attached> attached;
+  std::erase_if(waiting_, [&](Waiting& ring) {
+    return clock_.NowNs() >= ring.next_try_ns && TryAttach(ring, attached);
+  });
+  waiting_count_.store(waiting_.size(), std::memory_order_relaxed);
+  if (orphans_due_ || !dead_paths_.empty()) RemoveDead();
+  return attached;
+}
+
+void RingAttacher::TakeList() {
+  if (!board_.TakeList(seen_, list_)) return;
+  const std::int64_t now_ns = clock_.NowNs();
+  std::erase_if(waiting_, [&](const Waiting& ring) { return !Lists(list_, ring.info.path); });
+  const std::vector<EndedRing> ended = board_.Ended();  // reported, not yet acknowledged
+  for (const wire::RingInfo& info : list_) {
+    const bool known =
+        attached_.contains(info.path) ||
+        std::any_of(waiting_.begin(), waiting_.end(),
+                    [&](const auto& ring) { return ring.info.path == info.path; }) ||
+        std::any_of(ended.begin(), ended.end(), [&](const auto& e) { return e.path == info.path; });
+    if (!known) {
+      waiting_.push_back(
+          {.info = info, .since_ns = now_ns, .next_try_ns = now_ns, .last_error = ""});
+    }
+  }
+  if (!std::exchange(listed_, true)) {
+    orphans_due_ = true;
+    remove_until_ns_ = now_ns + config_.remove_within_ns;
+  }
+}
+
+// True when the ring waits no longer.
+bool RingAttacher::TryAttach(Waiting& ring, std::vector<Attached>& attached) {
+  const wire::RingInfo& info = ring.info;
+  if (info.slot < 0 || info.slot >= config_.shards) {
+    GiveUp(info, "its slot is " + std::to_string(info.slot) + ", the replay has " +
+                     std::to_string(config_.shards));
+    return true;
+  }
+  try {
+    attached.push_back(
+        {info,
+         RingConsumer::Attach(info.path, config_.layout_hash, {.run_id = config_.run_id},
+                              IsStreamPath(info.path) ? RegionKind::kStream : RegionKind::kRing)});
+    attached_.insert(info.path);
+    return true;
+  } catch (const Error& error) {
+    const std::string reason = WithoutFolder(error.what(), info.path);
+    if (error.code() == ExitCode::kTryAgain && HasTime(ring, reason)) return false;
+    GiveUp(info, Exists(info.path)
+                     ? reason
+                     : "the learner finds no such file: actor and learner must share the folder of "
+                       "the shared regions: give both the same --shm-dir, a volume both mount");
+    return true;
+  }
+}
+
+// Whether a ring that cannot be attached for now is tried again; each new error is logged once.
+bool RingAttacher::HasTime(Waiting& ring, const std::string& error) {
+  const std::int64_t now_ns = clock_.NowNs();
+  if (now_ns - ring.since_ns >= config_.retry_ns) return false;
+  if (ring.last_error != error) log::warn("cannot attach {} yet: {}", ring.info.path, error);
+  ring.last_error = error;
+  ring.next_try_ns = now_ns + config_.retry_every_ns;
+  return true;
+}
+
+void RingAttacher::GiveUp(const wire::RingInfo& info, const std::string& reason) {
+  log::error("cannot attach ring {}: {}", info.path, reason);
+  AddRelaxed<std::uint64_t>(given_up_, 1);
+  board_.AddEnded({.path = info.path, .end = wire::RingEnd::kUnattachable, .reason = reason});
+  dead_paths_.push_back(info.path);
+  remove_until_ns_ = clock_.NowNs() + config_.remove_within_ns;
+}
+
+// Does nothing to files whose owners live, and nothing while the folder is locked.
+void RingAttacher::RemoveDead() {
+  const std::int64_t now_ns = clock_.NowNs();
+  if (now_ns < next_remove_ns_) return;
+  next_remove_ns_ = now_ns + config_.retry_every_ns;
+  if (orphans_due_) {
+    std::vector<std::string> kept;
+    for (const wire::RingInfo& info : list_) kept.push_back(info.path);
+    const std::optional<int> removed = TryRemoveOrphanRings(config_.shm_dir, config_.run_id, kept);
+    if (removed.value_or(0) > 0) log::warn("removed {} rings that no session knows", *removed);
+    orphans_due_ = !removed;
+  }
+  std::erase_if(dead_paths_, [&](const std::string& path) {
+    return TryRemoveDeadRing(config_.shm_dir, config_.run_id, path);
+  });
+  if ((!orphans_due_ && dead_paths_.empty()) || now_ns < remove_until_ns_) return;
+  log::warn("{} was locked for too long; what is dead there stays for now", config_.shm_dir);
+  orphans_due_ = false;
+  dead_paths_.clear();
+}
+
+}  // namespace tetrion

@@ -1,0 +1,91 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "lib/core/clock.h"
+#include "lib/shm/ring_consumer.h"
+#include "services/learner/ring_board.h"
+
+namespace tetrion {
+
+// Follows the coordinator's list of rings: attaches each ring once, and gives up those that cannot
+// be attached.
+//
+//   listed ──▶ waiting ──▶ attached ──▶ ended (the caller says)
+//                 └──────▶ given up: reported as kUnattachable, with the reason
+//
+// A ring that cannot be attached for now (missing, not sealed yet, no memory, no open files) waits
+// until `retry_ns` have passed; one that can never be (a slot that the replay lacks, another
+// layout, a damaged header) is given up at once. A ring's file is removed then only if no process
+// holds its lock: the ring may be alive and the fault ours.
+//
+// The first list also tells which rings of the run are orphans: their actors died while no learner
+// was there. What they held is unknown to the ledger, so it only takes memory.
+//
+// Thread role: the ingest thread. Nothing here blocks.
+class RingAttacher {
+ public:
+  struct Config {
+    std::uint64_t run_id = 0;
+    std::string shm_dir;
+    int shards = 0;                 // slots of the replay
+    std::uint64_t layout_hash = 0;  // of a row
+    std::int64_t retry_ns = 2 * kNanosPerSecond;
+    std::int64_t retry_every_ns = 50 * kNanosPerMilli;
+    // How long another process may hold the folder's lock before what is dead stays where it is,
+    // for the next run to remove; longer than any creation takes.
+    std::int64_t remove_within_ns = 60 * kNanosPerSecond;
+  };
+  struct Attached {
+    wire::RingInfo info;
+    RingConsumer consumer;
+  };
+  // References outlive the attacher.
+  RingAttacher(Config config, RingBoard& board, const Clock& clock);
+
+  // Takes a new list, tries what is due, returns what was attached. Cheap when nothing changed.
+  std::vector<Attached> Poll();
+  // The caller: an attached ring has ended and is on the board.
+  void Ended(const std::string& path) { attached_.erase(path); }
+
+  // Any thread: rings that wait to be attached, rings given up so far.
+  std::uint64_t waiting() const { return waiting_count_.load(std::memory_order_relaxed); }
+  std::uint64_t given_up() const { return given_up_.load(std::memory_order_relaxed); }
+
+ private:
+  struct Waiting {
+    wire::RingInfo info;
+    std::int64_t since_ns;
+    std::int64_t next_try_ns;
+    std::string last_error;  // empty before the first try
+  };
+
+  void TakeList();
+  bool TryAttach(Waiting& ring, std::vector<Attached>& attached);
+  bool HasTime(Waiting& ring, const std::string& error);
+  void GiveUp(const wire::RingInfo& info, const std::string& reason);
+  void RemoveDead();
+
+  const Config config_;
+  RingBoard& board_;
+  const Clock& clock_;
+  std::uint64_t seen_ = 0;  // board change last taken
+  std::vector<wire::RingInfo> list_;
+  std::vector<Waiting> waiting_;
+  std::set<std::string> attached_;  // paths
+  // What is to be removed as soon as the folder's lock is free.
+  bool listed_ = false;  // the first list has come
+  bool orphans_due_ = false;
+  std::vector<std::string> dead_paths_;  // given up; at most one a ring of the list
+  std::int64_t remove_until_ns_ = 0;
+  std::int64_t next_remove_ns_ = 0;
+  // Written by the ingest thread; relaxed.
+  std::atomic<std::uint64_t> waiting_count_{0};
+  std::atomic<std::uint64_t> given_up_{0};
+};
+
+}  // namespace tetrion

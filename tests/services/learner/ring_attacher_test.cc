@@ -1,0 +1,150 @@
+#include "services/learner/ring_attacher.h"
+
+#include <gmock/gmock.h>
+#include <sys/resource.h>
+
+#include "tests/services/learner/ingest_fixture.h"
+
+namespace tetrion {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// The attacher within its agent: a cycle of the fixture is 60 ms, so 40 are more than the retry
+// time and 10 are less.
+class RingAttacherTest : public IngestFixture {
+ protected:
+  EndedRing TheEnded() {
+    const std::vector<EndedRing> ended = board_.Ended();
+    EXPECT_EQ(ended.size(), 1U);
+    return ended.empty() ? EndedRing{} : ended[0];
+  }
+};
+
+TEST_F(RingAttacherTest, MissingRingIsWaitedForThenGivenUpWithTheRemedyWhileOthersAreServed) {
+  auto good = MakeWorker(2);
+  const std::string missing = TestWorker::PathOf(dir_.path(), 1);
+  List({{missing, 0}, {good->path(), 1}});
+  good->Write(4);
+  Cycle(10);
+  EXPECT_TRUE(board_.Ended().empty());
+  EXPECT_EQ(agent_->attacher().waiting(), 1U);
+  EXPECT_EQ(RowsIn(1), 4U);
+  Cycle(40);
+  EXPECT_EQ(TheEnded().path, missing);
+  EXPECT_EQ(TheEnded().end, wire::RingEnd::kUnattachable);
+  EXPECT_THAT(TheEnded().reason, HasSubstr("give both the same --shm-dir"));
+  EXPECT_LE(TheEnded().reason.size(), wire::kMaxReasonBytes);
+  EXPECT_EQ(agent_->attacher().waiting(), 0U);
+  EXPECT_EQ(agent_->attacher().given_up(), 1U);
+  EXPECT_EQ(agent_->counters().quarantined.load(), 0U);
+}
+
+TEST_F(RingAttacherTest, RingThatComesWithinTheRetryTimeIsAttached) {
+  List({{TestWorker::PathOf(dir_.path(), 1), 0}});
+  Cycle(10);
+  auto worker = MakeWorker(1);
+  worker->Write(3);
+  Cycle(10);
+  EXPECT_EQ(RowsIn(0), 3U);
+  EXPECT_TRUE(board_.Ended().empty());
+}
+
+TEST_F(RingAttacherTest, RingThatIsNotSealedYetIsWaitedFor) {
+  const std::string path = TestWorker::PathOf(dir_.path(), 1);
+  std::optional<Region> half_made =
+      Region::Create(dir_.path(), RingName(kRun, 1, 1, 1), RegionKind::kRing, 8192, kRun, 1);
+  List({{path, 0}});
+  Cycle(10);
+  EXPECT_TRUE(board_.Ended().empty());
+  Cycle(40);
+  EXPECT_EQ(TheEnded().end, wire::RingEnd::kUnattachable);
+  EXPECT_THAT(TheEnded().reason, HasSubstr("not sealed"));
+  EXPECT_THAT(TheEnded().reason, Not(HasSubstr(dir_.path())));  // the path stands beside it
+  EXPECT_TRUE(std::filesystem::exists(path));                   // its creator lives
+}
+
+TEST_F(RingAttacherTest, WantOfOpenFilesIsWaitedForAndNamed) {
+  auto worker = MakeWorker(1);
+  worker->Write(2);
+  List({{worker->path(), 0}});
+  rlimit old = {};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &old), 0);
+  const rlimit none = {.rlim_cur = 0, .rlim_max = old.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  Cycle(10);
+  EXPECT_TRUE(board_.Ended().empty());
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &old), 0);
+  Cycle(10);
+  EXPECT_EQ(RowsIn(0), 2U);
+  EXPECT_TRUE(board_.Ended().empty());
+}
+
+TEST_F(RingAttacherTest, RingOfAnotherLayoutOrRunIsGivenUpAtOnceAndStaysWhileItsActorLives) {
+  const RowLayout other({.record_bytes = 32, .lanes = 2, .has_mask = false});
+  TestWorker wide(dir_.path(), other, 1);
+  TestWorker stranger(dir_.path(), layout_, 2, 256, kRun + 1);
+  List({{wide.path(), 0}, {stranger.path(), 1}});
+  Cycle(1);
+  ASSERT_EQ(board_.Ended().size(), 2U);
+  for (const EndedRing& ended : board_.Ended()) {
+    EXPECT_EQ(ended.end, wire::RingEnd::kUnattachable);
+    EXPECT_THAT(ended.reason, HasSubstr("is needed"));
+  }
+  EXPECT_EQ(agent_->counters().rings.load(), 0U);
+  EXPECT_TRUE(std::filesystem::exists(wide.path()));
+  EXPECT_TRUE(std::filesystem::exists(stranger.path()));
+}
+
+TEST_F(RingAttacherTest, UnattachableRingOfADeadOwnerIsRemovedAndAnotherRunsIsNot) {
+  const RowLayout other({.record_bytes = 32, .lanes = 2, .has_mask = false});
+  List({});
+  Cycle(1);  // the first list has had its orphans
+  const std::string wide = TestWorker::PathOf(dir_.path(), 1);
+  const std::string stranger = TestWorker::PathOf(dir_.path(), 2, kRun + 1);
+  { TestWorker worker(dir_.path(), other, 1); }
+  { TestWorker worker(dir_.path(), layout_, 2, 256, kRun + 1); }
+  List({{wide, 0}, {stranger, 1}});
+  {
+    const ShmDirLock lock(dir_.path());
+    Cycle(2);
+    EXPECT_EQ(board_.Ended().size(), 2U);
+    EXPECT_TRUE(std::filesystem::exists(wide));
+  }
+  Cycle(2);
+  EXPECT_FALSE(std::filesystem::exists(wide));
+  EXPECT_TRUE(std::filesystem::exists(stranger));
+}
+
+TEST_F(RingAttacherTest, SlotOutsideTheReplayIsGivenUpAtOnce) {
+  auto below = MakeWorker(1), above = MakeWorker(2);
+  List({{below->path(), -1}, {above->path(), 3}});
+  Cycle(1);
+  ASSERT_EQ(board_.Ended().size(), 2U);
+  EXPECT_EQ(board_.Ended()[1].end, wire::RingEnd::kUnattachable);
+  EXPECT_EQ(board_.Ended()[1].reason, "its slot is 3, the replay has 3");
+  EXPECT_TRUE(std::filesystem::exists(above->path()));
+}
+
+TEST_F(RingAttacherTest, GivenUpRingIsNotTriedAgainUntilItWasOffTheList) {
+  const std::string missing = TestWorker::PathOf(dir_.path(), 1);
+  List({{missing, 0}});
+  Cycle(40);
+  EXPECT_EQ(agent_->attacher().given_up(), 1U);
+  List({{missing, 0}});  // the coordinator has not heard yet
+  Cycle(40);
+  EXPECT_EQ(agent_->attacher().given_up(), 1U);
+}
+
+TEST_F(RingAttacherTest, RingThatLeavesTheListIsNotWaitedFor) {
+  List({{TestWorker::PathOf(dir_.path(), 1), 0}});
+  Cycle(5);
+  List({});
+  Cycle(40);
+  EXPECT_TRUE(board_.Ended().empty());
+  EXPECT_EQ(agent_->attacher().waiting(), 0U);
+}
+
+}  // namespace
+}  // namespace tetrion
