@@ -1,17 +1,22 @@
 #include "lib/collect/slot_weights.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace tetrion {
 
-SlotWeights::SlotWeights(const Config& config, std::function<void(Bell)> on_attached)
-    : on_attached_(std::move(on_attached)), learner_(config) {}
+SlotWeights::SlotWeights(const Config& config, std::function<void(Bell)> on_attached,
+                         const Clock& clock)
+    : on_attached_(std::move(on_attached)), learner_(config, clock) {}
 
-bool SlotWeights::Attached() {
+// `version`: what the policy has, possibly from an earlier region. A region made anew begins
+// without weights; the versions that come are higher, since no version is ever used twice.
+bool SlotWeights::Attached(std::uint32_t version) {
   bool fresh = false;
   LearnerRegion* learner = learner_.Find(&fresh);
   if (fresh) {
-    reader_.emplace(learner->MakeReader());
+    newest_ = std::max(newest_, version);
+    reader_.emplace(learner->MakeReader(version));
     on_attached_(learner->bell());
   }
   return learner != nullptr;
@@ -19,8 +24,8 @@ bool SlotWeights::Attached() {
 
 bool SlotWeights::Refresh(Policy& policy) {
   const bool needs_weights = policy.WeightsBytes() > 0;
-  if (!Attached()) return !needs_weights;
-  if (reader_->NewestVersion() != policy.version()) {
+  if (!Attached(policy.version())) return !needs_weights;
+  if (reader_->NewestVersion() > policy.version()) {
     std::uint32_t version = 0;
     if (reader_->Read(blob_, version) == WeightsRead::kFresh &&
         policy.LoadWeights(blob_, version) != LoadResult::kLoaded) {
@@ -31,7 +36,7 @@ bool SlotWeights::Refresh(Policy& policy) {
 }
 
 std::uint32_t SlotWeights::NewestVersion() const {
-  return reader_ ? reader_->NewestVersion() : 0;
+  return reader_ ? std::max(newest_, reader_->NewestVersion()) : 0;
 }
 
 }  // namespace tetrion

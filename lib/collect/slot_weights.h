@@ -16,8 +16,10 @@ namespace tetrion {
 class SlotWeights final : public WeightsSource {
  public:
   using Config = LearnerWatch::Config;
-  // `on_attached` gets the learner's bell once, on the worker's thread.
-  SlotWeights(const Config& config, std::function<void(Bell)> on_attached);
+  // `on_attached` gets the learner's bell, on the worker's thread: once, and again whenever the
+  // region was made anew; the bell before it must not be rung any more.
+  SlotWeights(const Config& config, std::function<void(Bell)> on_attached,
+              const Clock& clock = MonotonicClock::Get());
 
   bool Refresh(Policy& policy) override;
   bool LearnerGone() const override { return learner_.Gone(); }
@@ -26,11 +28,12 @@ class SlotWeights final : public WeightsSource {
   std::uint64_t refused() const { return refused_; }
 
  private:
-  bool Attached();
+  bool Attached(std::uint32_t version);
 
   const std::function<void(Bell)> on_attached_;
   LearnerWatch learner_;
   std::optional<WeightsSlotReader> reader_;
+  std::uint32_t newest_ = 0;  // of earlier regions
   std::vector<std::byte> blob_;
   std::uint64_t refused_ = 0;
 };

@@ -53,8 +53,8 @@ WeightsSlotWriter LearnerRegion::MakeWriter() const {
   return WeightsSlotWriter(region_.data() + kWeightsOffset, max_blob_bytes_);
 }
 
-WeightsSlotReader LearnerRegion::MakeReader() const {
-  return WeightsSlotReader(region_.data() + kWeightsOffset, max_blob_bytes_);
+WeightsSlotReader LearnerRegion::MakeReader(std::uint32_t above) const {
+  return WeightsSlotReader(region_.data() + kWeightsOffset, max_blob_bytes_, above);
 }
 
 }  // namespace tetrion

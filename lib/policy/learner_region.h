@@ -36,11 +36,13 @@ class LearnerRegion {
   // The inference thread's bell, rung by streamed workers.
   Bell inference_bell() const;
   WeightsSlotWriter MakeWriter() const;
-  WeightsSlotReader MakeReader() const;
+  // Returns versions above `above` only; see WeightsSlotReader.
+  WeightsSlotReader MakeReader(std::uint32_t above = 0) const;
   std::uint64_t max_blob_bytes() const { return max_blob_bytes_; }
   bool OwnerAlive() const { return region_.OwnerAlive(); }
   bool adopted() const { return adopted_; }
   Region& region() { return region_; }
+  const Region& region() const { return region_; }
 
  private:
   LearnerRegion(Region region, std::uint64_t max_blob_bytes, bool adopted);

@@ -81,10 +81,12 @@ std::uint32_t WeightsSlotWriter::NewestVersion() const {
   return VersionOf(block_->newest.load(std::memory_order_acquire));
 }
 
-WeightsSlotReader::WeightsSlotReader(std::byte* memory, std::uint64_t max_blob_bytes)
+WeightsSlotReader::WeightsSlotReader(std::byte* memory, std::uint64_t max_blob_bytes,
+                                     std::uint32_t above)
     : block_(reinterpret_cast<WeightsBlock*>(memory)),
       blobs_(memory + sizeof(WeightsBlock)),
-      max_blob_bytes_(max_blob_bytes) {}
+      max_blob_bytes_(max_blob_bytes),
+      last_version_(above) {}
 
 std::uint32_t WeightsSlotReader::NewestVersion() const {
   return VersionOf(block_->newest.load(std::memory_order_acquire));

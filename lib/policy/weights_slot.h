@@ -81,8 +81,9 @@ enum class [[nodiscard]] WeightsRead{
 
 class WeightsSlotReader {
  public:
-  // Over the writer's memory, which must outlive the reader and is untrusted.
-  WeightsSlotReader(std::byte* memory, std::uint64_t max_blob_bytes);
+  // Over the writer's memory, which must outlive the reader and is untrusted. Returns versions
+  // above `above` only: what the caller has from an earlier reader over other memory.
+  WeightsSlotReader(std::byte* memory, std::uint64_t max_blob_bytes, std::uint32_t above = 0);
   // Copies the newest blob unless this reader has returned it already. `out` is resized (allocates
   // only when it grows); its contents are unspecified after kRetry. Bounded work, never blocks.
   WeightsRead Read(std::vector<std::byte>& out, std::uint32_t& version);
@@ -97,7 +98,7 @@ class WeightsSlotReader {
   WeightsBlock* block_;
   std::byte* blobs_;
   std::uint64_t max_blob_bytes_;
-  std::uint32_t last_version_ = 0;
+  std::uint32_t last_version_;
   std::uint64_t torn_reads_ = 0;
 };
 

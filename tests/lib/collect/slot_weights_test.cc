@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -79,6 +80,38 @@ TEST_F(SlotWeightsTest, RefusedWeightsAreCountedAndTheOldOnesStay) {
   EXPECT_TRUE(weights.Refresh(policy));
   EXPECT_EQ(policy.version(), 1U);
   EXPECT_EQ(weights.refused(), 1U);
+}
+
+TEST_F(SlotWeightsTest, RegionMadeAnewIsTakenOverAndNeverLowersTheVersion) {
+  FakeClock clock;
+  std::vector<Bell> bells;
+  SlotWeights weights(
+      {.shm_dir = dir_, .run_id = 7, .spec_hash = 9}, [&](Bell bell) { bells.push_back(bell); },
+      clock);
+  EightBytePolicy policy;
+  std::optional<LearnerRegion> first = LearnerRegion::CreateOrAdopt(dir_, 7, 64, 9);
+  first->MakeWriter().Publish(1005, std::vector<std::byte>(8));
+  ASSERT_TRUE(weights.Refresh(policy));
+  first->region().Unlink();
+  first.reset();
+  LearnerRegion second = LearnerRegion::CreateOrAdopt(dir_, 7, 64, 9);
+  WeightsSlotWriter writer = second.MakeWriter();
+  clock.AdvanceMs(150);
+  EXPECT_TRUE(weights.Refresh(policy));  // plays on with what it has
+  EXPECT_EQ(policy.version(), 1005U);
+  EXPECT_EQ(weights.NewestVersion(), 1005U);
+  ASSERT_EQ(bells.size(), 2U);
+  const std::uint32_t armed = second.bell().Arm();
+  bells.back().Ring();
+  EXPECT_EQ(second.bell().Wait(armed, 0), BellResult::kRung);
+
+  writer.Publish(1004, std::vector<std::byte>(8));  // no learner would
+  EXPECT_TRUE(weights.Refresh(policy));
+  EXPECT_EQ(policy.version(), 1005U);
+  writer.Publish(2001, std::vector<std::byte>(8));
+  EXPECT_TRUE(weights.Refresh(policy));
+  EXPECT_EQ(policy.version(), 2001U);
+  EXPECT_EQ(weights.NewestVersion(), 2001U);
 }
 
 }  // namespace

@@ -94,6 +94,53 @@ TEST(LearnerWatchTest, FindsTheLearnerOnceItIsThereAndSeesItsDeath) {
   EXPECT_TRUE(watch.Gone());
 }
 
+// The first learner died, a clean-up took its region, the second one made another.
+TEST(LearnerWatchTest, RegionThatWasMadeAnewReplacesTheOneThatWasRemoved) {
+  const ScratchDir scratch;
+  FakeClock clock;
+  LearnerWatch watch({.shm_dir = scratch.path(), .run_id = kRun, .spec_hash = kSpec}, clock);
+  std::optional<LearnerRegion> first =
+      LearnerRegion::CreateOrAdopt(scratch.path(), kRun, kMaxBytes, kSpec);
+  bool fresh = false;
+  ASSERT_NE(watch.Find(&fresh), nullptr);
+  ASSERT_TRUE(fresh);
+  first->region().Unlink();
+  first.reset();
+  clock.AdvanceMs(150);
+  ASSERT_NE(watch.Find(&fresh), nullptr);  // its weights serve until there are others
+  EXPECT_FALSE(fresh);
+  EXPECT_TRUE(watch.Gone());
+
+  const LearnerRegion second = LearnerRegion::CreateOrAdopt(scratch.path(), kRun, kMaxBytes, kSpec);
+  clock.AdvanceMs(150);
+  LearnerRegion* found = watch.Find(&fresh);
+  ASSERT_NE(found, nullptr);
+  EXPECT_TRUE(fresh);
+  EXPECT_FALSE(watch.Gone());
+  const std::uint32_t armed = second.bell().Arm();
+  found->bell().Ring();
+  EXPECT_EQ(second.bell().Wait(armed, 0), BellResult::kRung);
+  clock.AdvanceMs(150);
+  EXPECT_EQ(watch.Find(&fresh), found);
+  EXPECT_FALSE(fresh);
+}
+
+TEST(LearnerWatchTest, AdoptedRegionStaysTheSame) {
+  const ScratchDir scratch;
+  FakeClock clock;
+  LearnerWatch watch({.shm_dir = scratch.path(), .run_id = kRun, .spec_hash = kSpec}, clock);
+  std::optional<LearnerRegion> learner =
+      LearnerRegion::CreateOrAdopt(scratch.path(), kRun, kMaxBytes, kSpec);
+  ASSERT_NE(watch.Find(), nullptr);
+  learner.reset();
+  learner = LearnerRegion::CreateOrAdopt(scratch.path(), kRun, kMaxBytes, kSpec);
+  clock.AdvanceMs(150);
+  bool fresh = true;
+  ASSERT_NE(watch.Find(&fresh), nullptr);
+  EXPECT_FALSE(fresh);
+  EXPECT_FALSE(watch.Gone());
+}
+
 TEST(LearnerRegionTest, RestartedLearnerAdoptsAndActorsKeepTheirMapping) {
   const ScratchDir scratch;
   PausedChild first([&] {

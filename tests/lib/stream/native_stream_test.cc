@@ -353,6 +353,33 @@ TEST_F(NativeStreamTest, HostileContentNeverHangsNorEscapes) {
   }
 }
 
+TEST_F(NativeStreamTest, RowsRingTheLearnersBellAlsoAfterItsRegionWasMadeAnew) {
+  int bells = 0;
+  host_->Place({.published = [this] { return obs_->published(); },
+                .set_obs_bell =
+                    [&](Bell bell) {
+                      obs_->SetBell(bell);
+                      ++bells;
+                    },
+                .learner = {.shm_dir = dir_, .run_id = kRun, .spec_hash = 1}});
+  const auto look_until = [&](int count) {
+    const Deadline deadline = Deadline::AfterMs(20'000);
+    while (bells < count && !deadline.Passed()) (void)host_->Look(kNanosPerMilli);
+    return bells;
+  };
+  std::optional<LearnerRegion> first = LearnerRegion::CreateOrAdopt(dir_, kRun, 64, 1);
+  ASSERT_EQ(look_until(1), 1);
+  first->region().Unlink();
+  first.reset();
+  EXPECT_TRUE(host_->AnswererGone());
+  const LearnerRegion second = LearnerRegion::CreateOrAdopt(dir_, kRun, 64, 1);
+  ASSERT_EQ(look_until(2), 2);
+  EXPECT_FALSE(host_->AnswererGone());
+  const std::uint32_t armed = second.inference_bell().Arm();
+  PublishRow();
+  EXPECT_EQ(second.inference_bell().Wait(armed, 0), BellResult::kRung);
+}
+
 // The answer comes a few instructions before or after the host, in Take, says that it sleeps.
 // Property: the host sleeps only while there is none; a host that slept over it would find it when
 // its time is over.
