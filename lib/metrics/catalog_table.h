@@ -82,6 +82,8 @@ inline constexpr std::array kCatalog = {
                 "time ingest waited for readers or the limiter"),
     GaugeInfo("tetrion_replay_samples_per_insert", "ratio", {}, "rows sampled per row inserted"),
     // Learner.
+    GaugeInfo("tetrion_learner_build_seconds", "seconds", {},
+              "how long making replay and trainer ready took at the start"),
     CounterInfo("tetrion_learner_updates_total", "updates", {}, "optimiser steps"),
     HistogramInfo("tetrion_learner_update_seconds", "seconds", {}, kSecondsBounds,
                   "one call of the trainer without waiting"),

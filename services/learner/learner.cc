@@ -87,6 +87,9 @@ InferenceAgent::Parts InferencePartsOf(const RunConfig& run, const std::string& 
           .on_batch = [&metrics](double seconds) { metrics.OnInference(seconds); }};
 }
 
+// How often the build thread looks whether it may end, once it has built.
+constexpr std::int64_t kBuildIdleNs = 50 * kNanosPerMilli;
+
 }  // namespace
 
 // A counter's rate between heartbeats. Link thread only.
@@ -202,7 +205,10 @@ void Learner::Engine::Stop() {
 }
 
 Learner::Learner(LearnerOptions options, SignalWatcher& signals)
-    : options_(std::move(options)), signals_(signals) {
+    : options_(std::move(options)),
+      signals_(signals),
+      build_runner_(
+          build_, [this](std::exception_ptr error) { Fail(error); }, kBuildIdleNs) {
   metrics_.OnScrape([this] { RefreshMetrics(); });
   ServeLostLogLines(metrics_);
   http_ = std::make_unique<HttpEndpoint>(options_.member.http_bind, metrics_, [this] {
@@ -212,7 +218,8 @@ Learner::Learner(LearnerOptions options, SignalWatcher& signals)
   link_ = std::make_unique<LearnerLinkAgent>(
       LinkConfig(),
       LearnerLinkAgent::Hooks{
-          .build = [this](const wire::Registered& registered) { Build(registered); },
+          .start_build = [this](const wire::Registered& registered) { StartBuild(registered); },
+          .built = [this] { return Built(); },
           .fill = [this](wire::Heartbeat& heartbeat) { FillHeartbeat(heartbeat); },
           .stop_training = [this] { StopTraining(); }},
       board_, versions_, signals_.drain_flag());
@@ -238,6 +245,7 @@ void Learner::Run() {
   }
   runner.RequestStop();
   runner.Join();
+  EndBuild();
   StopTraining();
   http_->Stop();
   {
@@ -253,16 +261,43 @@ void Learner::Run() {
             ingest.rows_lost.load(), engine_->training.Progress().updates);
 }
 
-void Learner::Build(const wire::Registered& registered) {
+void Learner::StartBuild(const wire::Registered& registered) {
   SetUpMemberLogging(options_.member, registered.run);
-  wire::Registered here = registered;
-  if (!options_.member.shm_dir.empty()) here.shm_dir = options_.member.shm_dir;
-  EnsureShmDir(here.shm_dir);
-  const int removed = RemoveStale(here.shm_dir, here.run_id);
+  registered_ = registered;
+  if (!options_.member.shm_dir.empty()) registered_.shm_dir = options_.member.shm_dir;
+  build_runner_.Start();
+}
+
+// On the build thread: may wait for the folder's lock, allocates the replay, reads the checkpoint.
+void Learner::Build() {
+  const std::int64_t start_ns = MonotonicClock::Get().NowNs();
+  EnsureShmDir(registered_.shm_dir);
+  const int removed = RemoveStale(registered_.shm_dir, registered_.run_id);
   if (removed > 0) log::info("removed {} shared regions of dead runs", removed);
-  engine_ = std::make_unique<Engine>(*this, here);
+  auto engine = std::make_unique<Engine>(*this, registered_);
+  if (abandoned_.load(std::memory_order_acquire)) return;
+  engine_ = std::move(engine);
+  engine_->metrics.OnBuilt(static_cast<double>(MonotonicClock::Get().NowNs() - start_ns) * 1e-9);
   engine_->Start();
   ready_engine_.store(engine_.get(), std::memory_order_release);
+}
+
+bool Learner::Built() {
+  if (!build_.Finished()) return false;
+  build_runner_.RequestStop();
+  return true;
+}
+
+// A build cannot be interrupted: the process ends when it is over, or at the second signal.
+void Learner::EndBuild() {
+  abandoned_.store(true, std::memory_order_release);
+  build_runner_.RequestStop();
+  build_runner_.Join();
+  try {
+    (void)build_.Finished();
+  } catch (...) {
+    Fail(std::current_exception());
+  }
 }
 
 void Learner::FillHeartbeat(wire::Heartbeat& heartbeat) {

@@ -14,6 +14,7 @@
 #include "lib/policy/learner_region.h"
 #include "lib/run/run_config.h"
 #include "lib/run/signals.h"
+#include "services/learner/build_agent.h"
 #include "services/learner/link_agent.h"
 #include "services/learner/options.h"
 
@@ -38,7 +39,10 @@ class Learner {
   struct Engine;  // everything that exists once the run's settings are known
 
   LearnerLinkAgent::Config LinkConfig() const;
-  void Build(const wire::Registered& registered);
+  void StartBuild(const wire::Registered& registered);
+  void Build();
+  bool Built();
+  void EndBuild();
   void FillHeartbeat(wire::Heartbeat& heartbeat);
   void RefreshMetrics();
   void StopTraining();
@@ -52,8 +56,12 @@ class Learner {
   Versions versions_;
   std::unique_ptr<HttpEndpoint> http_;
   std::unique_ptr<LearnerLinkAgent> link_;
-  std::unique_ptr<Engine> engine_;              // built once, on the link thread
+  wire::Registered registered_;                 // the first; written before the build starts
+  std::unique_ptr<Engine> engine_;              // built once, by build_; null when that failed
   std::atomic<Engine*> ready_engine_{nullptr};  // pairs Build with scrapes
+  std::atomic<bool> abandoned_{false};          // the drain did not wait; pairs Run with Build
+  BuildAgent build_{[this] { Build(); }};
+  AgentRunner build_runner_;
 
   Mutex mu_;
   std::exception_ptr error_ TETRION_GUARDED_BY(mu_);

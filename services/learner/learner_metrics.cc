@@ -16,6 +16,7 @@ LearnerMetrics::LearnerMetrics(MetricsRegistry& r, int shards)
       inference_wait_(r.Counter("tetrion_learner_inference_wait_seconds_total")),
       lost_(r.Counter("tetrion_learner_rows_lost_total")),
       inference_s_(r.Histogram("tetrion_learner_inference_seconds")),
+      build_s_(r.Gauge("tetrion_learner_build_seconds")),
       streams_(r.Gauge("tetrion_learner_streams")),
       updates_(r.Counter("tetrion_learner_updates_total")),
       published_(r.Counter("tetrion_learner_weights_published_total")),

@@ -13,12 +13,14 @@
 
 namespace tetrion {
 
-// The learner's recorders. OnUpdate belongs to the trainer thread; Refresh may be called by one
-// thread at a time and brings the scraped figures up to the agents' own counters.
+// The learner's recorders. OnBuilt belongs to the thread that builds, OnUpdate to the trainer
+// thread; Refresh may be called by one thread at a time and brings the scraped figures up to the
+// agents' own counters.
 class LearnerMetrics {
  public:
   LearnerMetrics(MetricsRegistry& registry, int shards);
 
+  void OnBuilt(double seconds) { build_s_.Set(seconds); }
   void OnUpdate(const UpdateStats& stats);
   // Inference thread.
   void OnInference(double seconds) { inference_s_.Observe(seconds); }
@@ -35,7 +37,7 @@ class LearnerMetrics {
   std::vector<Shard> shards_;
   HotCounter &answered_, &inference_wait_, &lost_;
   HotHistogram& inference_s_;
-  HotGauge& streams_;
+  HotGauge &build_s_, &streams_;
   HotCounter &updates_, &published_, &sampled_, &not_ready_, &lease_wait_;
   HotCounter &quarantined_, &unattachable_;
   HotGauge &attached_, &waiting_, &leaving_;

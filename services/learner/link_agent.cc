@@ -27,8 +27,10 @@ LearnerLinkAgent::LearnerLinkAgent(Config config, Hooks hooks, RingBoard& board,
 
 int LearnerLinkAgent::DoWork() {
   link_.DoWork(kPollMs);
+  LookAtBuild();
   {
-    const std::string problem = link_.registered() ? "" : link_.problem();
+    std::string problem = built_ ? "" : "replay and checkpoint are being made ready";
+    if (!link_.registered()) problem = link_.problem();
     MutexLock lock(problem_mu_);
     problem_ = problem;
   }
@@ -36,6 +38,12 @@ int LearnerLinkAgent::DoWork() {
   ReportEnded();
   if (phase_.load() != Phase::kRunning) Drain();
   return 1;
+}
+
+void LearnerLinkAgent::LookAtBuild() {
+  if (!building_ || !hooks_.built()) return;
+  building_ = false;
+  built_ = true;
 }
 
 wire::Register LearnerLinkAgent::MakeRegister() {
@@ -50,9 +58,9 @@ wire::Register LearnerLinkAgent::MakeRegister() {
 void LearnerLinkAgent::OnRegistered(const wire::Registered& registered, bool renewed) {
   versions_.Allow(registered.version_first, registered.version_limit);
   have_list_ = false;
-  if (!built_) {
-    hooks_.build(registered);
-    built_ = true;
+  if (!building_ && !built_) {
+    hooks_.start_build(registered);
+    building_ = true;
   }
   log::info("session {} {}, versions from {}", registered.session, renewed ? "renewed" : "begun",
             registered.version_first);
@@ -63,8 +71,10 @@ void LearnerLinkAgent::OnFenced() {
 }
 
 wire::Heartbeat LearnerLinkAgent::MakeHeartbeat() {
-  wire::Heartbeat heartbeat = {.phase = phase_.load() == Phase::kRunning ? "running" : "draining",
-                               .rings_revision = have_list_ ? board_.revision() : 0};
+  const char* phase = built_ ? "running" : "starting";
+  if (phase_.load() != Phase::kRunning) phase = "draining";
+  wire::Heartbeat heartbeat = {
+      .phase = phase, .rings_revision = have_list_ ? board_.revision() : 0, .region_held = built_};
   if (built_) hooks_.fill(heartbeat);
   return heartbeat;
 }
@@ -109,17 +119,21 @@ void LearnerLinkAgent::ReportEnded() {
 void LearnerLinkAgent::StartDrain() {
   log::info("draining: training goes on until the rings have ended");
   drain_until_ns_ = clock_.NowNs() + config_.drain_timeout_ns;
-  phase_.store(built_ ? Phase::kDraining : Phase::kDone, std::memory_order_release);
+  const bool begun = building_ || built_;
+  phase_.store(begun ? Phase::kDraining : Phase::kDone, std::memory_order_release);
 }
 
 void LearnerLinkAgent::Drain() {
   const std::int64_t now_ns = clock_.NowNs();
   if (phase_.load() == Phase::kDraining) {
     // Without a session nobody takes the ended rings off the list any more.
-    const bool over = have_list_ && (link_.session() == 0 ? board_.AllEnded() : board_.Empty());
+    const bool over =
+        built_ && have_list_ && (link_.session() == 0 ? board_.AllEnded() : board_.Empty());
     if (!over && now_ns < drain_until_ns_) return;
-    if (!over) log::warn("rings are still open after the drain time-out");
-    hooks_.stop_training();
+    if (!over) {
+      log::warn("{} after the drain time-out", built_ ? "rings are still open" : "still starting");
+    }
+    if (built_) hooks_.stop_training();
     // The last word on updates and rows; heartbeats end here.
     wire::Heartbeat last = MakeHeartbeat();
     last.session = link_.session();

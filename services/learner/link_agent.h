@@ -16,7 +16,8 @@
 namespace tetrion {
 
 // The learner's side of the control channel: which rings come and go, which versions it may
-// publish, how far it is.
+// publish, how far it is. The session begins before there is anything to train with: while that is
+// built, heartbeats and ring lists go on, and a drain waits for it within its own time-out.
 //
 // Thread roles: DoWork and what it calls belong to the link thread; the other public calls say
 // theirs.
@@ -32,9 +33,13 @@ class LearnerLinkAgent final : public Agent, private wire::SessionOwner {
   };
   // What the rest of the learner supplies. Called on the link thread.
   struct Hooks {
-    std::function<void(const wire::Registered&)> build;  // first registration only; may throw Error
-    std::function<void(wire::Heartbeat&)> fill;          // version, rows, figures; after build
-    std::function<void()> stop_training;  // rings are gone: final checkpoint; may throw
+    // First registration only. Begins to build what trains, on another thread, and returns at once.
+    std::function<void(const wire::Registered&)> start_build;
+    // Whether it stands and holds the learner's region; asked until it does. Throws what the build
+    // threw.
+    std::function<bool()> built;
+    std::function<void(wire::Heartbeat&)> fill;  // version, rows, figures; once built
+    std::function<void()> stop_training;  // once built; rings are gone: final checkpoint; may throw
   };
   LearnerLinkAgent(Config config, Hooks hooks, RingBoard& board, Versions& versions,
                    const std::atomic<bool>& drain, const Clock& clock = MonotonicClock::Get());
@@ -62,6 +67,7 @@ class LearnerLinkAgent final : public Agent, private wire::SessionOwner {
   void OnHeartbeatAck(const wire::HeartbeatAck& ack) override;
   void OnMessage(const wire::Message& message) override;
 
+  void LookAtBuild();
   void ReportEnded();
   void StartDrain();
   void Drain();
@@ -76,7 +82,8 @@ class LearnerLinkAgent final : public Agent, private wire::SessionOwner {
   std::atomic<Phase> phase_{Phase::kRunning};
   std::atomic<double> mean_return_{0};
   std::atomic<bool> run_ends_{false};
-  bool built_ = false;
+  bool building_ = false;
+  bool built_ = false;      // and so the learner's region is held, until the process ends
   bool have_list_ = false;  // a ring list came in this session
   std::int64_t next_report_ns_ = 0;
   std::size_t reported_ = 0;  // ended rings told at least once

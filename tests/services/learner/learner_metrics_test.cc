@@ -87,6 +87,11 @@ TEST_F(LearnerMetricsTest, CountersFollowTheAgentsAndDoNotCountTwice) {
   EXPECT_EQ(Scraped("tetrion_learner_updates_total"), 15);
 }
 
+TEST_F(LearnerMetricsTest, TheBuildsTimeIsShown) {
+  metrics_.OnBuilt(2.5);
+  EXPECT_EQ(Scraped("tetrion_learner_build_seconds"), 2.5);
+}
+
 TEST_F(LearnerMetricsTest, UpdatesFillTheStagesAndTheLosses) {
   metrics_.OnUpdate({.status = BatchStatus::kReady,
                      .policy_loss = 0.5,

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -27,7 +28,8 @@ class LearnerLinkTest : public ::testing::Test {
                                  .drain_timeout_ns = 10 * kNanosPerSecond,
                                  .given = {{.key = "lanes", .value = "8"}},
                                  .link = {.endpoint = [this] { return server_.endpoint(); }}},
-        LearnerLinkAgent::Hooks{.build = [this](const wire::Registered&) { ++builds_; },
+        LearnerLinkAgent::Hooks{.start_build = [this](const wire::Registered&) { ++builds_; },
+                                .built = [this] { return built_ ? built_() : true; },
                                 .fill =
                                     [](wire::Heartbeat& heartbeat) {
                                       heartbeat.policy_version = 12;
@@ -92,6 +94,7 @@ class LearnerLinkTest : public ::testing::Test {
   RingBoard board_;
   Versions versions_;
   std::atomic<bool> drain_{false};
+  std::function<bool()> built_;  // empty: at once
   int builds_ = 0, stops_ = 0, ring_gones_ = 0;
   std::unique_ptr<LearnerLinkAgent> agent_;
 };
@@ -137,6 +140,82 @@ TEST_F(LearnerLinkTest, HeartbeatsCarryTheListsRevisionAndTheLearnersFigures) {
   wire::Heartbeat after;
   for (int i = 0; i < 3 && after.rings_revision != 9; ++i) after = Expect<wire::Heartbeat>();
   EXPECT_EQ(after.rings_revision, 9U);
+}
+
+TEST_F(LearnerLinkTest, HeartbeatsAndRingListsGoOnWhileTheLearnerIsBuilt) {
+  bool built = false;
+  built_ = [&] { return built; };
+  BeginSession();
+  GiveList(3, {"/a"});
+  wire::Heartbeat heartbeat;
+  for (int i = 0; i < 10; ++i) heartbeat = Expect<wire::Heartbeat>();
+  EXPECT_EQ(heartbeat.phase, "starting");
+  EXPECT_FALSE(heartbeat.region_held);
+  EXPECT_EQ(heartbeat.policy_version, 0U);  // there are no figures yet
+  EXPECT_EQ(heartbeat.rings_revision, 3U);
+  EXPECT_NE(agent_->Problem(), "");  // not ready
+  EXPECT_FALSE(board_.Empty());
+
+  built = true;
+  while (!heartbeat.region_held) heartbeat = Expect<wire::Heartbeat>();
+  EXPECT_EQ(heartbeat.phase, "running");
+  EXPECT_EQ(heartbeat.policy_version, 12U);
+  EXPECT_EQ(agent_->Problem(), "");
+  EXPECT_EQ(builds_, 1);
+}
+
+TEST_F(LearnerLinkTest, RegionStaysHeldInALaterSessionAndInADrain) {
+  BeginSession();
+  EXPECT_TRUE(Expect<wire::Heartbeat>().region_held);
+  Answer(wire::Fenced{.session = 7});
+  BeginSession(8);
+  EXPECT_TRUE(Expect<wire::Heartbeat>().region_held);
+  drain_ = true;
+  wire::Heartbeat heartbeat;
+  while (heartbeat.phase != "draining") heartbeat = Expect<wire::Heartbeat>();
+  EXPECT_TRUE(heartbeat.region_held);
+}
+
+TEST_F(LearnerLinkTest, SessionFencedDuringTheBuildIsFollowedByOneThatBuildsNothingAnew) {
+  bool built = false;
+  built_ = [&] { return built; };
+  BeginSession();
+  Answer(wire::Fenced{.session = 7});
+  BeginSession(8);
+  EXPECT_EQ(Expect<wire::Heartbeat>().phase, "starting");
+  EXPECT_EQ(builds_, 1);
+}
+
+TEST_F(LearnerLinkTest, WhatTheBuildThrowsEndsTheAgent) {
+  built_ = []() -> bool { throw Error(ExitCode::kConfig, "holds checkpoints already"); };
+  Expect<wire::Register>();
+  const auto welcome = [&] { Answer(Welcome(7, 1)); };
+  EXPECT_THROW(welcome(), Error);
+}
+
+TEST_F(LearnerLinkTest, DrainDuringTheBuildWaitsForItThenForTheRings) {
+  bool built = false;
+  built_ = [&] { return built; };
+  BeginSession();
+  GiveList(1, {});
+  drain_ = true;
+  for (int i = 0; i < 5; ++i) EXPECT_FALSE(Expect<wire::Heartbeat>().region_held);
+  EXPECT_FALSE(agent_->Done());
+  built = true;
+  EXPECT_EQ(Expect<wire::Goodbye>().session, 7U);
+  EXPECT_EQ(stops_, 1);
+}
+
+TEST_F(LearnerLinkTest, DrainThatABuildOutlastsSaysGoodbyeWithoutTraining) {
+  built_ = [] { return false; };
+  BeginSession();
+  drain_ = true;
+  (void)agent_->DoWork();
+  clock_.AdvanceMs(11'000);
+  EXPECT_EQ(Expect<wire::Goodbye>().session, 7U);
+  Answer(wire::GoodbyeAck{.session = 7});
+  EXPECT_TRUE(agent_->Done());
+  EXPECT_EQ(stops_, 0);
 }
 
 TEST_F(LearnerLinkTest, HeartbeatAnswersExtendTheVersionsAndTellTheReturn) {

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <atomic>
+#include <exception>
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "lib/core/agent.h"
+
+namespace tetrion {
+
+// Does one long piece of work, once, on a thread of its own: allocating the replay and reading a
+// checkpoint may outlast the learner's lease, which the link thread must keep renewing meanwhile.
+//
+// Its one cycle lasts as long as the work and does not see a stop: the owner that joins it waits.
+//
+// Thread roles: DoWork belongs to its runner's thread, Finished to any other.
+class BuildAgent final : public Agent {
+ public:
+  // `work` may throw.
+  explicit BuildAgent(std::function<void()> work) : work_(std::move(work)) {}
+
+  std::string name() const override { return "build"; }
+  int DoWork() override {
+    if (finished_.load(std::memory_order_relaxed)) return 0;
+    try {
+      work_();
+    } catch (...) {
+      error_ = std::current_exception();
+    }
+    finished_.store(true, std::memory_order_release);
+    return 0;
+  }
+  // Whether the work is over; what it made may then be used. Throws what it threw. Never blocks.
+  bool Finished() const {
+    if (!finished_.load(std::memory_order_acquire)) return false;  // pairs with DoWork
+    if (error_) std::rethrow_exception(error_);
+    return true;
+  }
+
+ private:
+  const std::function<void()> work_;
+  std::exception_ptr error_;
+  std::atomic<bool> finished_{false};
+};
+
+}  // namespace tetrion
