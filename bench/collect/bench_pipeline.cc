@@ -235,7 +235,8 @@ class Pipeline {
     while (board.Ended().empty() && !deadline.Passed()) (void)ingest.DoWork();
     done = true;
     reader.join();
-    TETRION_CHECK(board.Ended().size() == 1 && board.Ended()[0].end == wire::RingEnd::kClosed, "the ring was closed");
+    TETRION_CHECK(board.Ended().size() == 1 && board.Ended()[0].end == wire::RingEnd::kClosed,
+                  "the ring was closed");
     TETRION_CHECK(ingest.counters().quarantined.load() == 0, "every row was in order");
     return PerSecond(before, after);
   }

@@ -46,12 +46,14 @@ void Send(wire::ControlClient& client, const wire::Message& message) {
 // An actor that plays episodes in no time: asks for ranges ahead and reports them in full batches.
 class TokenClient {
  public:
-  explicit TokenClient(const std::string& endpoint) : client_({.endpoint = endpoint, .identity = {.process = 2}}) {
-    Send(client_, wire::Register{.name = "bench"});
+  explicit TokenClient(const std::string& endpoint)
+      : client_({.endpoint = endpoint, .identity = {.process = 2}}) {
+    Send(client_, wire::Register{.name = "bench", .workers = 1});
     for (;;) {
       const wire::Message message = Wait(client_);
       if (const auto* registered = std::get_if<wire::Registered>(&message)) {
         session_ = registered->session;
+        client_.JoinRun(registered->run_id);
         break;
       }
     }
@@ -143,7 +145,8 @@ class EchoAgent final : public Agent {
 
 class EchoClient {
  public:
-  explicit EchoClient(const std::string& endpoint) : client_({.endpoint = endpoint, .identity = {.process = 2}}) {
+  explicit EchoClient(const std::string& endpoint)
+      : client_({.endpoint = endpoint, .identity = {.process = 2}}) {
     batch_.episodes.resize(kBatchReports);
   }
   double Run(double seconds) {

@@ -8,7 +8,6 @@
 
 #include "lib/core/check.h"
 #include "lib/core/clock.h"
-#include "lib/core/log.h"
 
 namespace tetrion {
 
@@ -49,10 +48,8 @@ void AgentRunner::Run() {
   }
   try {
     agent_.OnClose();
-  } catch (const std::exception& error) {
-    if (failed) log::error("{} also failed to close: {}", agent_.name(), error.what());
-    if (!failed) on_error_(std::current_exception());
   } catch (...) {
+    // Of two failures the first is told: the second one mostly follows from it.
     if (!failed) on_error_(std::current_exception());
   }
   running_.store(false, std::memory_order_release);

@@ -26,8 +26,9 @@ void WriteEndpoints(const std::string& path, const Endpoints& endpoints);
 // The folder `runs/<name>/` of one run. Owns nothing but paths; copies are cheap.
 class RunFolder {
  public:
-  // Makes the folder, mode 0700, with checkpoints/ and logs/. Throws Error(kUsage): the run exists (the message
-  // has the line that resumes it), the name is no file name, or the path cannot be written (named).
+  // Makes the folder, mode 0700, with checkpoints/ and logs/. Throws Error(kUsage): the run exists
+  // (the message has the line that resumes it), the name is no file name, or the path cannot be
+  // written (named).
   static RunFolder Create(const std::string& runs_dir, const std::string& name);
   // An existing run by name, by "latest" (the run whose config.toml is newest) or, when `name`
   // holds a slash, by path. Throws Error(kUsage) saying what is missing when that is no run.

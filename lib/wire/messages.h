@@ -49,6 +49,11 @@ struct Identity {
 // setting keys, phases' and figures' names as stated, endpoints host:port, everything else UTF-8
 // without control characters.
 
+// How people count sessions: a session's number is its sequence above 32 random bits.
+constexpr std::uint64_t SessionSequence(std::uint64_t session) {
+  return session >> 32;
+}
+
 // A setting the sender was given by its user; the coordinator refuses contradictions.
 struct GivenSetting {
   std::string key;    // <= 64 bytes
@@ -75,7 +80,7 @@ struct Register {
   Role role = Role::kActor;
   std::string name;                    // a name: "actor-0", "learner"
   std::string revision;                // <= 64 bytes
-  std::uint64_t previous_session = 0;  // 0: a new process
+  std::uint64_t previous_session = 0;  // alive or fenced; 0: a new process
   // With previous_session: of the ranges with first_id < held_below the sender holds exactly these,
   // oldest first; of the others nothing is said.
   std::vector<HeldRange> held;         // <= kMaxHeldRanges

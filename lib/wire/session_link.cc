@@ -105,7 +105,7 @@ void SessionLink::SendDue() {
   if (!registered_) {
     if (!register_backoff_.TryNow()) return;
     Register message = owner_.MakeRegister();
-    message.previous_session = session_;
+    message.previous_session = last_session();
     Send(message);
     return;
   }
@@ -164,7 +164,7 @@ void SessionLink::Handle(const Message& message, const Identity& sender) {
 }
 
 void SessionLink::HandleFenced() {
-  log::warn("session {} was fenced; registering anew", session_);
+  log::warn("session {} was fenced; registering anew", SessionSequence(session_));
   registered_ = false;
   fenced_session_ = session_;
   session_ = 0;

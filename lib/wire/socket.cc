@@ -107,7 +107,8 @@ struct ControlServer::Impl : Socket {
 class ControlServer::PathLock {
  public:
   // Throws Error(kUsage) when another process holds it.
-  explicit PathLock(const std::string& socket_path) : path_(socket_path + ".lock") {
+  explicit PathLock(const std::string& socket_path)
+      : socket_path_(socket_path), path_(socket_path + ".lock") {
     constexpr int kTries = 8;  // a predecessor may remove the file between our open and our flock
     for (int i = 0; i < kTries; ++i) {
       fd_ = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -126,7 +127,9 @@ class ControlServer::PathLock {
     throw Error(ExitCode::kUsage, "cannot lock " + path_ + ": " + std::strerror(errno) +
                                       "; the folder of the socket must exist and be writable");
   }
+  // After the server's socket is closed, which ZeroMQ leaves in the file system.
   ~PathLock() {
+    unlink(socket_path_.c_str());
     unlink(path_.c_str());
     close(fd_);
   }
@@ -134,7 +137,7 @@ class ControlServer::PathLock {
   PathLock& operator=(const PathLock&) = delete;
 
  private:
-  const std::string path_;
+  const std::string socket_path_, path_;
   int fd_ = -1;
 };
 

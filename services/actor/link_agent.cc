@@ -81,8 +81,8 @@ void LinkAgent::OnRegistered(const wire::Registered& registered, bool renewed) {
   reports_.ResendAll();
   abandons_.ResendAll();
   requests_.ResendAll();
-  log::info("session {} {} with {} held tokens", registered.session, renewed ? "renewed" : "begun",
-            held_.held());
+  log::info("session {} {} with {} held tokens", wire::SessionSequence(registered.session),
+            renewed ? "renewed" : "begun", held_.held());
 }
 
 void LinkAgent::OnFenced() {

@@ -11,10 +11,11 @@
 namespace tetrion {
 namespace {
 
-constexpr int kPollMs = 50;
 // Each may push two changes; the store agent's reserve holds a cycle of them.
 constexpr int kMessagesPerCycle = 256;
 constexpr std::int64_t kStallNs = kNanosPerSecond;
+constexpr std::int64_t kReturnNs = 2 * kNanosPerSecond;
+constexpr std::int64_t kMaxReturnNs = 60 * kNanosPerSecond;
 constexpr std::int64_t kStepsEveryNs = kNanosPerSecond;
 constexpr std::int64_t kStatusEveryNs = 500 * kNanosPerMilli;
 constexpr std::int64_t kOddEveryNs = kNanosPerSecond;
@@ -31,7 +32,8 @@ ControlAgent::ControlAgent(const ControlConfig& config, const StoredRun& stored,
       metrics_(metrics),
       clock_(clock),
       server_(config.bind, stored.run_id),
-      book_(config, stored, store, clock) {
+      book_(config, stored, store, clock),
+      start_ns_(clock.NowNs()) {
   PublishStatus();
 }
 
@@ -40,7 +42,7 @@ int ControlAgent::DoWork() {
   bool read_to_end = false;
   if (rebind_requested_.exchange(false, std::memory_order_acq_rel)) server_.Rebind();
   if (store_.Paused() || store_.HasRoom()) {
-    if (server_.Poll(kPollMs, store_.event_fd()).extra_fd) store_.DrainEvent();
+    if (server_.Poll(config_.poll_ms, store_.event_fd()).extra_fd) store_.DrainEvent();
     work += SendCommitted();
     const int read = ReadSocket();
     read_to_end = read < kMessagesPerCycle;
@@ -48,7 +50,7 @@ int ControlAgent::DoWork() {
   } else {
     // The store is behind: members wait in the socket's queue until it has caught up.
     pollfd event = {store_.event_fd(), POLLIN, 0};
-    if (poll(&event, 1, kPollMs) > 0) store_.DrainEvent();
+    if (poll(&event, 1, config_.poll_ms) > 0) store_.DrainEvent();
     work += SendCommitted();
   }
   if (read_to_end) JudgeLeases();
@@ -83,10 +85,19 @@ void ControlAgent::JudgeLeases() {
     book_.sessions.GiveFullLeases();
     return;
   }
+  // After a restart members come back through the kernel's queues, thousands in some seconds: while
+  // they do, those who were not heard yet may be among those who wait.
+  const bool returning = last_return_ns_ != 0 && now_ns - last_return_ns_ < kReturnNs &&
+                         now_ns - start_ns_ < kMaxReturnNs;
   for (const std::uint64_t number : book_.sessions.Expired()) {
     if (!store_.HasRoom()) break;  // ending a session writes
+    if (returning && book_.sessions.Find(number)->peer.empty()) continue;
     EndSession(number, "its lease is over", /*returns=*/true);
   }
+}
+
+void ControlAgent::NoteReturn(const Session& session, bool is_new) {
+  if (!is_new && session.peer.empty()) last_return_ns_ = clock_.NowNs();
 }
 
 void ControlAgent::EndSession(std::uint64_t number, const std::string& why, bool returns) {

@@ -97,6 +97,8 @@ class ControlAgent final : public Agent {
   // The session if it is alive and its own process speaks, with lease and connection renewed; else
   // nullptr, and the peer is told where that helps.
   Session* Live(const wire::PeerId& peer, std::uint64_t number);
+  // Members that are heard for the first time since this start.
+  void NoteReturn(const Session& session, bool is_new);
   // True after a refusal: the member told something `impossible`, its session has ended.
   bool RefuseImpossible(std::uint64_t number, const std::string& impossible);
   void EndSession(std::uint64_t number, const std::string& why, bool returns);
@@ -107,6 +109,7 @@ class ControlAgent final : public Agent {
   // Registration.
   bool Welcome(const wire::PeerId& peer, const wire::Register& m, const Session* present);
   bool LearnerIsTaken(const wire::PeerId& peer);
+  bool IsRepeated(const wire::PeerId& peer, const wire::Register& m, const Session& session);
   Session& OpenSession(const wire::Register& m);
   wire::Registered Describe(const Session& session, const std::vector<std::int32_t>& slots) const;
 
@@ -137,6 +140,8 @@ class ControlAgent final : public Agent {
   bool rings_due_ = false;          // the learner's list is not the newest
   std::uint64_t rings_told_ = 0;    // revision last sent to the learner
   bool members_changed_ = true;
+  const std::int64_t start_ns_;
+  std::int64_t last_return_ns_ = 0;  // of a member of an earlier start; 0: none yet
   std::int64_t last_judged_ns_ = 0;  // last cycle that read the socket to its end; 0: none yet
   std::int64_t last_steps_ns_ = 0, last_status_ns_ = 0;
   std::int64_t drain_deadline_ns_ = 0;

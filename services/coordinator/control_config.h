@@ -19,6 +19,7 @@ struct ControlConfig {
   std::uint32_t session_lease_ms = 10000;
   std::uint32_t drain_timeout_ms = 20000;
   StopAfter stop_after;
+  int poll_ms = 50;  // longest wait of a cycle
 };
 
 // A member and where its /metrics is.

@@ -83,6 +83,7 @@ Session* ControlAgent::Live(const wire::PeerId& peer, std::uint64_t number) {
     LogOdd("dropped a message for a session of " + session->name + " by another process");
     return nullptr;
   }
+  NoteReturn(*session, /*is_new=*/false);
   session->peer = peer;
   book_.sessions.Renew(*session);
   return session;
@@ -199,8 +200,8 @@ void ControlAgent::On(const wire::PeerId& peer, const wire::Heartbeat& m) {
   session->phase = m.phase;
   session->stats = m.stats;
   if (session->role == wire::Role::kLearner) {
-    if (book_.versions.NeedsMore(m.policy_version) && book_.CanStore()) {
-      book_.versions.Extend();
+    if (book_.versions.NeedsMore(m.policy_version) && book_.CanStore() &&
+        book_.versions.Extend(store_.committed())) {
       book_.versions.PersistedBy(book_.Persist({}, Durability::kPromise));
     }
     if (m.region_held && !session->region_held && book_.CanStore()) {

@@ -122,12 +122,29 @@ Session& ControlAgent::OpenSession(const wire::Register& m) {
   return book_.Open(description, /*returns=*/m.previous_session != 0);
 }
 
+// Members repeat a registration until it is answered, thousands of them together after a restart:
+// one that says nothing new costs no change of the store. True when this is one.
+bool ControlAgent::IsRepeated(const wire::PeerId& peer, const wire::Register& m,
+                              const Session& session) {
+  if (session.peer != peer || session.registered_ticket == 0 || session.name != m.name ||
+      session.http_endpoint != m.http_endpoint || session.workers != m.workers) {
+    return false;
+  }
+  if (session.registered_ticket > store_.committed()) return true;  // its answer is on its way
+  const auto slots =
+      book_.slots.Assign({session.number, session.process}, session.workers, m.rings);
+  if (!slots.has_value()) return false;
+  Send(peer, Describe(session, *slots));
+  return true;
+}
+
 // The session a registration is about is that of its process, so a registration that is said again
 // because its answer was lost finds the one it made.
 void ControlAgent::On(const wire::PeerId& peer, const wire::Register& m) {
   if (!book_.CanStore()) return;
   Session* session = book_.sessions.FindProcess(sender_.process);
   if (!Welcome(peer, m, session)) return;
+  if (session != nullptr && IsRepeated(peer, m, *session)) return;
   const bool is_new = session == nullptr;
   const std::uint64_t number = is_new ? book_.sessions.next_number() : session->number;
   const std::uint32_t workers = m.role == wire::Role::kActor ? m.workers : 0;
@@ -148,6 +165,7 @@ void ControlAgent::On(const wire::PeerId& peer, const wire::Register& m) {
     freed = book_.ledger.ReRegister(number, held, m.held_below);
     session->last_request = book_.ledger.last_request(number);
   }
+  NoteReturn(*session, is_new);
   session->peer = peer;
   session->name = m.name;
   session->workers = workers;
@@ -155,6 +173,7 @@ void ControlAgent::On(const wire::PeerId& peer, const wire::Register& m) {
   book_.sessions.Renew(*session);
   members_changed_ = true;
   slots_ticket_ = book_.Persist({.sessions = {*session}}, Durability::kPromise);
+  session->registered_ticket = slots_ticket_;
   if (m.role == wire::Role::kLearner) {
     book_.versions.PersistedBy(slots_ticket_);
     rings_due_ = true;

@@ -1,6 +1,7 @@
 #include "services/coordinator/coordinator.h"
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -179,19 +180,24 @@ Coordinator::~Coordinator() {
   close(lock_fd_);
 }
 
-Readiness Coordinator::CheckReady() const {
-  if (store_agent_.Paused()) {
-    return {false, "the store cannot be written: " + store_agent_.PauseReason()};
+Readiness ReadinessOf(const ReadyInput& input) {
+  if (!input.store_pause.empty()) {
+    return {false, "the store cannot be written: " + input.store_pause};
   }
-  const std::string problem = files_->Problem();
-  if (!problem.empty()) return {false, problem};
-  const std::int64_t age_ns = control_runner_->CycleAgeNs();
-  if (age_ns > ControlAgent::kMaxCycleNs) {
+  if (!input.files_problem.empty()) return {false, input.files_problem};
+  if (input.cycle_age_ns > ControlAgent::kMaxCycleNs) {
     return {false, "the control thread has been busy for " +
-                       std::to_string(age_ns / kNanosPerSecond) + " s"};
+                       std::to_string(input.cycle_age_ns / kNanosPerSecond) + " s"};
   }
-  if (control_->draining()) return {false, "the run is ending"};
+  if (input.draining) return {false, "the run is ending"};
   return {true, ""};
+}
+
+Readiness Coordinator::CheckReady() const {
+  return ReadinessOf({.store_pause = store_agent_.PauseReason(),
+                      .files_problem = files_->Problem(),
+                      .cycle_age_ns = control_runner_->CycleAgeNs(),
+                      .draining = control_->draining()});
 }
 
 void Coordinator::Fail(std::exception_ptr error) {
@@ -207,8 +213,11 @@ void Coordinator::RethrowFailure() {
 // Connections that fill our memory are closed, all of them: nothing tells which one it is.
 void Coordinator::WatchMemory() {
   const std::int64_t now_ns = MonotonicClock::Get().NowNs();
+  const std::uint64_t most = kMaxInputBytes + control_->TableBytes();
+  if (now_ns < next_rebind_ns_ || ResidentBytes() <= most) return;
+  malloc_trim(0);  // what members that left have freed is no input
   const std::uint64_t bytes = ResidentBytes();
-  if (now_ns < next_rebind_ns_ || bytes <= kMaxInputBytes + control_->TableBytes()) return;
+  if (bytes <= most) return;
   next_rebind_ns_ = now_ns + kRebindEveryNs;
   log::error("{} MiB of memory are in use: closing every connection; members come back",
              bytes >> 20);

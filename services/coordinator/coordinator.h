@@ -36,6 +36,16 @@ OpenedRun OpenRun(const CoordinatorOptions& options);
 std::string ControlAddress(const std::string& bind, const RunFolder& folder,
                            const std::string& shm_dir, std::uint64_t run_id);
 
+// Whether the coordinator may be sent members, and if not, why. The first reason that holds is
+// told.
+struct ReadyInput {
+  std::string store_pause;        // why the store cannot be written; empty: it can
+  std::string files_problem;      // what of the run folder cannot be written; empty: nothing
+  std::int64_t cycle_age_ns = 0;  // since the control agent finished a cycle
+  bool draining = false;
+};
+Readiness ReadinessOf(const ReadyInput& input);
+
 // The coordinator's composition root: store agent, control agent and HTTP endpoint over one run
 // folder, which it holds alone (flock). Its own thread, main's, does what touches files: RunFiles,
 // a look at the learner's region, a look at the process's memory.

@@ -23,7 +23,8 @@ struct Session {
   bool region_held = false;        // learner: it holds its region's lock
   std::string http_endpoint;
   std::string peer;  // connection it was last heard on; empty after a restart of ours
-  std::int64_t region_held_ns = 0;  // since when; of this start
+  std::uint64_t registered_ticket = 0;  // of the change that its newest registration made
+  std::int64_t region_held_ns = 0;      // since when; of this start
   std::int64_t expires_ns = 0;
   std::int64_t heard_ns = 0;
   std::string phase;
@@ -42,7 +43,7 @@ class SessionTable {
   SessionTable(const Clock& clock, std::int64_t lease_ns, std::uint64_t next_sequence,
                std::uint64_t secret);
 
-  static std::uint64_t SequenceOf(std::uint64_t number) { return number >> 32; }
+  static std::uint64_t SequenceOf(std::uint64_t number) { return wire::SessionSequence(number); }
   // The number that Open will give.
   std::uint64_t next_number() const;
   // A new session with a full lease; its process has none. The reference stays valid until Close.

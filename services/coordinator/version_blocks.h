@@ -13,14 +13,19 @@ class VersionBlocks {
 
   std::uint32_t first() const { return first_; }  // of the present learner
   std::uint32_t limit() const { return limit_; }  // end of the last block reserved
-  // A new learner starts where the last block ends.
+  // A new learner starts where the last block ends; it is told its first block with its session.
   void Begin() {
     first_ = limit_;
     limit_ += kBlock;
   }
   // The learner is near the end of its block.
   bool NeedsMore(std::uint32_t version) const { return std::uint64_t{version} + kReserve > limit_; }
-  void Extend() { limit_ += kBlock; }
+  // Reserves a further block unless one is on its way to the store.
+  bool Extend(std::uint64_t committed) {
+    if (Promised(committed) != limit_) return false;
+    limit_ += kBlock;
+    return true;
+  }
   // Begin or Extend is in the change with this ticket.
   void PersistedBy(std::uint64_t ticket) { ticket_ = ticket; }
   // The newest limit that is committed.

@@ -62,8 +62,8 @@ void LearnerLinkAgent::OnRegistered(const wire::Registered& registered, bool ren
     hooks_.start_build(registered);
     building_ = true;
   }
-  log::info("session {} {}, versions from {}", registered.session, renewed ? "renewed" : "begun",
-            registered.version_first);
+  log::info("session {} {}, versions from {}", wire::SessionSequence(registered.session),
+            renewed ? "renewed" : "begun", registered.version_first);
 }
 
 void LearnerLinkAgent::OnFenced() {

@@ -93,7 +93,7 @@ class BadPeers(harness.Case):
         return (code, reason) if str(port) in reason and code else None
 
     def test_garbage_on_the_control_port_disturbs_nobody(self):
-        run = self.new_run().start_by_hand()
+        run = self.new_run().start_by_hand(bind="tcp://127.0.0.1:0")
         run.expect_progress()
         endpoints = json.loads((run.folder / "endpoints.json").read_text())
         host, port = endpoints["control"].removeprefix("tcp://").split(":")

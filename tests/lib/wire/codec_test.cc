@@ -152,7 +152,7 @@ TEST(CodecTest, AnotherProtocolVersionIsNamed) {
     if (decoded.status != DecodeStatus::kWrongVersion || decoded.have_version != 0x012a) continue;
     ++found;
     EXPECT_TRUE(Answerable(decoded.status));
-    EXPECT_NE(WrongVersionText(decoded.have_version).find("298, this build needs 1"),
+    EXPECT_NE(WrongVersionText(decoded.have_version).find("298, this build needs 2"),
               std::string::npos);
   }
   EXPECT_EQ(found, 1);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <zmq.h>
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <optional>
@@ -23,12 +24,16 @@ class Owner final : public SessionOwner {
   void OnRegistered(const Registered&, bool renewed) override { registered.push_back(renewed); }
   void OnFenced() override { ++fenced; }
   Heartbeat MakeHeartbeat() override { return {.phase = "running"}; }
-  void OnHeartbeatAck(const HeartbeatAck& ack) override { episodes = ack.episodes; }
+  void OnHeartbeatAck(const HeartbeatAck& ack) override {
+    episodes = ack.episodes;
+    drain = drain || ack.drain;
+  }
   void OnMessage(const Message& message) override { messages.push_back(message); }
 
   std::vector<bool> registered;  // each call's `renewed`
   int fenced = 0;
   std::uint64_t episodes = 0;
+  bool drain = false;
   std::vector<Message> messages;
 };
 
@@ -37,6 +42,10 @@ class SessionLinkTest : public ::testing::Test {
  protected:
   SessionLinkTest() : server_(std::make_unique<ControlServer>("tcp://127.0.0.1:0")) {
     endpoint_ = server_->endpoint();
+    SetUpLink();
+  }
+
+  void SetUpLink() {
     link_ = std::make_unique<SessionLink>(SessionLink::Config{.endpoint =
                                                                   [this] {
                                                                     ++asked_;
@@ -66,6 +75,11 @@ class SessionLinkTest : public ::testing::Test {
     }
     ADD_FAILURE() << "the link never sent it";
     return {};
+  }
+  bool HeardRegister() {
+    const std::vector<Message> heard = Heard(3);
+    return std::any_of(heard.begin(), heard.end(),
+                       [](const Message& m) { return std::holds_alternative<Register>(m); });
   }
   // Sends and runs the link until it has read the message.
   void Answer(const Message& message) {
@@ -179,6 +193,7 @@ TEST_F(SessionLinkTest, NewEpochMakesItRegisterAgainUnderItsNumber) {
   Expect<Heartbeat>();
   Answer(HeartbeatAck{.session = 7, .epoch = kEpoch + 1});
   EXPECT_FALSE(link_->registered());
+  clock_.AdvanceMs(200);  // past the delay after the first registration
   EXPECT_EQ(Expect<Register>().previous_session, 7U);
   Answer(Registered{.session = 7, .epoch = kEpoch + 1, .heartbeat_ms = 1000});
   EXPECT_EQ(owner_.registered, (std::vector<bool>{false, true}));
@@ -192,10 +207,88 @@ TEST_F(SessionLinkTest, FencedSessionIsOverAndANewOneBegins) {
   Answer(Fenced{.session = 7});
   EXPECT_EQ(owner_.fenced, 1);
   EXPECT_EQ(link_->session(), 0U);
-  EXPECT_EQ(Expect<Register>().previous_session, 0U);
+  clock_.AdvanceMs(200);  // past the delay after the first registration
+  EXPECT_EQ(Expect<Register>().previous_session, 7U);
   Answer(Registered{.session = 8, .epoch = kEpoch, .heartbeat_ms = 1000});
   EXPECT_EQ(owner_.registered, (std::vector<bool>{false, false}));
   EXPECT_EQ(owner_.fenced, 1);  // told once
+}
+
+TEST_F(SessionLinkTest, MemberFencedAgainAndAgainAsksEverMoreRarely) {
+  std::int64_t waited_ms = 0;
+  for (std::uint64_t session = 1; session <= 20; ++session) {
+    for (; !HeardRegister(); waited_ms += 50) clock_.AdvanceMs(50);
+    Answer(Registered{.session = session, .epoch = kEpoch, .session_lease_ms = 10'000});
+    Answer(Fenced{.session = session});
+  }
+  EXPECT_GT(waited_ms, 15'000);  // 20 registrations; the last ones 3 s apart
+  EXPECT_EQ(owner_.fenced, 20);
+}
+
+TEST_F(SessionLinkTest, SessionThatStoodForALeaseMakesTheNextRegistrationQuickAgain) {
+  for (std::uint64_t session = 1; session <= 10; ++session) {
+    while (!HeardRegister()) clock_.AdvanceMs(50);
+    Answer(Registered{.session = session, .epoch = kEpoch, .session_lease_ms = 10'000});
+    if (session < 10) Answer(Fenced{.session = session});
+  }
+  for (int i = 0; i < 11; ++i) {
+    clock_.AdvanceMs(1000);
+    Expect<Heartbeat>();
+    Answer(HeartbeatAck{.session = 10, .epoch = kEpoch});
+  }
+  Answer(Fenced{.session = 10});
+  Expect<Register>();  // at once
+}
+
+TEST_F(SessionLinkTest, AnotherRunAtTheSameAddressEndsTheMember) {
+  Expect<Register>();
+  Answer(Registered{.session = 7, .epoch = kEpoch, .run = "first", .run_id = 11});
+  Expect<Heartbeat>();
+  EXPECT_EQ(sender_.run_id, 11U);
+  server_.reset();
+  server_ = std::make_unique<ControlServer>(endpoint_, /*run_id=*/12);
+  clock_.AdvanceMs(3001);
+  Expect<Register>();
+  ASSERT_EQ(server_->Send(peer_, Registered{.session = 7, .epoch = kEpoch, .run_id = 12}),
+            SendStatus::kOk);
+  try {
+    for (int i = 0; i < 1000; ++i) link_->DoWork(2);
+    FAIL() << "it goes on with a run that it does not belong to";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kTryAgain);
+    EXPECT_NE(std::string(error.what()).find("another run than first"), std::string::npos)
+        << error.what();
+  }
+}
+
+TEST_F(SessionLinkTest, RefusalsForGoodEndTheMemberWithTheirText) {
+  for (const RefuseReason reason : {RefuseReason::kOtherRun, RefuseReason::kRingUnusable,
+                                    RefuseReason::kTooManySessions, RefuseReason::kImpossible}) {
+    SetUpLink();
+    Expect<Register>();
+    ASSERT_EQ(server_->Send(peer_, Refused{reason, "this is why"}), SendStatus::kOk);
+    try {
+      for (int i = 0; i < 1000; ++i) link_->DoWork(2);
+      FAIL() << "it does not end";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::kTryAgain);
+      EXPECT_NE(std::string(error.what()).find("this is why"), std::string::npos);
+    }
+  }
+}
+
+TEST_F(SessionLinkTest, FencedMemberThatIsRefusedAsTheRunEndsIsToldToDrain) {
+  Begin(7);
+  Answer(Fenced{.session = 7});
+  clock_.AdvanceMs(200);
+  Expect<Register>();
+  Answer(Refused{RefuseReason::kDraining, "the run is ending"});
+  EXPECT_TRUE(owner_.drain);
+  EXPECT_EQ(link_->last_session(), 7U);
+  ASSERT_TRUE(link_->Send(Goodbye{.session = link_->last_session(), .env_steps = 5}));
+  Expect<Goodbye>();
+  Answer(GoodbyeAck{.session = 7});
+  EXPECT_EQ(owner_.messages.size(), 1U);
 }
 
 TEST_F(SessionLinkTest, AnotherNumberAtReRegistrationIsAFenceAndABeginning) {

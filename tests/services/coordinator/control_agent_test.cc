@@ -88,6 +88,15 @@ TEST_F(ControlAgentTest, RegistrationSaidTwiceMakesOneSession) {
   EXPECT_EQ(third.slots, first.slots);
 }
 
+TEST_F(ControlAgentTest, RegistrationSaidTwiceIsStoredOnce) {
+  auto client = Connect();
+  const wire::Register message{.name = "a", .workers = 2};
+  const wire::Registered first = Join(*client, message);
+  const std::uint64_t pushed = store_agent_->pushed();
+  EXPECT_EQ(Join(*client, message).slots, first.slots);
+  EXPECT_EQ(store_agent_->pushed(), pushed);
+}
+
 TEST_F(ControlAgentTest, ContradictingSettingIsRefusedWithBothValues) {
   auto client = Connect();
   const auto refused =
@@ -260,7 +269,10 @@ TEST_F(ControlAgentTest, VersionBlockIsExtendedBeforeItIsUsedUp) {
   EXPECT_EQ(early->version_limit, 1001U);
   const auto late =
       Ask<wire::HeartbeatAck>(*client, wire::Heartbeat{.session = session, .policy_version = 502});
-  EXPECT_EQ(late->version_limit, 2001U);
+  EXPECT_EQ(late->version_limit, 1001U);  // not before it is committed
+  const auto told =
+      Ask<wire::HeartbeatAck>(*client, wire::Heartbeat{.session = session, .policy_version = 503});
+  EXPECT_EQ(told->version_limit, 2001U);
 }
 
 TEST_F(ControlAgentTest, LearnerHearsOfRingsAndFreesTheirSlots) {

@@ -103,6 +103,7 @@ TEST_F(CoordinatorTest, SocketPathOfALivingServerIsNotTaken) {
 TEST_F(CoordinatorTest, SocketPathOfADeadServerIsTakenOver) {
   const std::string address = "ipc://" + dir_ + "/c.sock";
   { const wire::ControlServer first(address); }
+  EXPECT_FALSE(std::filesystem::exists(dir_ + "/c.sock"));
   std::ofstream(dir_ + "/c.sock.lock");  // what a kill -9 leaves
   EXPECT_NO_THROW(wire::ControlServer{address});
 }
@@ -124,6 +125,18 @@ TEST_F(CoordinatorTest, ResumedRunGoesOnAtTheSamePort) {
   }
   options_.resume = "first";
   EXPECT_EQ(MakeCoordinator(options_, OpenRun(options_))->endpoint(), endpoint);
+}
+
+TEST(ReadinessTest, EachTroubleIsNamed) {
+  EXPECT_TRUE(ReadinessOf({.cycle_age_ns = ControlAgent::kMaxCycleNs}).ready);
+  const Readiness stuck = ReadinessOf({.cycle_age_ns = ControlAgent::kMaxCycleNs + 1});
+  EXPECT_FALSE(stuck.ready);
+  EXPECT_NE(stuck.reason.find("5 s"), std::string::npos) << stuck.reason;
+  const Readiness paused = ReadinessOf({.store_pause = "disk I/O error", .draining = true});
+  EXPECT_FALSE(paused.ready);
+  EXPECT_NE(paused.reason.find("disk I/O error"), std::string::npos);
+  EXPECT_FALSE(ReadinessOf({.files_problem = "cannot write x"}).ready);
+  EXPECT_FALSE(ReadinessOf({.draining = true}).ready);
 }
 
 TEST_F(CoordinatorTest, OneRunHasOneCoordinator) {

@@ -93,6 +93,26 @@ TEST_F(RestartTest, SessionThatDoesNotComeBackIsFencedAfterAFullLease) {
   EXPECT_EQ(CheckAccount(), 0);
 }
 
+TEST_F(RestartTest, MembersNotYetHeardKeepTheirSessionsWhileOthersComeBack) {
+  std::vector<std::uint64_t> sessions, processes;
+  for (int i = 0; i < 6; ++i) {
+    auto client = Connect();
+    sessions.push_back(JoinActor(*client).session);
+    processes.push_back(last_process_);
+  }
+  Crash();
+  for (std::size_t i = 0; i < 5; ++i) {  // one each 1.5 s, well beyond the lease of 3 s
+    auto back = Connect(processes[i]);
+    ASSERT_TRUE(Ask<wire::HeartbeatAck>(*back, wire::Heartbeat{.session = sessions[i]}))
+        << "session " << i;
+    Pass(1300);
+  }
+  auto last = Connect(processes[5]);
+  EXPECT_TRUE(Ask<wire::HeartbeatAck>(*last, wire::Heartbeat{.session = sessions[5]}));
+  Pass(6000);  // the others were heard, and are silent since
+  EXPECT_NE(control_->Status().find("\"actors\":0"), std::string::npos);
+}
+
 TEST_F(RestartTest, VersionsNeverGoDownAcrossRestarts) {
   auto learner = Connect();
   const wire::Registered first = JoinLearner(*learner);

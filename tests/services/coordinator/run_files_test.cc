@@ -1,0 +1,87 @@
+#include "services/coordinator/run_files.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "tests/services/coordinator/fixture.h"
+
+namespace tetrion {
+namespace {
+
+namespace fs = std::filesystem;
+
+class RunFilesTest : public CoordinatorFixture {
+ protected:
+  void SetUp() override {
+    CoordinatorFixture::SetUp();
+    fs::create_directory(run_.path());
+    files_ = std::make_unique<RunFiles>(run_, "127.0.0.1:1", *control_, *registry_, clock_);
+  }
+  std::string Http(const std::string& member) const {
+    const Endpoints endpoints = ReadEndpoints(run_.endpoints_json());
+    const auto found = endpoints.http.find(member);
+    return found == endpoints.http.end() ? "" : found->second;
+  }
+  int Lines() const {
+    std::ifstream file(run_.metrics_jsonl());
+    int lines = 0;
+    for (std::string line; std::getline(file, line);) ++lines;
+    return lines;
+  }
+  void JoinAs(const std::string& name, const std::string& http) {
+    Join(*Connect(), {.name = name, .http_endpoint = http});
+    clock_.AdvanceMs(1000);
+    Cycle();
+  }
+
+  const RunFolder run_ = RunFolder::At(folder_ / "run");
+  std::unique_ptr<RunFiles> files_;
+};
+
+TEST_F(RunFilesTest, MembersAppearWithinASecondOfJoining) {
+  files_->Tick();
+  EXPECT_EQ(ReadEndpoints(run_.endpoints_json()).control, control_->endpoint());
+  EXPECT_EQ(Http("coordinator"), "127.0.0.1:1");
+  JoinAs("actor-0", "127.0.0.1:2");
+  files_->Tick();
+  EXPECT_EQ(Http("actor-0"), "127.0.0.1:2");
+  JoinAs("actor-1", "127.0.0.1:3");
+  files_->Tick();
+  EXPECT_EQ(Http("actor-1"), "127.0.0.1:3");
+}
+
+TEST_F(RunFilesTest, FolderThatCannotBeWrittenIsAProblemUntilItCan) {
+  files_->Tick();
+  fs::remove_all(run_.path());
+  JoinAs("actor-0", "127.0.0.1:2");
+  files_->Tick();
+  EXPECT_NE(files_->Problem().find("endpoints.json"), std::string::npos) << files_->Problem();
+  clock_.AdvanceMs(10'000);
+  files_->Tick();  // also the line of metrics.jsonl fails, and nothing ends
+  EXPECT_NE(registry_->SerializeText().find(
+                "tetrion_coordinator_file_errors_total{file=\"endpoints\"} 2"),
+            std::string::npos);
+  files_->Finish();
+  fs::create_directory(run_.path());
+  clock_.AdvanceMs(1000);
+  files_->Tick();
+  EXPECT_EQ(files_->Problem(), "");
+  EXPECT_EQ(Http("actor-0"), "127.0.0.1:2");
+}
+
+TEST_F(RunFilesTest, StatusIsALineEachFiveSecondsAndASummaryAtTheEnd) {
+  for (int i = 0; i < 20; ++i) {
+    clock_.AdvanceMs(1000);
+    files_->Tick();
+  }
+  EXPECT_EQ(Lines(), 4);
+  files_->Finish();
+  EXPECT_EQ(Lines(), 5);
+  EXPECT_TRUE(fs::exists(run_.path() + "/summary.json"));
+}
+
+}  // namespace
+}  // namespace tetrion
