@@ -78,7 +78,8 @@ void SessionLink::Connect() {
   client_ = std::make_unique<ControlClient>(
       ControlClient::Config{.endpoint = endpoint,
                             .backoff = WithSeed({}, config_.backoff_seed + 2),
-                            .identity = identity_},
+                            .identity = identity_,
+                            .context = config_.context},
       clock_);
   last_heard_ns_ = clock_.NowNs();
 }

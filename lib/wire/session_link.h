@@ -46,6 +46,7 @@ class SessionLink {
     std::int64_t give_up_ns = 120 * kNanosPerSecond;  // nothing heard for so long: Error(kTryAgain)
     std::uint64_t backoff_seed = 0;                   // differs between processes
     std::uint64_t process = 0;                        // Identity::process; 0: drawn at random
+    std::shared_ptr<SocketContext> context;           // shared with other links; null: its own
   };
 
   SessionLink(Config config, SessionOwner& owner, const Clock& clock = MonotonicClock::Get());

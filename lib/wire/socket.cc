@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 #include "lib/core/check.h"
 #include "lib/core/error.h"
@@ -44,28 +45,22 @@ void SetCommonOptions(void* socket, int high_water_mark) {
   SetOption(socket, ZMQ_HANDSHAKE_IVL, kHandshakeMs);
 }
 
-// One context and one socket, closed in the right order.
+// A socket and the context it lives in, closed in the right order.
 struct Socket {
-  explicit Socket(int type) {
-    context = zmq_ctx_new();
-    TETRION_CHECK(context != nullptr, "no ZeroMQ context");
-    socket = zmq_socket(context, type);
-    if (socket == nullptr) {
-      const int error = errno;
-      zmq_ctx_term(context);
-      throw Error(ExitCode::kTryAgain, std::string("cannot open a control socket: ") +
-                                           zmq_strerror(error) + "; raise the open-files limit");
-    }
+  Socket(int type, std::shared_ptr<SocketContext> given)
+      : context(given != nullptr ? std::move(given)
+                                 : std::make_shared<SocketContext>(SocketContext::Config{})),
+        socket(zmq_socket(context->handle(), type)) {
+    if (socket != nullptr) return;
+    throw Error(ExitCode::kTryAgain, std::string("cannot open a control socket: ") +
+                                         zmq_strerror(errno) + "; raise the open-files limit");
   }
-  ~Socket() {
-    zmq_close(socket);
-    zmq_ctx_term(context);
-  }
+  ~Socket() { zmq_close(socket); }
   Socket(const Socket&) = delete;
   Socket& operator=(const Socket&) = delete;
 
-  void* context = nullptr;
-  void* socket = nullptr;
+  const std::shared_ptr<SocketContext> context;
+  void* const socket;
 };
 
 class Frame {
@@ -100,7 +95,7 @@ Readiness PollSocket(void* socket, int timeout_ms, int extra_fd) {
 }  // namespace
 
 struct ControlServer::Impl : Socket {
-  Impl() : Socket(ZMQ_ROUTER) {}
+  Impl() : Socket(ZMQ_ROUTER, nullptr) {}
 };
 
 // Holds "<socket path>.lock" for as long as the server listens.
@@ -221,7 +216,7 @@ SendStatus ControlServer::Send(const PeerId& peer, const Message& message) {
 }
 
 struct ControlClient::Impl : Socket {
-  Impl() : Socket(ZMQ_DEALER) {}
+  explicit Impl(std::shared_ptr<SocketContext> given) : Socket(ZMQ_DEALER, std::move(given)) {}
 };
 
 ControlClient::ControlClient(const Config& config, const Clock& clock)
@@ -233,7 +228,7 @@ ControlClient::~ControlClient() = default;
 
 void ControlClient::Open() {
   impl_.reset();
-  impl_ = std::make_unique<Impl>();
+  impl_ = std::make_unique<Impl>(config_.context);
   SetCommonOptions(impl_->socket, kClientHighWaterMark);
   if (zmq_connect(impl_->socket, config_.endpoint.c_str()) != 0) {
     throw Error(ExitCode::kUsage,

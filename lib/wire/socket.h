@@ -10,6 +10,7 @@
 #include "lib/wire/backoff.h"
 #include "lib/wire/codec.h"
 #include "lib/wire/messages.h"
+#include "lib/wire/socket_context.h"
 
 namespace tetrion::wire {
 
@@ -114,7 +115,8 @@ class ControlClient {
   struct Config {
     std::string endpoint;
     Backoff::Config backoff;
-    Identity identity;  // goes into every message
+    Identity identity;                       // goes into every message
+    std::shared_ptr<SocketContext> context;  // shared with other clients; null: one of its own
   };
   // Connects in the background. Throws Error(kUsage) for an address that cannot be parsed.
   explicit ControlClient(const Config& config, const Clock& clock = MonotonicClock::Get());
