@@ -93,7 +93,8 @@ void SessionLink::SendDue() {
                     "); start it, or resume the run with ./tetrion up --resume");
   }
   if (client_ == nullptr || retired_) return;
-  if (now_ns - last_heard_ns_ > config_.silence_ns) {
+  // Answers that wait to be read are no silence: it was this thread that stood still.
+  if (now_ns - last_heard_ns_ > config_.silence_ns && !client_->Poll(0).socket) {
     if (registered_) log::warn("the coordinator is silent; reconnecting");
     registered_ = false;
     problem_ = "the coordinator at " + client_->endpoint() + " does not answer";

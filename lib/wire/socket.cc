@@ -21,9 +21,12 @@ namespace {
 constexpr int kServerHighWaterMark = 128;
 constexpr int kServerBacklog = 4096;
 constexpr int kClientHighWaterMark = 1024;
-constexpr int kHeartbeatIntervalMs = 2000;
-constexpr int kHeartbeatTimeoutMs = 10000;
 constexpr int kHandshakeMs = 5000;
+constexpr int kReconnectMs = 100;  // the engine's own attempts; doubled each time up to
+constexpr int kReconnectMaxMs = 800;
+constexpr int kKeepAliveIdleS = 5;  // of a silent TCP connection, before the kernel asks
+constexpr int kKeepAliveEveryS = 2;
+constexpr int kKeepAliveTries = 3;
 constexpr std::string_view kIpcScheme = "ipc://";
 
 void SetOption(void* socket, int option, int value) {
@@ -39,10 +42,13 @@ void SetCommonOptions(void* socket, int high_water_mark) {
   const std::int64_t max_bytes = kMaxMessageBytes;
   TETRION_CHECK(zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &max_bytes, sizeof(max_bytes)) == 0,
                 "ZeroMQ refused a socket option");
-  SetOption(socket, ZMQ_HEARTBEAT_IVL, kHeartbeatIntervalMs);
-  SetOption(socket, ZMQ_HEARTBEAT_TIMEOUT, kHeartbeatTimeoutMs);
-  SetOption(socket, ZMQ_HEARTBEAT_TTL, kHeartbeatTimeoutMs);
   SetOption(socket, ZMQ_HANDSHAKE_IVL, kHandshakeMs);
+  // Not ZeroMQ's own heartbeats: each of them cancels timers, and ZeroMQ 4.3 looks for a timer
+  // along the list of all connections' timers.
+  SetOption(socket, ZMQ_TCP_KEEPALIVE, 1);
+  SetOption(socket, ZMQ_TCP_KEEPALIVE_IDLE, kKeepAliveIdleS);
+  SetOption(socket, ZMQ_TCP_KEEPALIVE_INTVL, kKeepAliveEveryS);
+  SetOption(socket, ZMQ_TCP_KEEPALIVE_CNT, kKeepAliveTries);
 }
 
 // A socket and the context it lives in, closed in the right order.
@@ -230,6 +236,8 @@ void ControlClient::Open() {
   impl_.reset();
   impl_ = std::make_unique<Impl>(config_.context);
   SetCommonOptions(impl_->socket, kClientHighWaterMark);
+  SetOption(impl_->socket, ZMQ_RECONNECT_IVL, kReconnectMs);
+  SetOption(impl_->socket, ZMQ_RECONNECT_IVL_MAX, kReconnectMaxMs);
   if (zmq_connect(impl_->socket, config_.endpoint.c_str()) != 0) {
     throw Error(ExitCode::kUsage,
                 "cannot connect to the coordinator at '" + config_.endpoint +

@@ -45,7 +45,7 @@ struct Readiness {
 // MAXMSGSIZE 64 KiB (longer: the engine drops that connection, the others go on), so that one
 // connection queues at most 8 MiB of whole messages; ROUTER_MANDATORY (an unknown peer is a result,
 // not a silent drop), ROUTER_HANDOVER (a reconnecting peer takes its id over), BACKLOG 4,096
-// (thousands of members reconnect together), HEARTBEAT 2 s / time-out 10 s, HANDSHAKE_IVL 5 s
+// (thousands of members reconnect together), HANDSHAKE_IVL 5 s and the kernel's TCP keepalive, 11 s
 // (half-open connections do not gather). ZeroMQ bounds messages, not the parts of a message that
 // never ends: the owner watches its memory and calls Rebind.
 class ControlServer {
@@ -107,8 +107,8 @@ struct ReceiveResult {
 };
 
 // Policy of an actor's or learner's DEALER: LINGER 0, high-water marks of 1,024 messages,
-// MAXMSGSIZE 64 KiB, HEARTBEAT 2 s / time-out 10 s. The engine reconnects by itself after a dropped
-// connection; an owner who has heard nothing for its own time-out calls Reopen, which also drops
+// MAXMSGSIZE 64 KiB, TCP keepalive 11 s. The engine reconnects by itself after a dropped
+// connection, 100 ms to 800 ms apart; an owner who has heard nothing for its own time-out calls Reopen, which also drops
 // what was queued (every message is repeated by its sender until it is answered).
 class ControlClient {
  public:

@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "lib/core/error.h"
@@ -165,6 +167,23 @@ TEST_F(SessionLinkTest, SilentCoordinatorIsReconnectedToWithThePreviousSession) 
   EXPECT_TRUE(link_->registered());
   EXPECT_EQ(owner_.registered, (std::vector<bool>{false, true}));
   EXPECT_EQ(owner_.fenced, 0);
+}
+
+// Nothing but the link sees an answer arrive, so that one try may come before it; a link that does
+// not look fails them all.
+TEST_F(SessionLinkTest, AnswerThatWaitsWhileTheMemberStoodStillIsNoSilence) {
+  bool kept = false;
+  for (int i = 0; i < 20 && !kept; ++i) {
+    SetUpLink();
+    Begin(7);
+    Expect<Heartbeat>();
+    ASSERT_EQ(server_->Send(peer_, HeartbeatAck{.session = 7, .epoch = kEpoch}), SendStatus::kOk);
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    clock_.AdvanceMs(3001);
+    link_->DoWork(0);
+    kept = link_->registered() && link_->stats().reconnects == 0;
+  }
+  EXPECT_TRUE(kept);
 }
 
 TEST_F(SessionLinkTest, CoordinatorThatMovedIsFoundAtItsNewAddress) {
