@@ -31,13 +31,14 @@ def spread(values):
 
 
 def figure(what, unit, values, target=None, note=None):
-    """One JSON line; without values nothing but a remark."""
+    """Prints and returns one figure; without values nothing but a remark."""
     if not values:
         print(f"no value: {what}")
-        return
+        return None
     line = {"what": what, "unit": unit, "ours": spread(values), "rival": None, "ratio": None,
-            "target": target}
-    print(json.dumps({**line, "note": note} if note else line), flush=True)
+            "target": target, **({"note": note} if note else {})}
+    print(json.dumps(line), flush=True)
+    return line
 
 
 def resident_mb(parent):
