@@ -108,8 +108,9 @@ struct ReceiveResult {
 
 // Policy of an actor's or learner's DEALER: LINGER 0, high-water marks of 1,024 messages,
 // MAXMSGSIZE 64 KiB, TCP keepalive 11 s. The engine reconnects by itself after a dropped
-// connection, 100 ms to 800 ms apart; an owner who has heard nothing for its own time-out calls Reopen, which also drops
-// what was queued (every message is repeated by its sender until it is answered).
+// connection, 100 ms to 800 ms apart; an owner who has heard nothing for its own time-out calls
+// Reopen, which also drops what was queued (every message is repeated by its sender until it is
+// answered).
 class ControlClient {
  public:
   struct Config {
