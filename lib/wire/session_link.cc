@@ -18,6 +18,9 @@ constexpr int kMaxMessagesPerCycle = 256;
 constexpr Backoff::Config kConnectBackoff = {.first_ns = 20 * kNanosPerMilli,
                                              .max_ns = 2 * kNanosPerSecond};
 
+// A busy coordinator answers late: each repetition would make it later.
+constexpr Backoff::Config kRegisterBackoff = {.first_ns = 500 * kNanosPerMilli};
+
 Backoff::Config WithSeed(Backoff::Config config, std::uint64_t seed) {
   config.seed = seed;
   return config;
@@ -48,8 +51,9 @@ SessionLink::SessionLink(Config config, SessionOwner& owner, const Clock& clock)
       owner_(owner),
       clock_(clock),
       connect_backoff_(clock, WithSeed(kConnectBackoff, config_.backoff_seed)),
-      register_backoff_(clock, WithSeed({}, config_.backoff_seed + 1)),
+      register_backoff_(clock, WithSeed(kRegisterBackoff, config_.backoff_seed + 1)),
       identity_{.run_id = 0, .process = config_.process != 0 ? config_.process : MakeProcess()},
+      silence_ns_(config_.silence_ns),
       last_heard_ns_(clock.NowNs()),
       last_answer_ns_(clock.NowNs()) {}
 
@@ -94,13 +98,14 @@ void SessionLink::SendDue() {
   }
   if (client_ == nullptr || retired_) return;
   // Answers that wait to be read are no silence: it was this thread that stood still.
-  if (now_ns - last_heard_ns_ > config_.silence_ns && !client_->Poll(0).socket) {
+  if (now_ns - last_heard_ns_ > silence_ns_ && !client_->Poll(0).socket) {
     if (registered_) log::warn("the coordinator is silent; reconnecting");
     registered_ = false;
     problem_ = "the coordinator at " + client_->endpoint() + " does not answer";
     const std::string endpoint = config_.endpoint();
     if (client_->Reopen(endpoint.empty() ? client_->endpoint() : endpoint)) {
       last_heard_ns_ = now_ns;
+      silence_ns_ = 2 * config_.silence_ns;
       if (session_ != 0 || fenced_session_ == 0) register_backoff_.Reset();
     }
   }
@@ -141,6 +146,7 @@ bool SessionLink::IsMine(const Message& message) const {
 void SessionLink::Handle(const Message& message, const Identity& sender) {
   CheckRun(sender);
   last_heard_ns_ = clock_.NowNs();
+  silence_ns_ = config_.silence_ns;
   if (const auto* registered = std::get_if<Registered>(&message)) {
     HandleRegistered(*registered);
     return;

@@ -42,7 +42,9 @@ class SessionLink {
     // Address of the coordinator, asked before every (re)connection: a restarted coordinator may
     // have moved. Empty while unknown.
     std::function<std::string()> endpoint;
-    std::int64_t silence_ns = 3 * kNanosPerSecond;    // nothing heard for so long: reconnect
+    // Nothing heard for so long: reconnect. The new connection gets twice the time, for it may be a
+    // coordinator to which thousands return at once.
+    std::int64_t silence_ns = 3 * kNanosPerSecond;
     std::int64_t give_up_ns = 120 * kNanosPerSecond;  // nothing heard for so long: Error(kTryAgain)
     std::uint64_t backoff_seed = 0;                   // differs between processes
     std::uint64_t process = 0;                        // Identity::process; 0: drawn at random
@@ -98,6 +100,7 @@ class SessionLink {
   std::int64_t heartbeat_ns_ = kNanosPerSecond;
   std::int64_t lease_ns_ = 0;
   std::int64_t registered_ns_ = 0;  // when the present session began or was renewed
+  std::int64_t silence_ns_;         // that the present connection may be silent
   std::int64_t last_heard_ns_;      // any message
   std::int64_t last_answer_ns_;     // a message of a standing session, or the start
   std::int64_t next_heartbeat_ns_ = 0;

@@ -131,10 +131,10 @@ TEST_F(SessionLinkTest, UnansweredRegistrationIsRepeatedWithTheSameIdentityAfter
   Expect<Register>();
   const Identity first = sender_;
   EXPECT_TRUE(Heard(20).empty());  // no time has passed
-  clock_.AdvanceMs(130);           // 100 ms and a quarter at most
+  clock_.AdvanceMs(630);           // 500 ms and a quarter at most
   Expect<Register>();
   EXPECT_EQ(sender_, first);
-  clock_.AdvanceMs(110);  // 150 ms less a quarter at least
+  clock_.AdvanceMs(560);  // 750 ms less a quarter at least
   EXPECT_TRUE(Heard(20).empty());
 }
 
@@ -186,6 +186,20 @@ TEST_F(SessionLinkTest, AnswerThatWaitsWhileTheMemberStoodStillIsNoSilence) {
   EXPECT_TRUE(kept);
 }
 
+TEST_F(SessionLinkTest, NewConnectionMayBeSilentForTwiceAsLong) {
+  Begin(7);
+  Expect<Heartbeat>();
+  clock_.AdvanceMs(3001);
+  Expect<Register>();
+  EXPECT_EQ(link_->stats().reconnects, 1U);
+  clock_.AdvanceMs(5999);
+  Heard(3);
+  EXPECT_EQ(link_->stats().reconnects, 1U);
+  clock_.AdvanceMs(2);
+  Heard(3);
+  EXPECT_EQ(link_->stats().reconnects, 2U);
+}
+
 TEST_F(SessionLinkTest, CoordinatorThatMovedIsFoundAtItsNewAddress) {
   Begin(7);
   Expect<Heartbeat>();
@@ -212,7 +226,7 @@ TEST_F(SessionLinkTest, NewEpochMakesItRegisterAgainUnderItsNumber) {
   Expect<Heartbeat>();
   Answer(HeartbeatAck{.session = 7, .epoch = kEpoch + 1});
   EXPECT_FALSE(link_->registered());
-  clock_.AdvanceMs(200);  // past the delay after the first registration
+  clock_.AdvanceMs(700);  // past the delay after the first registration
   EXPECT_EQ(Expect<Register>().previous_session, 7U);
   Answer(Registered{.session = 7, .epoch = kEpoch + 1, .heartbeat_ms = 1000});
   EXPECT_EQ(owner_.registered, (std::vector<bool>{false, true}));
@@ -226,7 +240,7 @@ TEST_F(SessionLinkTest, FencedSessionIsOverAndANewOneBegins) {
   Answer(Fenced{.session = 7});
   EXPECT_EQ(owner_.fenced, 1);
   EXPECT_EQ(link_->session(), 0U);
-  clock_.AdvanceMs(200);  // past the delay after the first registration
+  clock_.AdvanceMs(700);  // past the delay after the first registration
   EXPECT_EQ(Expect<Register>().previous_session, 7U);
   Answer(Registered{.session = 8, .epoch = kEpoch, .heartbeat_ms = 1000});
   EXPECT_EQ(owner_.registered, (std::vector<bool>{false, false}));
@@ -299,7 +313,7 @@ TEST_F(SessionLinkTest, RefusalsForGoodEndTheMemberWithTheirText) {
 TEST_F(SessionLinkTest, FencedMemberThatIsRefusedAsTheRunEndsIsToldToDrain) {
   Begin(7);
   Answer(Fenced{.session = 7});
-  clock_.AdvanceMs(200);
+  clock_.AdvanceMs(700);
   Expect<Register>();
   Answer(Refused{RefuseReason::kDraining, "the run is ending"});
   EXPECT_TRUE(owner_.drain);
