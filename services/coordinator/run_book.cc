@@ -57,7 +57,8 @@ std::uint64_t RunBook::Persist(StoreChange change, Durability durability) {
 }
 
 std::uint64_t RunBook::MemoryBytes() const {
-  constexpr std::uint64_t kRangeBytes = 512, kSessionBytes = 16 * 1024, kProcessBytes = 512;
+  // A session has a connection: ZeroMQ's queues to and from it end at two blocks of 16 KiB each.
+  constexpr std::uint64_t kRangeBytes = 512, kSessionBytes = 96 * 1024, kProcessBytes = 512;
   return ledger.open_ranges() * kRangeBytes + sessions.sessions().size() * kSessionBytes +
          processes.size() * kProcessBytes;
 }
