@@ -5,8 +5,8 @@ import os
 import socket
 
 import harness
+import zmtp
 
-GREETING_BYTES = 64  # of ZMTP 3.0
 USAGE, TRY_AGAIN, CONFIG = 2, 75, 78
 
 
@@ -96,48 +96,32 @@ class BadPeers(harness.Case):
         run = self.new_run().start_by_hand(bind="tcp://127.0.0.1:0")
         run.expect_progress()
         endpoints = json.loads((run.folder / "endpoints.json").read_text())
-        host, port = endpoints["control"].removeprefix("tcp://").split(":")
+        control = endpoints["control"]
         for _ in range(8):
-            self.send_raw(host, port, os.urandom(4096))
+            self.send(zmtp.connect(control), os.urandom(4096))
         run.expect_progress()
         before = self.malformed(endpoints)
         # Closing a socket with unread bytes resets it, which may swallow what was sent: again.
         def counted():
-            self.send_raw(host, port, self.zmtp([b"no flatbuffer", b"", os.urandom(500)]))
+            messages = [b"no flatbuffer", b"", os.urandom(500)]
+            self.send(zmtp.dealer(control), b"".join(map(zmtp.frame, messages)))
             return self.malformed(endpoints) > before
         harness.wait_until("it is counted", counted)
-        self.flood(host, port)
+        for _ in range(4):
+            flood = b"".join(zmtp.frame(os.urandom(200)) for _ in range(5000))
+            self.send(zmtp.dealer(control), flood)
         run.expect_progress()
         self.assertNotIn("fenced;", run.log("actor-0"))
         run.finish_and_check()
 
-    def send_raw(self, host, port, data):
-        with socket.create_connection((host, int(port)), timeout=5) as peer:
+    def send(self, peer, data):
+        """Says all of it and listens until nothing comes any more."""
+        with peer:
             try:
-                peer.sendall(data[:GREETING_BYTES])
-                peer.recv(4096)  # the answer to a greeting
-                peer.sendall(data[GREETING_BYTES:])
-                peer.settimeout(0.5)
-                while peer.recv(4096):
-                    pass
+                peer.sendall(data)
+                zmtp.hung_up(peer, timeout_s=0.5)
             except OSError:
-                pass  # hung up on, as it should be, or waiting for more
-
-    def flood(self, host, port):
-        message = self.zmtp([os.urandom(200) for _ in range(5000)])
-        for _ in range(4):
-            self.send_raw(host, port, message)
-
-    def zmtp(self, messages):
-        """A ZMTP 3.0 NULL handshake of a DEALER, then the messages, one frame each."""
-        greeting = b"\xff" + bytes(8) + b"\x7f\x03\x00" + b"NULL".ljust(20, b"\0") + bytes(32)
-        ready = b"\x05READY\x0bSocket-Type\x00\x00\x00\x06DEALER\x08Identity\x00\x00\x00\x00"
-        frames = [b"\x04" + bytes([len(ready)]) + ready]
-        for message in messages:
-            long = len(message) > 255
-            size = len(message).to_bytes(8 if long else 1, "big")
-            frames.append((b"\x02" if long else b"\x00") + size + message)
-        return greeting + b"".join(frames)
+                pass  # hung up on, as it should be
 
     def malformed(self, endpoints):
         text = harness.get(endpoints["http"]["coordinator"], "/metrics")[1]

@@ -25,6 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 import unittest
 import urllib.error
 import urllib.request
@@ -102,7 +103,8 @@ class Run:
         self.runs, self.shm = self.base / "runs", self.base / "shm"
         self.folder = self.runs / name
         self.processes = {}  # name -> Popen, started by us
-        self.killed = set()  # names of services that were killed or fenced at least once
+        self.killed = set()  # names of services that were killed or refused at least once
+        self.quarantined = 0  # rings that a test has spoilt
         self.last_batches, self.batches = 0, 0
 
     # Starting and stopping.
@@ -131,10 +133,9 @@ class Run:
             ["--run-folder", str(self.folder), *flags(options), *(["--resume"] if resume else [])])
 
     def start_actor(self, name="actor-0", **options):
-        options = {"workers": 1, **options}
-        return self.start_process(
-            name, "tetrion-actor",
-            ["--run-folder", str(self.folder), "--name", name, *flags(options)])
+        options = {"workers": 1, "name": name, **options}
+        return self.start_process(name, "tetrion-actor",
+                                  ["--run-folder", str(self.folder), *flags(options)])
 
     def start_by_hand(self, actors=1, settings=None, **coordinator_options):
         self.start_coordinator(settings=settings, **coordinator_options)
@@ -291,7 +292,8 @@ class Run:
         assert not violations, f"the account is wrong: {violations[:5]}"
         assert figures["outstanding"] == 0, f"outstanding after a drain: {figures}"
         self.check_actors(figures)
-        self.check_rows()
+        rows = self.check_rows()
+        self.check_steps(figures, rows)
         self.check_versions()
         return figures
 
@@ -310,26 +312,52 @@ class Run:
         else:
             assert said == figures["done"], f"{said} acknowledged, {figures['done']} done"
 
+    def check_steps(self, figures, rows):
+        """Every step is counted once: also of an actor that was frozen, fenced and came back, and
+        over every restart of coordinator and learner."""
+        config = tomllib.loads((self.folder / "config.toml").read_text())["run"]
+        told, counted = 0, figures["env_steps"]
+        for text in self.actor_logs().values():
+            told += sum(int(n) for n in re.findall(r"drained: (\d+) steps", text))
+        assert figures["longest"] <= config["max_steps"], f"an episode of {figures['longest']} steps"
+        if not any(name.startswith("actor") for name in self.killed):
+            assert told == counted, f"{told} steps made, {counted} counted"
+            assert figures["episode_steps"] <= counted, f"episodes are longer than {counted} steps"
+            return
+        # What a killed actor last told lies between nothing and all that it made. A ring shows no
+        # rows that were made but not published, and every row makes a step a lane at most.
+        assert counted >= told, f"{told} steps made by those that drained, {counted} counted"
+        if "rings that no session knows" in self.log("learner"):
+            return  # rows that nobody has counted
+        died = len(re.findall(r"ended at row \d+: its actor died", self.log("learner")))
+        most = (rows + died * config["commit_stride"]) * config["lanes"]
+        assert counted <= most, f"{counted} steps counted, {rows} rows can have {most}"
+
     def check_rows(self):
-        """Rows of the rings, as actors and learners count them."""
+        """Rows of the rings, as actors and learners count them; returns all that were taken."""
         learner = self.log("learner")
         ended = {path: int(row) for path, row in
                  re.findall(r"ring (\S+) ended at row (\d+)", learner)}
         attached = re.findall(r"attached (\S+) to shard \d+ at row (\d+)", learner)
         missing = {path for path, _ in attached} - set(ended)
         assert not missing, f"rings never drained: {missing}"
-        assert "quarantined ring" not in learner, "a ring was quarantined"
+        spoilt = re.findall(r"quarantined ring (\S+):", learner)
+        assert len(spoilt) == self.quarantined, f"quarantined rings: {spoilt}"
         for text in self.actor_logs().values():
             for path, row in re.findall(r"closed (\S+) at row (\d+)", text):
                 taken = ended.get(path)
                 assert taken == int(row), f"{path}: {row} published, {taken} taken"
+        rows = sum(ended.values())
         if "learner" in self.killed:
-            return  # a killed learner takes its count along
+            return rows  # a killed learner takes its count along
         counts = re.findall(r"drained: (\d+) rows ingested, (\d+) lost", learner)
         ingested, lost = (sum(int(n) for n in column) for column in zip(*counts))
-        rows = sum(ended.values())
+        if spoilt:  # what is lost with a spoilt ring lies behind its end
+            assert ingested <= rows <= ingested + lost, f"{ingested} + {lost} lost rows of {rows}"
+            return rows + lost
         assert ingested + lost == rows, f"{ingested} + {lost} lost rows, the rings ended at {rows}"
         assert lost == 0 or self.killed, f"{lost} rows lost without a kill"
+        return rows
 
     def check_versions(self):
         """A policy version never goes down for a worker."""

@@ -89,7 +89,7 @@ def check(path):
     violations += check_members(database, counts)
     run_id = (database.execute("SELECT run_id FROM run").fetchone() or [0])[0]
     episodes = counts["episodes_pruned"]
-    longest = 0
+    longest = episode_steps = 0
     for row_id, row_run, count, blob in database.execute(
             "SELECT id, run_id, count, episodes FROM reports"):
         if row_run != run_id:
@@ -102,6 +102,7 @@ def check(path):
             bit = 1 << (token % RANGE_TOKENS)
             episodes += 1
             longest = max(longest, episode[LENGTH_FIELD])
+            episode_steps += episode[LENGTH_FIELD]
             if first_id not in done_bits and pruned and token < counts["next_token"]:
                 continue  # its range was all done long ago
             if not done_bits.get(first_id, 0) & bit:
@@ -114,7 +115,7 @@ def check(path):
         violations.append("the database file is damaged")
     figures = {**found, "episodes": episodes, "duplicates": counts["duplicates"],
                "refused": counts["refused"], "env_steps": counts["env_steps"],
-               "longest": longest}
+               "episode_steps": episode_steps, "longest": longest}
     return figures, violations
 
 
