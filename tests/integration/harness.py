@@ -109,22 +109,28 @@ class Run:
 
     # Starting and stopping.
 
-    def start_process(self, name, program, arguments):
+    def start_process(self, name, program, arguments, before=None, output=None):
+        """`before` runs in the new process, ahead of the program; `output` instead of a log."""
+        def prepare():
+            die_with_parent()
+            if before:
+                before()
         with open(self.base / f"{name}.log", "ab") as log:
-            process = subprocess.Popen([str(BIN / program), *arguments], stdout=log, stderr=log,
-                                       stdin=subprocess.DEVNULL, start_new_session=True,
-                                       preexec_fn=die_with_parent)
+            where = log if output is None else output
+            process = subprocess.Popen([str(BIN / program), *arguments], stdout=where,
+                                       stderr=where, stdin=subprocess.DEVNULL,
+                                       start_new_session=True, preexec_fn=prepare)
         self.processes[name] = process
         return process
 
-    def start_coordinator(self, resume=False, settings=None, **options):
+    def start_coordinator(self, resume=False, settings=None, before=None, output=None, **options):
         options = {"session_lease": SESSION_LEASE_S, "heartbeat": HEARTBEAT_S, **options}
         which = ["--resume" if resume else "--run", self.name]
         given = {} if resume else {**SETTINGS, **(settings or {})}
         return self.start_process(
             "coordinator", "tetrion-coordinator",
             [*which, "--runs-dir", str(self.runs), "--shm-dir", str(self.shm),
-             *flags({**options, **given})])
+             *flags({**options, **given})], before, output)
 
     def start_learner(self, resume=False, **options):
         options = {"threads": 1, "checkpoint_every": 1, **options}
@@ -132,8 +138,8 @@ class Run:
             "learner", "tetrion-learner",
             ["--run-folder", str(self.folder), *flags(options), *(["--resume"] if resume else [])])
 
-    def start_actor(self, name="actor-0", **options):
-        options = {"workers": 1, "name": name, **options}
+    def start_actor(self, name="actor-0", called="", **options):
+        options = {"workers": 1, "name": called or name, **options}
         return self.start_process(name, "tetrion-actor",
                                   ["--run-folder", str(self.folder), *flags(options)])
 
@@ -319,7 +325,8 @@ class Run:
         told, counted = 0, figures["env_steps"]
         for text in self.actor_logs().values():
             told += sum(int(n) for n in re.findall(r"drained: (\d+) steps", text))
-        assert figures["longest"] <= config["max_steps"], f"an episode of {figures['longest']} steps"
+        longest = figures["longest"]
+        assert longest <= config["max_steps"], f"an episode of {longest} steps"
         if not any(name.startswith("actor") for name in self.killed):
             assert told == counted, f"{told} steps made, {counted} counted"
             assert figures["episode_steps"] <= counted, f"episodes are longer than {counted} steps"
@@ -412,8 +419,10 @@ class Case(unittest.TestCase):
             shutil.rmtree(self.base, ignore_errors=True)
         print(f"{time.monotonic() - start:.1f} s", file=sys.stderr)
 
-    def new_run(self, name="x"):
-        run = Run(self.base, name)
+    def new_run(self, name="x", folder=""):
+        """A test with several runs gives each a folder."""
+        (self.base / folder).mkdir(exist_ok=True)
+        run = Run(self.base / folder, name)
         self.runs_started.append(run)
         return run
 

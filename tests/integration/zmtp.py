@@ -1,11 +1,12 @@
-"""A peer of the control channel that speaks ZMTP 3.0 by hand, so that it can also say what no ZeroMQ
-library would."""
+"""A peer of the control channel that speaks ZMTP 3.0 by hand, so that it can also say what no
+ZeroMQ library would."""
 
 import socket
 import struct
 
 GREETING = b"\xff" + bytes(8) + b"\x7f\x03\x00" + b"NULL".ljust(20, b"\0") + bytes(32)
-READY = b"\x05READY\x0bSocket-Type\x00\x00\x00\x06DEALER\x08Identity\x00\x00\x00\x00"
+PING = b"\x04\x07\x04PING\x00\x00"  # a whole command; asks for an answer
+READY = b"\x05READY\x0bSocket-Type\x00\x00\x00\x06DEALER\x08Identity"
 MORE, LONG, COMMAND = 1, 2, 4
 
 
@@ -32,12 +33,13 @@ def connect(address):
     return socket.create_connection((host, int(port)), timeout=10)
 
 
-def dealer(address):
+def dealer(address, identity=b""):
     """A connection after a DEALER's handshake: frames may follow."""
+    ready = READY + struct.pack(">I", len(identity)) + identity
     peer = connect(address)
     peer.sendall(GREETING)
     receive(peer, len(GREETING))
-    peer.sendall(bytes([COMMAND, len(READY)]) + READY)
+    peer.sendall(bytes([COMMAND, len(ready)]) + ready)
     flags, size = receive(peer, 2)  # its READY, a short command
     assert flags == COMMAND, flags
     receive(peer, size)
