@@ -18,9 +18,13 @@
 namespace tetrion::wire {
 namespace {
 
-constexpr int kServerHighWaterMark = 128;
+constexpr int kServerSendHighWaterMark = 128;
 constexpr int kServerBacklog = 4096;
-constexpr int kClientHighWaterMark = 1024;
+constexpr int kClientSendHighWaterMark = 1024;
+// None: libzmq 4.3 aborts the process (!_io_error in stream_engine_base.cpp) when a peer hangs up
+// while its queue is full and the answer to one of its pings falls due. The server's owner watches
+// its memory.
+constexpr int kReceiveHighWaterMark = 0;
 constexpr int kHandshakeMs = 5000;
 constexpr int kReconnectMs = 100;  // the engine's own attempts; doubled each time up to
 constexpr int kReconnectMaxMs = 800;
@@ -35,10 +39,10 @@ void SetOption(void* socket, int option, int value) {
 }
 
 // The options both ends share.
-void SetCommonOptions(void* socket, int high_water_mark) {
+void SetCommonOptions(void* socket, int send_high_water_mark) {
   SetOption(socket, ZMQ_LINGER, 0);
-  SetOption(socket, ZMQ_SNDHWM, high_water_mark);
-  SetOption(socket, ZMQ_RCVHWM, high_water_mark);
+  SetOption(socket, ZMQ_SNDHWM, send_high_water_mark);
+  SetOption(socket, ZMQ_RCVHWM, kReceiveHighWaterMark);
   const std::int64_t max_bytes = kMaxMessageBytes;
   TETRION_CHECK(zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &max_bytes, sizeof(max_bytes)) == 0,
                 "ZeroMQ refused a socket option");
@@ -152,9 +156,8 @@ ControlServer::ControlServer(const std::string& endpoint, std::uint64_t run_id) 
 void ControlServer::Bind(const std::string& endpoint) {
   impl_ = std::make_unique<Impl>();
   void* socket = impl_->socket;
-  SetCommonOptions(socket, kServerHighWaterMark);
+  SetCommonOptions(socket, kServerSendHighWaterMark);
   SetOption(socket, ZMQ_ROUTER_MANDATORY, 1);
-  SetOption(socket, ZMQ_ROUTER_HANDOVER, 1);
   SetOption(socket, ZMQ_BACKLOG, kServerBacklog);
   if (zmq_bind(socket, endpoint.c_str()) != 0) {
     const int error = zmq_errno();
@@ -235,7 +238,7 @@ ControlClient::~ControlClient() = default;
 void ControlClient::Open() {
   impl_.reset();
   impl_ = std::make_unique<Impl>(config_.context);
-  SetCommonOptions(impl_->socket, kClientHighWaterMark);
+  SetCommonOptions(impl_->socket, kClientSendHighWaterMark);
   SetOption(impl_->socket, ZMQ_RECONNECT_IVL, kReconnectMs);
   SetOption(impl_->socket, ZMQ_RECONNECT_IVL_MAX, kReconnectMaxMs);
   if (zmq_connect(impl_->socket, config_.endpoint.c_str()) != 0) {

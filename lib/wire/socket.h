@@ -41,13 +41,14 @@ struct Readiness {
 };
 
 // Policy of the coordinator's ROUTER: LINGER 0 (what matters was acknowledged or is repeated), send
-// and receive high-water marks of 128 messages a peer (then Send says kFull and the peer repeats),
-// MAXMSGSIZE 64 KiB (longer: the engine drops that connection, the others go on), so that one
-// connection queues at most 8 MiB of whole messages; ROUTER_MANDATORY (an unknown peer is a result,
-// not a silent drop), ROUTER_HANDOVER (a reconnecting peer takes its id over), BACKLOG 4,096
-// (thousands of members reconnect together), HANDSHAKE_IVL 5 s and the kernel's TCP keepalive, 11 s
-// (half-open connections do not gather). ZeroMQ bounds messages, not the parts of a message that
-// never ends: the owner watches its memory and calls Rebind.
+// high-water mark of 128 messages a peer (then Send says kFull and the peer repeats), MAXMSGSIZE
+// 64 KiB (longer: the engine drops that connection, the others go on), ROUTER_MANDATORY (an unknown
+// peer is a result, not a silent drop), BACKLOG 4,096 (thousands of members reconnect together),
+// HANDSHAKE_IVL 5 s and the kernel's TCP keepalive, 11 s (half-open connections do not gather). Two
+// things are left out because with them a connection's input can stop, and libzmq 4.3 aborts the
+// process when such a peer hangs up: ROUTER_HANDOVER (no member names its connection) and a receive
+// high-water mark, which would not bound the parts of a message that never ends either: the owner
+// watches its memory and calls Rebind.
 class ControlServer {
  public:
   // Binds at once. `endpoint`: "tcp://127.0.0.1:0" picks a port; "ipc:///path" is held by a flock
@@ -106,7 +107,7 @@ struct ReceiveResult {
   Identity sender;  // with kMessage
 };
 
-// Policy of an actor's or learner's DEALER: LINGER 0, high-water marks of 1,024 messages,
+// Policy of an actor's or learner's DEALER: LINGER 0, a send high-water mark of 1,024 messages,
 // MAXMSGSIZE 64 KiB, TCP keepalive 11 s. The engine reconnects by itself after a dropped
 // connection, 100 ms to 800 ms apart; an owner who has heard nothing for its own time-out calls
 // Reopen, which also drops what was queued (every message is repeated by its sender until it is

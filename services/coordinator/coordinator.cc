@@ -50,10 +50,10 @@ void RaiseFileLimit(rlim_t expected_peers) {
                                     ": raise it (ulimit -n)");
 }
 
-// What queues in front of the socket beside whole messages is bounded by nothing in ZeroMQ: a
-// message of parts without end. Beyond this, apart from our own tables, connections are closed.
+// What queues in front of the socket is bounded by nothing in ZeroMQ (lib/wire/socket.h says why).
+// Beyond this, apart from our own tables, connections are closed.
 constexpr std::uint64_t kMaxInputBytes = std::uint64_t{256} << 20;
-constexpr std::int64_t kRebindEveryNs = 5 * kNanosPerSecond;
+constexpr std::int64_t kRebindEveryNs = kNanosPerSecond;
 constexpr std::size_t kMaxSocketPathBytes = 107;  // sockaddr_un
 
 // Resident memory of this process; 0 where the kernel does not tell.
