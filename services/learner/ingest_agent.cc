@@ -1,6 +1,7 @@
 #include "services/learner/ingest_agent.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "lib/core/counter.h"
@@ -31,6 +32,7 @@ IngestAgent::IngestAgent(const Config& config, ReplayRing& replay, Bell bell, Ri
                  .layout_hash = replay.layout().Hash(),
                  .retry_ns = config.attach_retry_ns},
                 board, clock),
+      rows_(kRowsPerTurn * replay.layout().row_bytes),
       backlog_rows_(static_cast<std::size_t>(replay.shards())) {}
 
 int IngestAgent::DoWork() {
@@ -89,6 +91,11 @@ int IngestAgent::Pump(Ring& ring) {
     LookForEnd(ring, peek.status);
     return 0;
   }
+  if (ring.consumer.stride_bytes() != replay_.layout().row_bytes) {
+    Quarantine(ring, "its rows have another size than the run's",
+               ring.consumer.head() - ring.consumer.tail());
+    return 0;
+  }
   peek.count = std::min(peek.count, kRowsPerTurn);
   if (ring.stream) {
     const std::uint64_t answered = ring.stream->answered.load(std::memory_order_acquire);
@@ -101,10 +108,12 @@ int IngestAgent::Pump(Ring& ring) {
     peek.count =
         static_cast<std::uint32_t>(std::min<std::uint64_t>(peek.count, answered - peek.first));
   }
+  // Another process can write there at any time: copied once, then checked, then used.
+  std::memcpy(rows_.data(), peek.records, peek.count * ring.consumer.stride_bytes());
   if (!CheckRows(ring, peek)) return 0;
   int pushed = 0;
   const std::int64_t start_ns = clock_.NowNs();
-  const PushResult result = replay_.PushRows(ring.slot, peek.records, static_cast<int>(peek.count),
+  const PushResult result = replay_.PushRows(ring.slot, rows_.data(), static_cast<int>(peek.count),
                                              config_.wait_ns, pushed);
   if (result != PushResult::kPushed) {
     AddRelaxed(counters_.limited_ns, clock_.NowNs() - start_ns);
@@ -144,7 +153,7 @@ bool IngestAgent::CheckRows(Ring& ring, const RingPeek& peek) {
   const std::size_t stride = ring.consumer.stride_bytes();
   for (std::uint32_t i = 0; i < peek.count; ++i) {
     const char* wrong =
-        CheckRow(replay_.layout(), peek.records + i * stride, peek.first + i, config_.action_count);
+        CheckRow(replay_.layout(), rows_.data() + i * stride, peek.first + i, config_.action_count);
     if (wrong == nullptr) continue;
     Quarantine(ring, "row " + std::to_string(peek.first + i) + ": " + wrong,
                ring.consumer.head() - ring.consumer.tail());

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -81,6 +82,7 @@ class IngestAgent final : public Agent {
   int DropVoidRows(Ring& ring, const RingPeek& peek);
   void AwaitAnswers(Ring& ring);
   static bool HasWork(Ring& ring);
+  // Of rows_, which hold what was peeked.
   bool CheckRows(Ring& ring, const RingPeek& peek);
   void LookForEnd(Ring& ring, RingStatus status);
   void End(Ring& ring, wire::RingEnd end, const std::string& reason = "");
@@ -98,6 +100,7 @@ class IngestAgent final : public Agent {
   std::vector<std::unique_ptr<Ring>> rings_;
   std::vector<std::unique_ptr<Ring>> leaving_;  // ended while the folder was locked
   std::int64_t next_unlink_ns_ = 0;
+  std::vector<std::byte> rows_;  // of this turn, copied out of their ring
   IngestCounters counters_;
   std::vector<std::atomic<std::uint64_t>> backlog_rows_;  // [S]
 };

@@ -1,0 +1,62 @@
+"""Rows of a live ring that somebody overwrites: the learner gives that ring up, its actor ends and
+says why, a supervisor starts it again.
+
+Before, the actor was taken for dead, registered the ring that was gone, and so on for ever; and
+rows that changed between the look at them and the copy ended the learner.
+"""
+
+import os
+import re
+
+import harness
+
+TRY_AGAIN = 75
+HEAD_BYTES = 8192  # of region and ring: spoilt are the rows only
+
+
+class RingIsSpoilt(harness.Case):
+    def spoil(self, run, path):
+        """Overwrites until one of the rows was taken: those that wait are made anew meanwhile."""
+        run.quarantined += 1
+        with open(path, "r+b") as ring:
+            size = os.fstat(ring.fileno()).st_size
+            def taken():
+                ring.seek(HEAD_BYTES)
+                ring.write(os.urandom(size - HEAD_BYTES))
+                ring.flush()
+                return f"quarantined ring {path}" in run.log("learner")
+            harness.wait_until("the learner gives the ring up", taken)
+
+    def test_its_actor_ends_with_the_reason_and_another_plays_on(self):
+        run = self.new_run().start_by_hand(actors=1)
+        run.expect_progress()
+        ring, = run.rings()
+        run.start_actor("actor-1")
+        run.wait_for("two rings", lambda s: s["learner"].get("rings") == 2)
+        run.killed.add("actor-0")  # it cannot say what it played
+        self.spoil(run, run.shm / ring)
+        self.assertEqual(run.wait_exit("actor-0"), TRY_AGAIN)
+        errors = [line for line in run.log("actor-0").splitlines() if "error:" in line]
+        self.assertEqual(len(errors), 1, errors)
+        self.assertRegex(errors[0], r"cannot use the ring .*: row \d+: .*start the actor again")
+        run.wait_for("its session ends", lambda s: s["actors"] == 1)
+        self.assertNotIn(ring, run.rings())
+        run.expect_progress()
+        self.assertNotIn("fenced;", run.log("actor-1"))
+        run.finish_and_check()
+
+    def test_the_supervisor_starts_it_again(self):
+        run = self.new_run().start_up()
+        run.expect_progress()
+        first, = run.rings()
+        run.killed.add("actor-0")
+        self.spoil(run, run.shm / first)
+        run.wait_for("a new ring", lambda _: run.rings() and first not in run.rings())
+        run.expect_progress()
+        log = run.log("actor-0")
+        self.assertEqual(len(re.findall(r"session \d+ begun", log)), 2, "one session a process")
+        run.finish_and_check()
+
+
+if __name__ == "__main__":
+    harness.main()
