@@ -1,6 +1,7 @@
 """kill -9 of random services in one run; then the faults stop and the run must go on."""
 
 import random
+import signal
 import sys
 import time
 
@@ -34,6 +35,32 @@ class RandomKills(harness.Case):
         for victim in ["coordinator", "learner", "actor-0", "actor-1"] * 2:
             run.expect_progress(episodes=draw.randrange(1, 100), batches=1)
             run.kill(victim)
+        self.check_healed(run)
+
+    def test_without_a_killed_actor_every_step_is_counted_exactly_once(self):
+        """Actors are frozen for longer than their lease, everything else is killed: what the actors
+        say that they made is what the account has, to the step."""
+        draw = self.seeded()
+        run = self.new_run().start_by_hand(actors=2, session_lease=1)
+        run.expect_progress()
+        for victim in draw.sample(["coordinator", "learner", "actor-0", "actor-1"] * 2, 6):
+            if victim.startswith("actor"):
+                run.signal(victim, signal.SIGSTOP)
+                run.wait_for("it is fenced", lambda s: s["actors"] == 1)
+                if draw.random() < 0.5:
+                    run.kill("coordinator")
+                    run.start_coordinator(resume=True, session_lease=1)
+                run.signal(victim, signal.SIGCONT)
+                run.wait_for("it is back", lambda s: s["actors"] == 2)
+            else:
+                run.kill(victim)
+                time.sleep(draw.uniform(0, 0.3))
+                if victim == "coordinator":
+                    run.start_coordinator(resume=True, session_lease=1)
+                else:
+                    run.start_learner(resume=True)
+                run.wait_for("all are back", lambda s: s["actors"] == 2 and s["learner_up"])
+            run.expect_progress(episodes=draw.randrange(1, 100), batches=1)
         self.check_healed(run)
 
     def seeded(self):
