@@ -21,7 +21,8 @@ using wire::Message;
 // The agent against a coordinator that the test plays by hand, over a real socket.
 class LinkAgentTest : public ::testing::Test {
  protected:
-  LinkAgentTest() : server_("tcp://127.0.0.1:0") {
+  explicit LinkAgentTest(const Clock& clock = MonotonicClock::Get())
+      : server_("tcp://127.0.0.1:0") {
     run_.lanes = 4;
     agent_ = std::make_unique<LinkAgent>(
         LinkAgent::Config{.name = "actor-0",
@@ -38,7 +39,7 @@ class LinkAgentTest : public ::testing::Test {
                          .env_steps = [] { return std::uint64_t{42}; },
                          .workers_drained = [this] { return drained_; },
                          .close_rings = [this] { closed_ = true; }},
-        outbox_, drain_);
+        outbox_, drain_, clock);
   }
 
   // Runs the agent until the coordinator has a message of type T from it.
@@ -133,12 +134,14 @@ TEST_F(LinkAgentTest, FenceCutsTheWorkerAndANewSessionBeginsWithoutTheOldTokens)
   Answer(wire::Fenced{.session = 7});
   EXPECT_EQ(queue_.State(), TakeResult::kFenced);
   const auto again = Expect<wire::Register>();
-  EXPECT_EQ(again.previous_session, 0U);
+  EXPECT_EQ(again.previous_session, 7U);  // its process is no new one
   EXPECT_TRUE(again.held.empty());
   EXPECT_EQ(again.rings.size(), 1U);  // rings belong to the process
   Answer(wire::Registered{
       .session = 8, .epoch = 1, .run_config = ToText(run_), .slots = {2}, .heartbeat_ms = 20});
-  EXPECT_EQ(Expect<wire::GrantRequest>().session, 8U);
+  const auto request = Expect<wire::GrantRequest>();
+  EXPECT_EQ(request.session, 8U);
+  EXPECT_EQ(request.request, 1U);  // numbered anew
   EXPECT_EQ(builds_, 1);
 }
 
@@ -208,6 +211,40 @@ TEST_F(LinkAgentTest, RefusalWithBothValuesEndsTheProcessWithTheConfigCode) {
     EXPECT_EQ(error.code(), ExitCode::kConfig);
     EXPECT_NE(std::string(error.what()).find("here 8, the run has 4"), std::string::npos);
   }
+}
+
+// The same under a clock that the test moves.
+class LinkAgentGatherTest : public LinkAgentTest {
+ protected:
+  LinkAgentGatherTest() : LinkAgentTest(clock_) {}
+
+  void SetUp() override {
+    BeginSession(7);
+    GrantOneRange(0);
+  }
+  void Finish(std::uint64_t first, std::uint64_t count) {
+    std::vector<EpisodeResult> episodes;
+    for (std::uint64_t id = first; id < first + count; ++id) episodes.push_back({.token_id = id});
+    outbox_.PutEpisodes(0, episodes);
+    for (int i = 0; i < 5; ++i) (void)agent_->DoWork();
+  }
+
+  static inline FakeClock clock_;  // begun before the agent, and outlives it
+};
+
+TEST_F(LinkAgentGatherTest, FinishedEpisodesWaitForCompany) {
+  Finish(0, 1);
+  Finish(1, 3);
+  clock_.AdvanceMs(19);
+  Finish(4, 1);
+  clock_.AdvanceMs(1);
+  EXPECT_EQ(Expect<wire::ReportBatch>().episodes.size(), 5U);
+}
+
+TEST_F(LinkAgentGatherTest, EnoughFinishedEpisodesGoOutAtOnce) {
+  Finish(0, 255);
+  Finish(255, 1);
+  EXPECT_EQ(Expect<wire::ReportBatch>().episodes.size(), 256U);
 }
 
 TEST(LinkAgentUnreachableTest, UnreachableCoordinatorIsTheProblemAndEndsInTryAgain) {

@@ -233,6 +233,78 @@ TEST_F(ControlAgentTest, StoreThatIsBehindCostsNobodyItsLease) {
   EXPECT_NE(control_->Status().find("\"actors\":2"), std::string::npos);
 }
 
+TEST_F(ControlAgentTest, StoreThatWasBehindGivesEverySessionAFullLease) {
+  auto busy = Connect(), silent = Connect();
+  const std::uint64_t session = JoinActor(*busy).session;
+  JoinActor(*silent);
+  std::uint64_t request = 0;
+  for (int i = 0; i < 8000 && store_agent_->HasRoom(); ++i) {
+    static_cast<void>(busy->Send(wire::Abandon{session, ++request, "drain", {}}));
+    if (i % 64 == 0) CycleWithoutStore();
+  }
+  ASSERT_FALSE(store_agent_->HasRoom());
+  for (int i = 0; i < 12; ++i) {  // twice the lease, in steps that are no stall
+    clock_.AdvanceMs(500);
+    CycleWithoutStore();
+  }
+  for (int i = 0; i < 10; ++i) Cycle();  // half a second: all that waits is read and judged
+  EXPECT_NE(control_->Status().find("\"actors\":2"), std::string::npos);
+}
+
+// The member's heartbeat is behind more messages than one cycle reads. Which of them have arrived
+// is the socket's to decide: the test repeats until the first cycle was a full one.
+TEST_F(ControlAgentTest, LeasesAreNotJudgedWhileMessagesWait) {
+  constexpr int kMessagesPerCycle = 256, kConnections = 4, kEach = 120;
+  const wire::Heartbeat stranger = {.session = 1};  // renews nothing
+  for (int attempt = 0; attempt < 20; ++attempt) {
+    std::vector<std::unique_ptr<wire::ControlClient>> clients;
+    for (int i = 0; i < kConnections; ++i) {
+      clients.push_back(Connect());
+      ASSERT_TRUE(Ask<wire::Fenced>(*clients.back(), stranger).has_value());
+    }
+    const std::int64_t start_ns = clock_.NowNs();
+    const std::uint64_t session = Join(*clients[0], {.name = "a"}).session;
+    const std::int64_t spent_ms = (clock_.NowNs() - start_ns) / kNanosPerMilli;
+    if (spent_ms > 500) continue;
+    Pass(lease_ms_ - 500 - spent_ms);
+    for (const auto& client : clients) {
+      for (int i = 0; i < kEach; ++i) ASSERT_EQ(client->Send(stranger), wire::SendStatus::kOk);
+    }
+    ASSERT_EQ(clients[0]->Send(wire::Heartbeat{.session = session}), wire::SendStatus::kOk);
+    clients[0]->Poll(50);    // nothing comes: time for the sockets, of which no verdict depends
+    clock_.AdvanceMs(1000);  // the lease is over, and this is no stall
+    if (control_->DoWork() == kMessagesPerCycle) {
+      const auto ack = Await<wire::HeartbeatAck>(*clients[0]);
+      EXPECT_TRUE(ack.has_value() && ack->session == session);
+      return;
+    }
+    Ask<wire::GoodbyeAck>(*clients[0], wire::Goodbye{session, 0});
+  }
+  FAIL() << "never did as many messages wait as a cycle reads";
+}
+
+TEST_F(ControlAgentTest, AnswerOfASessionThatWasFencedMeanwhileIsNotSent) {
+  auto client = Connect();
+  const std::uint64_t session = JoinActor(*client).session;
+  const std::uint64_t pushed = store_agent_->pushed();
+  ASSERT_EQ(client->Send(wire::GrantRequest{session, 1, 1}), wire::SendStatus::kOk);
+  for (int i = 0; i < 50 && store_agent_->pushed() == pushed; ++i) CycleWithoutStore();
+  ASSERT_GT(store_agent_->pushed(), pushed);
+  for (int i = 0; i < 8; ++i) {  // beyond the lease, in steps that are no stall
+    clock_.AdvanceMs(500);
+    CycleWithoutStore();
+  }
+  for (int i = 0; i < 5; ++i) Cycle();  // the grant is committed, and its end
+  std::vector<wire::Message> answers;
+  while (true) {
+    wire::ReceiveResult result = client->Receive(20);
+    if (result.status != wire::ReceiveStatus::kMessage) break;
+    answers.push_back(std::move(result.message));
+  }
+  ASSERT_EQ(answers.size(), 1U);
+  EXPECT_TRUE(std::holds_alternative<wire::Fenced>(answers[0]));
+}
+
 TEST_F(ControlAgentTest, FencedActorRegistersAnewAndKeepsItsRings) {
   auto client = Connect();
   const wire::Registered first = JoinActor(*client);

@@ -118,6 +118,7 @@ TEST(LedgerTest, AbandonedTokensWaitForTheRestOfTheirRange) {
   EXPECT_EQ(ledger.Abandon(1, {0, 1, BitRange(10, 20)}), 0U);
   EXPECT_EQ(ledger.free_ranges(), 0U);
   EXPECT_EQ(ledger.counts().free_again, 10U);
+  EXPECT_EQ(ledger.outstanding(1), 246U);
   EXPECT_EQ(ledger.Report(1, 10, 1), ReportOutcome::kRefused);
   for (std::uint32_t i = 0; i < kRangeTokens; ++i) {
     if (i >= 10 && i < 20) continue;

@@ -76,6 +76,32 @@ TEST_F(RestartTest, GrantCommittedButNeverSentComesUnderTheSameNumber) {
   EXPECT_EQ(GetGrant(*back, session, 2).ranges[0].first_id, 256U);
 }
 
+TEST_F(RestartTest, RequestNumbersGoOnWhenEveryTokenIsDone) {
+  auto client = Connect();
+  const std::uint64_t session = JoinActor(*client).session;
+  for (std::uint64_t i = 0; i < 2; ++i) {
+    GetGrant(*client, session, i + 1);
+    ASSERT_EQ(Ask<wire::ReportAck>(*client, Batch(session, i + 1, i * 256, 256))->accepted, 256U);
+  }
+  Crash();
+  EXPECT_TRUE(stored_.open_ranges.empty());
+  auto back = Connect(last_process_);
+  EXPECT_EQ(GetGrant(*back, session, 3).ranges.size(), 1U);
+  EXPECT_EQ(CheckAccount(), 0);
+}
+
+TEST_F(RestartTest, ProcessThatSaidGoodbyeLeavesItsStepsAndNothingElse) {
+  auto client = Connect();
+  const std::uint64_t session = JoinActor(*client).session;
+  GetGrant(*client, session, 1);
+  Ask<wire::GoodbyeAck>(*client, wire::Goodbye{session, 800});
+  Crash();
+  EXPECT_TRUE(stored_.sessions.empty());
+  EXPECT_TRUE(stored_.processes.empty());
+  EXPECT_EQ(stored_.counts.steps_forgotten, 800U);
+  EXPECT_EQ(stored_.counts.env_steps, 800U);
+}
+
 TEST_F(RestartTest, SessionThatDoesNotComeBackIsFencedAfterAFullLease) {
   auto client = Connect();
   const std::uint64_t session = JoinActor(*client).session;
@@ -86,6 +112,7 @@ TEST_F(RestartTest, SessionThatDoesNotComeBackIsFencedAfterAFullLease) {
   Pass(1500);
   EXPECT_NE(control_->Status().find("\"actors\":0"), std::string::npos);
   Crash();
+  EXPECT_TRUE(stored_.sessions.empty());
   auto other = Connect();
   const std::uint64_t second = JoinActor(*other).session;
   EXPECT_EQ(SequenceOf(second), SequenceOf(session) + 1);

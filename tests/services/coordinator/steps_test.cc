@@ -30,7 +30,7 @@ TEST_F(StepsTest, FencedProcessIsCountedOnNotAgain) {
     Tell(*client, session, steps += 700);
     Pass(4000);
     ASSERT_TRUE(Ask<wire::Fenced>(*client, wire::Heartbeat{.session = session}).has_value());
-    // As SessionLink does: after a fence it names no session.
+    // Even when it does not say that it had a session.
     session = Join(*client, {.name = "actor-0", .workers = 1}).session;
   }
   Tell(*client, session, steps += 50);

@@ -100,6 +100,23 @@ TEST_F(StoreTest, FailingDiskIsAPauseAndTheSameGroupIsWrittenOnceLater) {
   EXPECT_EQ(Count("reports"), 1U);
 }
 
+TEST_F(StoreTest, GroupThatFailsHalfwayLeavesTheFileAsItWas) {
+  Store store(path());
+  store.Load(4);
+  ASSERT_EQ(store.Commit({{FullRange(0)}}), CommitResult::kOk);
+  store.LimitPages(store.Pages());
+  std::vector<StoreChange> group;
+  for (std::uint64_t i = 1; i < 9; ++i) group.push_back(FullRange(i));
+  EXPECT_EQ(store.Commit(group), CommitResult::kPaused);
+  EXPECT_EQ(Count("ranges"), 1U);
+  EXPECT_EQ(Count("reports"), 1U);
+  EXPECT_EQ(LoadError(), "");
+  store.LimitPages(0);
+  ASSERT_EQ(store.Commit(group), CommitResult::kOk);
+  EXPECT_EQ(Count("reports"), 9U);
+  EXPECT_EQ(LoadError(), "");
+}
+
 TEST_F(StoreTest, PromisesSurviveALossOfPowerAndReportsTillThenToo) {
   DurableFiles files(folder_.path());
   Store store(path());
