@@ -105,15 +105,35 @@ TEST_F(StoreTest, GroupThatFailsHalfwayLeavesTheFileAsItWas) {
   store.Load(4);
   ASSERT_EQ(store.Commit({{FullRange(0)}}), CommitResult::kOk);
   store.LimitPages(store.Pages());
-  std::vector<StoreChange> group;
+  std::vector<StoreChange> group(1);  // one that has room, and those that have none
+  group[0].counts = FullRange(0).counts;
+  group[0].slots = {{3, {.state = Slot::State::kAssigned, .process = 9}}};
   for (std::uint64_t i = 1; i < 9; ++i) group.push_back(FullRange(i));
   EXPECT_EQ(store.Commit(group), CommitResult::kPaused);
+  EXPECT_EQ(Count("slots"), 0U);
   EXPECT_EQ(Count("ranges"), 1U);
   EXPECT_EQ(Count("reports"), 1U);
   EXPECT_EQ(LoadError(), "");
   store.LimitPages(0);
   ASSERT_EQ(store.Commit(group), CommitResult::kOk);
   EXPECT_EQ(Count("reports"), 9U);
+  EXPECT_EQ(LoadError(), "");
+}
+
+TEST_F(StoreTest, RowsOfAGroupThatFailedAreNotCounted) {
+  DurableFiles files(folder_.path());
+  {
+    Store store(path(), {.keep_episodes = 1000, .keep_ranges = 6});
+    store.Load(4);
+    for (std::uint64_t i = 0; i < 20; ++i) {
+      files.FailWrites(SQLITE_FULL);
+      ASSERT_EQ(store.Commit({{FullRange(i)}}), CommitResult::kPaused);
+      files.FailWrites(SQLITE_OK);
+      ASSERT_EQ(store.Commit({{FullRange(i)}}), CommitResult::kOk);
+    }
+  }
+  EXPECT_EQ(Count("reports"), 4U);
+  EXPECT_EQ(Count("ranges"), 6U);
   EXPECT_EQ(LoadError(), "");
 }
 
