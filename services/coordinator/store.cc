@@ -279,11 +279,11 @@ void Store::WriteMembers(const StoreChange& change) {
     impl_->put_session.Bind(std::uint64_t{session.region_held}).Bind(session.http_endpoint).Run();
   }
   for (const std::uint64_t number : change.ended) impl_->end_session.Bind(number).Run();
+  for (const std::uint64_t number : change.forgotten) impl_->forget_process.Bind(number).Run();
   for (const Process& process : change.processes) {
     impl_->put_process.Bind(process.number).Bind(process.env_steps).Bind(process.steps_base);
     impl_->put_process.Bind(process.tokens_granted).Bind(std::uint64_t{process.base_known}).Run();
   }
-  for (const std::uint64_t number : change.forgotten) impl_->forget_process.Bind(number).Run();
   for (const auto& [number, slot] : change.slots) {
     impl_->put_slot.Bind(std::uint64_t{number}).Bind(static_cast<std::uint64_t>(slot.state));
     impl_->put_slot.Bind(slot.session).Bind(slot.process).Bind(std::uint64_t{slot.worker});
