@@ -25,7 +25,7 @@ inline constexpr std::size_t kMaxValueBytes = 256;     // value of a setting
 inline constexpr std::size_t kMaxEndpointBytes = 128;  // host:port; run names too
 inline constexpr std::size_t kMaxRingPathBytes = 192;  // kMaxRings of them must fit a message
 inline constexpr std::size_t kMaxFolderBytes = 512;
-inline constexpr std::size_t kMaxTextBytes = 1024;  // explanation of a refusal
+inline constexpr std::size_t kMaxTextBytes = 1024;   // explanation of a refusal
 inline constexpr std::size_t kMaxReasonBytes = 256;  // why a ring cannot be used
 inline constexpr std::size_t kMaxConfigBytes = 16 * 1024;
 inline constexpr std::uint32_t kRangeTokens = 256;  // tokens of one range: the unit of the ledger
@@ -83,13 +83,13 @@ struct Register {
   std::uint64_t previous_session = 0;  // alive or fenced; 0: a new process
   // With previous_session: of the ranges with first_id < held_below the sender holds exactly these,
   // oldest first; of the others nothing is said.
-  std::vector<HeldRange> held;         // <= kMaxHeldRanges
+  std::vector<HeldRange> held;  // <= kMaxHeldRanges
   std::uint64_t held_below = 0;
-  std::uint32_t workers = 0;           // actor: how many slots it wants
-  std::vector<RingInfo> rings;         // actor, re-registering: rings it still owns, with slots
-  std::vector<GivenSetting> given;     // <= kMaxGiven
-  std::string http_endpoint;           // host:port of its /metrics, <= 128 bytes; empty: none
-  std::string shm_dir;                 // <= 512 bytes
+  std::uint32_t workers = 0;        // actor: how many slots it wants
+  std::vector<RingInfo> rings;      // actor, re-registering: rings it still owns, with slots
+  std::vector<GivenSetting> given;  // <= kMaxGiven
+  std::string http_endpoint;        // host:port of its /metrics, <= 128 bytes; empty: none
+  std::string shm_dir;              // <= 512 bytes
 };
 
 struct Registered {
