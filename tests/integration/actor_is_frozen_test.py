@@ -26,7 +26,6 @@ class ActorIsFrozen(harness.Case):
         played = {session for session, _ in run.episodes()}
         run.finish_and_check()
         self.assertEqual(len(re.findall(r"session \d+ was fenced", run.log("actor-1"))), 2)
-        self.assertGreater(self.fenced_by(run, "actor-1"), 0, "late episodes are not counted")
         self.assertEqual(self.fenced_by(run, "actor-0"), 0)
         self.assertGreaterEqual(len(played), 3, "it plays again after each fence")
 

@@ -15,11 +15,26 @@ namespace {
 
 TEST(MemberTest, NeedsExactlyOneWayToItsRun) {
   MemberOptions options;
+  options.name = "actor-0";
   EXPECT_THROW(CheckMemberOptions(options), Error);
   options.run_folder = "runs/a";
   EXPECT_NO_THROW(CheckMemberOptions(options));
   options.coordinator = "tcp://127.0.0.1:1";
   EXPECT_THROW(CheckMemberOptions(options), Error);
+}
+
+TEST(MemberTest, NameThatFitsNoFileNameOrLabelIsAUsageError) {
+  MemberOptions options;
+  options.run_folder = "runs/a";
+  for (const char* name : {"", "caf\xe9", "a b", "a/b"}) {
+    options.name = name;
+    try {
+      CheckMemberOptions(options);
+      ADD_FAILURE() << name;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::kUsage);
+    }
+  }
 }
 
 TEST(MemberTest, FixedAddressBeatsNothing) {
