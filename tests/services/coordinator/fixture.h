@@ -53,7 +53,6 @@ class CoordinatorFixture : public ::testing::Test {
     config_.run_folder = folder_.path();
     config_.bind = "ipc://" + folder_.path() + "/c.sock";
     config_.shm_dir = "/dev/shm/tetrion-test";
-    config_.poll_ms = 2;  // on this one thread a wait helps nobody
     Resolve(config_.run_config);
     store_ = std::make_unique<Store>(folder_ / db_name_);
     stored_ = store_->Load(12345);
