@@ -237,7 +237,7 @@ TEST_F(ShortLeaseTest, ProcessThatIsFencedTooOftenIsRefused) {
       Cycle();
     }
   }
-  EXPECT_EQ(sessions, ProcessTable::kMaxSessions);
+  ASSERT_EQ(sessions, ProcessTable::kMaxSessions);
   const auto refused =
       Ask<wire::Refused>(*client, wire::Register{.name = "b", .previous_session = previous});
   ASSERT_TRUE(refused.has_value());

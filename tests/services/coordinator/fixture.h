@@ -41,7 +41,7 @@ class TestFolder {
 // clock that the test moves: the order of events is the test's.
 class CoordinatorFixture : public ::testing::Test {
  protected:
-  static constexpr int kTries = 400;
+  static constexpr int kTries = 100;  // about 10 s of waiting for a message
 
   void SetUp() override {
     config_.session_lease_ms = lease_ms_;
