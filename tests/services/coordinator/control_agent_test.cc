@@ -274,8 +274,8 @@ TEST_F(ControlAgentTest, LeasesAreNotJudgedWhileMessagesWait) {
     clients[0]->Poll(50);    // nothing comes: time for the sockets, of which no verdict depends
     clock_.AdvanceMs(1000);  // the lease is over, and this is no stall
     if (control_->DoWork() == kMessagesPerCycle) {
-      const auto ack = Await<wire::HeartbeatAck>(*clients[0]);
-      EXPECT_TRUE(ack.has_value() && ack->session == session);
+      // The cycle's own status, from after the point where leases would have been judged.
+      EXPECT_NE(control_->Status().find("\"actors\":1"), std::string::npos) << control_->Status();
       return;
     }
     Ask<wire::GoodbyeAck>(*clients[0], wire::Goodbye{session, 0});
