@@ -207,13 +207,13 @@ TEST_F(ControlHostileTest, DeadLearnerIsReplacedAtOnceButOneThatIsStartingIsNot)
   const std::uint64_t one = JoinLearner(*first).session;
   const wire::Register again{.role = wire::Role::kLearner, .name = "learner"};
   control_->LearnerRegionFree(clock_.NowNs());  // of a learner before it
-  ExpectTaken(*second);
+  ASSERT_NO_FATAL_FAILURE(ExpectTaken(*second));
   Ask<wire::HeartbeatAck>(*first, wire::Heartbeat{.session = one, .region_held = true});
-  ExpectTaken(*second);
+  ASSERT_NO_FATAL_FAILURE(ExpectTaken(*second));
   clock_.AdvanceMs(1);
   control_->LearnerRegionFree(clock_.NowNs());
   EXPECT_NE(Join(*second, again).session, one);
-  ExpectTaken(*third);
+  ASSERT_NO_FATAL_FAILURE(ExpectTaken(*third));
 }
 
 class ShortLeaseTest : public CoordinatorFixture {
