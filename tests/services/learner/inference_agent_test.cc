@@ -1,7 +1,6 @@
 #include "services/learner/inference_agent.h"
 
 #include <gmock/gmock.h>
-#include <sys/resource.h>
 
 #include <memory>
 #include <optional>
@@ -11,6 +10,7 @@
 #include "lib/stream/native_host.h"
 #include "lib/stream/native_layout.h"
 #include "tests/services/learner/ingest_fixture.h"
+#include "tests/support/no_open_files.h"
 
 namespace tetrion {
 namespace {
@@ -281,15 +281,14 @@ TEST_F(InferenceAgentTest, StreamOfAnotherVersionIsQuarantined) {
 }
 
 TEST_F(InferenceAgentTest, WantOfOpenFilesIsWaitedFor) {
+  if (!testing::kCanForbidFiles) GTEST_SKIP() << "UBSan needs open files";
   Host host(dir_.path(), layout_, 0);
   List({{host.path(), 0}});
   Cycle(2);
-  rlimit old = {};
-  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &old), 0);
-  const rlimit none = {.rlim_cur = 0, .rlim_max = old.rlim_max};
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
-  (void)inference_->DoWork();
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &old), 0);
+  {
+    const testing::NoOpenFiles none;
+    (void)inference_->DoWork();
+  }
   EXPECT_EQ(inference_->counters().streams.load(), 0U);
   (void)inference_->DoWork();
   EXPECT_EQ(inference_->counters().streams.load(), 1U);
