@@ -76,6 +76,9 @@ inline constexpr std::array kCatalog = {
     GaugeInfo("tetrion_replay_bytes", "bytes", {"shard"}, "memory of the shard"),
     CounterInfo("tetrion_replay_sampled_sequences_total", "windows", {},
                 "windows handed to the trainer"),
+    CounterInfo("tetrion_replay_overwritten_windows_total", "windows", {},
+                "windows overwritten before the trainer took them; not 0 means that the replay is "
+                "too small for its settings"),
     CounterInfo("tetrion_replay_not_ready_total", "samples", {},
                 "samples refused for want of committed rows"),
     CounterInfo("tetrion_replay_lease_wait_seconds_total", "seconds", {},
@@ -85,6 +88,8 @@ inline constexpr std::array kCatalog = {
     GaugeInfo("tetrion_learner_build_seconds", "seconds", {},
               "how long making replay and trainer ready took at the start"),
     CounterInfo("tetrion_learner_updates_total", "updates", {}, "optimiser steps"),
+    CounterInfo("tetrion_learner_skipped_updates_total", "updates", {},
+                "updates taken back because something in them was no finite number"),
     HistogramInfo("tetrion_learner_update_seconds", "seconds", {}, kSecondsBounds,
                   "one call of the trainer without waiting"),
     HistogramInfo("tetrion_learner_stage_seconds", "seconds", {"stage"}, kSecondsBounds,

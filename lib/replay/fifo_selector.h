@@ -13,6 +13,10 @@ namespace tetrion {
 // [base + kT, base + kT + T] of all lanes (T+1 rows, one row of overlap with the next). One queue
 // over all shards; its limiter lets ingest run while fewer than 2 * batch_windows complete windows
 // are undelivered, all shards together, so that training stays close to on-policy.
+//
+// Nothing undelivered is overwritten when a shard holds 2 * batch_windows * T rows and the chunk
+// that is being written besides: FifoReplayRows (lib/run/run_config.h), which the run's settings
+// obey.
 class FifoSelector final : public Selector {
  public:
   FifoSelector(int shards, int window_steps, int batch_windows);
@@ -24,8 +28,7 @@ class FifoSelector final : public Selector {
   DrawResult Draw(int count, std::span<const ShardRange> ranges, std::vector<Window>& out) override;
 
   std::int64_t undelivered() const { return static_cast<std::int64_t>(queue_.size()); }
-  // Windows overwritten before anyone took them; 0 while the limiter and the capacity rule hold.
-  std::int64_t overwritten() const { return overwritten_; }
+  std::int64_t overwritten() const override { return overwritten_; }
 
  private:
   const std::uint64_t window_steps_;
@@ -35,10 +38,5 @@ class FifoSelector final : public Selector {
   std::deque<Window> queue_;
   std::int64_t overwritten_ = 0;
 };
-
-// Smallest shard capacity in rows with which no undelivered window can be overwritten.
-constexpr std::int64_t FifoCapacityRows(int window_steps, int batch_windows) {
-  return (2 * static_cast<std::int64_t>(batch_windows) + 2) * window_steps;
-}
 
 }  // namespace tetrion

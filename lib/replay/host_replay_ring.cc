@@ -201,6 +201,11 @@ ShardStats HostReplayRing::Stats(int shard) const {
           .valid_rows = commit.committed() - commit.valid_lo()};
 }
 
+std::int64_t HostReplayRing::overwritten_windows() const {
+  MutexLock lock(mu_);
+  return selector_->overwritten();
+}
+
 const char* HostReplayRing::CheckInvariants(int shard, std::uint64_t from, std::uint64_t to) const {
   for (std::uint64_t row = from; row + 1 < to; ++row) {
     if (const char* wrong = CheckRowPair(layout_, Slot(shard, row), Slot(shard, row + 1)))

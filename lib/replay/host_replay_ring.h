@@ -34,6 +34,7 @@ class HostReplayRing final : public ReplayRing {
   void Gather(const ReadLease& lease, RowBatch& batch) const override;
 
   ShardStats Stats(int shard) const override TETRION_EXCLUDES(mu_);
+  std::int64_t overwritten_windows() const override TETRION_EXCLUDES(mu_);
   const char* CheckInvariants(int shard, std::uint64_t from, std::uint64_t to) const override;
 
  private:

@@ -78,6 +78,8 @@ class ReplayRing {
 
   // --- any thread ---
   virtual ShardStats Stats(int shard) const = 0;
+  // Windows of all shards that were overwritten before the reader got them, since the start.
+  virtual std::int64_t overwritten_windows() const = 0;
   // For tests and debugging: nullptr, or what is wrong with committed rows [from, to): episode_id
   // and is_first move together, cont is 0 or 1, is_last precedes is_first.
   virtual const char* CheckInvariants(int shard, std::uint64_t from, std::uint64_t to) const = 0;

@@ -41,6 +41,8 @@ class Selector {
   virtual void OnNewLife(int shard) = 0;
   // False: ingest must wait until the trainer has taken something.
   virtual bool MayInsert() const = 0;
+  // Windows that were overwritten before a draw took them, since the start.
+  virtual std::int64_t overwritten() const = 0;
   // Appends `count` windows to `out`, or nothing when not ready. `ranges` is indexed by shard.
   virtual DrawResult Draw(int count, std::span<const ShardRange> ranges,
                           std::vector<Window>& out) = 0;

@@ -235,15 +235,14 @@ void Resolve(RunConfig& config) {
            ": expected a power of two, a multiple of commit_stride = " +
            std::to_string(config.commit_stride) + " and at least twice as large");
   }
-  const std::int64_t needed = (2 * std::int64_t{config.batch_windows} + 2) * config.window;
-  const std::int64_t stride = config.commit_stride;
-  const std::int64_t smallest = (needed + stride - 1) / stride * stride;
+  const std::int64_t smallest =
+      FifoReplayRows(config.window, config.batch_windows, config.commit_stride);
   if (config.replay_rows == 0) config.replay_rows = static_cast<int>(smallest);
-  if (config.replay_rows < smallest || config.replay_rows % stride != 0) {
+  if (config.replay_rows < smallest || config.replay_rows % config.commit_stride != 0) {
     Refuse("run setting replay_rows = " + std::to_string(config.replay_rows) +
-           ": expected at least (2 * batch_windows + 2) * window = " + std::to_string(needed) +
-           " and a multiple of commit_stride = " + std::to_string(stride) + ", so " +
-           std::to_string(smallest) + " or more (0 takes that)");
+           ": expected a multiple of commit_stride = " + std::to_string(config.commit_stride) +
+           " and at least 2 * batch_windows * window and the larger of 2 * window and " +
+           "commit_stride beside it, so " + std::to_string(smallest) + " or more (0 takes that)");
   }
 }
 

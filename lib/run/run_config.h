@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -79,8 +80,18 @@ std::vector<Setting> EnvPreset(const std::string& env);
 // Fields that contradict: every setting in `given` whose value in `config` differs, as
 // "key: here X, the run has Y". Empty when all agree.
 std::vector<std::string> Contradictions(const std::vector<Setting>& given, const RunConfig& config);
-// Checks relations between fields (replay_rows >= (2*batch_windows+2)*window, commit_stride divides
-// ring_rows, ...) and fills the fields whose 0 or "auto" means "derive". Throws Error(kUsage).
+// Rows that a replay shard needs, a multiple of commit_stride: the 2 * batch_windows undelivered
+// windows that the fifo limiter allows, and beside them a batch that is being read or the chunk
+// that is being written, whichever is larger; never less than two chunks.
+constexpr std::int64_t FifoReplayRows(int window, int batch_windows, int commit_stride) {
+  const std::int64_t stride = commit_stride;
+  const std::int64_t undelivered = 2 * std::int64_t{batch_windows} * window;
+  const std::int64_t needed =
+      std::max(undelivered + std::max(2 * std::int64_t{window}, stride), 2 * stride);
+  return (needed + stride - 1) / stride * stride;
+}
+// Checks relations between fields (replay_rows >= FifoReplayRows, commit_stride divides ring_rows,
+// ...) and fills the fields whose 0 or "auto" means "derive". Throws Error(kUsage).
 void Resolve(RunConfig& config);
 // Defaults, then the preset of the environment that `given` names (or the default one), then
 // `given`, resolved. Throws as Apply and Resolve do.

@@ -19,8 +19,10 @@ LearnerMetrics::LearnerMetrics(MetricsRegistry& r, int shards)
       build_s_(r.Gauge("tetrion_learner_build_seconds")),
       streams_(r.Gauge("tetrion_learner_streams")),
       updates_(r.Counter("tetrion_learner_updates_total")),
+      skipped_(r.Counter("tetrion_learner_skipped_updates_total")),
       published_(r.Counter("tetrion_learner_weights_published_total")),
       sampled_(r.Counter("tetrion_replay_sampled_sequences_total")),
+      overwritten_(r.Counter("tetrion_replay_overwritten_windows_total")),
       not_ready_(r.Counter("tetrion_replay_not_ready_total")),
       lease_wait_(r.Counter("tetrion_replay_lease_wait_seconds_total")),
       quarantined_(r.Counter("tetrion_learner_rings_quarantined_total")),
@@ -86,8 +88,10 @@ void LearnerMetrics::Refresh(const ReplayRing& replay, std::uint64_t capacity_ro
   }
   const double rows = static_cast<double>(ingest.counters().rows.load());
   RaiseTo(updates_, static_cast<double>(progress.updates));
+  RaiseTo(skipped_, static_cast<double>(progress.skipped));
   RaiseTo(published_, static_cast<double>(progress.batches));
   RaiseTo(sampled_, static_cast<double>(progress.windows));
+  RaiseTo(overwritten_, static_cast<double>(replay.overwritten_windows()));
   RaiseTo(not_ready_, static_cast<double>(progress.not_ready));
   RaiseTo(lease_wait_, static_cast<double>(ingest.counters().limited_ns.load()) * 1e-9);
   RaiseTo(quarantined_, static_cast<double>(ingest.counters().quarantined.load()));

@@ -38,7 +38,7 @@ class LearnerMetrics {
   HotCounter &answered_, &inference_wait_, &lost_;
   HotHistogram& inference_s_;
   HotGauge &build_s_, &streams_;
-  HotCounter &updates_, &published_, &sampled_, &not_ready_, &lease_wait_;
+  HotCounter &updates_, &skipped_, &published_, &sampled_, &overwritten_, &not_ready_, &lease_wait_;
   HotCounter &quarantined_, &unattachable_;
   HotGauge &attached_, &waiting_, &leaving_;
   HotHistogram &update_s_, &wait_s_, &sample_s_, &forward_s_, &backward_s_, &optimise_s_;

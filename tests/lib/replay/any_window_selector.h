@@ -22,6 +22,7 @@ class AnyWindowSelector final : public Selector {
   void OnReclaim(int, std::uint64_t) override {}
   void OnNewLife(int) override {}
   bool MayInsert() const override { return true; }
+  std::int64_t overwritten() const override { return 0; }
   DrawResult Draw(int count, std::span<const ShardRange> ranges,
                   std::vector<Window>& out) override {
     std::vector<Window> drawn;

@@ -8,6 +8,7 @@
 
 #include "lib/core/philox.h"
 #include "lib/replay/fifo_selector.h"
+#include "lib/run/run_config.h"
 
 namespace tetrion {
 namespace {
@@ -192,6 +193,57 @@ TEST(HostReplayRingDeathTest, FillingACommittedRowInPlaceIsABug) {
   Fixture f;
   for (int row = 0; row < 4; ++row) ASSERT_EQ(f.Push(0, row), PushResult::kPushed);
   EXPECT_DEATH(f.ring->ObsSlot(0, 3), "chunk being written");
+}
+
+// Windows that were overwritten before a reader took them, of which the writer knows: it pushes
+// `push` rows a call as far as the limiter lets it, the reader takes one batch when there is one.
+std::int64_t LostWindows(int window, int batch_windows, int stride, int capacity, int push) {
+  constexpr int kShards = 2;
+  HostReplayRing ring({.row = {.record_bytes = 8, .lanes = 1, .has_mask = false},
+                       .shards = kShards,
+                       .capacity_rows = capacity,
+                       .commit_stride = stride},
+                      std::make_unique<FifoSelector>(kShards, window, batch_windows));
+  const std::vector<std::byte> rows(static_cast<std::size_t>(push) * ring.layout().row_bytes);
+  std::vector<std::uint64_t> next(kShards, 0);
+  for (int round = 0; round < 2000 && next[0] < static_cast<std::uint64_t>(3 * capacity); ++round) {
+    // The first shard alone, now and then both: the windows may all lie in one.
+    for (int shard = 0; shard < (round % 8 < 6 ? 1 : kShards); ++shard) {
+      int pushed = 0;
+      while (ring.PushRows(shard, rows.data(), push, 0, pushed) == PushResult::kPushed) {
+      }
+    }
+    const ReadLease lease = ring.OpenLease(batch_windows, window + 1, 0);
+    if (!lease) continue;
+    for (const Window& drawn : lease.windows()) {
+      std::uint64_t& start = next[static_cast<std::size_t>(drawn.shard)];
+      if (ring.overwritten_windows() == 0) {
+        EXPECT_EQ(drawn.start, start);
+      }
+      start = drawn.start + static_cast<std::uint64_t>(window);
+    }
+  }
+  EXPECT_GE(next[0], static_cast<std::uint64_t>(3 * capacity)) << "the ring was never lapped";
+  return ring.overwritten_windows();
+}
+
+TEST(HostReplayRingTest, RowsThatTheSettingsAskForLoseNoWindowWhateverTheStride) {
+  for (const int window : {1, 3, 4, 32}) {
+    for (const int batch_windows : {1, 2, 15}) {
+      for (const int stride : {1, 2, 8, 64, 128}) {
+        const auto capacity = static_cast<int>(FifoReplayRows(window, batch_windows, stride));
+        for (const int push : {1, 7, stride, 3 * stride}) {
+          EXPECT_EQ(LostWindows(window, batch_windows, stride, capacity, push), 0)
+              << "T " << window << " W " << batch_windows << " stride " << stride << " push "
+              << push;
+        }
+      }
+    }
+  }
+}
+
+TEST(HostReplayRingTest, WindowsLostInASmallerReplayAreCounted) {
+  EXPECT_GT(LostWindows(/*window=*/4, /*batch_windows=*/15, /*stride=*/64, /*capacity=*/128, 1), 0);
 }
 
 }  // namespace

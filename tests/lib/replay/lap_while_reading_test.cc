@@ -10,6 +10,7 @@
 #include "lib/core/clock.h"
 #include "lib/replay/fifo_selector.h"
 #include "lib/replay/host_replay_ring.h"
+#include "lib/run/run_config.h"
 #include "tests/lib/replay/any_window_selector.h"
 
 namespace tetrion {
@@ -20,7 +21,7 @@ namespace {
 // so one torn or stale word shows. Run under TSan as well.
 TEST(LapWhileReadingStressTest, GatheredRowsCarryTheirOwnTagsOverAThousandLaps) {
   constexpr int kShards = 2, kLanes = 4, kWindow = 4, kStride = 2;
-  constexpr int kCapacity = static_cast<int>(FifoCapacityRows(kWindow, 1));
+  constexpr int kCapacity = static_cast<int>(FifoReplayRows(kWindow, 1, kStride));
   constexpr std::uint64_t kRows = 1000ULL * kCapacity + 3;
   HostReplayRing ring({.row = {.record_bytes = 16, .lanes = kLanes, .has_mask = true},
                        .shards = kShards,

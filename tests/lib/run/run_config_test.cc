@@ -228,6 +228,17 @@ TEST(RunConfigTest, ReplayRowsAreTheSmallestLegalMultipleOfTheStride) {
   EXPECT_THAT(with_rows("25"), HasSubstr("multiple of commit_stride"));
 }
 
+// The first aborted the learner, the second overwrote windows that nobody had taken.
+TEST(RunConfigTest, ReplayRowsLeaveRoomForTheChunkThatIsWritten) {
+  EXPECT_EQ(MakeRunConfig({{"commit_stride", "128"}, {"ring_rows", "256"}}).replay_rows, 256);
+  const std::vector<Setting> many = {
+      {"window", "4"}, {"batch_windows", "15"}, {"commit_stride", "64"}, {"ring_rows", "128"}};
+  EXPECT_EQ(MakeRunConfig(many).replay_rows, 192);
+  std::vector<Setting> fewer = many;
+  fewer.push_back({"replay_rows", "128"});
+  EXPECT_THAT(ErrorOf(ExitCode::kUsage, [&] { MakeRunConfig(fewer); }), HasSubstr("192 or more"));
+}
+
 TEST(RunConfigTest, RingRowsAreAPowerOfTwoOfAtLeastTwoStrides) {
   const auto with = [](const char* ring, const char* stride) {
     return ErrorOf(ExitCode::kUsage, [&] {

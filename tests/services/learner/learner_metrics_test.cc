@@ -69,6 +69,7 @@ TEST_F(LearnerMetricsTest, CountersFollowTheAgentsAndDoNotCountTwice) {
   progress_.batches = 4;
   progress_.windows = 8;
   progress_.not_ready = 3;
+  progress_.skipped = 2;
   progress_.version = 1005;
   Refresh();
   Refresh();
@@ -76,6 +77,7 @@ TEST_F(LearnerMetricsTest, CountersFollowTheAgentsAndDoNotCountTwice) {
   EXPECT_EQ(Scraped("tetrion_learner_weights_published_total"), 4);
   EXPECT_EQ(Scraped("tetrion_replay_sampled_sequences_total"), 8);
   EXPECT_EQ(Scraped("tetrion_replay_not_ready_total"), 3);
+  EXPECT_EQ(Scraped("tetrion_learner_skipped_updates_total"), 2);
   EXPECT_EQ(Scraped("tetrion_learner_policy_version"), 1005);
   EXPECT_EQ(Scraped("tetrion_learner_rings_quarantined_total"), 1);
   EXPECT_EQ(Scraped("tetrion_learner_rings_unattachable_total"), 1);

@@ -8,19 +8,21 @@
 
 #include "lib/replay/fifo_selector.h"
 #include "lib/replay/host_replay_ring.h"
+#include "lib/run/run_config.h"
 
 namespace tetrion {
 namespace {
 
-constexpr int kSteps = 4, kWindows = 2;
+constexpr int kSteps = 4, kWindows = 2, kStride = 4;
+constexpr int kCapacity = static_cast<int>(FifoReplayRows(kSteps, kWindows, kStride));
 
 class ReplaySourceTest : public ::testing::Test {
  protected:
   ReplaySourceTest()
       : replay_({.row = layout_.spec,
                  .shards = 1,
-                 .capacity_rows = static_cast<int>(FifoCapacityRows(kSteps, kWindows)),
-                 .commit_stride = 4},
+                 .capacity_rows = kCapacity,
+                 .commit_stride = kStride},
                 std::make_unique<FifoSelector>(1, kSteps, kWindows)),
         batch_(layout_.spec, kSteps, kWindows) {}
 
@@ -66,7 +68,7 @@ TEST_F(ReplaySourceTest, BatchesFollowEachOtherWithoutGapWhileTheWriterLapsTheRi
       start += kSteps;
     }
   }
-  EXPECT_GT(next_, 10 * FifoCapacityRows(kSteps, kWindows));  // no lease stayed open
+  EXPECT_GT(next_, 10 * std::uint32_t{kCapacity});  // no lease stayed open
 }
 
 }  // namespace
