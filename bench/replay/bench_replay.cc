@@ -28,6 +28,7 @@ class BenchSelector final : public Selector {
   void OnReclaim(int, std::uint64_t) override {}
   void OnNewLife(int) override {}
   bool MayInsert() const override { return true; }
+  std::int64_t overwritten() const override { return 0; }
   DrawResult Draw(int, std::span<const ShardRange> ranges,
                   std::vector<tetrion::Window>& out) override {
     const PhiloxBlock draw = PhiloxDraw(1, draws_, 0, PhiloxPurpose::kSampler);

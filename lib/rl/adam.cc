@@ -9,8 +9,8 @@ namespace tetrion {
 Adam::Adam(const AdamConfig& config, std::size_t size)
     : config_(config), mean_(size, 0.0F), square_(size, 0.0F) {}
 
-void Adam::Step(std::span<float> parameters, std::span<const float> gradients, double learning_rate,
-                double scale) {
+void Adam::Step(std::span<float> parameters, std::span<const float> gradients,
+                double learning_rate) {
   TETRION_CHECK(parameters.size() == mean_.size() && gradients.size() == mean_.size(),
                 "Adam was made for another parameter count");
   ++steps_;
@@ -21,9 +21,8 @@ void Adam::Step(std::span<float> parameters, std::span<const float> gradients, d
   const auto root2 = static_cast<float>(1.0 / std::sqrt(correct2));
   const auto epsilon = static_cast<float>(config_.epsilon);
   const auto beta1 = static_cast<float>(config_.beta1), beta2 = static_cast<float>(config_.beta2);
-  const auto factor = static_cast<float>(scale);
   for (std::size_t i = 0; i < mean_.size(); ++i) {
-    const float g = gradients[i] * factor;
+    const float g = gradients[i];
     mean_[i] += (1.0F - beta1) * (g - mean_[i]);
     square_[i] += (1.0F - beta2) * (g * g - square_[i]);
     parameters[i] -= rate * mean_[i] / (std::sqrt(square_[i]) * root2 + epsilon);

@@ -17,10 +17,9 @@ class Adam {
  public:
   Adam(const AdamConfig& config, std::size_t size);
 
-  // parameters -= learning_rate * corrected mean / (sqrt(corrected square) + epsilon), with every
-  // gradient multiplied by `scale` first (norm clipping).
-  void Step(std::span<float> parameters, std::span<const float> gradients, double learning_rate,
-            double scale);
+  // parameters -= learning_rate * corrected mean / (sqrt(corrected square) + epsilon). A gradient
+  // whose square is beyond a float's range leaves parameters that are not finite.
+  void Step(std::span<float> parameters, std::span<const float> gradients, double learning_rate);
 
   std::span<float> mean() { return mean_; }
   std::span<const float> mean() const { return mean_; }

@@ -28,13 +28,15 @@ struct UpdateStats {
   BatchStatus status = BatchStatus::kNotReady;  // counters below are valid when kReady
   int updates = 0;                              // optimiser steps taken
   double policy_loss = 0, value_loss = 0, entropy = 0, total_loss = 0;
-  double grad_norm = 0;             // before clipping
+  double grad_norm = 0;             // of all parameters, before clipping
   double mean_rho = 0;              // mean clipped importance weight
   double clipped_fraction = 0;      // share of rho above rho_clip
   double explained_variance = 0;    // of the value targets
   double lag_p50 = 0, lag_p99 = 0;  // policy lag of the batch's rows, versions
   double learning_rate = 0;
-  bool finite = true;  // false: the update was skipped (NaN or infinity in loss or gradient)
+  int skipped = 0;  // optimiser steps that were not taken, or taken back, since a number in them
+                    // was not finite
+  std::string problem;  // of the first of them: what was not finite
   // Seconds spent per stage of this call: wait, sample, forward, backward, optimise.
   double wait_s = 0, sample_s = 0, forward_s = 0, backward_s = 0, optimise_s = 0;
 };

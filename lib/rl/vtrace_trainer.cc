@@ -13,8 +13,8 @@
 #include "lib/nn/categorical.h"
 #include "lib/nn/network.h"
 #include "lib/rl/actor_critic_loss.h"
-#include "lib/rl/adam.h"
 #include "lib/rl/batch_group.h"
+#include "lib/rl/guarded_adam.h"
 #include "lib/rl/trainer_state.h"
 #include "lib/rl/vtrace.h"
 
@@ -73,9 +73,11 @@ class VtraceTrainer final : public Trainer {
   // Fills the lag figures and returns the largest lag of the batch's acting rows.
   std::int64_t MeasureLag(std::uint32_t version, UpdateStats& stats);
   void Update(const BatchGroup& group, UpdateStats& stats);
-  // Network outputs, targets, loss and its gradient of a group; false when not finite.
-  bool ForwardAndLoss(const BatchGroup& group, UpdateStats& stats);
-  void NormaliseAdvantage(const BatchGroup& group, float* advantage) const;
+  // Network outputs, targets, loss and its gradient of a group; nullptr, or what is not finite.
+  const char* ForwardAndLoss(const BatchGroup& group, UpdateStats& stats);
+  static void Skip(const std::string& problem, UpdateStats& stats);
+  // The advantages the policy is trained with, from unweighted_.
+  void WeighAdvantage(const BatchGroup& group);
   double ExplainedVariance(const BatchGroup& group) const;
   double LearningRate() const;
 
@@ -86,7 +88,7 @@ class VtraceTrainer final : public Trainer {
   const std::int64_t cells_;  // T * b: rows with actions of a group
   // State of learning.
   std::unique_ptr<Network> network_;
-  Adam adam_;
+  GuardedAdam adam_;
   // Buffers, overwritten by every call.
   RowBatch batch_;
   std::vector<BatchGroup> groups_;
@@ -115,7 +117,7 @@ VtraceTrainer::VtraceTrainer(const VtraceConfig& config, const EnvSpec& env, con
       group_lanes_(config.batch_windows * static_cast<int>(rows.lanes) / config.minibatches),
       cells_(std::int64_t{config.window} * group_lanes_),
       network_(MakeTrainingNetwork(config, env, cells_)),
-      adam_({.epsilon = config.adam_epsilon}, network_->parameters().size()),
+      adam_({.epsilon = config.adam_epsilon}, config.grad_clip, *network_),
       batch_(rows, config.window, config.batch_windows) {
   TETRION_CHECK(rows.record_bytes == env.obs.record_bytes && rows.has_mask == env.action.has_mask,
                 "rows must be this environment's");
@@ -166,31 +168,30 @@ std::int64_t VtraceTrainer::MeasureLag(std::uint32_t version, UpdateStats& stats
 
 void VtraceTrainer::Update(const BatchGroup& group, UpdateStats& stats) {
   StageTimer timer;
-  const bool loss_finite = ForwardAndLoss(group, stats);
+  const char* wrong = ForwardAndLoss(group, stats);
   timer.AddTo(stats.forward_s);
   stats.learning_rate = LearningRate();
-  if (!loss_finite) {
-    stats.finite = false;
-    return;
-  }
+  if (wrong != nullptr) return Skip(wrong, stats);
   if (valid_ == 0) return;
   const std::span<float> gradients = network_->gradients();
   network_->Backward(grad_logits_.data(), grad_value_.data());
   timer.AddTo(stats.backward_s);
-  stats.grad_norm = GlobalNorm(gradients);
-  if (std::isfinite(stats.grad_norm)) {
-    const bool clip = config_.grad_clip > 0 && stats.grad_norm > config_.grad_clip;
-    adam_.Step(network_->parameters(), gradients, stats.learning_rate,
-               clip ? config_.grad_clip / stats.grad_norm : 1.0);
+  const AdamStep step = adam_.Step(*network_, stats.learning_rate);
+  stats.grad_norm = step.grad_norm;
+  if (step.problem.empty()) {
     ++stats.updates;
   } else {
-    stats.finite = false;
+    Skip(step.problem, stats);
   }
   std::fill(gradients.begin(), gradients.end(), 0.0F);
   timer.AddTo(stats.optimise_s);
 }
 
-bool VtraceTrainer::ForwardAndLoss(const BatchGroup& group, UpdateStats& stats) {
+void VtraceTrainer::Skip(const std::string& problem, UpdateStats& stats) {
+  if (stats.skipped++ == 0) stats.problem = problem;
+}
+
+const char* VtraceTrainer::ForwardAndLoss(const BatchGroup& group, UpdateStats& stats) {
   const std::uint64_t* mask = group.mask.empty() ? nullptr : group.mask.data();
   // The last row's action is not trained: its value bootstraps, nothing more.
   network_->Infer(group.view.data() + cells_ * env_.obs.view_floats,
@@ -217,9 +218,9 @@ bool VtraceTrainer::ForwardAndLoss(const BatchGroup& group, UpdateStats& stats) 
                      .cont = group.cont.data(),
                      .flags = group.flags.data()},
                     {target_.data(), advantage_.data(), unweighted_.data(), rho_.data()});
+  if (config_.normalise_advantage) WeighAdvantage(group);
   // The clipped surrogate weighs by the ratio itself.
-  float* advantage = config_.ppo_clip > 0 ? unweighted_.data() : advantage_.data();
-  if (config_.normalise_advantage) NormaliseAdvantage(group, advantage);
+  const float* advantage = config_.ppo_clip > 0 ? unweighted_.data() : advantage_.data();
   const ActorCriticLoss loss =
       ComputeActorCriticLoss({config_.value_coef, config_.entropy_coef, config_.ppo_clip},
                              {.rows = cells_,
@@ -241,22 +242,29 @@ bool VtraceTrainer::ForwardAndLoss(const BatchGroup& group, UpdateStats& stats) 
   stats.mean_rho = summary.mean_rho;
   stats.clipped_fraction = summary.clipped_fraction;
   stats.explained_variance = ExplainedVariance(group);
-  return std::isfinite(loss.total);
+  if (std::isfinite(loss.total)) return nullptr;
+  return !AllFinite(group.reward) ? "a reward"
+         : !AllFinite(value_)     ? "the value of a state"
+         : !AllFinite(log_prob_)  ? "the log-probability of an action"
+                                  : "the loss";
 }
 
-void VtraceTrainer::NormaliseAdvantage(const BatchGroup& group, float* advantage) const {
+// To mean 0 and deviation 1 first, times rho afterwards: the other way round a row that the policy
+// would hardly choose any more would be pushed by the mean of the others.
+void VtraceTrainer::WeighAdvantage(const BatchGroup& group) {
   double sum = 0, squares = 0, count = 0;
   for (std::size_t i = 0; i < static_cast<std::size_t>(cells_); ++i) {
     if ((group.flags[i] & kIsLast) != 0) continue;
-    sum += advantage[i];
-    squares += static_cast<double>(advantage[i]) * advantage[i];
+    sum += unweighted_[i];
+    squares += static_cast<double>(unweighted_[i]) * unweighted_[i];
     ++count;
   }
   if (count < 2) return;
   const double mean = sum / count;
   const double deviation = std::sqrt(std::max(0.0, squares / count - mean * mean)) + 1e-8;
   for (std::size_t i = 0; i < static_cast<std::size_t>(cells_); ++i) {
-    advantage[i] = static_cast<float>((advantage[i] - mean) / deviation);
+    unweighted_[i] = static_cast<float>((unweighted_[i] - mean) / deviation);
+    advantage_[i] = rho_[i] * unweighted_[i];
   }
 }
 
@@ -278,7 +286,7 @@ double VtraceTrainer::ExplainedVariance(const BatchGroup& group) const {
 double VtraceTrainer::LearningRate() const {
   if (config_.decay_updates == 0) return config_.learning_rate;
   const double done =
-      static_cast<double>(adam_.steps()) / static_cast<double>(config_.decay_updates);
+      static_cast<double>(adam_.adam().steps()) / static_cast<double>(config_.decay_updates);
   return config_.learning_rate * std::max(0.0, 1.0 - done);
 }
 
@@ -291,9 +299,9 @@ void VtraceTrainer::PolicyBlob(std::vector<std::byte>& out) const {
 TrainerState VtraceTrainer::Save() const {
   TrainerState state;
   AppendTensors(network_->layout(), "policy.", std::as_const(*network_).parameters(), state);
-  AppendTensors(network_->layout(), "adam_m.", adam_.mean(), state);
-  AppendTensors(network_->layout(), "adam_v.", adam_.square(), state);
-  state.counters[kUpdatesCounter] = adam_.steps();
+  AppendTensors(network_->layout(), "adam_m.", adam_.adam().mean(), state);
+  AppendTensors(network_->layout(), "adam_v.", adam_.adam().square(), state);
+  state.counters[kUpdatesCounter] = adam_.adam().steps();
   return state;
 }
 
@@ -313,9 +321,9 @@ void VtraceTrainer::Load(const TrainerState& state) {
     throw Error(ExitCode::kConfig, "the checkpoint has tensors that this trainer does not know");
   }
   std::copy(parameters.begin(), parameters.end(), network_->parameters().begin());
-  std::copy(mean.begin(), mean.end(), adam_.mean().begin());
-  std::copy(square.begin(), square.end(), adam_.square().begin());
-  adam_.set_steps(updates->second);
+  std::copy(mean.begin(), mean.end(), adam_.adam().mean().begin());
+  std::copy(square.begin(), square.end(), adam_.adam().square().begin());
+  adam_.adam().set_steps(updates->second);
 }
 
 }  // namespace

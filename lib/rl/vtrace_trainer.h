@@ -23,7 +23,7 @@ struct VtraceConfig {
   double entropy_coef = 0.01;
   double learning_rate = 3e-4;
   std::uint64_t decay_updates = 0;  // linear decay to 0 over so many updates; 0: constant
-  double grad_clip = 0.5;           // global norm; 0: none
+  double grad_clip = 0.5;           // norm of the policy's and of the value's gradient; 0: none
   double adam_epsilon = 1e-5;
   int reuse = 2;     // passes over a batch
   int max_lag = 64;  // no second pass over rows older than so many versions
@@ -38,9 +38,11 @@ struct VtraceConfig {
 // only that lane's rows, so a minibatch is a group of lanes and costs no extra forward pass.
 //
 // `rows` gives M; the batches a source delivers must have config.window steps and
-// config.batch_windows windows. Every buffer is allocated here. An update whose loss or gradient is
-// not finite is skipped and shown in UpdateStats::finite. Throws Error(kUsage) for settings out of
-// range.
+// config.batch_windows windows. Every buffer is allocated here. Throws Error(kUsage) for settings
+// out of range.
+//
+// Parameters stay finite whatever a batch holds (lib/rl/guarded_adam.h): an update that is not
+// finite is skipped or taken back, and UpdateStats says so.
 //
 // Save names: "policy.<parameter>", "adam_m.<parameter>", "adam_v.<parameter>" and the counter
 // "updates".

@@ -190,8 +190,14 @@ std::vector<Setting> EnvPreset(const std::string& env) {
             {"entropy_coef", "0.001"}, {"ppo_clip", "0.2"}};
   }
   if (env == "tetris-placement") {
-    return {{"lanes", "64"},    {"window", "32"},    {"learning_rate", "0.001"},
-            {"lambda", "0.95"}, {"ring_rows", "64"}, {"reward_scale", "symlog"}};
+    return {{"lanes", "64"},
+            {"window", "32"},
+            {"learning_rate", "0.001"},
+            {"lambda", "0.95"},
+            {"ring_rows", "64"},
+            {"reward_scale", "symlog"},
+            {"ppo_clip", "0.2"},
+            {"normalise_advantage", "true"}};
   }
   if (env == "tetris") {
     return {{"lanes", "64"},

@@ -161,6 +161,7 @@ Learner::Engine::Engine(Learner& owner, const wire::Registered& registered)
                 streams),
       training({.batch_steps = run.window * run.batch_windows * run.lanes,
                 .batch_windows = run.batch_windows,
+                .actions = EnvSpecOf(run).action.count,
                 .checkpoint_every_ns =
                     static_cast<std::int64_t>(owner.options_.checkpoint_every_s * 1e9)},
                {.on_update = [this](const UpdateStats& stats) { metrics.OnUpdate(stats); },

@@ -17,7 +17,8 @@ TrainerAgent::TrainerAgent(const Config& config, Hooks hooks, Trainer& trainer, 
       source_(source),
       writer_(writer),
       versions_(versions),
-      checkpoints_(checkpoints) {
+      checkpoints_(checkpoints),
+      watch_(config.actions, MonotonicClock::Get()) {
   progress_.updates = resumed_updates;
 }
 
@@ -40,9 +41,10 @@ int TrainerAgent::DoWork() {
     ++progress_.batches;
     progress_.windows += static_cast<std::uint64_t>(config_.batch_windows);
     progress_.steps_trained += static_cast<std::uint64_t>(config_.batch_steps);
-    if (!stats.finite) ++progress_.skipped;
+    progress_.skipped += static_cast<std::uint64_t>(stats.skipped);
     progress_.last = stats;
   }
+  watch_.Look(stats);
   published_ = false;
   Publish();
   if (MonotonicClock::Get().NowNs() >= next_checkpoint_ns_) Checkpoint();

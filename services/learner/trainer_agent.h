@@ -13,6 +13,7 @@
 #include "lib/policy/weights_slot.h"
 #include "lib/rl/trainer.h"
 #include "services/learner/checkpoint_agent.h"
+#include "services/learner/training_watch.h"
 #include "services/learner/versions.h"
 
 namespace tetrion {
@@ -24,12 +25,13 @@ struct TrainerProgress {
   std::uint64_t windows = 0;        // replay windows in them
   std::uint64_t steps_trained = 0;  // fresh environment steps in batches since this process started
   std::uint64_t not_ready = 0;      // times there was no batch
-  std::uint64_t skipped = 0;        // updates skipped for NaN or infinity
+  std::uint64_t skipped = 0;        // updates not taken, or taken back, for NaN or infinity
   std::uint32_t version = 0;        // newest published
   UpdateStats last;                 // of the last update
 };
 
-// Trains: one batch, up to `reuse` updates, weights published, now and then a checkpoint.
+// Trains: one batch, up to `reuse` updates, weights published, now and then a checkpoint. Ends with
+// an Error when training has diverged (training_watch.h); the weights are those before it.
 //
 // Thread role: DoWork on the trainer thread. Publishing is one copy into the weights slot that
 // waits for nobody, so the trainer does it itself.
@@ -38,6 +40,7 @@ class TrainerAgent final : public Agent {
   struct Config {
     int batch_steps = 0;    // T * B: environment steps of one batch
     int batch_windows = 1;  // replay windows of one batch
+    int actions = 2;        // of the environment
     std::int64_t checkpoint_every_ns = 30 * kNanosPerSecond;
   };
   struct Hooks {
@@ -72,6 +75,7 @@ class TrainerAgent final : public Agent {
   WeightsSlotWriter writer_;
   const Versions& versions_;
   CheckpointAgent& checkpoints_;
+  TrainingWatch watch_;
   bool published_ = false;  // the present weights are in the slot
   std::int64_t next_checkpoint_ns_ = 0;
   std::vector<std::byte> blob_;

@@ -100,6 +100,19 @@ TEST(ConsoleTextTest, TableShowsEveryFigureWithinAHundredColumns) {
   EXPECT_THAT(StatusTable(endless, 2), HasSubstr("until Ctrl-C"));
 }
 
+TEST(ConsoleTextTest, LinesStandBesideTheirRateAndSkippedUpdatesAreShown) {
+  RunStatus status = Sample();
+  EXPECT_THAT(StatusLine(status), Not(HasSubstr("per 1000 steps")));
+  EXPECT_THAT(StatusLine(status), Not(HasSubstr("skipped")));
+  status.lines_mean = 30;
+  status.length_mean = 100;
+  status.learner["skipped_updates"] = 7;
+  for (const std::string& text : {StatusLine(status), StatusTable(status, 2)}) {
+    EXPECT_THAT(text, HasSubstr("lines 30 (300 per 1000 steps)"));
+    EXPECT_THAT(text, HasSubstr("skipped 7"));
+  }
+}
+
 TEST(ConsoleTest, PlainLinesBeginWithTheFirstUpdateAndComeEveryTenSeconds) {
   FakeClock clock;
   Console console(/*terminal=*/false, clock);

@@ -31,6 +31,18 @@ double Percent(double part, double whole) {
   return whole > 0 ? 100.0 * part / whole : 0.0;
 }
 
+// Lines of an episode, and how fast they come.
+std::string Lines(const RunStatus& s) {
+  if (s.lines_mean <= 0) return HumanNumber(s.lines_mean);
+  return HumanNumber(s.lines_mean) + Format(" (%.0f per 1000 steps)", s.LinesPer1000Steps());
+}
+
+// Nothing, or how many updates were not taken.
+std::string Skipped(const RunStatus& s) {
+  const double skipped = s.Learner("skipped_updates");
+  return skipped > 0 ? "  skipped " + HumanNumber(skipped) : "";
+}
+
 }  // namespace
 
 std::string HumanNumber(double value) {
@@ -60,11 +72,11 @@ std::string StatusTable(const RunStatus& s, int actors_up) {
   text += Format("  episodes    %12s   %10s/s   length %s\n", HumanNumber(s.episodes).c_str(),
                  HumanNumber(s.episodes_per_s).c_str(), HumanNumber(s.length_mean).c_str());
   text += Format("  return      %12s   best %s   lines %s\n", HumanNumber(s.return_mean).c_str(),
-                 HumanNumber(s.return_best).c_str(), HumanNumber(s.lines_mean).c_str());
-  text += Format("  updates     %12s   %10s/s   loss %.3f   entropy %.3f\n",
+                 HumanNumber(s.return_best).c_str(), Lines(s).c_str());
+  text += Format("  updates     %12s   %10s/s   loss %.3f   entropy %.3f%s\n",
                  HumanNumber(s.Learner("updates")).c_str(),
                  HumanNumber(s.Learner("updates_per_s")).c_str(), s.Learner("loss"),
-                 s.Learner("entropy"));
+                 s.Learner("entropy"), Skipped(s).c_str());
   text += Format("  replay      %11.0f%%   policy lag p50 %.0f p99 %.0f\n",
                  Percent(s.Learner("replay_rows"), s.Learner("replay_capacity_rows")),
                  s.Learner("lag_p50"), s.Learner("lag_p99"));
@@ -84,12 +96,12 @@ std::string StatusTable(const RunStatus& s, int actors_up) {
 
 std::string StatusLine(const RunStatus& s) {
   std::string text = Format(
-      "%s %s  steps %s (%s/s)  episodes %s  return %.2f best %.2f  lines %.2f  updates %s (%s/s)  "
+      "%s %s  steps %s (%s/s)  episodes %s  return %.2f best %.2f  lines %s  updates %s (%s/s)%s  "
       "actors %d",
       HumanSeconds(s.elapsed_s).c_str(), s.phase.c_str(), HumanNumber(s.env_steps).c_str(),
       HumanNumber(s.env_steps_per_s).c_str(), HumanNumber(s.episodes).c_str(), s.return_mean,
-      s.return_best, s.lines_mean, HumanNumber(s.Learner("updates")).c_str(),
-      HumanNumber(s.Learner("updates_per_s")).c_str(), s.actors);
+      s.return_best, Lines(s).c_str(), HumanNumber(s.Learner("updates")).c_str(),
+      HumanNumber(s.Learner("updates_per_s")).c_str(), Skipped(s).c_str(), s.actors);
   if (s.stop_progress) text += Format("  %.0f%%", 100.0 * *s.stop_progress);
   return text + "\n";
 }
@@ -100,8 +112,8 @@ std::string SummaryText(const SummaryInput& input) {
       Format("\nrun %s: %s env steps, %s episodes, %s updates in %s\n", input.run.c_str(),
              HumanNumber(s.env_steps).c_str(), HumanNumber(s.episodes).c_str(),
              HumanNumber(s.Learner("updates")).c_str(), HumanSeconds(input.wall_s).c_str());
-  text += Format("  return mean %.2f (last 100 episodes), best %.2f, lines %.2f\n", s.return_mean,
-                 s.return_best, s.lines_mean);
+  text += Format("  return mean %.2f (last 100 episodes), best %.2f, lines %s\n", s.return_mean,
+                 s.return_best, Lines(s).c_str());
   text += "  checkpoint  " + (input.checkpoint.empty() ? "none" : input.checkpoint) + "\n";
   const std::string where = input.runs_dir == "runs" ? "" : " --runs-dir " + input.runs_dir;
   text += "  go on       ./tetrion up --resume " + input.run + where + "\n";

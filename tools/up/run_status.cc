@@ -42,6 +42,10 @@ double RunStatus::Actor(const std::string& key) const {
   return ValueAt(actor, key);
 }
 
+double RunStatus::LinesPer1000Steps() const {
+  return length_mean > 0 ? 1000.0 * lines_mean / length_mean : 0.0;
+}
+
 std::optional<RunStatus> ParseStatus(const std::string& json) {
   const Json object = Json::parse(json, nullptr, /*allow_exceptions=*/false);
   if (!object.is_object()) return std::nullopt;

@@ -22,6 +22,9 @@ struct RunStatus {
   // A figure of `learner` or `actor`, 0 when it is not there.
   double Learner(const std::string& key) const;
   double Actor(const std::string& key) const;
+  // Lines per 1,000 steps of the last episodes that ended, which favours neither short games nor
+  // long ones as the mean of their lines does; 0 without lines.
+  double LinesPer1000Steps() const;
 };
 
 // nullopt when `json` is no object. Missing or odd fields keep their defaults.

@@ -16,13 +16,13 @@ TEST(AdamTest, FollowsThePublishedAlgorithmInDouble) {
     std::vector<float> gradient(3);
     for (std::size_t i = 0; i < 3; ++i) {
       gradient[i] = std::sin(static_cast<float>(step) + static_cast<float>(i));
-      const double g = 0.5 * gradient[i];
+      const double g = gradient[i];
       m[i] = 0.9 * m[i] + 0.1 * g;
       v[i] = 0.99 * v[i] + 0.01 * g * g;
       expected[i] -= 0.01 * (m[i] / (1 - std::pow(0.9, step))) /
                      (std::sqrt(v[i] / (1 - std::pow(0.99, step))) + 1e-3);
     }
-    adam.Step(parameters, gradient, 0.01, 0.5);
+    adam.Step(parameters, gradient, 0.01);
   }
   EXPECT_EQ(adam.steps(), 50);
   for (std::size_t i = 0; i < 3; ++i) EXPECT_NEAR(parameters[i], expected[i], 1e-5);
@@ -32,7 +32,7 @@ TEST(AdamTest, FirstStepIsTheLearningRateWhateverTheGradient) {
   for (const float gradient : {1e-2F, 1.0F, 1e4F}) {
     Adam adam({.epsilon = 1e-12}, 1);
     std::vector<float> parameter = {0.0F};
-    adam.Step(parameter, std::vector<float>{gradient}, 0.25, 1.0);
+    adam.Step(parameter, std::vector<float>{gradient}, 0.25);
     EXPECT_NEAR(parameter[0], -0.25, 1e-4);
   }
 }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <optional>
@@ -28,7 +29,8 @@ VtraceConfig BanditConfig() {
 }
 
 // One-step episodes of a bandit: the first number of the record says which of two actions pays 1.
-// Actions are drawn uniformly, so every batch is off-policy once the policy has learned.
+// Actions are drawn uniformly unless `action_one` says otherwise, so every batch is off-policy once
+// the policy has learned.
 class BanditSource final : public BatchSource {
  public:
   BatchStatus Next(RowBatch& batch) override {
@@ -45,6 +47,7 @@ class BanditSource final : public BatchSource {
   int limit = 1 << 30;
   float poison = 0.0F;  // added to every reward
   std::uint32_t row_version = 0;
+  std::array<double, 2> action_one = {0.5, 0.5};  // its probability where action 0, 1 pays
   std::optional<float> unfinished_view;  // the last rows' episodes go on, and look like this
 
  private:
@@ -65,8 +68,10 @@ class BanditSource final : public BatchSource {
     const std::int32_t paying = static_cast<std::int32_t>(draw.word[0] & 1);
     const float view[4] = {paying == 1 ? 1.0F : -1.0F, 1.0F, 0.0F, last ? 1.0F : 0.0F};
     std::memcpy(batch.record.data() + cell * sizeof view, view, sizeof view);
-    batch.action[cell] = last ? 0 : static_cast<std::int32_t>(draw.word[1] & 1);
-    batch.log_prob[cell] = last ? 0.0F : std::log(0.5F);
+    const double one = action_one[static_cast<std::size_t>(paying)];
+    const bool is_one = !last && UnitDraw(draw.word[1]) < one;
+    batch.action[cell] = is_one ? 1 : 0;
+    batch.log_prob[cell] = last ? 0.0F : static_cast<float>(std::log(is_one ? one : 1.0 - one));
     batch.flags[cell] = last ? kIsLast | kTerminated : kIsFirst;
     batch.cont[cell] = last ? 0.0F : 1.0F;
     batch.reward[cell] = poison;
@@ -91,8 +96,8 @@ std::vector<std::byte> BlobOf(const Trainer& trainer) {
   return blob;
 }
 
-// Probability that a network with these weights takes the paying action.
-double PayingProbability(const Trainer& trainer) {
+// Probability of action 1 where action 0 pays and where action 1 pays, with these weights.
+std::array<double, 2> ActionOne(const Trainer& trainer) {
   const auto network = MakeNetwork({.max_states = 2}, BanditEnv());
   const std::vector<std::byte> blob = BlobOf(trainer);
   EXPECT_EQ(blob.size(), network->parameters().size_bytes());
@@ -100,35 +105,76 @@ double PayingProbability(const Trainer& trainer) {
   const float view[8] = {-1, 1, 0, 0, 1, 1, 0, 0};
   float logits[4];
   network->Infer(view, nullptr, 2, logits, nullptr);
-  return 0.5 * (std::exp(logits[0] - LogNormaliser(logits, 2)) +
-                std::exp(logits[3] - LogNormaliser(logits + 2, 2)));
+  return {std::exp(logits[1] - LogNormaliser(logits, 2)),
+          std::exp(logits[3] - LogNormaliser(logits + 2, 2))};
 }
 
-TEST(VtraceTrainerTest, LearnsABanditFromOffPolicyRows) {
-  const auto trainer = MakeBanditTrainer(BanditConfig());
+// Probability that they take the paying action.
+double PayingProbability(const Trainer& trainer) {
+  const std::array<double, 2> one = ActionOne(trainer);
+  return 0.5 * (1.0 - one[0] + one[1]);
+}
+
+// Learning, from three initialisations. Where another processor rounds otherwise the curves differ
+// a little: what is asked lies far below what is reached (0.99 and more).
+class VtraceLearningTest : public ::testing::TestWithParam<std::uint64_t> {};
+
+TEST_P(VtraceLearningTest, LearnsABanditFromOffPolicyRows) {
+  VtraceConfig config = BanditConfig();
+  config.seed = GetParam();
+  const auto trainer = MakeBanditTrainer(config);
   BanditSource source;
   EXPECT_NEAR(PayingProbability(*trainer), 0.5, 0.02);
   UpdateStats stats;
-  for (int i = 0; i < 300; ++i) stats = trainer->Step(source, 0);
+  for (int i = 0; i < 400; ++i) stats = trainer->Step(source, 0);
   EXPECT_EQ(stats.status, BatchStatus::kReady);
   EXPECT_EQ(stats.updates, 1);
-  EXPECT_TRUE(stats.finite);
+  EXPECT_EQ(stats.skipped, 0);
   EXPECT_GT(PayingProbability(*trainer), 0.9);
   EXPECT_LT(stats.entropy, 0.5);
   EXPECT_GT(stats.grad_norm, 0.0);
 }
 
-TEST(VtraceTrainerTest, PpoClipMinibatchesAndNormalisationLearnTheBanditToo) {
+// On-policy: beyond the clip's range of the acting policy nothing is learnt, by design.
+TEST_P(VtraceLearningTest, PpoClipMinibatchesAndNormalisationLearnTheBanditToo) {
   VtraceConfig config = BanditConfig();
+  config.seed = GetParam();
   config.ppo_clip = 0.2;
   config.normalise_advantage = true;
   config.minibatches = 4;
   config.reuse = 2;
   const auto trainer = MakeBanditTrainer(config);
   BanditSource source;
-  for (int i = 0; i < 100; ++i) EXPECT_EQ(trainer->Step(source, 0).updates, 8);
-  EXPECT_GT(PayingProbability(*trainer), 0.8);
+  for (int i = 0; i < 100; ++i) {
+    source.action_one = ActionOne(*trainer);
+    EXPECT_EQ(trainer->Step(source, 0).updates, 8);
+  }
+  EXPECT_GT(PayingProbability(*trainer), 0.9);
 }
+
+TEST_P(VtraceLearningTest, PpoClipBoundsWhatIsLearntFromOnePolicysRows) {
+  VtraceConfig config = BanditConfig();
+  config.seed = GetParam();
+  config.ppo_clip = 0.2;
+  config.learning_rate = 1e-3;  // Adam's memory carries it a little beyond
+  const auto trainer = MakeBanditTrainer(config);
+  BanditSource source;
+  for (int i = 0; i < 400; ++i) (void)trainer->Step(source, 0);
+  EXPECT_GT(PayingProbability(*trainer), 0.55);
+  EXPECT_LT(PayingProbability(*trainer), 0.75);
+}
+
+TEST_P(VtraceLearningTest, NormalisedAdvantagesLearnWithoutTheClipToo) {
+  VtraceConfig config = BanditConfig();
+  config.seed = GetParam();
+  config.normalise_advantage = true;
+  const auto trainer = MakeBanditTrainer(config);
+  BanditSource source;
+  for (int i = 0; i < 400; ++i) (void)trainer->Step(source, 0);
+  EXPECT_GT(PayingProbability(*trainer), 0.9);
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, VtraceLearningTest, ::testing::Values(1, 2, 3));
 
 TEST(VtraceTrainerTest, SavedAndLoadedTrainingContinuesBitForBit) {
   const auto first = MakeBanditTrainer(BanditConfig());
@@ -184,20 +230,39 @@ TEST(VtraceTrainerTest, ForeignStatesAreRefusedByNameAndChangeNothing) {
   expect_refused(state, "does not know");
 }
 
-TEST(VtraceTrainerTest, NonFiniteUpdateIsSkippedSaidAndForgotten) {
+TEST(VtraceTrainerTest, NonFiniteUpdateIsSkippedNamedAndForgotten) {
   const auto trainer = MakeBanditTrainer(BanditConfig());
   BanditSource source;
   const std::vector<std::byte> before = BlobOf(*trainer);
   source.poison = std::numeric_limits<float>::quiet_NaN();
   const UpdateStats bad = trainer->Step(source, 0);
-  EXPECT_FALSE(bad.finite);
+  EXPECT_EQ(bad.skipped, 1);
+  EXPECT_EQ(bad.problem, "a reward");
   EXPECT_EQ(bad.updates, 0);
   EXPECT_EQ(BlobOf(*trainer), before);
   source.poison = 0;
   const UpdateStats good = trainer->Step(source, 0);
-  EXPECT_TRUE(good.finite);
+  EXPECT_EQ(good.skipped, 0);
   EXPECT_EQ(good.updates, 1);
   EXPECT_NE(BlobOf(*trainer), before);
+}
+
+// Rewards whose gradient is finite, but whose square is not: without the guard the second step
+// leaves NaN in parameters that are published and saved.
+TEST(VtraceTrainerTest, ParametersStayFiniteWhateverTheRewards) {
+  VtraceConfig config = BanditConfig();
+  config.grad_clip = 0;
+  const auto trainer = MakeBanditTrainer(config);
+  BanditSource source;
+  int skipped = 0;
+  for (const float poison : {0.0F, 1e15F, 1e18F, 1e21F, 1e30F, 3e38F, 0.0F}) {
+    source.poison = poison;
+    for (int i = 0; i < 3; ++i) skipped += trainer->Step(source, 0).skipped;
+    for (const TrainerState::Tensor& tensor : trainer->Save().tensors) {
+      for (const float value : tensor.data) ASSERT_TRUE(std::isfinite(value)) << tensor.name;
+    }
+  }
+  EXPECT_GT(skipped, 0);
 }
 
 // What is seen in the row after a window's last transition changes the update: its value stands for
@@ -251,34 +316,6 @@ TEST(VtraceTrainerTest, ClosedSourceIsPassedOnWithoutAnUpdate) {
   const UpdateStats stats = trainer->Step(source, 0);
   EXPECT_EQ(stats.status, BatchStatus::kClosed);
   EXPECT_EQ(stats.updates, 0);
-}
-
-TEST(VtraceTrainerTest, GradientClippingBoundsTheStep) {
-  // With epsilon far above the gradient Adam's first step is rate * gradient / epsilon.
-  const auto moved = [](double grad_clip) {
-    VtraceConfig config = BanditConfig();
-    config.adam_epsilon = 1e3;
-    config.learning_rate = 1.0;
-    config.grad_clip = grad_clip;
-    const auto trainer = MakeBanditTrainer(config);
-    const std::vector<std::byte> before = BlobOf(*trainer);
-    BanditSource source;
-    const double norm = trainer->Step(source, 0).grad_norm;
-    const std::vector<std::byte> after = BlobOf(*trainer);
-    double squares = 0;
-    for (std::size_t i = 0; i < before.size(); i += sizeof(float)) {
-      float a, b;
-      std::memcpy(&a, before.data() + i, sizeof a);
-      std::memcpy(&b, after.data() + i, sizeof b);
-      squares += static_cast<double>(a - b) * (a - b);
-    }
-    return std::pair{std::sqrt(squares) * 1e3, norm};
-  };
-  const auto [free_step, norm] = moved(0.0);
-  EXPECT_NEAR(free_step, norm, 0.05 * norm);
-  const auto [clipped_step, same_norm] = moved(norm / 4);
-  EXPECT_EQ(norm, same_norm);
-  EXPECT_NEAR(clipped_step, norm / 4, 0.05 * norm);
 }
 
 TEST(VtraceTrainerTest, SettingsOutOfRangeAreRefused) {

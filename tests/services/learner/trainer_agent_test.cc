@@ -103,8 +103,9 @@ TEST_F(TrainerAgentTest, ABatchThatIsNotReadyIsCountedAndPublishesNothing) {
 
 TEST_F(TrainerAgentTest, SkippedUpdatesAreCountedAndReuseCountsEveryOptimiserStep) {
   versions_.Allow(1, 100);
-  trainer_.script = {{.status = BatchStatus::kReady, .updates = 3, .policy_loss = 0.25},
-                     {.status = BatchStatus::kReady, .updates = 2, .finite = false}};
+  trainer_.script = {
+      {.status = BatchStatus::kReady, .updates = 3, .policy_loss = 0.25},
+      {.status = BatchStatus::kReady, .updates = 2, .skipped = 1, .problem = "the loss"}};
   const auto agent = Make();
   (void)agent->DoWork();
   (void)agent->DoWork();
@@ -112,8 +113,24 @@ TEST_F(TrainerAgentTest, SkippedUpdatesAreCountedAndReuseCountsEveryOptimiserSte
   EXPECT_EQ(progress.updates, 5U);
   EXPECT_EQ(progress.batches, 2U);
   EXPECT_EQ(progress.skipped, 1U);
-  EXPECT_FALSE(progress.last.finite);
+  EXPECT_EQ(progress.last.problem, "the loss");
   EXPECT_EQ(told_.at(0), 0.25);
+}
+
+TEST_F(TrainerAgentTest, DivergedTrainingEndsAndItsLastGoodWeightsAreSaved) {
+  versions_.Allow(1, 1000);
+  const auto agent = Make();
+  (void)agent->DoWork();
+  trainer_.script.assign(TrainingWatch::kMostSkippedInARow,
+                         {.status = BatchStatus::kReady, .skipped = 1, .problem = "the loss"});
+  const Error error = ErrorOf([&] {
+    for (int i = 0; i < TrainingWatch::kMostSkippedInARow; ++i) (void)agent->DoWork();
+  });
+  EXPECT_EQ(error.code(), ExitCode::kConfig);
+  EXPECT_EQ(agent->Progress().skipped, static_cast<unsigned>(TrainingWatch::kMostSkippedInARow));
+  agent->SaveFinal();
+  EXPECT_EQ(store_.LoadNewest()->state.tensors.at(0).data.at(0), 1.0F);
+  EXPECT_EQ(slots_.NewestWeight(), 1.0F);
 }
 
 TEST_F(TrainerAgentTest, FirstCheckpointFollowsTheFirstUpdateTheNextItsInterval) {

@@ -1,0 +1,66 @@
+#include "services/learner/training_watch.h"
+
+#include <cmath>
+
+#include "lib/core/error.h"
+#include "lib/core/log.h"
+
+namespace tetrion {
+
+bool TrainingWatch::Warning::Due(const Clock& clock) {
+  const std::int64_t now_ns = clock.NowNs();
+  if (next_ns_ != 0 && now_ns < next_ns_) return false;
+  next_ns_ = now_ns + kWarnEveryNs;
+  return true;
+}
+
+TrainingWatch::TrainingWatch(int actions, const Clock& clock)
+    : clock_(clock), largest_entropy_(std::log(static_cast<double>(actions))) {}
+
+void TrainingWatch::Look(const UpdateStats& stats) {
+  LookAtSkipped(stats);
+  if (stats.updates == 0) return;  // its figures are of an update that was not taken
+  entropy_ += stats.entropy;
+  explained_ += stats.explained_variance;
+  if (++averaged_ < kAveraged) return;
+  const double entropy = entropy_ / averaged_, explained = explained_ / averaged_;
+  averaged_ = 0;
+  entropy_ = explained_ = 0;
+  if (entropy < kLeastEntropy * largest_entropy_ && low_entropy_.Due(clock_)) {
+    log::warn(
+        "the policy hardly tries anything else: its entropy is {:.4f} nats, under {:g}% of the "
+        "largest possible {:.2f}; a higher --entropy-coef keeps it trying",
+        entropy, 100 * kLeastEntropy, largest_entropy_);
+  }
+  if (explained < 0 && bad_value_.Due(clock_)) {
+    log::warn(
+        "the value network predicts worse than a constant would: explained variance {:.2f} over "
+        "{} batches; a lower --learning-rate or --discount helps when this goes on",
+        explained, kAveraged);
+  }
+}
+
+void TrainingWatch::LookAtSkipped(const UpdateStats& stats) {
+  if (stats.skipped == 0) {
+    skipped_in_a_row_ = 0;
+    return;
+  }
+  skipped_ += static_cast<std::uint64_t>(stats.skipped);
+  if (skip_.Due(clock_)) {
+    log::warn("an update was skipped: {} is not a finite number; {} skipped so far", stats.problem,
+              skipped_);
+  }
+  if (stats.updates > 0) {
+    skipped_in_a_row_ = 0;
+    return;
+  }
+  if (skipped_in_a_row_++ == 0) first_problem_ = stats.problem;
+  if (skipped_in_a_row_ < kMostSkippedInARow) return;
+  throw Error(ExitCode::kConfig,
+              "training has diverged: no update of the last " + std::to_string(skipped_in_a_row_) +
+                  " batches could be taken; first " + first_problem_ +
+                  " was not a finite number. The weights before it are kept and saved. Go on from "
+                  "them with a lower --learning-rate or a --grad-clip");
+}
+
+}  // namespace tetrion

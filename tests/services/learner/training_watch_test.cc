@@ -1,0 +1,105 @@
+#include "services/learner/training_watch.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <limits>
+
+#include "lib/core/error.h"
+#include "lib/core/log.h"
+#include "tests/lib/shm/scratch_dir.h"
+
+namespace tetrion {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr int kActions = 40;  // the largest entropy is 3.69 nats
+
+class TrainingWatchTest : public ::testing::Test {
+ protected:
+  TrainingWatchTest() { SetUpLogging({.service = "test", .file = log_}); }
+  ~TrainingWatchTest() override { SetUpLogging({.service = "test"}); }
+
+  // What looking at `stats` so many times writes into the log.
+  std::string Said(const UpdateStats& stats, int times = 1) {
+    const auto before = static_cast<std::streamoff>(std::filesystem::file_size(log_));
+    for (int i = 0; i < times; ++i) watch_.Look(stats);
+    std::ifstream log(log_);
+    log.seekg(before);
+    return {std::istreambuf_iterator<char>(log), {}};
+  }
+  static UpdateStats Good(double entropy = 1.0, double explained = 0.5) {
+    return {.status = BatchStatus::kReady,
+            .updates = 2,
+            .entropy = entropy,
+            .explained_variance = explained};
+  }
+  static UpdateStats Skipped(const std::string& problem, int updates = 0) {
+    return {.status = BatchStatus::kReady, .updates = updates, .skipped = 1, .problem = problem};
+  }
+
+  const ScratchDir dir_;
+  const std::string log_ = dir_.path() + "/log";
+  FakeClock clock_;
+  TrainingWatch watch_{kActions, clock_};
+};
+
+TEST_F(TrainingWatchTest, HealthyTrainingIsNotMentioned) {
+  EXPECT_EQ(Said(Good(), 1000), "");
+}
+
+TEST_F(TrainingWatchTest, SkippedUpdatesAreSaidOnceAMinute) {
+  const std::string first = Said(Skipped("the loss"));
+  EXPECT_THAT(first, HasSubstr("the loss is not a finite number"));
+  EXPECT_EQ(Said(Skipped("the loss"), 10), "");
+  clock_.AdvanceNs(TrainingWatch::kWarnEveryNs);
+  EXPECT_THAT(Said(Skipped("a reward")), HasSubstr("12 skipped so far"));
+}
+
+TEST_F(TrainingWatchTest, TrainingEndsWhenNothingCanBeLearntAndNamesTheFirstProblem) {
+  (void)Said(Skipped("the gradient of score.2.weight"));
+  (void)Said(Skipped("the loss"), TrainingWatch::kMostSkippedInARow - 2);
+  const Error error = ErrorOf([&] { watch_.Look(Skipped("the loss")); });
+  EXPECT_EQ(error.code(), ExitCode::kConfig);
+  EXPECT_THAT(error.what(), HasSubstr("score.2.weight"));
+  EXPECT_THAT(error.what(), HasSubstr("--learning-rate"));
+}
+
+TEST_F(TrainingWatchTest, BatchThatGaveAnUpdateStartsTheCountAnew) {
+  for (int round = 0; round < 3; ++round) {
+    (void)Said(Skipped("the loss"), TrainingWatch::kMostSkippedInARow - 1);
+    watch_.Look(round == 0 ? Good() : Skipped("the loss", /*updates=*/1));
+  }
+}
+
+TEST_F(TrainingWatchTest, EntropyUnderAHundredthOfTheLargestIsAWarning) {
+  EXPECT_EQ(Said(Good(0.037), TrainingWatch::kAveraged), "");
+  EXPECT_EQ(Said(Good(0.036), TrainingWatch::kAveraged - 1), "");
+  const std::string said = Said(Good(0.036));
+  EXPECT_THAT(said, HasSubstr("entropy is 0.0360"));
+  EXPECT_THAT(said, HasSubstr("--entropy-coef"));
+  EXPECT_THAT(said, Not(HasSubstr("explained")));
+  EXPECT_EQ(Said(Good(0.036), TrainingWatch::kAveraged), "");  // not again within the minute
+}
+
+TEST_F(TrainingWatchTest, NegativeExplainedVarianceIsAWarningWhenItLasts) {
+  EXPECT_EQ(Said(Good(1.0, -5.0), 10), "");
+  EXPECT_EQ(Said(Good(1.0, 0.5), TrainingWatch::kAveraged - 10), "");  // on the whole positive
+  EXPECT_THAT(Said(Good(1.0, -0.25), TrainingWatch::kAveraged), HasSubstr("variance -0.25"));
+}
+
+// The figures of a batch without an update are not the training's.
+TEST_F(TrainingWatchTest, SkippedBatchesDoNotEnterTheAverages) {
+  UpdateStats skipped = Skipped("the loss");
+  skipped.explained_variance = std::numeric_limits<double>::quiet_NaN();
+  (void)Said(skipped, 50);
+  EXPECT_EQ(Said(Good(), TrainingWatch::kAveraged), "");
+  EXPECT_THAT(Said(Good(1.0, -1.0), TrainingWatch::kAveraged), HasSubstr("variance -1.00"));
+}
+
+}  // namespace
+}  // namespace tetrion
