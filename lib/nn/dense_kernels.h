@@ -27,7 +27,9 @@ struct DenseKernels {
   void (*column_sum)(const float* x, std::int64_t m, std::int64_t n, float* sum);
 };
 
-// The fastest table this processor runs: AVX-512 or the build's baseline.
+// The fastest table this processor runs: AVX-512 or the build's baseline. With the tensor library's
+// variable ATEN_CPU_CAPABILITY=avx2 or default it is the baseline, so that a test can run as on an
+// older processor.
 const DenseKernels& BestDenseKernels();
 // The build's baseline, for tests that compare the two.
 const DenseKernels& BaselineDenseKernels();

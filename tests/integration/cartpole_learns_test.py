@@ -6,15 +6,17 @@ import harness
 
 
 class CartPoleLearns(harness.Case):
-    def test_the_mean_return_reaches_150_within_200000_steps(self):
-        self.check_learns()
+    def test_the_mean_return_reaches_150_within_200000_steps_from_three_seeds(self):
+        for seed in (1, 2, 3):
+            with self.subTest(seed=seed):
+                self.check_learns(seed)
 
     def test_it_does_so_as_well_when_the_learner_decides(self):
-        self.check_learns(inference="streamed")
+        self.check_learns(seed=1, inference="streamed")
 
-    def check_learns(self, **options):
-        run = self.new_run().start_up(settings={"max_steps": 500}, stop_after="200000steps",
-                                      **options)
+    def check_learns(self, seed, **options):
+        run = self.new_run(folder=f"seed-{seed}").start_up(settings={"max_steps": 500, "seed": seed},
+                                      stop_after="200000steps", **options)
         best = {"mean": 0.0, "steps": 0}
 
         def ended():

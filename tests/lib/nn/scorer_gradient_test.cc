@@ -1,0 +1,164 @@
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "lib/nn/network.h"
+#include "tests/lib/nn/test_envs.h"
+
+// The scorer's kernels and its gradient are written by hand. Here the same network is tensor
+// operations in double, and every element is compared with automatic differentiation.
+
+namespace tetrion {
+namespace {
+
+using torch::Tensor;
+
+constexpr int kActions = 40, kAfterFloats = 16;
+constexpr std::uint64_t kSeed = 11;
+
+// Inputs of n states and the loss's slopes. Some placements of a state look alike, as those of
+// symmetric pieces do; state 2 of every 5 has no legal action.
+struct Case {
+  explicit Case(int states)
+      : n(states),
+        view(testing::Noise(Size(env.obs.view_floats), kSeed)),
+        grad_logits(testing::Noise(Size(kActions), kSeed + 1)),
+        grad_value(testing::Noise(Size(1), kSeed + 2)) {
+    for (int i = 0; i < n; ++i) {
+      const PhiloxBlock draw =
+          PhiloxDraw(kSeed, static_cast<std::uint64_t>(i), 3, PhiloxPurpose::kSampler);
+      const std::uint64_t bits = std::uint64_t{draw.word[0]} << 20 | draw.word[1] >> 12;
+      mask.push_back(i % 5 == 2 ? 0 : bits & ((std::uint64_t{1} << kActions) - 1));
+      float* after = view.data() + i * env.obs.view_floats;
+      for (int a = 1; a < kActions; a += 3) {
+        std::copy_n(after + (a - 1) * kAfterFloats, kAfterFloats, after + a * kAfterFloats);
+      }
+    }
+  }
+  std::size_t Size(std::int64_t of_one) const { return static_cast<std::size_t>(n * of_one); }
+
+  const EnvSpec env = testing::AfterstatesEnv();
+  const int n;
+  std::vector<float> view, grad_logits, grad_value;
+  std::vector<std::uint64_t> mask;
+};
+
+std::unique_ptr<Network> Make(const Case& c, int threads) {
+  auto network = MakeNetwork(
+      {.name = "scorer", .seed = 3, .max_states = c.n, .training = true, .threads = threads},
+      c.env);
+  const std::vector<float> noise = testing::Noise(network->parameters().size(), 77);
+  for (std::size_t i = 0; i < noise.size(); ++i) network->parameters()[i] += 0.1F * noise[i];
+  return network;
+}
+
+struct Reference {
+  Tensor logits, value;                // [n, 40], [n] f64
+  std::map<std::string, Tensor> grad;  // by parameter name
+};
+
+Tensor Double(const std::vector<float>& values, at::IntArrayRef shape) {
+  return torch::from_blob(const_cast<float*>(values.data()), shape).to(torch::kFloat64);
+}
+
+Reference Differentiate(const Case& c, const Network& network) {
+  std::map<std::string, Tensor> w;
+  for (const ParameterInfo& info : network.layout()) {
+    const float* piece = network.parameters().data() + info.offset;
+    w[info.name] = torch::from_blob(const_cast<float*>(piece), info.shape)
+                       .to(torch::kFloat64)
+                       .set_requires_grad(true);
+  }
+  const Tensor view = Double(c.view, {c.n, c.env.obs.view_floats});
+  const Tensor after =
+      view.narrow(1, 0, kActions * kAfterFloats).reshape({c.n, kActions, kAfterFloats});
+  const Tensor state =
+      view.narrow(1, kActions * kAfterFloats, c.env.obs.view_floats - kActions * kAfterFloats);
+  Tensor h = torch::matmul(after, w["score.after.weight"]) +
+             (torch::matmul(state, w["score.state.weight"]) + w["score.1.bias"]).unsqueeze(1);
+  h = torch::silu(torch::matmul(torch::silu(h), w["score.2.weight"]) + w["score.2.bias"]);
+  Reference reference;
+  reference.logits =
+      (torch::matmul(h, w["score.3.weight"]) + w["score.3.bias"]).reshape({c.n, kActions});
+  Tensor v = torch::silu(torch::matmul(state, w["value.1.weight"]) + w["value.1.bias"]);
+  v = torch::silu(torch::matmul(v, w["value.2.weight"]) + w["value.2.bias"]);
+  reference.value = (torch::matmul(v, w["value.3.weight"]) + w["value.3.bias"]).reshape({c.n});
+  std::vector<float> slopes = c.grad_logits;  // a masked logit has none
+  for (std::size_t cell = 0; cell < slopes.size(); ++cell) {
+    if ((c.mask[cell / kActions] >> (cell % kActions) & 1) == 0) slopes[cell] = 0;
+  }
+  const Tensor loss = (reference.logits * Double(slopes, {c.n, kActions})).sum() +
+                      (reference.value * Double(c.grad_value, {c.n})).sum();
+  loss.backward();
+  for (auto& [name, tensor] : w) reference.grad[name] = tensor.grad();
+  return reference;
+}
+
+// Largest difference between `values` and `expected`, as a share of the largest expected element.
+double WorstShare(const float* values, const Tensor& expected) {
+  const Tensor flat = expected.detach().reshape({-1}).contiguous();
+  const double* reference = flat.const_data_ptr<double>();
+  double worst = 0, largest = 0;
+  for (std::int64_t i = 0; i < flat.numel(); ++i) {
+    worst = std::max(worst, std::abs(values[i] - reference[i]));
+    largest = std::max(largest, std::abs(reference[i]));
+  }
+  return largest > 0 ? worst / largest : worst;
+}
+
+class ScorerGradientTest : public ::testing::TestWithParam<int> {};
+
+// f32 sums of up to 80,000 terms: 1e-5 of a tensor's largest element was measured, a lost row of
+// 64 would be 1e-2.
+TEST_P(ScorerGradientTest, EveryElementEqualsAutomaticDifferentiationInDouble) {
+  const Case c(GetParam());
+  const Reference reference = Differentiate(c, *Make(c, 1));
+  for (const int threads : {1, 2, 3}) {
+    const auto network = Make(c, threads);
+    std::vector<float> logits(c.Size(kActions)), value(c.Size(1));
+    network->Forward(c.view.data(), c.mask.data(), c.n, logits.data(), value.data());
+    for (std::size_t cell = 0; cell < logits.size(); ++cell) {
+      const bool legal = (c.mask[cell / kActions] >> (cell % kActions) & 1) != 0;
+      const auto row = static_cast<std::int64_t>(cell / kActions);
+      const auto action = static_cast<std::int64_t>(cell % kActions);
+      ASSERT_NEAR(logits[cell], legal ? reference.logits[row][action].item<double>() : kMaskedLogit,
+                  1e-5)
+          << "state " << row << " action " << action;
+      if (cell > 4000) break;  // one by one is slow; the gradients see them all
+    }
+    EXPECT_LT(WorstShare(value.data(), reference.value), 1e-5);
+    network->Backward(c.grad_logits.data(), c.grad_value.data());
+    for (const ParameterInfo& info : network->layout()) {
+      EXPECT_LT(WorstShare(network->gradients().data() + info.offset, reference.grad.at(info.name)),
+                1e-4)
+          << info.name << " with " << threads << " threads";
+    }
+  }
+}
+
+TEST_P(ScorerGradientTest, GradientOfAThreadCountIsTheSameBitForBit) {
+  const Case c(GetParam());
+  for (const int threads : {1, 2, 3}) {
+    std::vector<float> first;
+    for (int repeat = 0; repeat < 2; ++repeat) {
+      const auto network = Make(c, threads);
+      std::vector<float> logits(c.Size(kActions)), value(c.Size(1));
+      network->Forward(c.view.data(), c.mask.data(), c.n, logits.data(), value.data());
+      network->Backward(c.grad_logits.data(), c.grad_value.data());
+      const std::vector<float> gradient(network->gradients().begin(), network->gradients().end());
+      if (repeat == 0) first = gradient;
+      EXPECT_EQ(gradient, first) << threads << " threads";
+    }
+  }
+}
+
+// Around the 16 states of a chunk, and a training batch.
+INSTANTIATE_TEST_SUITE_P(States, ScorerGradientTest, ::testing::Values(1, 5, 16, 17, 83, 2048));
+
+}  // namespace
+}  // namespace tetrion
