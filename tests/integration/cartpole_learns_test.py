@@ -15,8 +15,8 @@ class CartPoleLearns(harness.Case):
         self.check_learns(seed=1, inference="streamed")
 
     def check_learns(self, seed, **options):
-        run = self.new_run(folder=f"seed-{seed}").start_up(settings={"max_steps": 500, "seed": seed},
-                                      stop_after="200000steps", **options)
+        run = self.new_run(folder=f"seed-{seed}").start_up(
+            settings={"max_steps": 500, "seed": seed}, stop_after="200000steps", **options)
         best = {"mean": 0.0, "steps": 0}
 
         def ended():
