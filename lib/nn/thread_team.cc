@@ -1,5 +1,7 @@
 #include "lib/nn/thread_team.h"
 
+#include <pthread.h>
+
 #include "lib/core/clock.h"
 
 namespace tetrion {
@@ -10,9 +12,11 @@ constexpr std::int64_t kRecheckNs = 100 * kNanosPerMilli;
 
 }  // namespace
 
-ThreadTeam::ThreadTeam(int size) {
+ThreadTeam::ThreadTeam(int size, const std::string& name) {
   for (int member = 1; member < size; ++member) {
     helpers_.emplace_back([this, member] { Help(member); });
+    const std::string comm = (name + '-' + std::to_string(member)).substr(0, 15);
+    pthread_setname_np(helpers_.back().native_handle(), comm.c_str());
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -15,8 +16,9 @@ namespace tetrion {
 // Thread role: one owner calls Run; it blocks until every member is done.
 class ThreadTeam {
  public:
-  // `size` members, the caller's thread included; size - 1 threads are started.
-  explicit ThreadTeam(int size);
+  // `size` members, the caller's thread included; size - 1 threads are started, called `name`-1,
+  // `name`-2, ... (the kernel shows the first 15 bytes).
+  explicit ThreadTeam(int size, const std::string& name = "scorer");
   ~ThreadTeam();
   ThreadTeam(const ThreadTeam&) = delete;
   ThreadTeam& operator=(const ThreadTeam&) = delete;

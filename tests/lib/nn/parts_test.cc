@@ -4,6 +4,10 @@
 
 #include <atomic>
 #include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <string>
 
 #include "lib/nn/categorical.h"
 #include "lib/nn/init.h"
@@ -87,6 +91,27 @@ TEST(ThreadTeamTest, EveryMemberWorksOncePerRoundAndRunWaitsForAll) {
       for (const std::atomic<int>& count : calls) ASSERT_EQ(count.load(), round);
     }
   }
+}
+
+// The names of this process's threads, as `top -H` shows them.
+std::multiset<std::string> ThreadNames() {
+  std::multiset<std::string> names;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream comm(task.path() / "comm");
+    std::string name;
+    std::getline(comm, name);
+    names.insert(name);
+  }
+  return names;
+}
+
+TEST(ThreadTeamTest, HelpersAreNamedAfterTheirTeamWhoeverMadeThem) {
+  const ThreadTeam scorer(3);
+  const ThreadTeam other(2, "a-name-of-17-byte");
+  const std::multiset<std::string> names = ThreadNames();
+  EXPECT_EQ(names.count("scorer-1"), 1U);
+  EXPECT_EQ(names.count("scorer-2"), 1U);
+  EXPECT_EQ(names.count("a-name-of-17-by"), 1U);
 }
 
 TEST(ScorerRowsTest, DistinctLegalAfterstatesGetOneRowEach) {
