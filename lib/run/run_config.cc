@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <sstream>
+#include <utility>
 
 #include "lib/core/align.h"
 #include "lib/core/check.h"
@@ -131,6 +132,33 @@ Setting ParseLine(const std::string& line) {
   return setting;
 }
 
+[[noreturn]] void RefuseEnv(const std::string& env) {
+  std::string known;
+  for (const EnvDefaults& defaults : kEnvDefaults) {
+    known += (known.empty() ? "" : ", ") + std::string(defaults.env);
+  }
+  Refuse("unknown environment '" + env + "': choose one of " + known);
+}
+
+// What the trainer would refuse after the run has begun.
+void CheckLearning(const RunConfig& config) {
+  for (const auto& [network, view] :
+       {std::pair{"scorer", "afterstates"}, std::pair{"conv", "planes"}}) {
+    if (config.network == network && config.view != view) {
+      Refuse("network " + config.network + " reads view " + view + ", but " + config.env +
+             " was given view " + config.view + ": choose --network mlp or --view " + view);
+    }
+  }
+  const int lanes = config.batch_windows * config.lanes;
+  if (lanes % config.minibatches != 0) {
+    Refuse("run setting minibatches = " + std::to_string(config.minibatches) +
+           ": expected a divisor of the batch's batch_windows * lanes = " + std::to_string(lanes));
+  }
+  if (config.rho_clip == 0 || config.c_clip == 0) {
+    Refuse("run settings rho_clip and c_clip: expected more than 0");
+  }
+}
+
 // A value that asks for derivation contradicts nothing.
 bool MeansDerive(const Setting& setting) {
   return setting.value == "auto" ||
@@ -227,13 +255,11 @@ void Resolve(RunConfig& config) {
   const auto known =
       std::find_if(kEnvDefaults.begin(), kEnvDefaults.end(),
                    [&](const EnvDefaults& defaults) { return config.env == defaults.env; });
-  if (known != kEnvDefaults.end()) {
-    if (config.view == "auto") config.view = known->view;
-    if (config.max_steps == 0) config.max_steps = known->max_steps;
-  }
-  if (config.max_steps == 0)
-    Refuse("run setting max_steps: give it for environment '" + config.env + "'");
+  if (known == kEnvDefaults.end()) RefuseEnv(config.env);
+  if (config.view == "auto") config.view = known->view;
+  if (config.max_steps == 0) config.max_steps = known->max_steps;
   if (config.network == "auto") config.network = config.view == "afterstates" ? "scorer" : "mlp";
+  CheckLearning(config);
   const auto ring_rows = static_cast<std::uint64_t>(config.ring_rows);
   if (!IsPowerOfTwo(ring_rows) || config.ring_rows < 2 * config.commit_stride ||
       config.ring_rows % config.commit_stride != 0) {

@@ -91,7 +91,8 @@ constexpr std::int64_t FifoReplayRows(int window, int batch_windows, int commit_
   return (needed + stride - 1) / stride * stride;
 }
 // Checks relations between fields (replay_rows >= FifoReplayRows, commit_stride divides ring_rows,
-// ...) and fills the fields whose 0 or "auto" means "derive". Throws Error(kUsage).
+// the network reads the view, ...) and fills the fields whose 0 or "auto" means "derive". Throws
+// Error(kUsage), also for an unknown environment, with the names there are.
 void Resolve(RunConfig& config);
 // Defaults, then the preset of the environment that `given` names (or the default one), then
 // `given`, resolved. Throws as Apply and Resolve do.

@@ -19,6 +19,7 @@
 #include "lib/core/random.h"
 #include "lib/metrics/log_recorder.h"
 #include "lib/run/revision.h"
+#include "lib/setup/run_setup.h"
 #include "lib/shm/shm_dir.h"
 
 namespace tetrion {
@@ -107,6 +108,7 @@ std::unique_ptr<ControlAgent> MakeControl(const CoordinatorOptions& options, con
 OpenedRun OpenRun(const CoordinatorOptions& options) {
   if (options.resume.empty()) {
     RunConfig config = MakeRunConfig(options.given);
+    static_cast<void>(EnvSpecOf(config));  // refuses an unknown view while nothing is made
     const std::string name =
         options.run.empty() ? DefaultRunName(config.env, std::time(nullptr)) : options.run;
     RunFolder folder = RunFolder::Create(options.runs_dir, name);

@@ -4,8 +4,8 @@
 
 #include "lib/core/error.h"
 #include "lib/run/options.h"
+#include "lib/run/stop_after.h"
 #include "services/coordinator/endpoints.h"
-#include "services/coordinator/run_state.h"
 
 namespace tetrion {
 

@@ -31,6 +31,27 @@ class BadOptions(harness.Case):
         self.expect(USAGE, ["lanez", file], "tetrion-up", "--config", file,
                     "--runs-dir", self.base)
 
+    def test_what_only_a_service_could_judge_is_refused_before_anything_is_made(self):
+        runs, shm = self.base / "runs", self.base / "shm"
+        for words, settings in [(["chess", "cartpole, tetris"], ["--env=chess", "--max-steps=40"]),
+                                (["view", "planes"], ["--env=cartpole", "--view=planes"]),
+                                (["conv", "planes"], ["--network=conv"]),
+                                (["minibatches", "64"], ["--minibatches=3"]),
+                                (["--stop-after", "3d"], ["--stop-after=3d"])]:
+            for program in ["tetrion-up", "tetrion-coordinator"]:
+                self.expect(USAGE, words, program, "--runs-dir", runs, "--shm-dir", shm, *settings)
+                self.assertFalse(runs.exists() or shm.exists(), settings)
+
+    def test_a_run_whose_service_cannot_start_does_not_end_like_a_success(self):
+        file = self.base / "c.toml"
+        file.write_text("[learner]\nthreadz = 4\n")
+        code, said = self.call("tetrion-up", "--run", "x", "--runs-dir", self.base,
+                               "--shm-dir", self.base / "shm", "--config", file, "--workers", "1")
+        self.assertEqual(code, USAGE, said)
+        self.assertRegex(said, rf"run x FAILED .*learner ended; see {self.base}/x/logs/learner.log")
+        self.assertNotIn("env steps", said)
+        self.assertIn("threadz", (self.base / "x" / "logs" / "learner.log").read_text())
+
     def test_a_folder_that_cannot_be_written_is_refused(self):
         (self.base / "file").write_text("")
         self.expect(USAGE, [self.base / "file"], "tetrion-coordinator", "--run", "x",

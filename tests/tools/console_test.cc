@@ -157,5 +157,16 @@ TEST(SummaryTest, NamesFiguresCheckpointAndTheCommandsThatGoOn) {
   EXPECT_THAT(SummaryText(input), Not(HasSubstr("eval")));
 }
 
+TEST(SummaryTest, FailedRunSaysWhatFailedAndWhereItsLogIs) {
+  SummaryInput input = {.run = "r", .runs_dir = "runs", .wall_s = 11, .exit_code = 78};
+  input.failed = "learner";
+  input.log = "/x/logs/learner.log";
+  EXPECT_EQ(SummaryText(input),
+            "\nrun r FAILED after 11s (exit status 78): learner ended; see /x/logs/learner.log\n");
+  input.status = Sample();  // it had trained: what there is can be gone on with
+  EXPECT_THAT(SummaryText(input),
+              AllOf(HasSubstr("FAILED"), HasSubstr("updates in"), HasSubstr("--resume r\n")));
+}
+
 }  // namespace
 }  // namespace tetrion

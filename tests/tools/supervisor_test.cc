@@ -338,9 +338,10 @@ TEST_F(SupervisorTest, DeathWhileDrainingShowsInTheExitCode) {
   supervisor_.Drain("test");
   host_.End("learner", {true, SIGSEGV});
   supervisor_.Tick();
-  host_.EndAll({false, 0});
+  host_.EndAll({true, SIGSEGV});
   EXPECT_EQ(supervisor_.Tick(), State::kEnded);
   EXPECT_EQ(supervisor_.exit_code(), 75);
+  EXPECT_EQ(supervisor_.failed_child(), "learner");
 }
 
 }  // namespace

@@ -75,6 +75,18 @@ TEST_F(PlanRunTest, ResumedRunStartsFromWhatItHas) {
   EXPECT_THAT(plan.children[1].command, Contains("--resume"));
 }
 
+TEST_F(PlanRunTest, SettingsThatOnlyAServiceCouldJudgeAreJudgedBeforeAnythingIsMade) {
+  options_.given = {{"env", "chess"}, {"max_steps", "40"}};
+  EXPECT_THAT(Complaint(), HasSubstr("choose one of cartpole, tetris-placement, tetris"));
+  options_.given = {{"env", "cartpole"}, {"view", "planes"}};
+  EXPECT_THAT(Complaint(), HasSubstr("view of cartpole 'planes': choose one of vector"));
+  options_.given = {{"env", "cartpole"}, {"network", "conv"}};
+  EXPECT_THAT(Complaint(), HasSubstr("network conv"));
+  options_.given = {{"minibatches", "3"}};
+  EXPECT_THAT(Complaint(), HasSubstr("minibatches"));
+  EXPECT_TRUE(std::filesystem::is_empty(options_.runs_dir));
+}
+
 TEST_F(PlanRunTest, ExistingNameIsRefusedWithTheLineThatResumesIt) {
   (void)RunFolder::Create(options_.runs_dir, "old");
   options_.run = "old";
@@ -139,6 +151,12 @@ TEST(ParseUpOptionsTest, RunAndResumeExcludeEachOther) {
   UpOptions options;
   const char* both[] = {"tetrion-up", "--run", "a", "--resume", "b"};
   EXPECT_THROW((void)ParseUpOptions(5, both, options), Error);
+}
+
+TEST(ParseUpOptionsTest, EndThatTheCoordinatorWouldNotUnderstandIsRefusedHere) {
+  UpOptions options;
+  const char* words[] = {"tetrion-up", "--stop-after", "3d"};
+  EXPECT_THROW((void)ParseUpOptions(3, words, options), Error);
 }
 
 TEST(ParseUpOptionsTest, ReadsTheDocumentedFlags) {

@@ -155,14 +155,17 @@ TEST_F(UpTest, LearnerThatDiesTwiceIsStartedAgainWithResume) {
 TEST_F(UpTest, ConfigurationErrorOfAServiceEndsTheRunWithItsLastLines) {
   scratch_.Script(
       "tetrion-actor",
-      std::string("case \"$*\" in *actor-0*) echo 'tetrion-actor: error: lanes: here 3, the run "
-                  "has 4' >&2; exit 78;; esac\n") +
+      std::string("while [ ! -e $S/runs/r/checkpoints/3.safetensors ]; do sleep 0.01; done\n") +
+          "case \"$*\" in *actor-0*) echo 'tetrion-actor: error: lanes: here 3, the run "
+          "has 4' >&2; exit 78;; esac\n" +
           kForEver,
       kObey);
   const pid_t up = Start();
   EXPECT_EQ(Wait(up), 78);
   EXPECT_THAT(Err(), AllOf(HasSubstr("actor-0 failed; its last lines:"),
                            HasSubstr("  tetrion-actor: error: lanes: here 3, the run has 4")));
+  EXPECT_THAT(Out(), HasSubstr("(exit status 78): actor-0 ended; see "));
+  EXPECT_THAT(ReadText(scratch_.File("runs/r/logs/actor-0.log")), HasSubstr("the run has 4"));
   EXPECT_TRUE(scratch_.NobodyLeft());
 }
 

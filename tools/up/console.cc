@@ -108,10 +108,16 @@ std::string StatusLine(const RunStatus& s) {
 
 std::string SummaryText(const SummaryInput& input) {
   const RunStatus& s = input.status;
-  std::string text =
-      Format("\nrun %s: %s env steps, %s episodes, %s updates in %s\n", input.run.c_str(),
-             HumanNumber(s.env_steps).c_str(), HumanNumber(s.episodes).c_str(),
-             HumanNumber(s.Learner("updates")).c_str(), HumanSeconds(input.wall_s).c_str());
+  std::string text = "\n";
+  if (!input.failed.empty()) {
+    text += Format("run %s FAILED after %s (exit status %d): %s ended; see %s\n", input.run.c_str(),
+                   HumanSeconds(input.wall_s).c_str(), input.exit_code, input.failed.c_str(),
+                   input.log.c_str());
+    if (input.checkpoint.empty() && s.Learner("updates") <= 0) return text;
+  }
+  text += Format("run %s: %s env steps, %s episodes, %s updates in %s\n", input.run.c_str(),
+                 HumanNumber(s.env_steps).c_str(), HumanNumber(s.episodes).c_str(),
+                 HumanNumber(s.Learner("updates")).c_str(), HumanSeconds(input.wall_s).c_str());
   text += Format("  return mean %.2f (last 100 episodes), best %.2f, lines %s\n", s.return_mean,
                  s.return_best, Lines(s).c_str());
   text += "  checkpoint  " + (input.checkpoint.empty() ? "none" : input.checkpoint) + "\n";

@@ -27,8 +27,12 @@ struct SummaryInput {
   std::string runs_dir;    // named in the commands when it is not "runs"
   std::string checkpoint;  // path; empty: none was written
   double wall_s = 0;
+  int exit_code = 0;   // of the run
+  std::string failed;  // the service that failed first; empty: none did
+  std::string log;     // path of its log
 };
-// The last words: figures, checkpoint and the commands that go on from here.
+// The last words: what failed, figures, checkpoint and the commands that go on from here. Of a run
+// that failed before it had trained anything only the failure.
 std::string SummaryText(const SummaryInput& input);
 
 // Prints the table each second, over the one before, when `terminal`; otherwise a line every 10 s,

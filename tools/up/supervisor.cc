@@ -138,7 +138,9 @@ void Supervisor::OnExitWhileDraining(const Child& child, const ChildExit& exit) 
   // SIGTERM: it was asked before it could watch for signals, and has nothing to drain.
   if (Judge(exit) == ExitVerdict::kDone || (exit.signalled && exit.code == SIGTERM)) return;
   log::warn("{} ended with {} while draining", child.spec.name, Describe(exit));
-  if (exit_code_ == 0) exit_code_ = static_cast<int>(ExitCode::kTryAgain);
+  if (exit_code_ != 0) return;
+  exit_code_ = static_cast<int>(ExitCode::kTryAgain);
+  failed_child_ = child.spec.name;
 }
 
 void Supervisor::Fail(const Child& child, int code, const std::string& why) {

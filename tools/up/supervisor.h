@@ -62,7 +62,7 @@ class Supervisor {
   State state() const { return state_; }
   // 0, the code of a fatal child, or 75. For after kEnded.
   int exit_code() const { return exit_code_; }
-  // The child that ended the run by failing; empty when none did.
+  // The first child that failed, running or draining; empty when none did.
   const std::string& failed_child() const { return failed_child_; }
   // Whether a child had to be killed: its shared memory may be left.
   bool killed_any() const { return killed_any_; }

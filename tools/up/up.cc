@@ -108,7 +108,10 @@ void Up::PrintSummary(double wall_s) {
                      .run = plan_.name,
                      .runs_dir = options_.runs_dir,
                      .checkpoint = NewestCheckpoint(),
-                     .wall_s = wall_s}));
+                     .wall_s = wall_s,
+                     .exit_code = supervisor_.exit_code(),
+                     .failed = supervisor_.failed_child(),
+                     .log = folder_.logs() + "/" + supervisor_.failed_child() + ".log"}));
 }
 
 // What killed services leave, of this run and of others. Regions that somebody holds (an actor

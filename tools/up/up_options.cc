@@ -6,6 +6,8 @@
 #include "lib/core/error.h"
 #include "lib/run/options.h"
 #include "lib/run/run_folder.h"
+#include "lib/run/stop_after.h"
+#include "lib/setup/run_setup.h"
 
 namespace tetrion {
 namespace {
@@ -134,6 +136,7 @@ std::optional<int> ParseUpOptions(int argc, const char* const* argv, UpOptions& 
   if (!o.run.empty() && !o.resume.empty()) {
     Refuse("--run starts a new run, --resume goes on with an old one: give one of them");
   }
+  static_cast<void>(ParseStopAfter(o.stop_after));
   return std::nullopt;
 }
 
@@ -168,6 +171,7 @@ RunPlan PlanRun(const UpOptions& options, const std::string& default_name, int c
       given.push_back({"max_workers", std::to_string(all_workers)});
     }
     plan.config = MakeRunConfig(given);
+    static_cast<void>(EnvSpecOf(plan.config));  // refuses an unknown view while nothing is made
   }
   if (all_workers > plan.config.max_workers) {
     Refuse(needed + ", the run has " + std::to_string(plan.config.max_workers) +

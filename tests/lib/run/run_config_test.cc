@@ -204,13 +204,29 @@ TEST(RunConfigTest, PresetsStandBetweenDefaultsAndTheUser) {
   EXPECT_THAT(EnvPreset("chess"), IsEmpty());
 }
 
-TEST(RunConfigTest, UnknownEnvironmentNeedsItsStepLimit) {
-  EXPECT_THAT(ErrorOf(ExitCode::kUsage,
-                      [] {
-                        MakeRunConfig({{"env", "chess"}});
-                      }),
-              HasSubstr("max_steps"));
-  EXPECT_EQ(MakeRunConfig({{"env", "chess"}, {"max_steps", "40"}}).max_steps, 40U);
+std::string RefusalOf(const std::vector<Setting>& given) {
+  return ErrorOf(ExitCode::kUsage, [&] { MakeRunConfig(given); });
+}
+
+TEST(RunConfigTest, UnknownEnvironmentIsRefusedWithTheNamesThereAreWhateverElseIsGiven) {
+  const auto refusal =
+      HasSubstr("environment 'chess': choose one of cartpole, tetris-placement, tetris");
+  EXPECT_THAT(RefusalOf({{"env", "chess"}}), refusal);
+  EXPECT_THAT(RefusalOf({{"env", "chess"}, {"max_steps", "40"}, {"view", "board"}}), refusal);
+}
+
+TEST(RunConfigTest, NetworkThatCannotReadTheViewIsRefusedWithBoth) {
+  EXPECT_THAT(RefusalOf({{"env", "cartpole"}, {"network", "scorer"}}),
+              HasSubstr("scorer reads view afterstates, but cartpole was given view vector"));
+  EXPECT_THAT(RefusalOf({{"network", "conv"}}), HasSubstr("--view planes"));
+  EXPECT_EQ(RefusalOf({{"network", "conv"}, {"view", "planes"}}), "");
+}
+
+TEST(RunConfigTest, WhatNoTrainerTakesIsRefusedBeforeThereIsOne) {
+  EXPECT_THAT(RefusalOf({{"lanes", "6"}, {"minibatches", "4"}}), HasSubstr("= 6"));
+  EXPECT_EQ(RefusalOf({{"lanes", "6"}, {"minibatches", "4"}, {"batch_windows", "2"}}), "");
+  EXPECT_THAT(RefusalOf({{"rho_clip", "0"}}), HasSubstr("rho_clip"));
+  EXPECT_THAT(RefusalOf({{"c_clip", "0"}}), HasSubstr("c_clip"));
 }
 
 TEST(RunConfigTest, ReplayRowsAreTheSmallestLegalMultipleOfTheStride) {

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <set>
+#include <sstream>
 #include <string>
 
 #include "lib/core/error.h"
@@ -36,6 +39,28 @@ TEST(RunSetupTest, RowsHaveTheEnvironmentsRecordAndMask) {
   run.env = "tetris-placement";
   EXPECT_EQ(RowSpecOf(run), (RowSpec{.record_bytes = 64, .lanes = 16, .has_mask = true}));
   EXPECT_EQ(EnvSpecOf(run).obs.view, "afterstates");
+}
+
+// lib/run keeps each environment's default view and step limit: for exactly those of the registry.
+TEST(RunSetupTest, SettingsAndRegistryKnowTheSameEnvironments) {
+  const auto names = [](const std::function<void()>& refused) {
+    try {
+      refused();
+    } catch (const Error& error) {
+      const std::string text = error.what();
+      std::istringstream list(text.substr(text.find("one of ") + 7));
+      std::set<std::string> known;
+      for (std::string name; std::getline(list >> std::ws, name, ',');) known.insert(name);
+      return known;
+    }
+    return std::set<std::string>();
+  };
+  const auto known = names([] { MakeRunConfig({{"env", "pong"}}); });
+  EXPECT_FALSE(known.empty());
+  EXPECT_EQ(known, names([] { EnvSpecOf({.env = "pong"}); }));
+  for (const std::string& env : known) {
+    EXPECT_EQ(EnvSpecOf(MakeRunConfig({{"env", env}})).obs.view, EnvSpecOf({.env = env}).obs.view);
+  }
 }
 
 TEST(RunSetupTest, UnknownEnvironmentIsAUsageErrorThatNamesIt) {

@@ -1,0 +1,55 @@
+// What `up` and the coordinator accept of a run's settings, a trainer can be made of, and what no
+// trainer can be made of they refuse.
+#include "services/learner/trainer_factory.h"
+
+#include <gtest/gtest.h>
+
+#include "lib/core/error.h"
+#include "lib/setup/run_setup.h"
+
+namespace tetrion {
+namespace {
+
+bool IsAccepted(const std::vector<Setting>& given) {
+  try {
+    static_cast<void>(EnvSpecOf(MakeRunConfig(given)));
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+// From the settings as they stand, without the checks of MakeRunConfig.
+bool CanBeTrained(const std::vector<Setting>& given) {
+  RunConfig run;
+  for (const Setting& setting : given) Apply(setting, run);
+  try {
+    return MakeTrainer(run, /*threads=*/1) != nullptr;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+TEST(TrainerFactoryTest, SettingsAreAcceptedExactlyWhenATrainerCanBeMadeOfThem) {
+  for (const char* env : {"cartpole", "tetris", "tetris-placement", "chess"}) {
+    for (const char* view : {"auto", "vector", "planes", "afterstates", "flat"}) {
+      for (const char* network : {"auto", "mlp", "conv", "scorer"}) {
+        const std::vector<Setting> given = {
+            {"env", env}, {"view", view}, {"network", network}, {"lanes", "4"}};
+        EXPECT_EQ(IsAccepted(given), CanBeTrained(given)) << env << " " << view << " " << network;
+      }
+    }
+  }
+  for (const Setting& setting : std::vector<Setting>{{"minibatches", "3"},
+                                                     {"minibatches", "4"},
+                                                     {"rho_clip", "0"},
+                                                     {"c_clip", "0"},
+                                                     {"learning_rate", "0"},
+                                                     {"discount", "0"}}) {
+    const std::vector<Setting> given = {{"env", "cartpole"}, {"lanes", "4"}, setting};
+    EXPECT_EQ(IsAccepted(given), CanBeTrained(given)) << setting.key << " " << setting.value;
+  }
+}
+
+}  // namespace
+}  // namespace tetrion
