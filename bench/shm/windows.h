@@ -16,6 +16,7 @@
 
 #include "bench/shm/links.h"
 #include "lib/core/clock.h"
+#include "lib/core/cpu_count.h"
 
 namespace tetrion::bench {
 
@@ -31,7 +32,7 @@ struct Shared {
 
 // Core 0 or 1; -1 for any.
 inline void PinTo(int core) {
-  if (std::thread::hardware_concurrency() < 2) return;
+  if (UsableCpus() < 2) return;
   cpu_set_t set;
   CPU_ZERO(&set);
   for (int c = 0; c < CPU_SETSIZE; ++c) {

@@ -3,8 +3,8 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <thread>
 
+#include "lib/core/cpu_count.h"
 #include "lib/shm/futex.h"
 
 namespace tetrion {
@@ -35,7 +35,7 @@ CompatSleeper& DefaultSleeper() {
 
 int SpinsOf(const CompatWaitConfig& config) {
   if (config.spins >= 0) return config.spins;
-  return std::thread::hardware_concurrency() > 1 ? kSpins : 0;
+  return UsableCpus() > 1 ? kSpins : 0;
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "lib/core/clock.h"
+#include "lib/core/cpu_count.h"
 #include "lib/core/error.h"
 #include "lib/envs/gym_views.h"
 #include "lib/envs/tetris_pieces.h"
@@ -358,6 +359,7 @@ void BindEnvs(nb::module_& m) {
   m.def(
       "num_actions", [](const std::string& env) { return MakeEnvSpec({.name = env}).action.count; },
       nb::arg("env"));
+  m.def("usable_cpus", &UsableCpus);
   m.def("placement_masks", &PlacementMasks, nb::arg("records"));
   m.def("pieces", &Pieces, nb::arg("seed"), nb::arg("episode"), nb::arg("count"), nb::arg("iid"));
   m.def("render_rgb", &RenderRgbArray, nb::arg("env"), nb::arg("record"), nb::arg("queue_size"),

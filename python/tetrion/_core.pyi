@@ -41,6 +41,10 @@ def leaving() -> None:
     """Called by exit hooks: threads that are told of a closed collector or environment from now on
     sleep until the process has ended, except the caller's."""
 
+def usable_cpus() -> int:
+    """CPUs that this process can keep busy: its affinity, or fewer where a control group grants
+    less."""
+
 class EnvConfig:
     """What an environment is made from. max_steps 0: the environment's default. colours: records
     keep the colours of locked cells even where `obs` shows none."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import os
 import secrets
 import weakref
 from collections.abc import Sequence
@@ -42,8 +41,8 @@ def make(
 
     env: "tetris", "tetris-placement" or "cartpole".
     threads: C++ threads, each owning a range of environments; step() and reset() play along in the
-        caller's thread, and with 0 everything does. None: one less than there are cores, fewer
-        when there are few environments.
+        caller's thread, and with 0 everything does. None: one less than the cores that this
+        process may use (affinity, a container's quota), fewer when there are few environments.
     obs: "flat", "dict", "planes", "compact", "packed2"; tetris-placement also "afterstates".
     seed: environment i gets seed + i, or the i-th of a sequence; used by the first reset without a
         seed. Environment i then plays what a single environment with that seed plays.
@@ -123,7 +122,7 @@ class TetrionVectorEnv(gymnasium.vector.VectorEnv):
         if threads is not None:
             threads = _checks.integer("threads", threads, 0, 256)
         if threads is None:
-            threads = min((os.cpu_count() or 1) - 1, num_envs // _ENVS_PER_THREAD)
+            threads = min(_core.usable_cpus() - 1, num_envs // _ENVS_PER_THREAD)
         config = _core.EnvConfig(
             env=env,
             obs=obs,

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "lib/collect/slot_weights.h"
+#include "lib/core/cpu_count.h"
 #include "lib/core/error.h"
 #include "lib/core/log.h"
 #include "lib/metrics/log_recorder.h"
@@ -34,13 +35,13 @@ ReplayConfig ReplayConfigOf(const RunConfig& run) {
           .commit_stride = run.commit_stride};
 }
 
-// The scorer's kernels divide a batch over every core and take back the time that workers wait; the
-// tensor library's small networks lose more to waking threads than they gain.
+// The scorer's kernels divide a batch over every core it may use and take back the time that
+// workers wait; the tensor library's small networks lose more to waking threads than they gain.
 int ThreadsFor(const RunConfig& run, int asked) {
   constexpr int kMostUseful = 8;
   if (asked > 0) return asked;
   if (run.network != "scorer") return 1;
-  return std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, kMostUseful);
+  return std::min(UsableCpus(), kMostUseful);
 }
 
 // Loads the newest checkpoint when resuming; refuses to overwrite a run by starting it anew.

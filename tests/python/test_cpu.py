@@ -1,10 +1,11 @@
 """The refusal of processors that the wheel was not built for."""
 
+import os
 import subprocess
 import sys
 
 import pytest
-from tetrion import _cpu
+from tetrion import _core, _cpu
 
 MODERN = "flags\t\t: fpu sse2 avx avx2 bmi1 bmi2 f16c fma movbe abm"
 
@@ -41,3 +42,18 @@ def test_the_package_needs_neither_torch_nor_the_test_packages():
         [sys.executable, "-B", "-c", text], capture_output=True, text=True, timeout=60, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_cpus_that_the_process_may_not_use_do_not_count():
+    assert 1 <= _core.usable_cpus() <= len(os.sched_getaffinity(0))
+    text = (
+        "import os, tetrion\n"
+        "os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n"
+        "before = len(os.listdir('/proc/self/task'))\n"
+        "envs = tetrion.vector.make('cartpole', 4096)\n"
+        "print(tetrion._core.usable_cpus(), len(os.listdir('/proc/self/task')) - before)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", text], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.stdout == "1 0\n", done.stderr

@@ -66,6 +66,8 @@ BANNED = (
      "ThreadSanitizer does not know fences; order the variables themselves"),
     ("system_clock", r"\bsystem_clock\b", ("lib/", "services/"),
      "leases and deadlines use CLOCK_MONOTONIC (lib/core/clock.h)"),
+    ("hardware_concurrency", r"\bhardware_concurrency\b", _ALL,
+     "a container may use fewer than the machine has: UsableCpus (lib/core/cpu_count.h)"),
     ("using namespace", r"\busing\s+namespace\b", _ALL, "name what you use"),
     ("std::mutex", r"\bstd::(?:recursive_|shared_|timed_)?(?:mutex|condition_variable)\b",
      ("lib/", "services/"), "use the annotated Mutex and CondVar of lib/core/mutex.h"),

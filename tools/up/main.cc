@@ -1,7 +1,7 @@
 #include <ctime>
 #include <filesystem>
-#include <thread>
 
+#include "lib/core/cpu_count.h"
 #include "lib/core/log.h"
 #include "lib/run/main_guard.h"
 #include "lib/run/revision.h"
@@ -21,9 +21,8 @@ int Main(int argc, const char* const* argv) {
   options.log.service = "up";
   tetrion::SetUpLogging(options.log);
   const std::string env = tetrion::MakeRunConfig(options.given).env;
-  tetrion::RunPlan plan =
-      tetrion::PlanRun(options, tetrion::DefaultRunName(env, std::time(nullptr)),
-                       static_cast<int>(std::thread::hardware_concurrency()));
+  tetrion::RunPlan plan = tetrion::PlanRun(
+      options, tetrion::DefaultRunName(env, std::time(nullptr)), tetrion::UsableCpus());
   tetrion::SignalWatcher signals;
   tetrion::log::debug("tetrion-up {} ({})", tetrion::Version(), tetrion::Revision());
   tetrion::Up up(options, std::move(plan), signals);

@@ -40,7 +40,7 @@ struct RunPlan {
   bool resuming = false;
   std::vector<ChildSpec> children;
 };
-// `default_name` names a new run that was given none; `cores` is the machine's. Throws
+// `default_name` names a new run that was given none; `cores` are those that may be used. Throws
 // Error(kUsage): an existing --run (with the line that resumes it), a missing --resume, or more
 // workers than the run has replay slots.
 RunPlan PlanRun(const UpOptions& options, const std::string& default_name, int cores);
