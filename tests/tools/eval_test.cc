@@ -4,20 +4,27 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <optional>
+#include <tuple>
 
 #include "lib/checkpoint/checkpoint_store.h"
 #include "lib/core/error.h"
 #include "lib/envs/tetris_record.h"
+#include "lib/envs/views.h"
 #include "lib/policy/random_policy.h"
 #include "lib/rl/vtrace_trainer.h"
 #include "lib/run/run_folder.h"
 #include "lib/setup/run_setup.h"
 #include "tools/eval/episode_player.h"
 #include "tools/eval/eval.h"
+#include "tools/eval/linear_policy.h"
+#include "tools/eval/per_death.h"
 #include "tools/eval/summary.h"
 
 namespace tetrion {
@@ -68,6 +75,99 @@ TEST(SpreadTest, KnownNumbers) {
   const Spread single = SpreadOf({7});
   EXPECT_EQ(single.median, 7);
   EXPECT_EQ(single.low, 7);
+}
+
+TEST(EpisodePlayerTest, EndlessPlayCountsDeathsAndTellsWhatIsUnfinished) {
+  const auto env = MakeVecEnv({.name = "cartpole", .lanes = 4, .seed = 5});
+  RandomPolicy policy(5, env->spec().action);
+  EpisodePlayer player(*env, policy, EpisodePlayer::kEndless, /*max_steps=*/20);
+  while (player.deaths() < 10) ASSERT_TRUE(player.Step());
+  const std::vector<EpisodeResult> whole = PlayRandom("cartpole", 1, player.finished() + 4, 20);
+  const std::vector<EpisodeResult> unfinished = player.Unfinished();
+  ASSERT_EQ(unfinished.size(), 4U);
+  EXPECT_EQ(player.results().size(), static_cast<std::size_t>(player.finished()) + 4);
+  int short_of_the_cap = 0;
+  for (std::size_t token = 0; token < whole.size(); ++token) {
+    const auto running = std::find_if(unfinished.begin(), unfinished.end(),
+                                      [&](const auto& game) { return game.token_id == token; });
+    if (running != unfinished.end()) {
+      EXPECT_LT(running->length_steps, whole[token].length_steps);
+    } else {
+      EXPECT_EQ(player.results()[token].length_steps, whole[token].length_steps);
+      short_of_the_cap += whole[token].length_steps < 20 ? 1 : 0;
+    }
+  }
+  EXPECT_GT(player.finished(), player.deaths()) << "some games reach the cap";
+  EXPECT_EQ(short_of_the_cap, player.deaths());
+}
+
+TEST(PerDeathTest, QuantilesAreTheTables) {
+  for (const auto& [probability, half_freedom, quantile] :
+       {std::tuple{0.025, 1, 0.0506356}, std::tuple{0.975, 1, 7.3777589},
+        std::tuple{0.025, 10, 9.5907774}, std::tuple{0.975, 10, 34.1696069},
+        std::tuple{0.025, 50, 74.2219275}, std::tuple{0.975, 50, 129.5611972},
+        std::tuple{0.5, 1, 1.3862944}}) {
+    EXPECT_NEAR(ChiSquaredQuantile(probability, half_freedom), quantile, 1e-6 * quantile);
+  }
+  EXPECT_NEAR(ChiSquaredQuantile(0.975, 10'000) / 20'000, 1.0196, 1e-3);
+}
+
+TEST(PerDeathTest, AllThatWasReachedCountsAndTheIntervalIsThatOfTheDeaths) {
+  const PerDeath ten = PerDeathOf(1000, 10, /*stopped_at_death=*/true);
+  EXPECT_EQ(ten.estimate, 100);
+  EXPECT_NEAR(ten.low, 2000 / 34.1696069, 1e-4);
+  EXPECT_NEAR(ten.high, 2000 / 9.5907774, 1e-4);
+  const PerDeath cut = PerDeathOf(1000, 10, /*stopped_at_death=*/false);
+  EXPECT_LT(cut.low, ten.low);
+  EXPECT_EQ(cut.high, ten.high);
+  const PerDeath none = PerDeathOf(1000, 0, /*stopped_at_death=*/false);
+  EXPECT_TRUE(std::isinf(none.estimate) && std::isinf(none.high));
+  EXPECT_NEAR(none.low, 2000 / 7.3777589, 1e-4);
+}
+
+// A row of the view afterstates, whose numbers are scaled.
+std::vector<float> AfterstateRow(int heights, int holes, int bumpiness, int lines, bool ends) {
+  std::vector<float> row(AfterstatesLayout::kRowFloats);
+  for (int column = 0; column < 10; ++column) row[column] = static_cast<float>(heights) / 20;
+  row[11] = static_cast<float>(holes) / 20;
+  row[12] = static_cast<float>(bumpiness) / 50;
+  row[13] = static_cast<float>(lines) / 4;
+  row[15] = ends ? 1 : 0;
+  return row;
+}
+
+TEST(LinearPolicyTest, ScoreIsThePublishedRuleInWholeCells) {
+  const double expected = 0.760666 * 2 - 0.510066 * 30 - 0.35663 * 4 - 0.184483 * 7;
+  EXPECT_NEAR(LinearScore(AfterstateRow(3, 4, 7, 2, false).data()), expected, 1e-5);
+  EXPECT_LT(LinearScore(AfterstateRow(0, 0, 0, 4, true).data()),
+            LinearScore(AfterstateRow(20, 200, 180, 0, false).data()));
+}
+
+TEST(LinearPolicyTest, TakesTheBestLegalPlacementAndPlaysFarBetterThanChance) {
+  const auto env = MakeVecEnv({.name = "tetris-placement", .lanes = 5, .seed = 5});
+  LinearPolicy policy(env->spec());
+  EpisodePlayer player(*env, policy, /*episodes=*/10, /*max_steps=*/400);
+  while (player.Step()) {
+  }
+  double lines = 0;
+  for (const EpisodeResult& game : player.results()) lines += game.lines / 10.0;
+  EXPECT_GT(lines, 100) << "chance clears 0.01 lines, 400 pieces 160 at most";
+  EXPECT_THROW(LinearPolicy(MakeEnvSpec({.name = "tetris"})), Error);
+}
+
+TEST(LinearPolicyTest, ColoursOfARecordChangeNothing) {
+  std::vector<std::vector<EpisodeResult>> played;
+  for (const char* view : {"planes", "flat"}) {
+    const auto env = MakeVecEnv({.name = "tetris-placement", .view = view, .lanes = 2, .seed = 5});
+    LinearPolicy policy(env->spec());
+    EpisodePlayer player(*env, policy, 2, 100);
+    while (player.Step()) {
+    }
+    played.push_back(player.results());
+  }
+  for (int game : {0, 1}) {
+    EXPECT_EQ(played[0][game].episode_return, played[1][game].episode_return);
+  }
 }
 
 TEST(DrawRecordTest, CartPoleIsOneLineAndSurvivesGarbage) {
@@ -195,6 +295,65 @@ TEST_F(EvalRunTest, RandomPolicyNeedsNoCheckpoint) {
   EXPECT_NE(Output(RunEval, options).find("random policy: 6 episodes"), std::string::npos);
 }
 
+TEST_F(EvalRunTest, UntilDeathsTellsWhatIsReachedADeath) {
+  EvalOptions options = Options();
+  options.policy = "random";
+  options.deaths = 40;
+  const std::string text = Output(RunEval, options);
+  EXPECT_NE(text.find(" games ended by death, 0 were cut, "), std::string::npos) << text;
+  EXPECT_NE(text.find("steps a death: 2"), std::string::npos)
+      << "a life is 20 to 30 steps: " << text;
+  EXPECT_EQ(text.find("median"), std::string::npos) << "the games that ended are the short ones";
+  options.deaths = 1000;
+  options.total_steps = 100;
+  options.max_steps = 9;  // dying takes longer
+  const std::string cut = Output(RunEval, options);
+  EXPECT_NE(cut.find("0 games ended by death, "), std::string::npos) << cut;
+  EXPECT_NE(cut.find("no death; 95% interval from "), std::string::npos) << cut;
+  options.json = true;
+  EXPECT_NE(Output(RunEval, options).find("\"estimate\":null"), std::string::npos);
+}
+
+TEST_F(EvalRunTest, EpisodesThatWereCutAreCountedAndPlayCanGoOnBeyondTheRunsCap) {
+  EvalOptions options = Options();
+  options.policy = "random";
+  EXPECT_EQ(Output(RunEval, options).find("a death"), std::string::npos) << "none was cut";
+  options.max_steps = 9;
+  const std::string cut = Output(RunEval, options);
+  EXPECT_NE(cut.find("6 episodes, 54 steps"), std::string::npos) << cut;
+  EXPECT_NE(cut.find("0 games ended by death, 6 were cut, 0 were"), std::string::npos) << cut;
+  config_.max_steps = 9;
+  RunFolder::At(folder_).WriteConfig(config_);
+  options.max_steps.reset();
+  EXPECT_EQ(Output(RunEval, options).substr(0, 60), cut.substr(0, 60));
+  options.max_steps = 0;
+  EXPECT_EQ(Output(RunEval, options).find("a death"), std::string::npos) << "never cut";
+}
+
+TEST_F(EvalRunTest, AnotherGameIsPlayedWhereThePolicysInputFits) {
+  config_ = {.env = "tetris-placement", .lanes = 4};
+  Resolve(config_);
+  const std::string folder = RunFolder::Create(runs_, "tetris").path();
+  RunFolder::At(folder).WriteConfig(config_);
+  EvalOptions options = Options();
+  options.run = "tetris";
+  options.policy = "linear";
+  options.max_steps = 50;
+  EXPECT_NE(Output(RunEval, options).find("7-bag pieces, preview 4, cut after 50 steps"),
+            std::string::npos);
+  options.queue_size = 2;
+  options.iid_pieces = true;
+  const std::string text = Output(RunEval, options);
+  EXPECT_NE(text.find("independent pieces, preview 2"), std::string::npos) << text;
+  options.policy = "checkpoint";
+  std::string error;
+  Output(RunEval, options, &error);
+  EXPECT_NE(error.find("only --queue-size 4 fits"), std::string::npos) << error;
+  options.run = "first";
+  Output(RunEval, options, &error);
+  EXPECT_NE(error.find("cartpole has no pieces"), std::string::npos) << error;
+}
+
 TEST_F(EvalRunTest, PlayDrawsEveryStepAndStopsWhenAsked) {
   SaveCheckpoint();
   EvalOptions options = Options();
@@ -297,6 +456,13 @@ TEST(EvalOptionsTest, CommandsAndContradictionsAreChecked) {
   EXPECT_THROW(parse({"eval", "x", "--gif", "a.gif"}), Error);
   EXPECT_THROW(parse({"eval", "x", "--steps", "5"}), Error);
   EXPECT_THROW(parse({"watch", "latest"}), Error);
+  EXPECT_EQ(parse({"eval", "x"}).max_steps, std::nullopt);
+  EXPECT_EQ(parse({"eval", "x", "--max-steps", "0"}).max_steps, 0U);
+  EXPECT_EQ(parse({"eval", "x", "--iid-pieces=false"}).iid_pieces, false);
+  EXPECT_EQ(parse({"eval", "x", "--deaths", "5", "--total-steps", "9"}).deaths, 5);
+  EXPECT_THROW(parse({"eval", "x", "--deaths", "5", "--episodes", "5"}), Error);
+  EXPECT_THROW(parse({"eval", "x", "--total-steps", "5"}), Error);
+  EXPECT_THROW(parse({"play", "x", "--deaths", "5"}), Error);
   EXPECT_THROW(parse({"eval", "latest", "--greedy", "--sample"}), Error);
   EXPECT_THROW(parse({"eval", "latest", "--episodes", "-1"}), Error);
 }

@@ -22,6 +22,7 @@ EpisodePlayer::EpisodePlayer(VecEnv& env, Policy& policy, int episodes, std::uin
                              std::uint32_t policy_record_bytes)
     : env_(env),
       policy_(policy),
+      episodes_(episodes),
       max_steps_(max_steps),
       policy_record_bytes_(policy_record_bytes != 0 ? policy_record_bytes
                                                     : env.spec().obs.record_bytes),
@@ -30,7 +31,7 @@ EpisodePlayer::EpisodePlayer(VecEnv& env, Policy& policy, int episodes, std::uin
   TETRION_CHECK(policy_record_bytes_ <= layout_.spec.record_bytes, "no such part of a record");
   auto base = reinterpret_cast<std::uintptr_t>(row_bytes_.data());
   row_ = RowView(layout_, row_bytes_.data() + (AlignUp(base, kColumnAlignBytes) - base));
-  results_.resize(static_cast<std::size_t>(episodes));
+  if (episodes != kEndless) results_.reserve(static_cast<std::size_t>(episodes));
   const auto lanes = static_cast<std::size_t>(env.lanes());
   actions_.resize(lanes);
   records_.resize(lanes * policy_record_bytes_);
@@ -46,7 +47,8 @@ EpisodePlayer::EpisodePlayer(VecEnv& env, Policy& policy, int episodes, std::uin
 }
 
 bool EpisodePlayer::TakeToken(int lane) {
-  if (next_token_ == static_cast<int>(results_.size())) return false;
+  if (next_token_ == episodes_) return false;
+  results_.emplace_back();
   env_.Reset(lane, {.id = static_cast<std::uint64_t>(next_token_++), .max_steps = max_steps_});
   return true;
 }
@@ -62,6 +64,7 @@ bool EpisodePlayer::Step() {
       const EpisodeResult result = env_.Episode(lane);
       results_[result.token_id] = result;
       ++finished_;
+      if ((row_.flags[lane] & kTerminated) != 0) ++deaths_;
       goes_on = TakeToken(lane);
     } else {
       choosing_.push_back(lane);
@@ -71,6 +74,12 @@ bool EpisodePlayer::Step() {
   active_.resize(kept);
   if (!choosing_.empty()) Choose(choosing_);
   return true;
+}
+
+std::vector<EpisodeResult> EpisodePlayer::Unfinished() const {
+  std::vector<EpisodeResult> unfinished;
+  for (const int lane : active_) unfinished.push_back(env_.Episode(lane));
+  return unfinished;
 }
 
 void EpisodePlayer::Choose(const std::vector<int>& lanes) {

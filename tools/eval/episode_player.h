@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -14,9 +15,12 @@ namespace tetrion {
 // environment has: a lane whose episode ended takes the next token, and idles when there is none.
 // So short episodes are not preferred, whatever the lane count.
 //
-// One thread; environment and policy are the caller's. Allocates at construction only.
+// One thread; environment and policy are the caller's. Allocates at construction, and at times
+// where the episodes are endless.
 class EpisodePlayer {
  public:
+  static constexpr int kEndless = std::numeric_limits<int>::max();  // as a number of episodes
+
   // The policy is shown the first `policy_record_bytes` of each record (0: all of it): a colour
   // record begins with the compact one that a policy was trained on.
   EpisodePlayer(VecEnv& env, Policy& policy, int episodes, std::uint32_t max_steps,
@@ -26,9 +30,13 @@ class EpisodePlayer {
   // ended. Throws Error(kConfig) when the policy's output is not finite.
   bool Step();
 
-  // [episodes] indexed by token; an entry is valid when its episode has ended.
+  // Indexed by token, as many as were begun; an entry is valid when its episode has ended.
   const std::vector<EpisodeResult>& results() const { return results_; }
   int finished() const { return finished_; }
+  // Those of them that ended by themselves; the others were cut at max_steps.
+  int deaths() const { return deaths_; }
+  // The episodes that have not ended, as far as they have come.
+  std::vector<EpisodeResult> Unfinished() const;
   // The row the last Step wrote, for drawing. [M]
   const RowView& row() const { return row_; }
 
@@ -39,6 +47,7 @@ class EpisodePlayer {
 
   VecEnv& env_;
   Policy& policy_;
+  const int episodes_;
   const std::uint32_t max_steps_;
   const std::size_t policy_record_bytes_;
   const RowLayout layout_;
@@ -47,6 +56,7 @@ class EpisodePlayer {
   std::vector<EpisodeResult> results_;
   int next_token_ = 0;
   int finished_ = 0;
+  int deaths_ = 0;
   std::vector<int> active_;            // lanes that step, ascending
   std::vector<int> choosing_;          // those of them that need an action
   std::vector<std::int32_t> actions_;  // [M]

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <thread>
 
@@ -21,6 +22,7 @@
 #include "lib/setup/run_setup.h"
 #include "tools/eval/episode_player.h"
 #include "tools/eval/gif_writer.h"
+#include "tools/eval/linear_policy.h"
 #include "tools/eval/record_picture.h"
 #include "tools/eval/summary.h"
 
@@ -28,6 +30,7 @@ namespace tetrion {
 namespace {
 
 constexpr int kCheckpointsRead = 1;  // the store is only read: how many it would keep is no matter
+constexpr std::uint32_t kNeverCut = std::numeric_limits<std::uint32_t>::max();
 constexpr std::int64_t kStopCheckNs = 50 * kNanosPerMilli;
 
 // A run opened for playing: environment and policy of `lanes` lanes.
@@ -41,8 +44,9 @@ struct Session {
 
 std::unique_ptr<Policy> LoadPolicy(const EvalOptions& options, const RunFolder& folder, int lanes,
                                    Session& session) {
-  if (options.policy == "random") {
-    session.summary.policy = "random";
+  if (options.policy != "checkpoint") {
+    session.summary.policy = options.policy;
+    if (options.policy == "linear") return std::make_unique<LinearPolicy>(session.trained_on);
     return std::make_unique<RandomPolicy>(options.seed, session.trained_on.action);
   }
   const CheckpointStore store(folder.checkpoints(), kCheckpointsRead);
@@ -77,11 +81,46 @@ std::unique_ptr<Policy> LoadPolicy(const EvalOptions& options, const RunFolder& 
                                      std::to_string(policy->WeightsBytes()));
 }
 
+// The run's settings with what the user wants played otherwise. A policy that was trained keeps the
+// shape of its input, which the preview is a part of.
+RunConfig PlayedConfig(const EvalOptions& options, const RunConfig& run) {
+  RunConfig played = run;
+  played.max_steps = options.max_steps.value_or(run.max_steps);
+  if (played.max_steps == 0) played.max_steps = kNeverCut;
+  played.iid_pieces = options.iid_pieces.value_or(run.iid_pieces);
+  played.queue_size = options.queue_size.value_or(run.queue_size);
+  const EnvSpec trained = EnvSpecOf(run), plays = EnvSpecOf(played);
+  if (!trained.has_lines && (options.iid_pieces || options.queue_size)) {
+    throw Error(ExitCode::kUsage,
+                run.env + " has no pieces: leave --iid-pieces and --queue-size out");
+  }
+  if (options.policy == "checkpoint" && trained.obs.view_floats != plays.obs.view_floats) {
+    throw Error(ExitCode::kUsage,
+                "--queue-size " + std::to_string(played.queue_size) + ": the policy reads view " +
+                    trained.obs.view + " with " + std::to_string(run.queue_size) +
+                    " pieces of preview, " + std::to_string(trained.obs.view_floats) +
+                    " numbers; with these it would be " + std::to_string(plays.obs.view_floats) +
+                    ": only --queue-size " + std::to_string(run.queue_size) +
+                    " fits, or --policy linear or random, which take any");
+  }
+  return played;
+}
+
+// What a figure of Tetris means: "7-bag pieces, preview 4, cut after 5000 steps".
+std::string GameOf(const RunConfig& played) {
+  return std::string(played.iid_pieces ? "independent" : "7-bag") + " pieces, preview " +
+         std::to_string(played.queue_size) +
+         (played.max_steps == kNeverCut
+              ? ", never cut"
+              : ", cut after " + std::to_string(played.max_steps) + " steps");
+}
+
 Session Open(const EvalOptions& options, int lanes) {
   const RunFolder folder = RunFolder::Open(options.runs_dir, options.run);
   Session session;
-  session.config = folder.ReadConfig();
-  Resolve(session.config);
+  RunConfig run = folder.ReadConfig();
+  Resolve(run);
+  session.config = PlayedConfig(options, run);
   EnvConfig env = EnvConfigOf(session.config);
   env.lanes = lanes;
   env.seed = options.seed;
@@ -91,6 +130,7 @@ Session Open(const EvalOptions& options, int lanes) {
   session.summary.run = folder.name();
   session.summary.env = session.config.env;
   session.summary.has_lines = session.env->spec().has_lines;
+  if (session.summary.has_lines) session.summary.game = GameOf(session.config);
   session.policy = LoadPolicy(options, folder, lanes, session);
   return session;
 }
@@ -143,6 +183,51 @@ int PlayIntoGif(const EvalOptions& options, const Session& session, EpisodePlaye
   return 0;
 }
 
+// Lanes that begin together have all had a safe start before the first can die: of few deaths among
+// many lanes that would be most of what is counted.
+int LanesOf(const EvalOptions& options) {
+  constexpr int kDeathsPerLane = 8;
+  if (options.deaths == 0) return std::min(options.lanes, options.episodes);
+  return std::min(options.lanes, std::max(1, options.deaths / kDeathsPerLane));
+}
+
+PlayedGames PlayEpisodes(const EvalOptions& options, const Session& session,
+                         const std::atomic<bool>& stop) {
+  EpisodePlayer player(*session.env, *session.policy, options.episodes, session.config.max_steps);
+  while (!stop.load(std::memory_order_acquire) && player.Step()) {
+  }
+  if (player.finished() < options.episodes) {
+    // The finished ones are the short ones: a mean over them would mislead.
+    throw Error(ExitCode::kTryAgain, "interrupted after " + std::to_string(player.finished()) +
+                                         " of " + std::to_string(options.episodes) +
+                                         " episodes: no result");
+  }
+  return {.ended = player.results(), .deaths = player.deaths()};
+}
+
+// An interruption ends it like --total-steps: what was reached a death holds all the same.
+PlayedGames PlayUntilDeaths(const EvalOptions& options, const Session& session,
+                            const std::atomic<bool>& stop) {
+  EpisodePlayer player(*session.env, *session.policy, EpisodePlayer::kEndless,
+                       session.config.max_steps);
+  const std::uint64_t most =
+      options.total_steps == 0 ? std::numeric_limits<std::uint64_t>::max() : options.total_steps;
+  // A row takes an action in every lane but those that begin a game in it.
+  for (std::uint64_t steps = 0; player.deaths() < options.deaths && steps < most;
+       steps += static_cast<std::uint64_t>(session.env->lanes())) {
+    if (stop.load(std::memory_order_acquire) || !player.Step()) break;
+  }
+  PlayedGames games = {.unfinished = player.Unfinished(),
+                       .deaths = player.deaths(),
+                       .stopped_at_death = player.deaths() >= options.deaths};
+  std::vector<bool> is_unfinished(player.results().size(), false);
+  for (const EpisodeResult& game : games.unfinished) is_unfinished[game.token_id] = true;
+  for (std::size_t token = 0; token < is_unfinished.size(); ++token) {
+    if (!is_unfinished[token]) games.ended.push_back(player.results()[token]);
+  }
+  return games;
+}
+
 }  // namespace
 
 std::string DrawRecord(const std::string& env, const std::byte* record) {
@@ -157,19 +242,12 @@ std::string DrawRecord(const std::string& env, const std::byte* record) {
 }
 
 int RunEval(const EvalOptions& options, const std::atomic<bool>& stop, std::FILE* out) {
-  Session session = Open(options, std::min(options.lanes, options.episodes));
+  Session session = Open(options, LanesOf(options));
   const std::int64_t begin_ns = MonotonicClock::Get().NowNs();
-  EpisodePlayer player(*session.env, *session.policy, options.episodes, session.config.max_steps);
-  while (!stop.load(std::memory_order_acquire) && player.Step()) {
-  }
-  if (player.finished() < options.episodes) {
-    // The finished ones are the short ones: a mean over them would mislead.
-    throw Error(ExitCode::kTryAgain, "interrupted after " + std::to_string(player.finished()) +
-                                         " of " + std::to_string(options.episodes) +
-                                         " episodes: no result");
-  }
+  const PlayedGames games = options.deaths > 0 ? PlayUntilDeaths(options, session, stop)
+                                               : PlayEpisodes(options, session, stop);
   session.summary.wall_s = SecondsSince(begin_ns);
-  Summarise(player.results(), session.summary);
+  Summarise(games, session.summary);
   std::fputs((options.json ? SummaryJson(session.summary) : SummaryText(session.summary)).c_str(),
              out);
   return 0;

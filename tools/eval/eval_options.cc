@@ -2,30 +2,58 @@
 
 #include "lib/core/error.h"
 #include "lib/run/options.h"
+#include "lib/run/run_config.h"
 
 namespace tetrion {
+namespace {
 
-std::optional<int> ParseEvalOptions(int argc, const char* const* argv, EvalOptions& options) {
-  ServiceOptions parser(
-      "tetrion-eval", "eval",
-      "Measures a run's policy (eval RUN) or shows it in the terminal or as a GIF (play RUN).");
+// What the user may want played otherwise than in the run; only what was given counts.
+struct Changes {
+  std::uint32_t max_steps = 0;
+  bool iid_pieces = false;
+  int queue_size = RunConfig().queue_size;
+};
+
+void Declare(ServiceOptions& parser, EvalOptions& options, Changes& changes) {
   parser.AddPositional("command", &options.command, "eval or play", /*required=*/true);
   parser.AddPositional("run", &options.run, "run name, path, or latest", /*required=*/true);
   parser.Add("runs-dir", &options.runs_dir, "folder that holds the runs");
-  parser.Add("policy", &options.policy, "what plays", {"checkpoint", "random"});
+  parser.Add("policy", &options.policy,
+             "what plays; linear: a fixed rule over the view afterstates, of tetris-placement only",
+             {"checkpoint", "random", "linear"});
   parser.AddFlag("best", &options.best, "take the checkpoint with the best mean return");
   parser.AddFlag("greedy", &options.greedy, "take the most probable action (the default)");
   parser.AddFlag("sample", &options.sample, "draw actions as in training");
   parser.Add("seed", &options.seed, "seed of the episodes and of drawn actions", 0, UINT64_MAX);
   parser.Add("episodes", &options.episodes, "episodes; 0: 200 for eval, 1 for play", 0, 10'000'000);
-  parser.Add("lanes", &options.lanes, "episodes played side by side", 1, 65536);
+  parser.Add("deaths", &options.deaths,
+             "eval: instead of episodes, play until so many games have ended by death, and tell "
+             "what is reached a death; 0: play episodes",
+             0, 1'000'000, "games");
+  parser.Add("total-steps", &options.total_steps,
+             "eval: with --deaths, end after so many steps all the same; 0: never", 0, UINT64_MAX,
+             "steps");
+  parser.Add("max-steps", &changes.max_steps,
+             "cut games here; 0: never; when it is not given the run's max_steps", 0, 1U << 30,
+             "steps");
+  parser.AddFlag("iid-pieces", &changes.iid_pieces,
+                 "Tetris: independent pieces, with =false 7-bags; not given: as in the run");
+  parser.Add("queue-size", &changes.queue_size,
+             "Tetris: pieces in the preview, where the policy's input allows another number; not "
+             "given: as in the run",
+             1, 7, "pieces");
+  parser.Add("lanes", &options.lanes,
+             "episodes played side by side; with --deaths at most an eighth as many as deaths", 1,
+             65536);
   parser.Add("fps", &options.fps, "play: frames a second", 0.1, 1000);
   parser.Add("gif", &options.gif,
              "play: write this animated GIF instead of drawing in the terminal");
   parser.Add("steps", &options.steps, "play: at most so many actions an episode; 0: as in the run",
              0, 10'000'000);
   parser.AddFlag("json", &options.json, "eval: print one JSON object");
-  if (const std::optional<int> code = parser.Parse(argc, argv)) return code;
+}
+
+void Check(const EvalOptions& options) {
   if (options.command != "eval" && options.command != "play") {
     throw Error(ExitCode::kUsage,
                 "unknown command '" + options.command + "': use eval RUN or play RUN");
@@ -36,6 +64,32 @@ std::optional<int> ParseEvalOptions(int argc, const char* const* argv, EvalOptio
   if (options.command != "play" && (!options.gif.empty() || options.steps != 0)) {
     throw Error(ExitCode::kUsage, "--gif and --steps belong to play: use play RUN");
   }
+  if (options.command != "eval" && (options.deaths != 0 || options.total_steps != 0)) {
+    throw Error(ExitCode::kUsage, "--deaths and --total-steps belong to eval: use eval RUN");
+  }
+  if (options.deaths != 0 && options.episodes != 0) {
+    throw Error(ExitCode::kUsage, "--episodes and --deaths both say when to end: give one");
+  }
+  if (options.deaths == 0 && options.total_steps != 0) {
+    throw Error(ExitCode::kUsage,
+                "--total-steps ends what --deaths begins: give --deaths N, too; a mean over the "
+                "games that end in time would prefer short ones");
+  }
+}
+
+}  // namespace
+
+std::optional<int> ParseEvalOptions(int argc, const char* const* argv, EvalOptions& options) {
+  ServiceOptions parser(
+      "tetrion-eval", "eval",
+      "Measures a run's policy (eval RUN) or shows it in the terminal or as a GIF (play RUN).");
+  Changes changes;
+  Declare(parser, options, changes);
+  if (const std::optional<int> code = parser.Parse(argc, argv)) return code;
+  Check(options);
+  if (parser.Given("max-steps")) options.max_steps = changes.max_steps;
+  if (parser.Given("iid-pieces")) options.iid_pieces = changes.iid_pieces;
+  if (parser.Given("queue-size")) options.queue_size = changes.queue_size;
   if (options.episodes == 0) options.episodes = options.command == "eval" ? 200 : 1;
   return std::nullopt;
 }

@@ -10,17 +10,23 @@ struct EvalOptions {
   std::string command;  // eval or play
   std::string run;      // name, path or "latest"
   std::string runs_dir = "runs";
-  std::string policy = "checkpoint";  // checkpoint or random
+  std::string policy = "checkpoint";  // checkpoint, random or linear
   bool best = false;               // the checkpoint with the best mean return instead of the newest
   bool sample = false;             // draw actions instead of taking the most probable
   bool greedy = false;             // the default; contradicts sample
   std::uint64_t seed = 1'000'003;  // of the evaluation's episodes; not the run's, so they are new
   int episodes = 0;                // 0: 200 for eval, 1 for play
+  int deaths = 0;                  // eval: play until so many games have ended by death instead
+  std::uint64_t total_steps = 0;   // with deaths: but no more than so many steps; 0: no bound
   int lanes = 64;                  // episodes played side by side
   double fps = 12;                 // play: frames a second
   std::string gif;                 // play: draw into this file instead of the terminal
   int steps = 0;  // play: at most so many actions an episode; 0: the run's max_steps
   bool json = false;
+  // The run's environment played otherwise; nullopt: as in the run.
+  std::optional<std::uint32_t> max_steps;  // 0: games are not cut
+  std::optional<bool> iid_pieces;
+  std::optional<int> queue_size;
 };
 
 // Same results as ServiceOptions::Parse. Throws Error(kUsage).

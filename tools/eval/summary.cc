@@ -30,6 +30,25 @@ std::string SpreadJson(const Spread& spread) {
       spread.mean, spread.median, spread.min, spread.max, spread.low, spread.high);
 }
 
+std::string PerDeathText(const char* name, const PerDeath& per_death) {
+  if (!std::isfinite(per_death.estimate)) {
+    return Format("  %s a death: no death; 95%% interval from %.2f\n", name, per_death.low);
+  }
+  return Format("  %s a death: %.2f; 95%% interval %.2f .. %.2f\n", name, per_death.estimate,
+                per_death.low, per_death.high);
+}
+
+// Infinity is no number of JSON.
+std::string NumberOrNull(double value) {
+  return std::isfinite(value) ? Format("%.6g", value) : "null";
+}
+
+std::string PerDeathJson(const PerDeath& per_death) {
+  return "{\"estimate\":" + NumberOrNull(per_death.estimate) +
+         ",\"low95\":" + NumberOrNull(per_death.low) +
+         ",\"high95\":" + NumberOrNull(per_death.high) + "}";
+}
+
 }  // namespace
 
 Spread SpreadOf(std::vector<double> values) {
@@ -48,41 +67,73 @@ Spread SpreadOf(std::vector<double> values) {
   return spread;
 }
 
-void Summarise(const std::vector<EpisodeResult>& results, EvalSummary& summary) {
+void Summarise(const PlayedGames& games, EvalSummary& summary) {
   std::vector<double> returns, lines, lengths;
-  for (const EpisodeResult& result : results) {
+  double all_lines = 0;
+  for (const EpisodeResult& result : games.ended) {
     returns.push_back(result.episode_return);
     lines.push_back(result.lines);
     lengths.push_back(result.length_steps);
-    summary.env_steps += result.length_steps;
   }
-  summary.episodes = static_cast<int>(results.size());
+  for (const auto* some : {&games.ended, &games.unfinished}) {
+    for (const EpisodeResult& result : *some) {
+      all_lines += result.lines;
+      summary.env_steps += result.length_steps;
+    }
+  }
+  summary.episodes = static_cast<int>(games.ended.size());
+  summary.deaths = games.deaths;
+  summary.unfinished = static_cast<int>(games.unfinished.size());
+  const auto per_death = [&](double total) {
+    return PerDeathOf(total, games.deaths, games.stopped_at_death);
+  };
+  summary.lines_per_death = per_death(all_lines);
+  summary.steps_per_death = per_death(static_cast<double>(summary.env_steps));
+  if (!games.unfinished.empty()) return;  // the games that have ended are the short ones
   summary.episode_return = SpreadOf(std::move(returns));
   summary.lines = SpreadOf(std::move(lines));
   summary.length = SpreadOf(std::move(lengths));
 }
 
 std::string SummaryText(const EvalSummary& summary) {
+  const int cut = summary.episodes - summary.deaths;
   std::string text = Format("%s (%s), %s policy", summary.run.c_str(), summary.env.c_str(),
                             summary.policy.c_str());
   if (!summary.checkpoint.empty()) text += Format(", %lld updates", summary.updates);
   text += Format(": %d episodes, %lld steps in %.1f s\n", summary.episodes, summary.env_steps,
                  summary.wall_s);
-  text += "                 mean     median        min        max   95% interval of the mean\n";
-  text += SpreadText("return", summary.episode_return);
-  if (summary.has_lines) text += SpreadText("lines", summary.lines);
-  return text + SpreadText("length", summary.length);
+  if (!summary.game.empty()) text += "  " + summary.game + "\n";
+  if (summary.unfinished == 0) {
+    text += "                 mean     median        min        max   95% interval of the mean\n";
+    text += SpreadText("return", summary.episode_return);
+    if (summary.has_lines) text += SpreadText("lines", summary.lines);
+    text += SpreadText("length", summary.length);
+  }
+  if (cut == 0 && summary.unfinished == 0) return text;
+  text += Format("  %d games ended by death, %d were cut, %d were still in play:\n", summary.deaths,
+                 cut, summary.unfinished);
+  if (summary.has_lines) text += PerDeathText("lines", summary.lines_per_death);
+  text += PerDeathText("steps", summary.steps_per_death);
+  return text + "  (all / deaths, for lives of constant risk; interval 2 all / chi2 of 2 deaths)\n";
 }
 
 std::string SummaryJson(const EvalSummary& summary) {
   std::string json = "{\"run\":" + JsonQuoted(summary.run) + ",\"env\":" + JsonQuoted(summary.env) +
                      ",\"policy\":" + JsonQuoted(summary.policy) +
                      ",\"checkpoint\":" + JsonQuoted(summary.checkpoint) +
+                     ",\"game\":" + JsonQuoted(summary.game) +
                      Format(",\"updates\":%lld,\"episodes\":%d,\"env_steps\":%lld,\"wall_s\":%.6g",
-                            summary.updates, summary.episodes, summary.env_steps, summary.wall_s);
-  json += ",\"return\":" + SpreadJson(summary.episode_return);
-  if (summary.has_lines) json += ",\"lines\":" + SpreadJson(summary.lines);
-  return json + ",\"length\":" + SpreadJson(summary.length) + "}\n";
+                            summary.updates, summary.episodes, summary.env_steps, summary.wall_s) +
+                     Format(",\"deaths\":%d,\"cut\":%d,\"unfinished\":%d", summary.deaths,
+                            summary.episodes - summary.deaths, summary.unfinished);
+  if (summary.has_lines) json += ",\"lines_per_death\":" + PerDeathJson(summary.lines_per_death);
+  json += ",\"steps_per_death\":" + PerDeathJson(summary.steps_per_death);
+  if (summary.unfinished == 0) {
+    json += ",\"return\":" + SpreadJson(summary.episode_return);
+    if (summary.has_lines) json += ",\"lines\":" + SpreadJson(summary.lines);
+    json += ",\"length\":" + SpreadJson(summary.length);
+  }
+  return json + "}\n";
 }
 
 }  // namespace tetrion

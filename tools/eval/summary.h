@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "lib/frame/token.h"
+#include "tools/eval/per_death.h"
 
 namespace tetrion {
 
@@ -18,18 +19,28 @@ struct Spread {
 Spread SpreadOf(std::vector<double> values);
 
 struct EvalSummary {
-  std::string run, env, policy;  // policy: "greedy", "sampled" or "random"
-  std::string checkpoint;        // path; empty for the random policy
+  std::string run, env, policy;  // policy: "greedy", "sampled", "random" or "linear"
+  std::string checkpoint;        // path; empty for policies without one
+  std::string game;              // of Tetris: pieces, preview, cap
   long long updates = 0;
-  int episodes = 0;
   bool has_lines = false;
-  Spread episode_return, lines, length;
-  long long env_steps = 0;
   double wall_s = 0;
+
+  // Games that ended, by death or because they were cut, and those still in play at the end.
+  int episodes = 0, deaths = 0, unfinished = 0;
+  long long env_steps = 0;                    // of all of them
+  Spread episode_return, lines, length;       // over the games that ended, while none is in play
+  PerDeath lines_per_death, steps_per_death;  // over all of them
 };
 
-// Fills episodes, the spreads and env_steps.
-void Summarise(const std::vector<EpisodeResult>& results, EvalSummary& summary);
+// What was played. `stopped_at_death`: until so many games had ended by death.
+struct PlayedGames {
+  std::vector<EpisodeResult> ended, unfinished;
+  int deaths = 0;
+  bool stopped_at_death = false;
+};
+// Fills the second half of `summary`.
+void Summarise(const PlayedGames& games, EvalSummary& summary);
 
 std::string SummaryText(const EvalSummary& summary);
 std::string SummaryJson(const EvalSummary& summary);
