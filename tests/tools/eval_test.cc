@@ -300,7 +300,7 @@ TEST_F(EvalRunTest, UntilDeathsTellsWhatIsReachedADeath) {
   options.policy = "random";
   options.deaths = 40;
   const std::string text = Output(RunEval, options);
-  EXPECT_NE(text.find(" games ended by death, 0 were cut, "), std::string::npos) << text;
+  EXPECT_NE(text.find(" ended by death, 0 cut, "), std::string::npos) << text;
   EXPECT_NE(text.find("steps a death: 2"), std::string::npos)
       << "a life is 20 to 30 steps: " << text;
   EXPECT_EQ(text.find("median"), std::string::npos) << "the games that ended are the short ones";
@@ -308,7 +308,7 @@ TEST_F(EvalRunTest, UntilDeathsTellsWhatIsReachedADeath) {
   options.total_steps = 100;
   options.max_steps = 9;  // dying takes longer
   const std::string cut = Output(RunEval, options);
-  EXPECT_NE(cut.find("0 games ended by death, "), std::string::npos) << cut;
+  EXPECT_NE(cut.find("games: 0 ended by death, "), std::string::npos) << cut;
   EXPECT_NE(cut.find("no death; 95% interval from "), std::string::npos) << cut;
   options.json = true;
   EXPECT_NE(Output(RunEval, options).find("\"estimate\":null"), std::string::npos);
@@ -321,7 +321,7 @@ TEST_F(EvalRunTest, EpisodesThatWereCutAreCountedAndPlayCanGoOnBeyondTheRunsCap)
   options.max_steps = 9;
   const std::string cut = Output(RunEval, options);
   EXPECT_NE(cut.find("6 episodes, 54 steps"), std::string::npos) << cut;
-  EXPECT_NE(cut.find("0 games ended by death, 6 were cut, 0 were"), std::string::npos) << cut;
+  EXPECT_NE(cut.find("games: 0 ended by death, 6 cut, 0 still in play"), std::string::npos) << cut;
   config_.max_steps = 9;
   RunFolder::At(folder_).WriteConfig(config_);
   options.max_steps.reset();

@@ -110,8 +110,8 @@ std::string SummaryText(const EvalSummary& summary) {
     text += SpreadText("length", summary.length);
   }
   if (cut == 0 && summary.unfinished == 0) return text;
-  text += Format("  %d games ended by death, %d were cut, %d were still in play:\n", summary.deaths,
-                 cut, summary.unfinished);
+  text += Format("  games: %d ended by death, %d cut, %d still in play\n", summary.deaths, cut,
+                 summary.unfinished);
   if (summary.has_lines) text += PerDeathText("lines", summary.lines_per_death);
   text += PerDeathText("steps", summary.steps_per_death);
   return text + "  (all / deaths, for lives of constant risk; interval 2 all / chi2 of 2 deaths)\n";
