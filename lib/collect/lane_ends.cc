@@ -73,10 +73,12 @@ void LaneLoop::CountNotFinite() {
   listener_.OnAbandoned(abandoned_, "not_finite");
   if (++not_finite_run_ < config_.max_not_finite) return;
   const std::uint32_t version = policy_ != nullptr ? policy_->version() : answer_version_;
-  throw Error(ExitCode::kTryAgain,
-              "the policy gave NaN or infinite logits on " + std::to_string(not_finite_run_) +
-                  " rows in a row (version " + std::to_string(version) +
-                  "); resume from an earlier checkpoint or lower the learning rate");
+  throw Error(
+      ExitCode::kTryAgain,
+      "the policy gave NaN or infinite logits on " + std::to_string(not_finite_run_) +
+          " rows in a row (version " + std::to_string(version) +
+          "); lower it with ./tetrion up --resume RUN --learning-rate X, or begin anew with "
+          "its best weights: ./tetrion up --init-from RUN/best --learning-rate X");
 }
 
 // Lanes still kPlaying whose row is_last have ended by the rules or by max_steps.

@@ -131,7 +131,9 @@ std::string HelpText(const OptionList& list) {
   text += "\nOptions\n" + options;
   if (!run.empty()) {
     text +=
-        "\nRun settings (the same for every process of a run; the coordinator owns them)\n" + run;
+        "\nRun settings (the same for every process of a run; the coordinator owns them;\n"
+        "those of learning may be given anew with --resume, docs/options.md has the list)\n" +
+        run;
   }
   return text;
 }
@@ -151,10 +153,14 @@ std::string RunMarkdownText(const OptionList& list) {
       "## Run settings\n\nThe same for every process of a run: section `[run]`, or an option of "
       "any "
       "program that says so. Environments have presets of their own, which the user's settings "
-      "beat."
-      "\n\n";
-  text += kMarkdownHead;
-  for (const auto& spec : list.specs) text += MarkdownRow(*spec);
+      "beat. Those of the first table stay for the run's life; the others may be given anew with "
+      "`--resume`.\n";
+  for (const bool may_change : {false, true}) {
+    text += std::string("\n") + kMarkdownHead;
+    for (const auto& spec : list.specs) {
+      if (spec->may_change == may_change) text += MarkdownRow(*spec);
+    }
+  }
   return text;
 }
 

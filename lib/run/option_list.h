@@ -21,6 +21,7 @@ struct OptionSpec {
   OptionKind kind = OptionKind::kValue;
   bool required = false;
   bool is_run_setting = false;
+  bool may_change = false;                      // of a run setting: when the run is resumed
   std::function<bool(const std::string&)> set;  // false: unreadable or out of range
 
   // State of parsing.

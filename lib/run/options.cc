@@ -49,23 +49,24 @@ struct RunDeclarer {
   std::vector<Setting>* given;
 
   template <typename T>
-  void Number(const char* key, const T& value, T min, T max, const char* unit, const char* help) {
+  void Number(const char* key, const T& value, T min, T max, const char* unit, FieldHelp help) {
     Declare(key, help, ValueText(value), RangeText(min, max), unit, false);
   }
-  void Flag(const char* key, bool, const char* help) { Declare(key, help, "false", "", "", true); }
-  void Choice(const char* key, const std::string& value, const char* allowed, const char* help) {
+  void Flag(const char* key, bool, FieldHelp help) { Declare(key, help, "false", "", "", true); }
+  void Choice(const char* key, const std::string& value, const char* allowed, FieldHelp help) {
     Declare(key, help, value, allowed, "", false);
   }
-  void Text(const char* key, const std::string& value, const char* help) {
+  void Text(const char* key, const std::string& value, FieldHelp help) {
     Declare(key, help, value, "", "", false);
   }
 
  private:
-  void Declare(const char* key, const char* help, const std::string& default_text,
+  void Declare(const char* key, FieldHelp help, const std::string& default_text,
                const std::string& range, const char* unit, bool is_flag) {
     OptionSpec spec;
     spec.name = DashesFor(key);
-    spec.help = help;
+    spec.help = help.text;
+    spec.may_change = help.may_change;
     spec.default_text = default_text;
     spec.range = range;
     spec.unit = unit;

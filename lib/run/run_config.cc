@@ -31,44 +31,52 @@ constexpr std::array kEnvDefaults = {
 // For each field: key, value as text, value as TOML (strings quoted).
 struct TextWriter {
   std::string* out;
+  bool all = true;  // or only those that stay for the run's life
   template <typename T>
-  void Number(const char* key, const T& value, T, T, const char*, const char*) {
-    Line(key, ValueText(value));
+  void Number(const char* key, const T& value, T, T, const char*, FieldHelp help) {
+    Line(key, ValueText(value), help);
   }
-  void Flag(const char* key, bool value, const char*) { Line(key, value ? "true" : "false"); }
-  void Choice(const char* key, const std::string& value, const char*, const char*) {
-    Quoted(key, value);
+  void Flag(const char* key, bool value, FieldHelp help) {
+    Line(key, value ? "true" : "false", help);
   }
-  void Text(const char* key, const std::string& value, const char*) { Quoted(key, value); }
+  void Choice(const char* key, const std::string& value, const char*, FieldHelp help) {
+    Line(key, '"' + value + '"', help);
+  }
+  void Text(const char* key, const std::string& value, FieldHelp help) {
+    Line(key, '"' + value + '"', help);
+  }
 
  private:
-  void Quoted(const char* key, const std::string& value) { Line(key, '"' + value + '"'); }
-  void Line(const char* key, const std::string& value) { *out += key + (" = " + value) + '\n'; }
+  void Line(const char* key, const std::string& value, FieldHelp help) {
+    if (all || !help.may_change) *out += key + (" = " + value) + '\n';
+  }
 };
 
 struct ValueReader {
   const std::string& wanted;
-  std::string* value;
+  std::string value;
   bool found = false;
+  bool may_change = false;
   template <typename T>
-  void Number(const char* key, const T& field, T, T, const char*, const char*) {
-    Take(key, [&] { return ValueText(field); });
+  void Number(const char* key, const T& field, T, T, const char*, FieldHelp help) {
+    Take(key, help, [&] { return ValueText(field); });
   }
-  void Flag(const char* key, bool field, const char*) {
-    Take(key, [&] { return field ? "true" : "false"; });
+  void Flag(const char* key, bool field, FieldHelp help) {
+    Take(key, help, [&] { return field ? "true" : "false"; });
   }
-  void Choice(const char* key, const std::string& field, const char*, const char*) {
-    Take(key, [&] { return field; });
+  void Choice(const char* key, const std::string& field, const char*, FieldHelp help) {
+    Take(key, help, [&] { return field; });
   }
-  void Text(const char* key, const std::string& field, const char*) {
-    Take(key, [&] { return field; });
+  void Text(const char* key, const std::string& field, FieldHelp help) {
+    Take(key, help, [&] { return field; });
   }
 
  private:
   template <typename F>
-  void Take(const char* key, F text) {
+  void Take(const char* key, FieldHelp help, F text) {
     if (wanted != key) return;
-    *value = text();
+    value = text();
+    may_change = help.may_change;
     found = true;
   }
 };
@@ -79,17 +87,17 @@ struct FieldSetter {
   bool found = false;
   std::string expected;
   template <typename T>
-  void Number(const char* key, T& field, T min, T max, const char*, const char*) {
+  void Number(const char* key, T& field, T min, T max, const char*, FieldHelp) {
     if (setting.key != key) return;
     found = true;
     if (!ParseValue(setting.value, min, max, field)) expected = RangeText(min, max);
   }
-  void Flag(const char* key, bool& field, const char*) {
+  void Flag(const char* key, bool& field, FieldHelp) {
     if (setting.key != key) return;
     found = true;
     if (!ParseValue(setting.value, field)) expected = "true or false";
   }
-  void Choice(const char* key, std::string& field, const char* allowed, const char*) {
+  void Choice(const char* key, std::string& field, const char* allowed, FieldHelp) {
     if (setting.key != key) return;
     found = true;
     if (IsOneOf(setting.value, allowed)) {
@@ -98,7 +106,7 @@ struct FieldSetter {
       expected = std::string("one of ") + allowed;
     }
   }
-  void Text(const char* key, std::string& field, const char*) {
+  void Text(const char* key, std::string& field, FieldHelp) {
     if (setting.key != key) return;
     found = true;
     if (IsPlainName(setting.value)) {
@@ -159,10 +167,30 @@ void CheckLearning(const RunConfig& config) {
   }
 }
 
+ValueReader Read(const std::string& key, const RunConfig& config) {
+  ValueReader reader{key};
+  VisitRunConfig(config, reader);
+  TETRION_CHECK(reader.found, "no such run setting");
+  return reader;
+}
+
 // A value that asks for derivation contradicts nothing.
 bool MeansDerive(const Setting& setting) {
   return setting.value == "auto" ||
          (setting.value == "0" && (setting.key == "max_steps" || setting.key == "replay_rows"));
+}
+
+// What `given` would change in `config`.
+std::vector<SettingChange> ChangesBy(const std::vector<Setting>& given, const RunConfig& config) {
+  std::vector<SettingChange> changes;
+  for (const Setting& setting : given) {
+    if (MeansDerive(setting)) continue;
+    RunConfig here = config;
+    Apply(setting, here);
+    if (here == config) continue;
+    changes.push_back({setting.key, ValueOf(setting.key, config), ValueOf(setting.key, here)});
+  }
+  return changes;
 }
 
 }  // namespace
@@ -189,7 +217,8 @@ RunConfig RunConfigFromText(const std::string& text) {
 }
 
 std::uint64_t RunConfigHash(const RunConfig& config) {
-  const std::string text = ToText(config);
+  std::string text;
+  VisitRunConfig(config, TextWriter{&text, /*all=*/false});
   return XXH64(text.data(), text.size(), 0);
 }
 
@@ -204,11 +233,11 @@ void Apply(const Setting& setting, RunConfig& config) {
 }
 
 std::string ValueOf(const std::string& key, const RunConfig& config) {
-  std::string value;
-  ValueReader reader{key, &value};
-  VisitRunConfig(config, reader);
-  TETRION_CHECK(reader.found, "no such run setting");
-  return value;
+  return Read(key, config).value;
+}
+
+bool MayChangeOnResume(const std::string& key) {
+  return Read(key, RunConfig()).may_change;
 }
 
 std::vector<Setting> EnvPreset(const std::string& env) {
@@ -240,15 +269,28 @@ std::vector<Setting> EnvPreset(const std::string& env) {
 std::vector<std::string> Contradictions(const std::vector<Setting>& given,
                                         const RunConfig& config) {
   std::vector<std::string> contradictions;
-  for (const Setting& setting : given) {
-    if (MeansDerive(setting)) continue;
-    RunConfig here = config;
-    Apply(setting, here);
-    if (here == config) continue;
-    contradictions.push_back(setting.key + ": here " + ValueOf(setting.key, here) +
-                             ", the run has " + ValueOf(setting.key, config));
+  for (const SettingChange& change : ChangesBy(given, config)) {
+    contradictions.push_back(change.key + ": here " + change.after + ", the run has " +
+                             change.before);
   }
   return contradictions;
+}
+
+std::vector<SettingChange> ChangeOnResume(const std::vector<Setting>& given, RunConfig& config) {
+  const std::vector<SettingChange> changes = ChangesBy(given, config);
+  std::vector<Setting> lasting;
+  for (const SettingChange& change : changes) {
+    if (!MayChangeOnResume(change.key)) lasting.push_back({change.key, change.after});
+  }
+  if (!lasting.empty()) {
+    std::string text;
+    for (const std::string& line : Contradictions(lasting, config)) text += line + "; ";
+    Refuse("a resumed run keeps its environment and shapes: " + text +
+           "leave that out, or start a new run (--init-from RUN takes over the weights)");
+  }
+  for (const SettingChange& change : changes) Apply({change.key, change.after}, config);
+  Resolve(config);
+  return changes;
 }
 
 void Resolve(RunConfig& config) {

@@ -67,13 +67,16 @@ std::string ToText(const RunConfig& config);
 // Parses ToText's output (also with keys missing or reordered). Throws Error(kConfig) naming the
 // key for an unknown key, an unreadable value or a value out of range.
 RunConfig RunConfigFromText(const std::string& text);
-// xxhash64 of ToText.
+// xxhash64 of the settings that stay for the run's life: equal for what checkpoints, regions and
+// processes of one run may share, also when it was resumed with other settings of learning.
 std::uint64_t RunConfigHash(const RunConfig& config);
 
 // Sets one field. Throws Error(kUsage) naming key, value and the allowed range.
 void Apply(const Setting& setting, RunConfig& config);
 // Value of a field as text. CHECKs that the key exists.
 std::string ValueOf(const std::string& key, const RunConfig& config);
+// Whether a run that is resumed may have another value. CHECKs that the key exists.
+bool MayChangeOnResume(const std::string& key);
 // The preset of an environment: settings that differ from the defaults above (lanes, learning rate,
 // ...), applied before the user's own. Empty for unknown environments.
 std::vector<Setting> EnvPreset(const std::string& env);
@@ -90,6 +93,14 @@ constexpr std::int64_t FifoReplayRows(int window, int batch_windows, int commit_
       std::max(undelivered + std::max(2 * std::int64_t{window}, stride), 2 * stride);
   return (needed + stride - 1) / stride * stride;
 }
+// A setting that changes with a resume, values as text.
+struct SettingChange {
+  std::string key, before, after;
+};
+// Applies to the settings of a resumed run what `given` has otherwise, resolves them, and returns
+// what has changed. Throws Error(kUsage) naming every setting that may not change, with both
+// values.
+std::vector<SettingChange> ChangeOnResume(const std::vector<Setting>& given, RunConfig& config);
 // Checks relations between fields (replay_rows >= FifoReplayRows, commit_stride divides ring_rows,
 // the network reads the view, ...) and fills the fields whose 0 or "auto" means "derive". Throws
 // Error(kUsage), also for an unknown environment, with the names there are.

@@ -140,6 +140,22 @@ void RunFolder::WriteConfig(const RunConfig& config) const {
   WriteAtomically(revision(), std::string(Revision()) + "\n");
 }
 
+void RunFolder::RecordChanges(const std::vector<SettingChange>& changes,
+                              std::int64_t update) const {
+  if (changes.empty()) return;
+  std::stringstream text;
+  if (std::ifstream before(changes_jsonl()); before.peek() != EOF) text << before.rdbuf();
+  for (const SettingChange& change : changes) {
+    const nlohmann::ordered_json line = {{"key", change.key},
+                                         {"before", change.before},
+                                         {"after", change.after},
+                                         {"update", update},
+                                         {"unix_s", std::time(nullptr)}};
+    text << line.dump() << "\n";
+  }
+  WriteAtomically(changes_jsonl(), text.str());
+}
+
 RunConfig RunFolder::ReadConfig() const {
   try {
     RunConfig config;

@@ -4,6 +4,7 @@
 #include <ctime>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "lib/run/run_config.h"
 
@@ -45,11 +46,17 @@ class RunFolder {
   std::string store() const { return path_ + "/tetrion.db"; }
   std::string metrics_jsonl() const { return path_ + "/metrics.jsonl"; }
   std::string checkpoints() const { return path_ + "/checkpoints"; }
+  // A checkpoint of another run that this one began with; a folder as checkpoints() is.
+  std::string initial() const { return path_ + "/initial"; }
+  std::string changes_jsonl() const { return path_ + "/changes.jsonl"; }
   std::string logs() const { return path_ + "/logs"; }
   std::string log_file(const std::string& service) const { return logs() + "/" + service + ".log"; }
 
   // config.toml: the effective run settings under [run], and the revision.
   void WriteConfig(const RunConfig& config) const;
+  // Adds a line for each change to changes.jsonl: {"key", "before", "after", "update" of the
+  // learner from which it holds, "unix_s"}. Durable when it returns.
+  void RecordChanges(const std::vector<SettingChange>& changes, std::int64_t update) const;
   // Throws Error(kConfig) naming file and key.
   RunConfig ReadConfig() const;
 

@@ -66,6 +66,12 @@ std::vector<wire::GivenSetting> GivenOf(const MemberOptions& options) {
   return given;
 }
 
+void CheckSameSettings(const std::string& first, const std::string& now) {
+  if (first == now) return;
+  throw Error(ExitCode::kTryAgain,
+              "the run was resumed with other settings: start this member again to have them");
+}
+
 void SetUpMemberLogging(const MemberOptions& options, const std::string& run) {
   LogConfig log = options.log;
   log.run = run;

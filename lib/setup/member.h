@@ -36,6 +36,9 @@ void CheckMemberOptions(const MemberOptions& options);
 // folder, read anew for every connection and waited for while it is not there.
 wire::SessionLink::Config LinkConfigOf(const MemberOptions& options);
 std::vector<wire::GivenSetting> GivenOf(const MemberOptions& options);
+// A member works with the settings that it was first told, in canonical text. Throws
+// Error(kTryAgain) when the run was resumed with others: started again, the member has those.
+void CheckSameSettings(const std::string& first, const std::string& now);
 // Logging once the run's name is known.
 void SetUpMemberLogging(const MemberOptions& options, const std::string& run);
 

@@ -7,6 +7,7 @@
 #include "lib/core/log.h"
 #include "lib/run/revision.h"
 #include "lib/run/run_config.h"
+#include "lib/setup/member.h"
 
 namespace tetrion {
 namespace {
@@ -70,7 +71,9 @@ void LinkAgent::OnRegistered(const wire::Registered& registered, bool renewed) {
     const RunConfig config = RunConfigFromText(registered.run_config);
     low_water_ = CreditLowWater(static_cast<std::uint64_t>(config.lanes));
     built_ = true;
+    run_config_ = registered.run_config;
   }
+  CheckSameSettings(run_config_, registered.run_config);
   for (std::size_t i = 0; i < rings_.size() && i < registered.slots.size(); ++i) {
     rings_[i].slot = registered.slots[i];
   }

@@ -98,6 +98,7 @@ class LinkAgent final : public Agent, private wire::SessionOwner {
   std::atomic<std::uint64_t> fenced_{0};
 
   bool built_ = false;
+  std::string run_config_;  // what it was built with
   std::vector<wire::RingInfo> rings_;
   std::vector<CreditQueue*> queues_;
   std::size_t low_water_ = 0;  // credits below which a worker's queue is refilled to twice as many

@@ -10,15 +10,18 @@
 #include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <thread>
 #include <utility>
 
+#include "lib/checkpoint/checkpoint_store.h"
 #include "lib/core/clock.h"
 #include "lib/core/error.h"
 #include "lib/core/log.h"
 #include "lib/core/random.h"
 #include "lib/metrics/log_recorder.h"
 #include "lib/run/revision.h"
+#include "lib/setup/init_from.h"
 #include "lib/setup/run_setup.h"
 #include "lib/shm/shm_dir.h"
 
@@ -103,34 +106,55 @@ std::unique_ptr<ControlAgent> MakeControl(const CoordinatorOptions& options, con
   return std::make_unique<ControlAgent>(config, stored, store, metrics, clock);
 }
 
+OpenedRun NewRun(const CoordinatorOptions& options) {
+  RunConfig config = MakeRunConfig(options.given);
+  static_cast<void>(EnvSpecOf(config));  // refuses an unknown view while nothing is made
+  std::optional<Checkpoint> initial;
+  if (!options.init_from.empty()) {
+    initial = LoadInitial(options.runs_dir, options.init_from, config);
+  }
+  const std::string name =
+      options.run.empty() ? DefaultRunName(config.env, std::time(nullptr)) : options.run;
+  RunFolder folder = RunFolder::Create(options.runs_dir, name);
+  try {
+    if (initial) {
+      CheckpointStore(folder.initial(), 1).Save(initial->state, initial->info);
+      folder.RecordChanges({{"init_from", "", initial->path}}, /*update=*/0);
+      log::info("begins with the weights of {} ({} updates)", initial->path, initial->info.updates);
+    }
+    folder.WriteConfig(config);
+  } catch (const Error&) {
+    std::filesystem::remove_all(folder.path());  // the same command can be given again
+    throw;
+  }
+  return {.folder = std::move(folder), .config = std::move(config), .is_new = true};
+}
+
+// The update from which a resumed run has its new settings: that of the newest checkpoint.
+std::int64_t ResumedUpdate(const RunFolder& folder) {
+  const auto checkpoints = CheckpointStore(folder.checkpoints(), 1).Manifest();
+  return checkpoints.empty() ? 0 : checkpoints.back().info.updates;
+}
+
+OpenedRun ResumedRun(const CoordinatorOptions& options) {
+  RunFolder folder = RunFolder::Open(options.runs_dir, options.resume);
+  RunConfig config = folder.ReadConfig();
+  const std::vector<SettingChange> changes = ChangeOnResume(options.given, config);
+  if (!changes.empty()) {
+    const std::int64_t update = ResumedUpdate(folder);
+    folder.RecordChanges(changes, update);
+    folder.WriteConfig(config);
+    for (const SettingChange& change : changes) {
+      log::info("{} {} -> {} at update {}", change.key, change.before, change.after, update);
+    }
+  }
+  return {.folder = std::move(folder), .config = std::move(config)};
+}
+
 }  // namespace
 
 OpenedRun OpenRun(const CoordinatorOptions& options) {
-  if (options.resume.empty()) {
-    RunConfig config = MakeRunConfig(options.given);
-    static_cast<void>(EnvSpecOf(config));  // refuses an unknown view while nothing is made
-    const std::string name =
-        options.run.empty() ? DefaultRunName(config.env, std::time(nullptr)) : options.run;
-    RunFolder folder = RunFolder::Create(options.runs_dir, name);
-    try {
-      folder.WriteConfig(config);
-    } catch (const Error&) {
-      std::filesystem::remove_all(folder.path());  // the same command can be given again
-      throw;
-    }
-    return {.folder = std::move(folder), .config = std::move(config), .is_new = true};
-  }
-  RunFolder folder = RunFolder::Open(options.runs_dir, options.resume);
-  RunConfig config = folder.ReadConfig();
-  std::string text;
-  for (const std::string& line : Contradictions(options.given, config)) text += "; " + line;
-  if (!text.empty()) {
-    throw Error(ExitCode::kConfig, "run " + folder.name() +
-                                       " cannot be resumed otherwise than it "
-                                       "was" +
-                                       text + "; leave these options out, or start a new run");
-  }
-  return {.folder = std::move(folder), .config = std::move(config)};
+  return options.resume.empty() ? NewRun(options) : ResumedRun(options);
 }
 
 std::string ControlAddress(const std::string& bind, const RunFolder& folder,

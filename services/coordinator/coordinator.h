@@ -20,14 +20,15 @@
 
 namespace tetrion {
 
-// A run as the options ask for it: new, or resumed with its own configuration.
+// A run as the options ask for it: new, or resumed with its own configuration and the settings of
+// learning that are given otherwise; those are recorded (RunFolder::RecordChanges) and logged.
 struct OpenedRun {
   RunFolder folder;
   RunConfig config;
   bool is_new = false;
 };
 // Throws Error: kUsage (the run exists; no such run), kTryAgain (the folder cannot be written; a
-// new one is removed again), kConfig (a setting contradicts the resumed run: both values).
+// new one is removed again), kUsage (a setting that a resumed run keeps: both values).
 OpenedRun OpenRun(const CoordinatorOptions& options);
 
 // The address for members: the one that was asked for; without one a socket in the run folder, or

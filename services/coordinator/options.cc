@@ -14,7 +14,11 @@ std::optional<int> ParseOptions(int argc, const char* const* argv, CoordinatorOp
                           "Hands out episodes and keeps the account of a run.");
   declared.Add("run", &options.run, "name of the new run; without it environment and time");
   declared.Add("runs-dir", &options.runs_dir, "folder that holds the runs");
-  declared.Add("resume", &options.resume, "go on with this run; its config.toml holds");
+  declared.Add("resume", &options.resume,
+               "go on with this run; settings of learning that are given change");
+  declared.Add("init-from", &options.init_from,
+               "begin a new run with the weights of another: RUN (its newest checkpoint) or "
+               "RUN/best");
   declared.Add("bind", &options.bind,
                "address of the control channel, tcp://host:port (port 0 takes a free one) or "
                "ipc:///path; without it a socket in the run folder, open to this user only");
@@ -44,6 +48,9 @@ std::optional<int> ParseOptions(int argc, const char* const* argv, CoordinatorOp
   if (!options.run.empty() && !options.resume.empty()) {
     throw Error(ExitCode::kUsage,
                 "--run names a new run and --resume an old one: give one of them");
+  }
+  if (!options.init_from.empty() && !options.resume.empty()) {
+    throw Error(ExitCode::kUsage, "--init-from begins a new run: give it without --resume");
   }
   static_cast<void>(ParseStopAfter(options.stop_after));
   if (!options.bind.empty()) RefuseOpenEndpoint(options.bind, options.insecure);

@@ -14,7 +14,8 @@ struct CoordinatorOptions {
   std::string run;  // empty: environment and time
   std::string runs_dir = "runs";
   std::string resume;
-  std::string bind;  // empty: a socket in the run folder
+  std::string init_from;  // of a new run: RUN, RUN/newest or RUN/best
+  std::string bind;       // empty: a socket in the run folder
   bool insecure = false;
   std::string http_bind = "127.0.0.1:0";
   double session_lease_s = 10;

@@ -15,6 +15,7 @@
 #include "lib/replay/fifo_selector.h"
 #include "lib/replay/host_replay_ring.h"
 #include "lib/run/run_folder.h"
+#include "lib/setup/init_from.h"
 #include "lib/setup/run_setup.h"
 #include "lib/shm/shm_dir.h"
 #include "services/learner/checkpoint_agent.h"
@@ -44,18 +45,32 @@ int ThreadsFor(const RunConfig& run, int asked) {
   return std::min(UsableCpus(), kMostUseful);
 }
 
+// Gives a trainer that has trained nothing yet the parameters of another run, where the user wants
+// that (--init-from).
+void Begin(const RunFolder& folder, Trainer& trainer) {
+  const std::optional<Checkpoint> initial = CheckpointStore(folder.initial(), 1).LoadNewest();
+  if (!initial) return;
+  trainer.Load(BegunWith(trainer.Save(), initial->state));
+  log::info("began with the weights of run {} at its update {}", initial->info.run,
+            initial->info.updates);
+}
+
 // Loads the newest checkpoint when resuming; refuses to overwrite a run by starting it anew.
 std::uint64_t LoadCheckpoint(const LearnerOptions& options, const CheckpointStore& store,
-                             const RunConfig& run, const std::string& folder, Trainer& trainer) {
+                             const RunConfig& run, const RunFolder& folder, Trainer& trainer) {
   if (!options.resume) {
-    if (store.Manifest().empty()) return 0;
-    throw Error(ExitCode::kConfig, folder +
+    if (store.Manifest().empty()) {
+      Begin(folder, trainer);
+      return 0;
+    }
+    throw Error(ExitCode::kConfig, folder.checkpoints() +
                                        " holds checkpoints already; add --resume to go on from "
                                        "the newest, or start a new run");
   }
   const std::optional<Checkpoint> checkpoint = store.LoadNewest(RunConfigHash(run), options.force);
   if (!checkpoint) {
-    log::warn("no checkpoint in {}: training starts from the beginning", folder);
+    log::warn("no checkpoint in {}: training starts from the beginning", folder.checkpoints());
+    Begin(folder, trainer);
     return 0;
   }
   if (!checkpoint->warning.empty()) log::warn("{}", checkpoint->warning);
@@ -145,7 +160,7 @@ Learner::Engine::Engine(Learner& owner, const wire::Registered& registered)
       checkpoints(checkpoint_folder, owner.options_.keep_checkpoints),
       resumed_updates(LoadCheckpoint(
           owner.options_, CheckpointStore(checkpoint_folder, owner.options_.keep_checkpoints), run,
-          checkpoint_folder, *trainer)),
+          RunFolder::At(registered.run_folder), *trainer)),
       region(LearnerRegion::CreateOrAdopt(registered.shm_dir, registered.run_id,
                                           trainer->PolicyBlobBytes(), RunConfigHash(run))),
       replay(ReplayConfigOf(run),

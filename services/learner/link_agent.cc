@@ -5,6 +5,7 @@
 
 #include "lib/core/log.h"
 #include "lib/run/revision.h"
+#include "lib/setup/member.h"
 
 namespace tetrion {
 namespace {
@@ -61,7 +62,9 @@ void LearnerLinkAgent::OnRegistered(const wire::Registered& registered, bool ren
   if (!building_ && !built_) {
     hooks_.start_build(registered);
     building_ = true;
+    run_config_ = registered.run_config;
   }
+  CheckSameSettings(run_config_, registered.run_config);
   log::info("session {} {}, versions from {}", wire::SessionSequence(registered.session),
             renewed ? "renewed" : "begun", registered.version_first);
 }

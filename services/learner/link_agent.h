@@ -83,6 +83,7 @@ class LearnerLinkAgent final : public Agent, private wire::SessionOwner {
   std::atomic<double> mean_return_{0};
   std::atomic<bool> run_ends_{false};
   bool building_ = false;
+  std::string run_config_;  // what it is built with
   bool built_ = false;      // and so the learner's region is held, until the process ends
   bool have_list_ = false;  // a ring list came in this session
   std::int64_t next_report_ns_ = 0;

@@ -59,8 +59,8 @@ void TrainingWatch::LookAtSkipped(const UpdateStats& stats) {
   throw Error(ExitCode::kConfig,
               "training has diverged: no update of the last " + std::to_string(skipped_in_a_row_) +
                   " batches could be taken; first " + first_problem_ +
-                  " was not a finite number. The weights before it are kept and saved. Go on from "
-                  "them with a lower --learning-rate or a --grad-clip");
+                  " was not a finite number. The weights before it are saved; go on from them with "
+                  "./tetrion up --resume RUN and a lower --learning-rate or a --grad-clip");
 }
 
 }  // namespace tetrion

@@ -303,6 +303,12 @@ class Run:
         self.check_versions()
         return figures
 
+    def changes(self):
+        """What changes.jsonl has recorded."""
+        file = self.folder / "changes.jsonl"
+        lines = file.read_text().splitlines() if file.exists() else []
+        return [json.loads(line) for line in lines]
+
     def actor_logs(self):
         files = [*self.base.glob("actor-*.log"), *self.folder.glob("logs/actor-*.log")]
         return {path.stem: path.read_text(errors="replace") for path in files}
@@ -326,7 +332,9 @@ class Run:
         for text in self.actor_logs().values():
             told += sum(int(n) for n in re.findall(r"drained: (\d+) steps", text))
         longest = figures["longest"]
-        assert longest <= config["max_steps"], f"an episode of {longest} steps"
+        caps = [config["max_steps"], *(int(change["before"]) for change in self.changes()
+                                       if change["key"] == "max_steps")]
+        assert longest <= max(caps), f"an episode of {longest} steps"
         if not any(name.startswith("actor") for name in self.killed):
             assert told == counted, f"{told} steps made, {counted} counted"
             assert figures["episode_steps"] <= counted, f"episodes are longer than {counted} steps"

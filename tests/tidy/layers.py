@@ -37,7 +37,7 @@ LAYERS = (
     Layer("dreamer", "world model, actor-critic, Dreamer trainer", ("core", "frame", "nn", "rl")),
     Layer("checkpoint", "safetensors and manifest, written by rename", ("core",)),
     Layer("setup", "what a run's settings and a member's options mean to the modules",
-          ("core", "frame", "envs", "wire", "run")),
+          ("core", "frame", "envs", "wire", "run", "checkpoint")),
 )
 
 # Single files that may include more than their folder: path prefix -> (extra folders, reason).

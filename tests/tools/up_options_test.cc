@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "lib/checkpoint/checkpoint_store.h"
 #include "lib/core/error.h"
 #include "lib/run/run_folder.h"
 
@@ -87,6 +88,31 @@ TEST_F(PlanRunTest, SettingsThatOnlyAServiceCouldJudgeAreJudgedBeforeAnythingIsM
   EXPECT_TRUE(std::filesystem::is_empty(options_.runs_dir));
 }
 
+TEST_F(PlanRunTest, ResumeChangesSettingsOfLearningAndRefusesOthersBeforeAnythingStarts) {
+  RunFolder::Create(options_.runs_dir, "old").WriteConfig(MakeRunConfig({{"env", "tetris"}}));
+  options_.resume = "old";
+  options_.given = {{"learning_rate", "0.5"}};
+  const RunPlan plan = Plan();
+  EXPECT_EQ(plan.config.learning_rate, 0.5);
+  EXPECT_THAT(Joined(plan.children[0].command),
+              AllOf(HasSubstr("--resume old"), HasSubstr("--learning-rate=0.5")));
+  options_.given = {{"lanes", "3"}};
+  EXPECT_THAT(Complaint(), HasSubstr("lanes: here 3, the run has 64"));
+}
+
+TEST_F(PlanRunTest, WeightsOfAnotherRunAreForTheFirstStartOnlyAndMustFit) {
+  options_.init_from = "old";
+  EXPECT_THAT(Complaint(), HasSubstr("no run at"));
+  const RunFolder old = RunFolder::Create(options_.runs_dir, "old");
+  old.WriteConfig(MakeRunConfig({{"env", "cartpole"}}));
+  CheckpointStore(old.checkpoints(), 1).Save({.tensors = {{"policy.w", {1}, {1}}}}, {});
+  EXPECT_THAT(Complaint(), HasSubstr("over view vector"));
+  options_.given = {{"env", "cartpole"}};
+  const ChildSpec coordinator = Plan().children[0];
+  EXPECT_THAT(Joined(coordinator.command), HasSubstr("--init-from old"));
+  EXPECT_THAT(Joined(coordinator.restart_command), Not(HasSubstr("--init-from")));
+}
+
 TEST_F(PlanRunTest, ExistingNameIsRefusedWithTheLineThatResumesIt) {
   (void)RunFolder::Create(options_.runs_dir, "old");
   options_.run = "old";
@@ -151,6 +177,8 @@ TEST(ParseUpOptionsTest, RunAndResumeExcludeEachOther) {
   UpOptions options;
   const char* both[] = {"tetrion-up", "--run", "a", "--resume", "b"};
   EXPECT_THROW((void)ParseUpOptions(5, both, options), Error);
+  const char* begun[] = {"tetrion-up", "--init-from", "a", "--resume", "b"};
+  EXPECT_THROW((void)ParseUpOptions(5, begun, options), Error);
 }
 
 TEST(ParseUpOptionsTest, EndThatTheCoordinatorWouldNotUnderstandIsRefusedHere) {

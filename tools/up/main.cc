@@ -20,9 +20,12 @@ int Main(int argc, const char* const* argv) {
   }
   options.log.service = "up";
   tetrion::SetUpLogging(options.log);
-  const std::string env = tetrion::MakeRunConfig(options.given).env;
-  tetrion::RunPlan plan = tetrion::PlanRun(
-      options, tetrion::DefaultRunName(env, std::time(nullptr)), tetrion::UsableCpus());
+  std::string name;
+  if (options.resume.empty()) {  // what is given for a resume is no whole configuration
+    const std::string env = tetrion::MakeRunConfig(options.given).env;
+    name = tetrion::DefaultRunName(env, std::time(nullptr));
+  }
+  tetrion::RunPlan plan = tetrion::PlanRun(options, name, tetrion::UsableCpus());
   tetrion::SignalWatcher signals;
   tetrion::log::debug("tetrion-up {} ({})", tetrion::Version(), tetrion::Revision());
   tetrion::Up up(options, std::move(plan), signals);

@@ -7,6 +7,7 @@
 #include "lib/run/options.h"
 #include "lib/run/run_folder.h"
 #include "lib/run/stop_after.h"
+#include "lib/setup/init_from.h"
 #include "lib/setup/run_setup.h"
 
 namespace tetrion {
@@ -53,6 +54,7 @@ ChildSpec Coordinator(const UpOptions& options, const RunPlan& plan,
   if (!options.stop_after.empty()) Append(command, {"--stop-after", options.stop_after});
   Append(command, RunFlags(given));
   Command first = {program, "--run", plan.name}, again = {program, "--resume", plan.name};
+  if (!options.init_from.empty()) Append(first, {"--init-from", options.init_from});
   Append(first, command);
   Append(again, command);
   return {"coordinator", ChildSpec::Role::kCoordinator, plan.resuming ? again : first, again};
@@ -121,7 +123,12 @@ std::optional<int> ParseUpOptions(int argc, const char* const* argv, UpOptions& 
   parser.Add("threads", &o.threads, "the learner's compute threads; 0: its default", 0, 256,
              "threads");
   parser.Add("run", &o.run, "name of the new run; empty: environment and time");
-  parser.Add("resume", &o.resume, "go on with this run; latest is the newest");
+  parser.Add(
+      "resume", &o.resume,
+      "go on with this run; latest is the newest; settings of learning that are given change");
+  parser.Add("init-from", &o.init_from,
+             "begin the new run with the weights of another: RUN (its newest checkpoint) or "
+             "RUN/best");
   parser.Add("stop-after", &o.stop_after,
              "end by itself: 30s, 2m, 1h or 50000000steps; empty: never");
   parser.Add("runs-dir", &o.runs_dir, "folder of the run folders");
@@ -135,6 +142,9 @@ std::optional<int> ParseUpOptions(int argc, const char* const* argv, UpOptions& 
   o.config_file = parser.config_file();
   if (!o.run.empty() && !o.resume.empty()) {
     Refuse("--run starts a new run, --resume goes on with an old one: give one of them");
+  }
+  if (!o.init_from.empty() && !o.resume.empty()) {
+    Refuse("--init-from begins a new run, --resume goes on with an old one: give one of them");
   }
   static_cast<void>(ParseStopAfter(o.stop_after));
   return std::nullopt;
@@ -157,6 +167,7 @@ RunPlan PlanRun(const UpOptions& options, const std::string& default_name, int c
     plan.name = folder.name();
     plan.folder = folder.path();
     plan.config = folder.ReadConfig();
+    static_cast<void>(ChangeOnResume(given, plan.config));
   } else {
     plan.name = options.run.empty() ? default_name : options.run;
     plan.folder = RunFolder::At(options.runs_dir + "/" + plan.name).path();
@@ -172,6 +183,9 @@ RunPlan PlanRun(const UpOptions& options, const std::string& default_name, int c
     }
     plan.config = MakeRunConfig(given);
     static_cast<void>(EnvSpecOf(plan.config));  // refuses an unknown view while nothing is made
+    if (!options.init_from.empty()) {
+      static_cast<void>(LoadInitial(options.runs_dir, options.init_from, plan.config));
+    }
   }
   if (all_workers > plan.config.max_workers) {
     Refuse(needed + ", the run has " + std::to_string(plan.config.max_workers) +

@@ -15,9 +15,10 @@ struct UpOptions {
   int workers = 0;  // per actor; 0: what the machine's cores allow
   int threads = 0;  // the learner's; 0: its own default
   std::string inference = "local";
-  int groups = 2;      // streamed: lane groups of a worker thread
-  std::string run;     // name of a new run; empty: environment and time
-  std::string resume;  // name of a run to go on with, or "latest"
+  int groups = 2;         // streamed: lane groups of a worker thread
+  std::string run;        // name of a new run; empty: environment and time
+  std::string resume;     // name of a run to go on with, or "latest"
+  std::string init_from;  // of a new run: RUN, RUN/newest or RUN/best
   std::string stop_after;
   std::string runs_dir = "runs";
   std::string shm_dir;  // empty: the services' default
@@ -41,8 +42,9 @@ struct RunPlan {
   std::vector<ChildSpec> children;
 };
 // `default_name` names a new run that was given none; `cores` are those that may be used. Throws
-// Error(kUsage): an existing --run (with the line that resumes it), a missing --resume, or more
-// workers than the run has replay slots.
+// Error(kUsage): an existing --run (with the line that resumes it), a missing --resume, one with
+// settings that it keeps, --init-from without fitting weights, or more workers than the run has
+// replay slots.
 RunPlan PlanRun(const UpOptions& options, const std::string& default_name, int cores);
 
 }  // namespace tetrion

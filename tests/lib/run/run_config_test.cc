@@ -14,6 +14,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 // The message of the Error that `fn` throws with `code`; "" when it throws none.
 template <typename F>
@@ -167,7 +168,7 @@ TEST(RunConfigTest, RangesHoldAtTheirEdges) {
   }
 }
 
-TEST(RunConfigTest, HashFollowsEveryField) {
+TEST(RunConfigTest, HashFollowsEveryFieldThatStaysForTheRunsLife) {
   EXPECT_EQ(RunConfigHash(RunConfig()), RunConfigHash(RunConfig()));
   const RunConfig unusual = Unusual();
   FieldCounter counter;
@@ -176,9 +177,48 @@ TEST(RunConfigTest, HashFollowsEveryField) {
   for (const std::string& key : counter.keys) {
     RunConfig config;
     Apply({key, ValueOf(key, unusual)}, config);
-    hashes.insert(RunConfigHash(config));
+    const bool is_new = hashes.insert(RunConfigHash(config)).second;
+    // algo has one value only.
+    EXPECT_EQ(is_new, !MayChangeOnResume(key) && key != "algo") << key;
   }
-  EXPECT_EQ(hashes.size(), counter.keys.size());  // algo alone does not differ
+}
+
+TEST(RunConfigTest, ResumeMayChangeLearningAndNeitherEnvironmentNorShapes) {
+  for (const char* key : {"learning_rate", "entropy_coef", "value_coef", "grad_clip", "discount",
+                          "lambda", "rho_clip", "c_clip", "reuse", "max_lag", "ppo_clip",
+                          "minibatches", "normalise_advantage", "max_steps", "decay_updates"}) {
+    EXPECT_TRUE(MayChangeOnResume(key)) << key;
+  }
+  for (const char* key : {"env", "view", "network", "algo", "lanes", "window", "batch_windows",
+                          "seed", "queue_size", "iid_pieces", "illegal", "max_workers",
+                          "replay_rows", "ring_rows", "commit_stride", "reward_scale"}) {
+    EXPECT_FALSE(MayChangeOnResume(key)) << key;
+  }
+}
+
+TEST(RunConfigTest, ChangesOfAResumeAreAppliedAndToldAndOthersRefusedTogether) {
+  const RunConfig before = MakeRunConfig({{"env", "cartpole"}});
+  RunConfig config = before;
+  EXPECT_TRUE(
+      ChangeOnResume({{"lanes", "16"}, {"view", "auto"}, {"max_steps", "0"}}, config).empty());
+  EXPECT_EQ(config, before);
+  const auto changes =
+      ChangeOnResume({{"learning_rate", "1e-4"}, {"lanes", "16"}, {"max_steps", "200"}}, config);
+  ASSERT_EQ(changes.size(), 2U);
+  EXPECT_EQ(changes[0].key + " " + changes[0].before + " " + changes[0].after,
+            "learning_rate 0.001 1e-04");
+  EXPECT_EQ(config.max_steps, 200U);
+  EXPECT_EQ(RunConfigHash(config), RunConfigHash(before));
+  const auto refusal = [&](const std::vector<Setting>& given) {
+    RunConfig changed = before;
+    return ErrorOf(ExitCode::kUsage, [&] { (void)ChangeOnResume(given, changed); });
+  };
+  const std::string refused =
+      refusal({{"lanes", "3"}, {"learning_rate", "0.5"}, {"network", "conv"}});
+  EXPECT_THAT(refused, HasSubstr("lanes: here 3, the run has 16"));
+  EXPECT_THAT(refused, HasSubstr("network: here conv, the run has mlp"));
+  EXPECT_THAT(refused, Not(HasSubstr("learning_rate")));
+  EXPECT_THAT(refusal({{"minibatches", "3"}}), HasSubstr("minibatches = 3")) << "resolved anew";
 }
 
 TEST(RunConfigTest, ContradictionsNameBothValuesAndForgiveSpelling) {

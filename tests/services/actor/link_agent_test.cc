@@ -167,6 +167,21 @@ TEST_F(LinkAgentTest, RestartedCoordinatorIsToldWhatIsHeld) {
   EXPECT_EQ(queue_.size(), 256U);
 }
 
+TEST_F(LinkAgentTest, RunThatWasResumedWithOtherSettingsEndsIt) {
+  BeginSession(7);
+  Expect<wire::Heartbeat>();
+  Answer(wire::HeartbeatAck{.session = 7, .epoch = 2});
+  Expect<wire::Register>();
+  run_.learning_rate = 0.5;
+  try {
+    Answer(wire::Registered{
+        .session = 7, .epoch = 2, .run_config = ToText(run_), .slots = {2}, .heartbeat_ms = 20});
+    ADD_FAILURE() << "it goes on with the old settings";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kTryAgain);
+  }
+}
+
 TEST_F(LinkAgentTest, DrainReturnsTokensReportsTheRestAndSaysGoodbye) {
   BeginSession(7);
   GrantOneRange(0);

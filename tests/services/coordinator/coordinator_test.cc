@@ -71,14 +71,28 @@ TEST_F(CoordinatorTest, ResumingWhatIsNoRunSaysWhatIsMissing) {
   EXPECT_TRUE(Has(Refusal(), "config.toml"));
 }
 
-TEST_F(CoordinatorTest, ResumingWithAContradictingFlagNamesBothValues) {
+TEST_F(CoordinatorTest, ResumingWithASettingThatARunKeepsNamesBothValues) {
   EXPECT_EQ(Refusal(), "");
   options_.resume = "first";
   options_.given = {{"lanes", "99"}};
   const std::string refusal = Refusal();
-  EXPECT_EQ(refusal.substr(0, 3), "78:");
+  EXPECT_EQ(refusal.substr(0, 2), "2:");
   EXPECT_TRUE(Has(refusal, "99")) << refusal;
   EXPECT_TRUE(Has(refusal, "16")) << refusal;
+}
+
+TEST_F(CoordinatorTest, ResumingWithAnotherLearningRateChangesAndRecordsItOnce) {
+  const RunFolder folder = OpenRun(options_).folder;
+  options_.resume = "first";
+  options_.given = {{"learning_rate", "0.25"}};
+  EXPECT_EQ(OpenRun(options_).config.learning_rate, 0.25);
+  EXPECT_EQ(folder.ReadConfig().learning_rate, 0.25);
+  EXPECT_EQ(OpenRun(options_).config.learning_rate, 0.25);  // a restart with the same flags
+  std::ifstream file(folder.changes_jsonl());
+  const std::string recorded{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_EQ(std::count(recorded.begin(), recorded.end(), '\n'), 1);
+  EXPECT_TRUE(Has(recorded, "\"key\":\"learning_rate\"")) << recorded;
+  EXPECT_TRUE(Has(recorded, "\"after\":\"0.25\",\"update\":0")) << recorded;
 }
 
 TEST_F(CoordinatorTest, ControlSocketLiesInTheRunFolderOfThisUserOnly) {

@@ -127,6 +127,24 @@ TEST_F(LearnerLinkTest, RestartedCoordinatorFindsTheSameLearnerNotBuiltTwice) {
   EXPECT_EQ(Expect<wire::Heartbeat>().rings_revision, 0U);  // its list is unknown to this epoch
 }
 
+TEST_F(LearnerLinkTest, RunThatWasResumedWithOtherSettingsEndsIt) {
+  Expect<wire::Register>();
+  wire::Registered welcome = Welcome(7, 1);
+  welcome.run_config = "lanes = 8\n";
+  Answer(welcome);
+  Expect<wire::Heartbeat>();
+  Answer(wire::HeartbeatAck{.session = 7, .epoch = 2});
+  Expect<wire::Register>();
+  welcome.epoch = 2;
+  welcome.run_config = "lanes = 9\n";
+  try {
+    Answer(welcome);
+    ADD_FAILURE() << "it goes on with the old settings";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kTryAgain);
+  }
+}
+
 TEST_F(LearnerLinkTest, HeartbeatsCarryTheListsRevisionAndTheLearnersFigures) {
   BeginSession();
   const auto before = Expect<wire::Heartbeat>();

@@ -1,0 +1,74 @@
+#include "lib/setup/init_from.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "lib/core/error.h"
+#include "lib/run/run_folder.h"
+#include "lib/setup/run_setup.h"
+
+namespace tetrion {
+namespace {
+
+constexpr int kCheckpointsRead = 1;  // the store is only read: how many it would keep is no matter
+constexpr const char* kBest = "/best";
+constexpr const char* kNewest = "/newest";
+constexpr const char* kOptimiserPrefix = "adam_";
+
+bool TakeEnd(std::string& text, const std::string& end) {
+  if (text.size() <= end.size() || !text.ends_with(end)) return false;
+  text.resize(text.size() - end.size());
+  return true;
+}
+
+// What the shapes of a run's networks follow from.
+std::string ShapeOf(const RunConfig& run) {
+  const EnvSpec spec = EnvSpecOf(run);
+  return "network " + run.network + " over view " + spec.obs.view + " of " +
+         std::to_string(spec.obs.view_floats) + " numbers, " + std::to_string(spec.action.count) +
+         " actions";
+}
+
+bool IsFinite(const TrainerState& state) {
+  return std::all_of(state.tensors.begin(), state.tensors.end(), [](const auto& tensor) {
+    return std::all_of(tensor.data.begin(), tensor.data.end(),
+                       [](float value) { return std::isfinite(value); });
+  });
+}
+
+}  // namespace
+
+Checkpoint LoadInitial(const std::string& runs_dir, const std::string& from, const RunConfig& run) {
+  const auto refuse = [&](const std::string& why) {
+    throw Error(ExitCode::kUsage, "--init-from " + from + ": " + why);
+  };
+  std::string name = from;
+  const bool best = TakeEnd(name, kBest);
+  if (!best) TakeEnd(name, kNewest);
+  const RunFolder folder = RunFolder::Open(runs_dir, name);
+  RunConfig theirs = folder.ReadConfig();
+  Resolve(theirs);
+  if (ShapeOf(theirs) != ShapeOf(run)) {
+    refuse("run " + folder.name() + " has " + ShapeOf(theirs) + "; the new run has " +
+           ShapeOf(run) + "; give it --env, --view, --network and --queue-size of the other");
+  }
+  const CheckpointStore store(folder.checkpoints(), kCheckpointsRead);
+  std::optional<Checkpoint> checkpoint = best ? store.LoadBest() : store.LoadNewest();
+  if (!checkpoint) refuse("run " + folder.name() + " has no checkpoint yet");
+  if (!IsFinite(checkpoint->state)) {
+    refuse(checkpoint->path + " holds NaN or infinity" + (best ? "" : ": try " + name + kBest));
+  }
+  return *std::move(checkpoint);
+}
+
+TrainerState BegunWith(TrainerState fresh, const TrainerState& initial) {
+  for (TrainerState::Tensor& tensor : fresh.tensors) {
+    if (tensor.name.starts_with(kOptimiserPrefix)) continue;
+    const auto same = std::find_if(initial.tensors.begin(), initial.tensors.end(),
+                                   [&](const auto& other) { return other.name == tensor.name; });
+    if (same != initial.tensors.end()) tensor = *same;
+  }
+  return fresh;
+}
+
+}  // namespace tetrion

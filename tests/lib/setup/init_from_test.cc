@@ -1,0 +1,102 @@
+#include "lib/setup/init_from.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <cmath>
+#include <filesystem>
+#include <string>
+
+#include "lib/core/error.h"
+#include "lib/run/run_folder.h"
+
+namespace tetrion {
+namespace {
+
+class LoadInitialTest : public ::testing::Test {
+ protected:
+  LoadInitialTest() {
+    std::string pattern = std::filesystem::temp_directory_path() / "tetrion-init-XXXXXX";
+    runs_ = mkdtemp(pattern.data());
+    RunFolder::Create(runs_, "old").WriteConfig(run_);
+  }
+  ~LoadInitialTest() override { std::filesystem::remove_all(runs_); }
+
+  // A checkpoint of the old run whose one parameter is `weight`.
+  void Save(float weight, std::int64_t updates, double mean_return) const {
+    CheckpointStore(RunFolder::At(runs_ + "/old").checkpoints(), 3)
+        .Save({.tensors = {{"policy.w", {1}, {weight}}, {"adam_m.w", {1}, {7}}},
+               .counters = {{"updates", updates}}},
+              {.run = "old", .updates = updates, .mean_return = mean_return});
+  }
+  float Weight(const std::string& from) const {
+    return LoadInitial(runs_, from, run_).state.tensors.at(0).data.at(0);
+  }
+  std::string Refusal(const std::string& from, const RunConfig& run) const {
+    try {
+      (void)LoadInitial(runs_, from, run);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::kUsage);
+      return error.what();
+    }
+    return "";
+  }
+
+  const RunConfig run_ = MakeRunConfig({{"env", "cartpole"}});
+  std::string runs_;
+};
+
+TEST_F(LoadInitialTest, NewestOrBestCheckpointOfARunIsTakenByNameOrPath) {
+  Save(1, 10, /*mean_return=*/99);
+  Save(2, 20, /*mean_return=*/50);
+  EXPECT_EQ(Weight("old"), 2);
+  EXPECT_EQ(Weight("latest"), 2);
+  EXPECT_EQ(Weight("old/newest"), 2);
+  EXPECT_EQ(Weight("old/best"), 1);
+  EXPECT_EQ(Weight(runs_ + "/old"), 2);
+  EXPECT_EQ(Weight(runs_ + "/old/best"), 1);
+}
+
+TEST_F(LoadInitialTest, SettingsOfLearningMayDifferButNotTheNetworksShape) {
+  Save(1, 10, 0);
+  EXPECT_EQ(
+      Refusal("old",
+              MakeRunConfig(
+                  {{"env", "cartpole"}, {"lanes", "3"}, {"seed", "9"}, {"learning_rate", "0.5"}})),
+      "");
+  const std::string refusal = Refusal("old", MakeRunConfig({}));
+  EXPECT_NE(refusal.find("old has network mlp over view vector of 4 numbers, 2 actions"),
+            std::string::npos)
+      << refusal;
+  EXPECT_NE(refusal.find("the new run has network scorer over view afterstates of 688 numbers"),
+            std::string::npos)
+      << refusal;
+}
+
+TEST_F(LoadInitialTest, RunsWithoutUsableWeightsAreRefused) {
+  EXPECT_NE(Refusal("nowhere", run_).find("no run at"), std::string::npos);
+  EXPECT_NE(Refusal("old", run_).find("no checkpoint yet"), std::string::npos);
+  Save(1, 10, 99);
+  Save(std::nanf(""), 20, 0);
+  EXPECT_NE(Refusal("old", run_).find("holds NaN or infinity: try old/best"), std::string::npos);
+  EXPECT_EQ(Weight("old/best"), 1);
+}
+
+TEST(BegunWithTest, ParametersAreTakenOverOptimiserAndCountersStayFresh) {
+  const TrainerState fresh = {
+      .tensors = {{"policy.w", {1}, {0}}, {"adam_m.w", {1}, {0}}, {"policy.new", {1}, {5}}},
+      .counters = {{"updates", 0}}};
+  const TrainerState old = {
+      .tensors = {{"adam_m.w", {1}, {7}}, {"policy.w", {2}, {3, 4}}, {"policy.gone", {1}, {6}}},
+      .counters = {{"updates", 20}}};
+  const TrainerState begun = BegunWith(fresh, old);
+  ASSERT_EQ(begun.tensors.size(), 3U);
+  EXPECT_EQ(begun.tensors[0].data, (std::vector<float>{3, 4}));
+  EXPECT_EQ(begun.tensors[0].shape, std::vector<std::int64_t>{2}) << "for the trainer to refuse";
+  EXPECT_EQ(begun.tensors[1].data, std::vector<float>{0});
+  EXPECT_EQ(begun.tensors[2].data, std::vector<float>{5});
+  EXPECT_EQ(begun.counters.at("updates"), 0);
+}
+
+}  // namespace
+}  // namespace tetrion
