@@ -32,6 +32,7 @@ struct UpdateStats {
   double mean_rho = 0;              // mean clipped importance weight
   double clipped_fraction = 0;      // share of rho above rho_clip
   double explained_variance = 0;    // of the value targets
+  double target_square = 0;         // mean square of the value targets
   double lag_p50 = 0, lag_p99 = 0;  // policy lag of the batch's rows, versions
   double learning_rate = 0;
   int skipped = 0;  // optimiser steps that were not taken, or taken back, since a number in them

@@ -78,7 +78,8 @@ class VtraceTrainer final : public Trainer {
   static void Skip(const std::string& problem, UpdateStats& stats);
   // The advantages the policy is trained with, from unweighted_.
   void WeighAdvantage(const BatchGroup& group);
-  double ExplainedVariance(const BatchGroup& group) const;
+  // How well the values fit their targets.
+  void MeasureValue(const BatchGroup& group, UpdateStats& stats) const;
   double LearningRate() const;
 
   // Immutable after construction.
@@ -241,7 +242,7 @@ const char* VtraceTrainer::ForwardAndLoss(const BatchGroup& group, UpdateStats& 
   stats.total_loss = loss.total;
   stats.mean_rho = summary.mean_rho;
   stats.clipped_fraction = summary.clipped_fraction;
-  stats.explained_variance = ExplainedVariance(group);
+  MeasureValue(group, stats);
   if (std::isfinite(loss.total)) return nullptr;
   return !AllFinite(group.reward) ? "a reward"
          : !AllFinite(value_)     ? "the value of a state"
@@ -268,7 +269,7 @@ void VtraceTrainer::WeighAdvantage(const BatchGroup& group) {
   }
 }
 
-double VtraceTrainer::ExplainedVariance(const BatchGroup& group) const {
+void VtraceTrainer::MeasureValue(const BatchGroup& group, UpdateStats& stats) const {
   double count = 0, target = 0, target2 = 0, error = 0, error2 = 0;
   for (std::size_t i = 0; i < static_cast<std::size_t>(cells_); ++i) {
     if ((group.flags[i] & kIsLast) != 0) continue;
@@ -280,7 +281,8 @@ double VtraceTrainer::ExplainedVariance(const BatchGroup& group) const {
     error2 += e * e;
   }
   const double variance = target2 * count - target * target;
-  return variance > 0 ? 1.0 - (error2 * count - error * error) / variance : 0.0;
+  stats.explained_variance = variance > 0 ? 1.0 - (error2 * count - error * error) / variance : 0.0;
+  stats.target_square = count > 0 ? target2 / count : 0.0;
 }
 
 double VtraceTrainer::LearningRate() const {

@@ -21,22 +21,26 @@ void TrainingWatch::Look(const UpdateStats& stats) {
   LookAtSkipped(stats);
   if (stats.updates == 0) return;  // its figures are of an update that was not taken
   entropy_ += stats.entropy;
-  explained_ += stats.explained_variance;
+  unexplained_ += stats.explained_variance < 0 ? 1 : 0;
+  error_square_ += 2 * stats.value_loss;
+  target_square_ += stats.target_square;
   if (++averaged_ < kAveraged) return;
-  const double entropy = entropy_ / averaged_, explained = explained_ / averaged_;
-  averaged_ = 0;
-  entropy_ = explained_ = 0;
+  const double entropy = entropy_ / averaged_;
+  const int unexplained = unexplained_;
+  const bool large_error = error_square_ > kLargeError * target_square_;
+  averaged_ = unexplained_ = 0;
+  entropy_ = error_square_ = target_square_ = 0;
   if (entropy < kLeastEntropy * largest_entropy_ && low_entropy_.Due(clock_)) {
     log::warn(
         "the policy hardly tries anything else: its entropy is {:.4f} nats, under {:g}% of the "
         "largest possible {:.2f}; a higher --entropy-coef keeps it trying",
         entropy, 100 * kLeastEntropy, largest_entropy_);
   }
-  if (explained < 0 && bad_value_.Due(clock_)) {
+  if (2 * unexplained > kAveraged && large_error && bad_value_.Due(clock_)) {
     log::warn(
-        "the value network predicts worse than a constant would: explained variance {:.2f} over "
-        "{} batches; a lower --learning-rate or --discount helps when this goes on",
-        explained, kAveraged);
+        "the value network predicts worse than a constant would: explained variance below 0 in {} "
+        "of {} batches; a lower --learning-rate or --discount helps when this goes on",
+        unexplained, kAveraged);
   }
 }
 

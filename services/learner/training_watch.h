@@ -18,6 +18,9 @@ class TrainingWatch {
   static constexpr int kAveraged = 200;
   // Share of the largest possible entropy below which the policy counts as decided for good.
   static constexpr double kLeastEntropy = 0.01;
+  // Mean square error of the values, as a share of their targets' mean square, from which a
+  // negative explained variance counts: targets that hardly differ are never explained.
+  static constexpr double kLargeError = 0.01;
   static constexpr std::int64_t kWarnEveryNs = 60 * kNanosPerSecond;
 
   // `actions`: of the environment; their logarithm is the largest entropy, in nats.
@@ -45,7 +48,8 @@ class TrainingWatch {
   std::string first_problem_;  // of the batches in a row
   // Sums since the last look at them.
   int averaged_ = 0;
-  double entropy_ = 0, explained_ = 0;
+  int unexplained_ = 0;  // batches with a negative explained variance
+  double entropy_ = 0, error_square_ = 0, target_square_ = 0;
   Warning skip_, low_entropy_, bad_value_;
 };
 
