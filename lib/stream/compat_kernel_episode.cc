@@ -30,7 +30,8 @@ CompatResult CompatKernel::Impl::FinishReset(CompatObs& first, CallTime& time) {
     blob = 0;
     result = Await([&] { return PollFirstObs(first); }, time);
   } else {
-    return Fail(CompatResult::kCorrupt, "the host streams although nobody asked for it");
+    error_result = 0;
+    return Fail(CompatResult::kRefused, "the host streams although nobody asked for it");
   }
   if (result != CompatResult::kOk) {
     phase = Phase::kIdle;

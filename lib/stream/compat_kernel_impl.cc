@@ -64,9 +64,7 @@ CompatResult CompatKernel::Impl::PollResponse(std::uint16_t cmd, CompatResponse&
     ++stats.dropped;
     const bool restarted = response.orig_cmd == kCompatEnvStep && response.status == kCompatError &&
                            response.result == kCompatErrorRestart;
-    const std::uint32_t tail =
-        CompatWord(parts.command.header().tail).load(std::memory_order_acquire);
-    if (restarted && tail == parts.command.head()) {
+    if (restarted && parts.command.Drained()) {
       barrier_due = true;
       return Answer(response);
     }
@@ -90,26 +88,34 @@ CompatResult CompatKernel::Impl::Answer(const CompatResponse& response) {
   if (response.status == kCompatBusy) {
     return Fail(CompatResult::kBusy, "the host is busy");
   }
-  if (response.status != kCompatError) {
-    return Fail(CompatResult::kCorrupt, "a response has status " + std::to_string(response.status));
-  }
+  // A status that the format does not know is a refusal too, of which the result says nothing.
+  const bool known = response.status == kCompatError;
   ++stats.errors;
-  error_result = response.result;
-  return Fail(CompatResult::kRefused, "the host answered ERROR, result " +
-                                          std::to_string(response.result) + ", to command " +
-                                          std::to_string(response.orig_cmd));
+  error_result = known ? response.result : 0;
+  return Fail(CompatResult::kRefused,
+              "the host answered " +
+                  (known ? "ERROR" : "with status " + std::to_string(response.status)) +
+                  ", result " + std::to_string(response.result) + ", to command " +
+                  std::to_string(response.orig_cmd));
 }
 
-// One answer to a PING at a time: others than the one waited for count as nothing.
-CompatResult CompatKernel::Impl::PollPing(std::uint32_t nonce) {
+// One answer to a PING at a time. A host need not echo the payload, so the result tells only where
+// it happens to be our number; all answers look alike to the rest. What counts then is the order: a
+// host answers each command before it takes the next. Hence once our PING has been taken and some
+// PING answered, and nothing is left in the response ring, no answer to an earlier command is to
+// come; at most the one to our PING is, and whoever waits for something else passes over that.
+CompatResult CompatKernel::Impl::PollPing(std::uint32_t nonce, bool& answered) {
   CompatResponse response = {};
   const CompatResult result = PollResponse(kCompatPing, response);
-  if (result != CompatResult::kOk) return result;
-  // A host that does not echo answers 0, or knows no PING.
-  if (response.result == nonce || response.result == 0 || response.status != kCompatOk)
-    return CompatResult::kOk;
-  ++stats.dropped;
-  return CompatResult::kIdle;
+  if (result == CompatResult::kOk) {
+    if (response.status == kCompatOk && response.result == nonce) return CompatResult::kOk;
+    answered = true;
+  } else if (result != CompatResult::kIdle) {
+    return result;
+  }
+  // In this order: with the last command gone, what was said before it is in the response ring.
+  const bool all = answered && parts.command.Drained() && parts.response.Empty();
+  return all ? CompatResult::kOk : CompatResult::kIdle;
 }
 
 CompatResult CompatKernel::Impl::Barrier(CallTime& time) {
@@ -119,7 +125,8 @@ CompatResult CompatKernel::Impl::Barrier(CallTime& time) {
   const std::uint32_t nonce = (++pings << 16) | (epoch & 0xFFFFU);
   if (const CompatResult sent = Send(kCompatPing, nonce, time); sent != CompatResult::kOk)
     return sent;
-  const CompatResult result = Await([&] { return PollPing(nonce); }, time);
+  bool answered = false;
+  const CompatResult result = Await([&] { return PollPing(nonce, answered); }, time);
   if (result == CompatResult::kOk) {
     barrier_due = false;
   } else if (result != CompatResult::kCorrupt) {

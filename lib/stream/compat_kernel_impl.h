@@ -52,7 +52,7 @@ struct CompatKernel::Impl {
   CompatResult Send(std::uint16_t cmd, std::uint32_t payload, CallTime& time);
   CompatResult AwaitResponse(std::uint16_t cmd, CompatResponse& response, CallTime& time);
   CompatResult PollResponse(std::uint16_t cmd, CompatResponse& response);
-  CompatResult PollPing(std::uint32_t nonce);
+  CompatResult PollPing(std::uint32_t nonce, bool& answered);
   CompatResult Answer(const CompatResponse& response);
   CompatResult Barrier(CallTime& time);
   CompatResult NoBlob(std::uint32_t id);

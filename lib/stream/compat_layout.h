@@ -71,7 +71,7 @@ static_assert(offsetof(CompatRingHeader, consumer_beat) == 24);
 static_assert(offsetof(CompatRingHeader, reserved) == 28);
 
 enum CompatCommandCode : std::uint16_t {
-  kCompatPing = 0x0001,      // OK, result = payload
+  kCompatPing = 0x0001,      // OK; result: ours is the payload, others' anything
   kCompatPrint = 0x0002,     // the payload goes to the host's log; OK, result 0
   kCompatEnvReset = 0x0100,  // payload: CompatResetFlags
   kCompatEnvStep = 0x0101,   // payload: (ack_blob_id << 16) | action

@@ -90,6 +90,11 @@ class CompatRing {
     tail_ = tail;
     return next == tail ? CompatRingResult::kFull : CompatRingResult::kOk;
   }
+  // Producer. Whether the consumer has taken everything. Pairs with Pop: what the consumer
+  // published elsewhere before it took the last entry is visible after true.
+  bool Drained() const {
+    return CompatWord(header_->tail).load(std::memory_order_acquire) == head_;
+  }
   // Producer. Takes back everything the consumer has not taken; only while the protocol keeps the
   // consumer from popping. Returns how many entries, or kCorrupt as -1.
   int RewindHead() {
@@ -111,6 +116,8 @@ class CompatRing {
     CompatWord(header_->tail).store(tail_, std::memory_order_release);  // pairs with Space
     return CompatRingResult::kOk;
   }
+  // Consumer. Whether everything published has been taken.
+  bool Empty() { return head_ == tail_ && Look() == CompatRingResult::kEmpty; }
   // Consumer. Discards everything published so far; returns how many entries, or kCorrupt as -1.
   int SkipToHead() {
     if (Look() == CompatRingResult::kCorrupt) return -1;

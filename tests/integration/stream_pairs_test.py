@@ -4,7 +4,7 @@ import signal
 import time
 
 import stream_harness
-from stream_harness import MIB, WEIGHTS
+from stream_harness import MIB, TRY_AGAIN, WEIGHTS
 
 import harness
 
@@ -98,6 +98,20 @@ class Pairs(stream_harness.Case):
             with self.subTest(name):
                 self.check(*self.play(kernel_of, host_of, True, kernel_options, host_options),
                            True)
+
+    def test_a_host_that_answers_ping_with_a_constant(self):
+        def host_of(*options):
+            return self.peer("host", "--pong", *options)
+        for host_first in (False, True):
+            for options in ([], ["--no-stream"]):
+                with self.subTest(host_first=host_first, options=options):
+                    self.check(*self.play(self.kernel, host_of, host_first, options, []),
+                               not options)
+        # A kernel that adopts what another has left, commands in the ring included.
+        self.kernel("--wait", 0.2, "--episodes", 1).fail(TRY_AGAIN, "host")
+        host = host_of("--weights", WEIGHTS)
+        self.assertEqual(self.kernel("--episodes", 3).finish()["episodes"], 3)
+        self.assertEqual(host.end()["seq_errors"], 0)
 
     def test_a_region_of_two_mib(self):
         host = self.host("--weights", WEIGHTS)

@@ -37,6 +37,7 @@ OK, ERROR, BUSY = 0x8000, 0x8001, 0x8002
 RESET_STREAM, RESET_METADATA = 1, 2
 RESTART = 6  # of ERROR: a new host has attached
 OUTSTANDING = 8  # observation blobs of the fallback
+PONG = 0x504F4E47
 RAW, TENSOR = 0, 1
 COMMAND, RESPONSE = struct.Struct("<HHIQ"), struct.Struct("<HHIQ")
 OBS, ACTION = struct.Struct("<I4ffff"), struct.Struct("<IHHII")
@@ -487,7 +488,8 @@ class Host(End):
     def handle(self, command, flags, payload, _):
         self.counts["commands"] += 1
         if command in (PING, PRINT):
-            self.answer(OK, command, payload if command == PING else 0)
+            echo = PONG if self.options.pong else payload
+            self.answer(OK, command, echo if command == PING else 0)
         elif command == ENV_RESET:
             self.reset(payload)
         elif command == ENV_STEP:
@@ -614,6 +616,8 @@ def arguments():
                         help="host: uploads this linear policy")
     parser.add_argument("--send", type=lambda text: text.split(","), default=[],
                         help="kernel: commands before the first reset, CODE[:PAYLOAD],...")
+    parser.add_argument("--pong", action="store_true",
+                        help="host: answers PING with a constant, no echo")
     # Misbehaviour, each once, when so many steps have been made.
     parser.add_argument("--skip-seq-at", type=int, default=-1)
     parser.add_argument("--repeat-seq-at", type=int, default=-1)

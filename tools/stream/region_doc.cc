@@ -113,7 +113,7 @@ std::string Codes() {
     const char* name;
     const char* meaning;
   } codes[] = {
-      {kCompatPing, "PING", "answered OK, result = payload"},
+      {kCompatPing, "PING", "answered OK; the result may be anything, tetrion-stream's is the payload"},
       {kCompatPrint, "PRINT", "the payload goes to the host's log; OK, result 0"},
       {kCompatEnvReset, "ENV_RESET",
        "a new episode; payload bit 0: stream it, bit 1: only the id of the metadata blob"},
@@ -338,6 +338,12 @@ constexpr char kFlow[] = R"(
 5. After an OBS with done > 0.5 comes no action: the kernel sends the next ENV_RESET. Termination
    and truncation look alike.
 6. Not streaming, ENV_STEP takes the place of ACTION; each acknowledges the blob before.
+
+A host answers each command before it takes the next. A kernel that adopts a region relies on
+that: it sends PING, and when the command ring's tail has passed it, some PING is answered and the
+response ring is empty, no answer to an earlier kernel's command is to come. Of a response, status
+and original command always count, the result only where this page gives it a meaning. Readers look
+at no timestamps, no flags of entries, no `ack_seq` and no reserved words.
 
 An end that finds nothing to do looks again for a while. Then it stores 1 in its `asleep` word,
 looks once more and sleeps on its futex word, 100 ms at most: an end that never rings still works.

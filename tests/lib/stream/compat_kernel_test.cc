@@ -141,11 +141,11 @@ TEST(CompatKernelTest, GivesUpOnAnActionRingThatStaysFull) {
   EXPECT_GT(world.naps, 10) << "it naps, it does not spin";
 }
 
-// A host that answers every PING wrongly, for ever.
+// A host that takes no command and answers PINGs for ever.
 struct WrongEcho : CompatWorld {
   WrongEcho() {
     LayOutOrAdoptCompat(memory.span(), true);
-    StartKernel();  // adopts, hence asks for an echo before anything else
+    StartKernel();  // adopts, hence asks for an answer before anything else
     responses = CompatResponseRing::Attach(memory.span().data() + kCompatResponseRing,
                                            kCompatResponseMagic, kCompatCommandEntries);
     sleeper.pump = [this] {
