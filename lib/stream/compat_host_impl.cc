@@ -18,7 +18,7 @@ CompatHost::Impl::Impl(std::span<std::byte> memory, CompatEnv& environment,
       clock(ClockOf(config)),
       env(environment),
       spec(env.metadata()),
-      parts(memory),
+      parts(memory, clock),
       heap(memory),
       waiter(config, parts.action_bell, parts.obs_bell, parts.host_signs, parts.kernel_signs,
              stats),
@@ -241,9 +241,12 @@ CompatResult CompatHost::Impl::PollActions() {
     if (space == CompatRingResult::kCorrupt) return Corrupt("the OBS ring");
     if (space == CompatRingResult::kFull) return result;
     CompatAction action;
-    const CompatRingResult popped = parts.action.Pop(action);
-    if (popped == CompatRingResult::kCorrupt) return Corrupt("the ACTION ring");
-    if (popped == CompatRingResult::kEmpty) return result;
+    CompatRingResult peeked = parts.action.Peek(action);
+    const bool meant = running && action.seq == seq;
+    if (peeked == CompatRingResult::kOk && !meant) peeked = parts.action.PeekAgain(action);
+    if (peeked == CompatRingResult::kCorrupt) return Corrupt("the ACTION ring");
+    if (peeked == CompatRingResult::kEmpty) return result;
+    parts.action.Take();
     result = HandleAction(action);
     if (result != CompatResult::kOk) return result;
   }

@@ -106,9 +106,11 @@ CompatResult CompatKernel::Impl::PollFirstObs(CompatObs& first) {
 }
 
 CompatResult CompatKernel::Impl::PollNextObs(CompatObs& next) {
-  const CompatRingResult popped = parts.obs.Pop(next);
-  if (popped == CompatRingResult::kCorrupt) return Corrupt("the OBS ring");
-  if (popped != CompatRingResult::kEmpty) {
+  CompatRingResult peeked = parts.obs.Peek(next);
+  if (peeked == CompatRingResult::kOk && next.seq != seq + 1) peeked = parts.obs.PeekAgain(next);
+  if (peeked == CompatRingResult::kCorrupt) return Corrupt("the OBS ring");
+  if (peeked != CompatRingResult::kEmpty) {
+    parts.obs.Take();
     if (next.seq == seq + 1) return CompatResult::kOk;
     ++stats.seq_errors;
     return Fail(CompatResult::kSeqError, "OBS has seq " + std::to_string(next.seq) + ", expected " +

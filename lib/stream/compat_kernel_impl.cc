@@ -12,7 +12,7 @@ CompatKernel::Impl::Impl(std::span<std::byte> memory, const CompatEndConfig& end
     : config(end_config),
       clock(ClockOf(config)),
       adopted(LayOutOrAdoptCompat(memory, config.stream)),
-      parts(memory),
+      parts(memory, clock),
       waiter(config, parts.obs_bell, parts.action_bell, parts.kernel_signs, parts.host_signs,
              stats),
       barrier_due(adopted) {}

@@ -19,7 +19,8 @@ void AddSigns(CompatRingHeader& header, RingNumber ring, CompatLifeSigns& produc
 
 }  // namespace
 
-CompatParts::CompatParts(std::span<std::byte> region) : memory(region) {
+CompatParts::CompatParts(std::span<std::byte> region, const Clock& ends_clock)
+    : memory(region), clock(ends_clock) {
   std::string problems;
   for (const std::string& problem : CompatProblems(region)) {
     problems += (problems.empty() ? "" : "; ") + problem;
@@ -28,9 +29,9 @@ CompatParts::CompatParts(std::span<std::byte> region) : memory(region) {
   std::byte* base = region.data();
   doorbell = reinterpret_cast<CompatDoorbellBlock*>(base + kCompatDoorbell);
   command = CompatCommandRing::Attach(base + kCompatCommandRing, kCompatCommandMagic,
-                                      kCompatCommandEntries);
+                                      kCompatCommandEntries, clock);
   response = CompatResponseRing::Attach(base + kCompatResponseRing, kCompatResponseMagic,
-                                        kCompatCommandEntries);
+                                        kCompatCommandEntries, clock);
   if (!command.valid() || !response.valid())
     throw Error(ExitCode::kConfig, "unusable region: its rings changed while they were checked");
   obs_bell = CompatBell(doorbell->obs_doorbell, doorbell->kernel_asleep);
@@ -44,9 +45,10 @@ bool CompatParts::AttachStream() {
   if (obs.valid() && action.valid()) return true;
   const std::optional<CompatStreamPlace> place = FindCompatStream(memory);
   if (!place) return false;
-  obs = CompatObsRing::Attach(memory.data() + place->obs, kCompatStreamMagic, kCompatStreamEntries);
+  obs = CompatObsRing::Attach(memory.data() + place->obs, kCompatStreamMagic, kCompatStreamEntries,
+                              clock);
   action = CompatActionRing::Attach(memory.data() + place->action, kCompatStreamMagic,
-                                    kCompatStreamEntries);
+                                    kCompatStreamEntries, clock);
   if (!obs.valid() || !action.valid()) {
     obs = {};
     action = {};

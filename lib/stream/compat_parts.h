@@ -15,7 +15,8 @@ namespace tetrion {
 // rings' and bells' sides that are its own. Neither copied nor moved: waiters refer to it.
 struct CompatParts {
   // Attaches to a laid-out region. Throws Error(kConfig) with CompatProblems when it is damaged.
-  explicit CompatParts(std::span<std::byte> region);
+  // `clock` outlives the parts.
+  CompatParts(std::span<std::byte> region, const Clock& clock);
   CompatParts(const CompatParts&) = delete;
   CompatParts& operator=(const CompatParts&) = delete;
 
@@ -23,6 +24,7 @@ struct CompatParts {
   bool AttachStream();
 
   std::span<std::byte> memory;
+  const Clock& clock;
   CompatDoorbellBlock* doorbell;
   CompatCommandRing command;
   CompatResponseRing response;

@@ -71,10 +71,11 @@ bool LayOutOrAdoptRing(std::byte* base, const CompatRingPlace& place) {
   return adopted;
 }
 
-// The kernel's tail to the ring's head. The head was judged a moment ago; it is judged again.
+// The kernel's tail to the ring's head. The head was judged a moment ago; it is judged again. Of a
+// host that is writing it this moment the reset that follows makes good what is missed here.
 void SkipConsumed(std::byte* base, const CompatRingPlace& place) {
   auto& header = *reinterpret_cast<CompatRingHeader*>(base + place.offset);
-  const std::uint32_t head = CompatWord(header.head).load(std::memory_order_acquire);
+  const std::uint32_t head = CompatPeerIndex::Settled(header.head);
   if (head < place.size) Store(header.tail, head, std::memory_order_release);
 }
 

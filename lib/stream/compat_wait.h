@@ -31,9 +31,7 @@ class CompatWaiter {
   bool Spin() {
     if (polls_ >= limit_) return false;
     ++polls_;
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#endif
+    CompatPause();
     return true;
   }
   // Yields, announces a sleep (the next poll is the re-check) or sleeps. kOk: poll again;

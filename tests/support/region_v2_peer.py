@@ -73,6 +73,8 @@ class Ring:
         return self.region.words[self.at + i]
 
     def set_word(self, i, value):
+        if self.region.clumsy:
+            self.region.tear(self.at + i)
         self.region.words[self.at + i] = value & 0xFFFFFFFF
 
     def valid(self):
@@ -121,7 +123,8 @@ class Ring:
 class Region:
     """The mapped file and what lies where in it."""
 
-    def __init__(self, path, deadline_s):
+    def __init__(self, path, deadline_s, clumsy=False):
+        self.clumsy, self.torn = clumsy, 0
         self.map = self._map(path, deadline_s)
         size = SMALL if len(self.map) < LARGE else LARGE
         self.words = memoryview(self.map).cast("I")
@@ -146,6 +149,14 @@ class Region:
             if time.monotonic() > end:
                 raise Unusable(f"{path} is no region of {SMALL} bytes or more")
             time.sleep(0.005)
+
+    def tear(self, word):
+        """What struct.pack_into does before it stores; now and then the processor is taken away
+        at this very moment."""
+        self.words[word] = 0
+        self.torn += 1
+        if self.torn % 64 == 0:
+            time.sleep(0.001)
 
     def rings(self):
         return self.command, self.response, self.obs, self.action
@@ -618,6 +629,8 @@ def arguments():
                         help="kernel: commands before the first reset, CODE[:PAYLOAD],...")
     parser.add_argument("--pong", action="store_true",
                         help="host: answers PING with a constant, no echo")
+    parser.add_argument("--clumsy-words", action="store_true",
+                        help="zeroes each word of a ring header before it stores it")
     # Misbehaviour, each once, when so many steps have been made.
     parser.add_argument("--skip-seq-at", type=int, default=-1)
     parser.add_argument("--repeat-seq-at", type=int, default=-1)
@@ -632,7 +645,7 @@ def arguments():
 def main():
     options, code, reason = arguments(), 0, ""
     try:
-        region = Region(options.file, options.wait)
+        region = Region(options.file, options.wait, options.clumsy_words)
     except (Unusable, OSError) as error:
         print(json.dumps({"role": options.role, "end": str(error)}))
         return 2

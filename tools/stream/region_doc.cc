@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lib/stream/compat_blocks.h"
+#include "lib/stream/compat_index.h"
 #include "lib/stream/compat_layout.h"
 
 namespace tetrion {
@@ -14,7 +15,7 @@ namespace {
 
 template <typename... Args>
 std::string Format(const char* format, Args... args) {
-  char text[512];
+  char text[1024];
   std::snprintf(text, sizeof text, format, args...);
   return text;
 }
@@ -113,7 +114,8 @@ std::string Codes() {
     const char* name;
     const char* meaning;
   } codes[] = {
-      {kCompatPing, "PING", "answered OK; the result may be anything, tetrion-stream's is the payload"},
+      {kCompatPing, "PING",
+       "answered OK; the result may be anything, tetrion-stream's is the payload"},
       {kCompatPrint, "PRINT", "the payload goes to the host's log; OK, result 0"},
       {kCompatEnvReset, "ENV_RESET",
        "a new episode; payload bit 0: stream it, bit 1: only the id of the metadata blob"},
@@ -154,9 +156,21 @@ std::string RingTables() {
        TETRION_FIELD(CompatRingHeader, reserved, "0")});
   text += Format(
       "\nIndices are masked, 0 to size - 1. A ring is empty when head = tail and full when\n"
-      "(head + 1) mod size = tail: %u of %u stream slots and %u of %u command slots are usable.\n",
+      "(head + 1) mod size = tail: %u of %u stream slots and %u of %u command slots are usable.\n\n"
+      "Write an index by one aligned 32-bit store, after the entry's bytes. A writer that zeroes "
+      "the\n"
+      "word first or fills it byte by byte (Python's struct.pack_into does both; a memoryview cast "
+      "to\n"
+      "\"I\" does not) shows the other end an index that never was. tetrion-stream bears that: of "
+      "an\n"
+      "index that goes down, other than from the last slot to 0, it reads a second time, and "
+      "believes\n"
+      "a 0 only once it has stood for %lld ms; an entry with a wrong seq it looks at again by a "
+      "fresh\n"
+      "index before it calls it an error. Other programs may take entries of the lap before for "
+      "new.\n",
       kCompatStreamEntries - 1, kCompatStreamEntries, kCompatCommandEntries - 1,
-      kCompatCommandEntries);
+      kCompatCommandEntries, static_cast<long long>(CompatPeerIndex::kDoubtNs / kNanosPerMilli));
   text += Table(
       "Command", sizeof(CompatCommand),
       {TETRION_FIELD(CompatCommand, cmd, "see the codes"), TETRION_FIELD(CompatCommand, flags, "0"),

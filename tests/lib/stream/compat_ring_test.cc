@@ -13,7 +13,7 @@ constexpr std::uint32_t kSize = kCompatStreamEntries;
 
 // A laid-out ACTION ring with both indices at `start`, and its two ends.
 struct Pair {
-  explicit Pair(std::uint32_t start = 0) {
+  explicit Pair(std::uint32_t start = 0, const Clock* real = nullptr) : used(real ? *real : clock) {
     LayOutOrAdoptCompat(memory.span(), true);
     header().head = header().tail = start;
     producer = Attach();
@@ -22,12 +22,24 @@ struct Pair {
   CompatRingHeader& header() const { return memory.ring(kCompatActionRing); }
   CompatActionRing Attach() const {
     return CompatActionRing::Attach(memory.span().data() + kCompatActionRing, kCompatStreamMagic,
-                                    kSize);
+                                    kSize, used);
   }
   static CompatAction Entry(std::uint32_t seq) {
     return {.seq = seq, .action = static_cast<std::uint16_t>(seq * 7), .ack_seq = ~seq};
   }
 
+  // Pops where the head may have come to rest at 0, which is believed in time.
+  CompatRingResult PopSettled(CompatAction& entry) {
+    CompatRingResult result = consumer.Pop(entry);
+    if (result == CompatRingResult::kEmpty) {
+      clock.AdvanceNs(CompatPeerIndex::kDoubtNs);
+      result = consumer.Pop(entry);
+    }
+    return result;
+  }
+
+  FakeClock clock;
+  const Clock& used;
   CompatBytes memory;
   CompatActionRing producer;
   CompatActionRing consumer;
@@ -47,7 +59,7 @@ TEST(CompatRingTest, SixtyThreeOfSixtyFourSlotsAreUsableFromEveryOffset) {
     ASSERT_EQ(pair.producer.Push(Pair::Entry(99)), CompatRingResult::kFull);
     ASSERT_EQ((pair.header().head + 1) % kSize, pair.header().tail);
     for (std::uint32_t i = 0; i < kSize - 1; ++i) {
-      ASSERT_EQ(pair.consumer.Pop(entry), CompatRingResult::kOk);
+      ASSERT_EQ(pair.PopSettled(entry), CompatRingResult::kOk);
       ASSERT_EQ(entry.seq, i);
       ASSERT_EQ(entry.action, Pair::Entry(i).action);
       ASSERT_EQ(entry.ack_seq, ~i);
@@ -154,10 +166,53 @@ TEST(CompatRingTest, SizeIsNotReadAgainAfterAttach) {
   }
 }
 
+TEST(CompatRingTest, HalfWrittenHeadShowsNoEntryOfTheLapBefore) {
+  for (std::uint32_t start = 1; start < kSize - 1; ++start) {
+    Pair pair(start);
+    pair.header().head = 0;
+    CompatAction entry;
+    ASSERT_EQ(pair.consumer.Pop(entry), CompatRingResult::kEmpty) << start;
+    ASSERT_EQ(pair.header().tail, start) << "taken";
+    pair.header().head = start;
+    ASSERT_NE(pair.producer.Push(Pair::Entry(start)), CompatRingResult::kFull);
+    ASSERT_EQ(pair.consumer.Pop(entry), CompatRingResult::kOk);
+    ASSERT_EQ(entry.seq, start);
+  }
+}
+
+TEST(CompatRingTest, HalfWrittenTailFreesNoSlot) {
+  for (std::uint32_t start = 2; start < kSize - 1; ++start) {
+    Pair pair(start);
+    for (std::uint32_t i = 0; i < kSize - 1; ++i)
+      ASSERT_NE(pair.producer.Push(Pair::Entry(i)), CompatRingResult::kFull);
+    pair.header().tail = 0;
+    ASSERT_EQ(pair.producer.Space(), CompatRingResult::kFull) << start;
+    pair.header().tail = (start + 1) % kSize;
+    ASSERT_EQ(pair.producer.Push(Pair::Entry(kSize - 1)), CompatRingResult::kOk);
+    ASSERT_EQ(pair.producer.Space(), CompatRingResult::kFull);
+  }
+}
+
+TEST(CompatRingTest, EntryPeekedAtIsTakenOnlyByTakeAndMayBeLookedAtAgain) {
+  Pair pair(7);
+  CompatAction entry;
+  pair.header().head = 20;  // as if written by mistake
+  ASSERT_EQ(pair.consumer.Peek(entry), CompatRingResult::kOk);
+  EXPECT_EQ(pair.header().tail, 7U);
+  pair.header().head = 7;
+  EXPECT_EQ(pair.consumer.PeekAgain(entry), CompatRingResult::kEmpty);
+  ASSERT_EQ(pair.producer.Push(Pair::Entry(5)), CompatRingResult::kWasEmpty);
+  ASSERT_EQ(pair.consumer.PeekAgain(entry), CompatRingResult::kOk);
+  EXPECT_EQ(entry.seq, 5U);
+  pair.consumer.Take();
+  EXPECT_EQ(pair.header().tail, 8U);
+  EXPECT_TRUE(pair.consumer.Empty());
+}
+
 // Each entry carries its number thrice; the consumer sees all of them, once, in order and whole.
 TEST(CompatRingTest, EntriesArriveOnceInOrderAndWholeBetweenTwoThreads) {
   constexpr std::uint32_t kEntries = 200'000;
-  Pair pair(17);
+  Pair pair(17, &MonotonicClock::Get());
   std::thread producer([&] {
     for (std::uint32_t i = 0; i < kEntries;) {
       const CompatRingResult pushed = pair.producer.Push(Pair::Entry(i));
