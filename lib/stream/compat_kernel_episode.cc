@@ -10,6 +10,13 @@ CompatResult CompatKernel::Impl::BeginReset(CallTime& time) {
   streaming = false;
   if (const CompatResult clear = Barrier(time); clear != CompatResult::kOk) return clear;
   const bool stream = config.stream && parts.AttachStream();
+  // What the host has sent ahead is not of the episode to come, and its head goes back at the
+  // reset: nothing seen of it so far holds.
+  if (stream) {
+    const int dropped = parts.obs.SkipToHead();
+    if (dropped < 0) return Corrupt("the OBS ring");
+    stats.dropped += static_cast<std::uint64_t>(dropped);
+  }
   const CompatResult sent =
       Send(kCompatEnvReset, stream ? std::uint32_t{kCompatResetStream} : 0U, time);
   if (sent == CompatResult::kOk) phase = Phase::kResetting;

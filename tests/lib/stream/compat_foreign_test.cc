@@ -136,6 +136,34 @@ TEST(CompatForeignTest, HostMayTakeACommandAfterItHasAnsweredIt) {
   EXPECT_EQ(tail, head);
 }
 
+// The kernel has seen four entries more than it has taken. The reset puts the new episode's first
+// in place of the oldest; what lies behind has the seqs that it waits for then.
+TEST(CompatForeignTest, ObservationsSentAheadOfAResetAreNotPlayed) {
+  ForeignWorld world;
+  CompatObs obs;
+  ASSERT_EQ(world.kernel->Reset(obs), CompatResult::kOk);
+  for (const std::uint32_t seq : {1U, 9U, 1U, 2U, 3U}) world.foreign->Observe(seq);
+  ASSERT_EQ(world.kernel->Step(1, obs), CompatResult::kOk);
+  for (int i = 0; i < 3; ++i) world.ExpectPlays();
+  EXPECT_EQ(world.kernel->stats().seq_errors, 0U);
+  EXPECT_EQ(world.kernel->stats().dropped, 4U);
+}
+
+// The kernel adopts while its host writes the OBS ring's head, wherever that is.
+TEST(CompatForeignTest, HeadHalfWrittenAtAdoptionBringsNoStaleObservation) {
+  for (int steps = 1; steps < 130; ++steps) {
+    ForeignWorld world;
+    CompatObs obs;
+    ASSERT_EQ(world.kernel->Reset(obs), CompatResult::kOk);
+    for (int i = 0; i < steps; ++i) ASSERT_EQ(world.kernel->Step(1, obs), CompatResult::kOk);
+    const std::uint32_t head = std::exchange(world.memory.ring(kCompatObsRing).head, 0);
+    world.StartKernel();
+    world.memory.ring(kCompatObsRing).head = head;
+    world.ExpectPlays();
+    EXPECT_EQ(world.kernel->stats().seq_errors, 0U);
+  }
+}
+
 TEST(CompatForeignTest, StatusThatTheFormatDoesNotKnowIsARefusalAndNotDamage) {
   ForeignWorld world;
   world.sleeper.pump = [&] {
