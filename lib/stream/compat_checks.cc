@@ -55,7 +55,8 @@ std::string DoorbellProblem(const std::byte* base) {
   return "";
 }
 
-std::string HeapProblem(const std::byte* base) {
+// `most`: blocks that fit in front of whatever follows the heap.
+std::string HeapProblem(const std::byte* base, std::uint32_t most) {
   const std::string name = "heap control at " + Hex(kCompatHeapControl);
   const std::byte* at = base + kCompatHeapControl;
   const std::uint32_t magic = LoadCompatWord(at, offsetof(CompatHeapControl, magic));
@@ -63,7 +64,10 @@ std::string HeapProblem(const std::byte* base) {
   const std::uint32_t blocks = LoadCompatWord(at, offsetof(CompatHeapControl, total_blocks));
   if (magic != kCompatHeapMagic) return Differs(name, "magic", magic, kCompatHeapMagic);
   if (version != kCompatVersion) return Differs(name, "version", version, kCompatVersion);
-  if (blocks != kCompatHeapBlocks) return Differs(name, "total_blocks", blocks, kCompatHeapBlocks);
+  if (blocks < kCompatHeapBlocks || blocks > most) {
+    return name + ": total_blocks is " + std::to_string(blocks) + ", need " +
+           std::to_string(kCompatHeapBlocks) + " to " + std::to_string(most);
+  }
   return "";
 }
 
@@ -87,7 +91,7 @@ class Judge {
       if (Judged(place.offset)) Add(RingProblem(base, place));
     }
     if (Judged(kCompatDoorbell)) Add(DoorbellProblem(base));
-    if (Judged(kCompatHeapControl)) Add(HeapProblem(base));
+    if (Judged(kCompatHeapControl)) Add(HeapProblem(base, MostHeapBlocks()));
     if (const std::optional<CompatStreamPlace> place = FindCompatStream(memory_)) {
       Add(RingProblem(base, ObsPlaceOf(*place)));
       Add(RingProblem(base, ActionPlaceOf(*place)));
@@ -102,6 +106,11 @@ class Judge {
  private:
   std::uint32_t Magic(std::size_t offset) const {
     return LoadCompatWord(memory_.data() + offset, 0);
+  }
+  std::uint32_t MostHeapBlocks() const {
+    const auto rings = BegunCompatStream(memory_);
+    return rings && rings->obs == kCompatObsRing ? kCompatMostHeapBlocks
+                                                 : kCompatMostHeapBlocksWithoutRings;
   }
   bool Judged(std::size_t offset) const { return !unfinished_ || Magic(offset) != 0; }
   void Add(std::string problem) {

@@ -10,7 +10,8 @@
 
 namespace tetrion {
 
-// The heap of a compatibility region: blobs in 64-byte blocks, first fit by bitmap. The host alone
+// The heap of a compatibility region: blobs in the first kCompatHeapBlocks 64-byte blocks, however
+// many there are, first fit by bitmap. The host alone
 // allocates and frees; the kernel only looks blobs up by id. Published by the response that names
 // the blob (its release in the response ring), hence plain stores here.
 //

@@ -49,7 +49,13 @@ inline constexpr std::uint32_t kCompatVersion = 1;  // of doorbell block and hea
 inline constexpr std::uint32_t kCompatCommandEntries = 1024;  // one always stays free
 inline constexpr std::uint32_t kCompatStreamEntries = 64;
 inline constexpr std::uint32_t kCompatBlockBytes = 64;
-inline constexpr std::uint32_t kCompatHeapBlocks = 14080;
+inline constexpr std::uint32_t kCompatHeapBlocks = 14080;  // under our management
+// Most that another program may manage: as far as the stream rings, or the end of 1 MiB without.
+inline constexpr std::uint32_t kCompatMostHeapBlocks =
+    (kCompatObsRing - kCompatHeapData) / kCompatBlockBytes;
+inline constexpr std::uint32_t kCompatMostHeapBlocksWithoutRings =
+    (kCompatRegionBytes - kCompatHeapData) / kCompatBlockBytes;
+static_assert(kCompatMostHeapBlocks == 15168 && kCompatMostHeapBlocksWithoutRings == 15296);
 inline constexpr std::uint32_t kCompatMaxOutstanding = 8;  // observation blobs in fallback mode
 
 // Indices are masked: 0..size-1. Empty: head == tail. Full: (head + 1) mod size == tail.

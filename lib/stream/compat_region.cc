@@ -79,6 +79,16 @@ void SkipConsumed(std::byte* base, const CompatRingPlace& place) {
   if (head < place.size) Store(header.tail, head, std::memory_order_release);
 }
 
+// Where stream rings can be made. nullopt where another program's heap has taken their place.
+std::optional<CompatStreamPlace> FreeStreamPlace(std::span<const std::byte> memory) {
+  if (memory.size() >= kCompatLargeRegionBytes)
+    return CompatStreamPlace{kCompatLargeObsRing, kCompatLargeActionRing};
+  const std::uint32_t blocks =
+      LoadCompatWord(memory.data() + kCompatHeapControl, offsetof(CompatHeapControl, total_blocks));
+  if (blocks > kCompatMostHeapBlocks) return std::nullopt;
+  return CompatStreamPlace{kCompatObsRing, kCompatActionRing};
+}
+
 }  // namespace
 
 bool LayOutOrAdoptCompat(std::span<std::byte> memory, bool stream) {
@@ -94,11 +104,7 @@ bool LayOutOrAdoptCompat(std::span<std::byte> memory, bool stream) {
   std::optional<CompatStreamPlace> place = FindCompatStream(memory);
   // A pair that a killed kernel has begun is finished by any: half a pair is no region.
   if (!place) place = BegunCompatStream(memory);
-  if (!place && stream) {
-    place = memory.size() >= kCompatLargeRegionBytes
-                ? CompatStreamPlace{kCompatLargeObsRing, kCompatLargeActionRing}
-                : CompatStreamPlace{kCompatObsRing, kCompatActionRing};
-  }
+  if (!place && stream) place = FreeStreamPlace(memory);
   if (place) {
     if (LayOutOrAdoptRing(base, ObsPlaceOf(*place))) SkipConsumed(base, ObsPlaceOf(*place));
     adopted |= LayOutOrAdoptRing(base, ActionPlaceOf(*place));

@@ -139,6 +139,21 @@ class Pairs(stream_harness.Case):
         self.assertEqual(self.kernel("--episodes", 3).finish()["streamed"], True)
         host.end()
 
+    def test_a_region_of_a_program_with_a_larger_heap(self):
+        host = self.host("--weights", WEIGHTS)
+        self.kernel("--episodes", 1).finish()
+        host.end()
+        free = self.word(HEAP + 12)
+        self.poke(HEAP + 8, 15168)
+        self.poke(HEAP + 12, free + 15168 - 14080)
+        for option in ([], ["--no-stream"]):
+            code, text = self.inspect()
+            self.assertEqual(code, 0, text)
+            self.assertIn("blocks 15168", text)
+            host = self.host("--weights", WEIGHTS)
+            self.assertEqual(self.kernel("--episodes", 2, *option).finish()["episodes"], 2)
+            self.assertEqual(host.end()["seq_errors"], 0)
+
     def test_kernels_come_and_go_while_the_host_stays(self):
         host = self.host("--stay", "--weights", WEIGHTS)
         for epoch in range(1, 6):

@@ -82,7 +82,7 @@ std::string Map() {
   text += Place(kCompatMeshTable, kCompatHeapData - kCompatMeshTable,
                 "mesh table and reserved: never touched");
   text += Place(kCompatHeapData, kCompatObsRing - kCompatHeapData,
-                Format("heap data: blocks of %u B, the first %u are managed", kCompatBlockBytes,
+                Format("heap data: blocks of %u B, the first %u are used", kCompatBlockBytes,
                        kCompatHeapBlocks));
   const std::string obs = ring(kCompatStreamEntries, sizeof(CompatObs), "host to kernel");
   const std::string action = ring(kCompatStreamEntries, sizeof(CompatAction), "kernel to host");
@@ -91,8 +91,12 @@ std::string Map() {
       Place(kCompatActionRing, kCompatRegionBytes - kCompatActionRing, "ACTION ring: " + action);
   text += Format(
       "\nThe bitmap of a full heap would run into the mesh table; that is why blocks from %u on\n"
-      "stay unused. A region of 0x%zX bytes may leave the heap its last 8 KiB and hold the OBS\n"
+      "stay unused. Another program's heap may have more, up to %u in front of the OBS ring and\n"
+      "%u without it: tetrion-stream uses and looks at the first %u all the same, and makes no\n"
+      "stream rings where the heap has taken their place. A region of 0x%zX bytes may leave the "
+      "heap its last 8 KiB and hold the OBS\n"
       "ring at 0x%zX and the ACTION ring at 0x%zX; an attaching end finds them by their magics.\n",
+      kCompatHeapBlocks, kCompatMostHeapBlocks, kCompatMostHeapBlocksWithoutRings,
       kCompatHeapBlocks, kCompatLargeRegionBytes, kCompatLargeObsRing, kCompatLargeActionRing);
   return text;
 }
@@ -214,15 +218,15 @@ std::string BlockTables() {
        TETRION_FIELD(CompatDoorbellBlock, kernel_asleep, "1 while the kernel sleeps"),
        TETRION_FIELD(CompatDoorbellBlock, host_asleep, "1 while the host sleeps"),
        TETRION_FIELD(CompatDoorbellBlock, reserved, "0")});
-  text +=
-      Table("Heap control", sizeof(CompatHeapControl),
-            {TETRION_FIELD(CompatHeapControl, magic, "written last"),
-             TETRION_FIELD(CompatHeapControl, version, "1"),
-             TETRION_FIELD(CompatHeapControl, total_blocks, "blocks under management"),
-             TETRION_FIELD(CompatHeapControl, free_blocks, "of them free"),
-             TETRION_FIELD(CompatHeapControl, next_blob_id, "from 1"),
-             TETRION_FIELD(CompatHeapControl, reserved, "0"),
-             TETRION_FIELD(CompatHeapControl, bitmap, "bit i % 8 of byte i / 8: block i used")});
+  text += Table(
+      "Heap control", sizeof(CompatHeapControl),
+      {TETRION_FIELD(CompatHeapControl, magic, "written last"),
+       TETRION_FIELD(CompatHeapControl, version, "1"),
+       TETRION_FIELD(CompatHeapControl, total_blocks, "blocks under management, at least 14080"),
+       TETRION_FIELD(CompatHeapControl, free_blocks, "of them free, as far as the host uses them"),
+       TETRION_FIELD(CompatHeapControl, next_blob_id, "from 1"),
+       TETRION_FIELD(CompatHeapControl, reserved, "0"),
+       TETRION_FIELD(CompatHeapControl, bitmap, "bit i % 8 of byte i / 8: block i used")});
   text += Table("Blob header", sizeof(CompatBlobHeader),
                 {TETRION_FIELD(CompatBlobHeader, magic, "0 once freed"),
                  TETRION_FIELD(CompatBlobHeader, id, "never 0"),

@@ -129,7 +129,8 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{0x10004, 2, "doorbell block at 0x10000: version is 0x2, need 0x1"},
         Damage{0x10100, 7, "heap control at 0x10100: magic"},
         Damage{0x10104, 9, "heap control at 0x10100: version is 0x9"},
-        Damage{0x10108, 15168, "total_blocks is 0x3b40, need 0x3700"},
+        Damage{0x10108, 14079, "total_blocks is 14079, need 14080 to 15168"},
+        Damage{0x10108, 15169, "total_blocks is 15169, need 14080 to 15168"},
         Damage{0x0000C, 1000, "command ring at 0x0: size 1000 is not a power of two, need 1024"},
         Damage{0x0800C, 512, "response ring at 0x8000: size is 0x200, need 0x400"},
         Damage{0xFE000, 0xBAD, "OBS ring at 0xfe000: magic is 0xbad, need 0x5354524d"},
@@ -137,6 +138,45 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{0xFE00C, 0, "OBS ring at 0xfe000: size 0"},
         Damage{0xFF004, 64, "ACTION ring at 0xff000: head 64 is beyond the ring"},
         Damage{0x00008, 0xFFFFFFFF, "command ring at 0x0: tail 4294967295"}));
+
+// As other programs lay the heap out: with every block in front of the rings.
+TEST(CompatLayoutTest, HeapOfMoreBlocksIsAdoptedAndServed) {
+  for (const std::uint32_t blocks : {14080U, 14081U, 15168U}) {
+    CompatWorld world;
+    LayOutOrAdoptCompat(world.memory.span(), true);
+    world.memory.heap().total_blocks = world.memory.heap().free_blocks = blocks;
+    EXPECT_THAT(CompatProblems(world.memory.span()), IsEmpty());
+    CountingEnv env;
+    world.Start(env);
+    EXPECT_TRUE(world.kernel->adopted());
+    world.host->SetWeights({1, 2, 3, 4});
+    CompatObs obs;
+    ASSERT_EQ(world.kernel->Reset(obs), CompatResult::kOk);
+    EXPECT_TRUE(world.kernel->streaming());
+    EXPECT_TRUE(world.kernel->Weights(obs.model_id));
+    EXPECT_EQ(world.memory.heap().total_blocks, blocks) << "not ours to change";
+    EXPECT_EQ(world.memory.heap().free_blocks, kCompatHeapBlocks - 1);
+    for (std::size_t at = kCompatMeshTable; at < kCompatHeapData; at += 4)
+      ASSERT_EQ(world.memory.at<std::uint32_t>(at), 0U) << "the mesh table was touched";
+  }
+}
+
+TEST(CompatLayoutTest, HeapInTheStreamRingsPlaceKeepsIt) {
+  for (const std::size_t bytes : {kCompatRegionBytes, kCompatLargeRegionBytes}) {
+    CompatWorld world(bytes);
+    LayOutOrAdoptCompat(world.memory.span(), false);
+    world.memory.heap().total_blocks = kCompatMostHeapBlocksWithoutRings;
+    EXPECT_THAT(CompatProblems(world.memory.span()), IsEmpty());
+    CountingEnv env;
+    world.Start(env);
+    CompatObs obs;
+    ASSERT_EQ(world.kernel->Reset(obs), CompatResult::kOk);
+    EXPECT_EQ(world.kernel->streaming(), bytes == kCompatLargeRegionBytes);
+    EXPECT_EQ(world.memory.ring(kCompatObsRing).magic, 0U);
+    ++world.memory.heap().total_blocks;
+    EXPECT_THAT(CompatProblems(world.memory.span()), ElementsAre(HasSubstr("total_blocks")));
+  }
+}
 
 TEST(CompatDamageTest, ForeignFileIsRefusedUntouched) {
   CompatWorld world;
