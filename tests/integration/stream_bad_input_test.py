@@ -1,6 +1,7 @@
 """What a user or the other end of a region can get wrong: one clear sentence each, nothing hangs,
 and the other end hears of it."""
 
+import os
 import signal
 import struct
 import time
@@ -101,6 +102,20 @@ class BadRegions(stream_harness.Case):
                 self.host(*SHORT).fail(CONFIG, word, str(self.region))
                 self.poke(at, struct.unpack_from("<I", good, at)[0])
                 self.assertEqual(self.region.read_bytes(), good, "refused, but written to")
+
+    def test_a_region_cut_off_in_use_ends_both_with_a_sentence(self):
+        for size in (0, 4096, 0x80000):
+            with self.subTest(size=size):
+                self.region.unlink(missing_ok=True)
+                host, kernel = self.host("--stay"), self.kernel("--stay")
+                harness.wait_until("the region", lambda: self.region.exists()
+                                   and self.region.stat().st_size == MIB)
+                self.wait_for_steps()
+                os.truncate(self.region, size)
+                for end in (host, kernel):
+                    code, said = end.wait()
+                    self.assertEqual(code, CONFIG, said)
+                    self.assertIn(f"{self.region}: the region was cut off", said)
 
     def test_another_programs_file_is_refused_untouched(self):
         foreign = b"\x7fELF" + bytes(MIB - 4)

@@ -5,6 +5,7 @@
 #include "tools/stream/cartpole_env.h"
 #include "tools/stream/commands.h"
 #include "tools/stream/stream_end.h"
+#include "tools/stream/truncation_guard.h"
 
 namespace tetrion {
 namespace {
@@ -50,6 +51,7 @@ int RunHost(const StreamOptions& options, const std::atomic<bool>& stop, std::FI
   const Deadline patience(MonotonicClock::Get(), static_cast<std::int64_t>(options.wait_s * 1e9));
   auto region = OpenRegion(options, CompatRole::kHost, stop);
   if (!region) return 0;
+  const TruncationGuard guard(region->memory(), options.region);
   CartPoleCompatEnv env(options.seed, static_cast<std::uint32_t>(options.max_steps));
   auto host = AttachNamed(options, stop, [&] {
     return CompatHost(region->memory(), env, EndConfigOf(options, stop), patience.LeftNs());

@@ -8,6 +8,7 @@
 #include "tools/stream/commands.h"
 #include "tools/stream/inspect.h"
 #include "tools/stream/region_doc.h"
+#include "tools/stream/truncation_guard.h"
 
 namespace tetrion {
 namespace {
@@ -32,6 +33,7 @@ int RunInspect(const StreamOptions& options, std::FILE* out) {
   const MappedFile file =
       MappedFile::Open(options.region, kCompatRegionBytes,
                        options.size_mib == 2 ? kCompatLargeRegionBytes : kCompatRegionBytes);
+  const TruncationGuard guard({file.data(), file.bytes()}, options.region);
   const std::vector<std::byte> copy = CopyOf(file);
   const RegionReport report = InspectRegion(copy, options.last);
   std::fputs(report.text.c_str(), out);

@@ -8,6 +8,7 @@
 #include "tools/stream/latency.h"
 #include "tools/stream/stream_end.h"
 #include "tools/stream/stream_policy.h"
+#include "tools/stream/truncation_guard.h"
 
 namespace tetrion {
 namespace {
@@ -150,6 +151,7 @@ int RunKernel(const StreamOptions& options, const std::atomic<bool>& stop, std::
   std::unique_ptr<Policy> loaded = LoadPolicy(options);
   auto region = OpenRegion(options, CompatRole::kKernel, stop);
   if (!region) return 0;
+  const TruncationGuard guard(region->memory(), options.region);
   auto kernel = AttachNamed(
       options, stop, [&] { return CompatKernel(region->memory(), EndConfigOf(options, stop)); });
   if (!kernel) return 0;

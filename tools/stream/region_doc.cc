@@ -371,6 +371,10 @@ which sleeps on its word without saying so hears of an entry by then at the late
 other end up when neither its heartbeat nor its indices move for the time that `--peer-timeout`
 sets.
 
+The region keeps its size as long as either end has it mapped: nobody may truncate it, and a file
+is removed, not emptied. A program that touches what has been cut off gets SIGBUS;
+`tetrion-stream` then says so and ends with 78, wherever it was.
+
 ## Tables
 )";
 
