@@ -22,10 +22,11 @@ namespace {
 struct RecordEntry {
   const char* name;
   std::uint32_t bytes;
+  CheckRecordsFn check;  // null: views of any bytes are finite
 };
-constexpr RecordEntry kCartPole = {"cartpole", sizeof(CartPoleRecord)};
-constexpr RecordEntry kCompact = {"compact", sizeof(TetrisRecord)};
-constexpr RecordEntry kColour = {"colour", sizeof(ColourRecord)};
+constexpr RecordEntry kCartPole = {"cartpole", sizeof(CartPoleRecord), CheckCartPoleRecords};
+constexpr RecordEntry kCompact = {"compact", sizeof(TetrisRecord), nullptr};
+constexpr RecordEntry kColour = {"colour", sizeof(ColourRecord), nullptr};
 
 // A view and the records it is made from.
 struct ViewEntry {
@@ -89,7 +90,8 @@ EnvSpec SpecOf(const EnvEntry& entry, const EnvConfig& config) {
                   .view = view.name,
                   .view_floats = view.floats(queue_size),
                   .queue_size = queue_size,
-                  .expand = view.expand},
+                  .expand = view.expand,
+                  .check = view.record.check},
           .action = entry.action,
           .has_lines = entry.has_queue_and_lines};
 }

@@ -54,6 +54,10 @@ void ExpandPlanes(const std::byte* records, std::int64_t n, int queue_size, floa
 void ExpandAfterstates(const std::byte* records, std::int64_t n, int queue_size, float* out);
 void ExpandVector(const std::byte* records, std::int64_t n, int queue_size, float* out);
 
+// As ObsSpec::check wants it, for the `cartpole` record, whose floats go to the network as they
+// are: all finite and of a size that an episode can reach.
+const char* CheckCartPoleRecords(const std::byte* records, std::int64_t n);
+
 // The field with the active piece, the next pieces, the held piece and the counters as lines of
 // text for a terminal of 256 colours; starts at the cursor and ends with a newline and colours
 // reset.

@@ -13,7 +13,7 @@ RowView ViewOf(const RowLayout& layout, const std::byte* row) {
 }  // namespace
 
 const char* CheckRow(const RowLayout& layout, const std::byte* row, std::uint64_t expected_row,
-                     std::int32_t action_count) {
+                     std::int32_t action_count, CheckRecordsFn check) {
   const RowView view = ViewOf(layout, row);
   if (view.header->row != expected_row) return "row number does not follow its predecessor";
   bool actions_ok = true, floats_ok = true, flags_ok = true;
@@ -28,7 +28,19 @@ const char* CheckRow(const RowLayout& layout, const std::byte* row, std::uint64_
   if (!actions_ok) return "action out of range";
   if (!floats_ok) return "reward or log-probability not finite";
   if (!flags_ok) return "flags or cont contradict each other";
-  return nullptr;
+  return check == nullptr ? nullptr : check(view.record, layout.spec.lanes);
+}
+
+const char* CheckSeen(const SeenColumns& seen, std::size_t lanes, std::int32_t action_count,
+                      CheckRecordsFn check) {
+  const std::uint64_t actions =
+      action_count < 64 ? (std::uint64_t{1} << action_count) - 1 : ~std::uint64_t{0};
+  for (std::size_t lane = 0; seen.masks != nullptr && lane < lanes; ++lane) {
+    if ((seen.flags[lane] & kIsLast) != 0) continue;
+    if (seen.masks[lane] == 0) return "a lane that plays on has no legal action";
+    if ((seen.masks[lane] & ~actions) != 0) return "a mask names an action that there is not";
+  }
+  return check == nullptr ? nullptr : check(seen.records, static_cast<std::int64_t>(lanes));
 }
 
 const char* CheckRowPair(const RowLayout& layout, const std::byte* row, const std::byte* next_row) {

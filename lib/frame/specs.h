@@ -11,6 +11,10 @@ namespace tetrion {
 // allocation, any thread.
 using ExpandFn = void (*)(const std::byte* records, std::int64_t n, int queue_size, float* out);
 
+// Looks `n` records over that came from another process ([n, record_bytes] u8). Returns nullptr or
+// what is wrong, as a constant string. Pure, no allocation, any thread.
+using CheckRecordsFn = const char* (*)(const std::byte* records, std::int64_t n);
+
 // What travels and is stored (the record) and what a network eats (the view made from it). Used by
 // the actor's policy and by the learner's batch builder alike; views never travel.
 struct ObsSpec {
@@ -20,6 +24,7 @@ struct ObsSpec {
   std::int64_t view_floats = 0;  // floats of one lane's view
   int queue_size = 0;
   ExpandFn expand = nullptr;
+  CheckRecordsFn check = nullptr;  // null: views of any bytes are finite
 };
 
 struct ActionSpec {

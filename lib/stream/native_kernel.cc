@@ -129,7 +129,7 @@ std::byte* NativeKernel::Next() {
   return const_cast<std::byte*>(peek.records);
 }
 
-bool NativeKernel::Answer(std::uint32_t flags) {
+bool NativeKernel::Answer(const RowDecision& decision) {
   RingProducer::Loan loan = action_.Claim();
   const RingPeek peek = obs_.Peek();
   if (!loan.ok() || peek.status != RingStatus::kOk) {
@@ -139,13 +139,17 @@ bool NativeKernel::Answer(std::uint32_t flags) {
   const RowView row(layout_.row, const_cast<std::byte*>(peek.records));
   const ActionRecord head = {.seq = next_row(),
                              .ack_seq = next_row(),
-                             .policy_version = row.header->policy_version,
-                             .flags = flags,
+                             .policy_version = decision.policy_version,
+                             .flags = decision.flags,
                              .reserved = 0};
+  // The row is only written, never read again: the host could write there too.
   const std::size_t lanes = layout_.row.spec.lanes;
+  row.header->policy_version = decision.policy_version;
+  std::memcpy(row.action, decision.action, lanes * sizeof(std::int32_t));
+  std::memcpy(row.log_prob, decision.log_prob, lanes * sizeof(float));
   std::memcpy(loan.record(), &head, sizeof head);
-  std::memcpy(loan.record() + layout_.actions, row.action, lanes * sizeof(std::int32_t));
-  std::memcpy(loan.record() + layout_.log_probs, row.log_prob, lanes * sizeof(float));
+  std::memcpy(loan.record() + layout_.actions, decision.action, lanes * sizeof(std::int32_t));
+  std::memcpy(loan.record() + layout_.log_probs, decision.log_prob, lanes * sizeof(float));
   loan.Complete();
   action_.Publish();
   obs_.Skip(1);

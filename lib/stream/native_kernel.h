@@ -13,6 +13,14 @@
 
 namespace tetrion {
 
+// What is decided for a row, in memory of the kernel's own.
+struct RowDecision {
+  const std::int32_t* action = nullptr;  // [M]
+  const float* log_prob = nullptr;       // [M]
+  std::uint32_t policy_version = 0;
+  std::uint32_t flags = 0;  // ActionFlags
+};
+
 // The kernel end of one stream in the native layout: attaches, sees rows, answers them. It never
 // releases a row: whoever feeds the replay does, up to `answered()`.
 //
@@ -40,9 +48,9 @@ class NativeKernel {
   // none for now or the host has left no room for an answer. Only while kStreaming.
   std::byte* Next();
   std::uint64_t next_row() const { return obs_.tail(); }
-  // Answers the row that Next returned with the actions, log-probabilities and the version it now
-  // holds. False when the stream has broken meanwhile. After true the row is complete.
-  bool Answer(std::uint32_t flags);
+  // Completes the row that Next returned and answers it. False when the stream has broken
+  // meanwhile.
+  bool Answer(const RowDecision& decision);
 
   // The first row of this attachment; rows before it are void.
   std::uint64_t first_row() const { return first_row_; }

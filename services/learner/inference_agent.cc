@@ -10,6 +10,7 @@
 #include "lib/core/counter.h"
 #include "lib/core/error.h"
 #include "lib/core/log.h"
+#include "lib/frame/row_check.h"
 
 namespace tetrion {
 
@@ -131,14 +132,12 @@ void InferenceAgent::Gather() {
       }
       continue;
     }
-    const RowView row(row_, memory);
     const std::size_t at = batch_.size() * lanes;
-    std::memcpy(records_.data() + at * row_.spec.record_bytes, row.record,
-                lanes * row_.spec.record_bytes);
-    std::memcpy(flags_.data() + at, row.flags, lanes);
+    if (const char* wrong = Copy(RowView(row_, memory), at)) {
+      Break(*stream.share, "row " + std::to_string(stream.kernel.next_row()) + ": " + wrong);
+      continue;
+    }
     for (std::size_t l = 0; l < lanes; ++l) {
-      // A finished game may have no legal action; its lane only keeps the batch whole.
-      if (row.mask != nullptr) masks_[at + l] = row.mask[l] != 0 ? row.mask[l] : 1;
       token_ids_[at + l] = stream.key + l;
       steps_[at + l] = static_cast<std::uint32_t>(stream.kernel.next_row());
     }
@@ -146,6 +145,26 @@ void InferenceAgent::Gather() {
   }
   if (!streams_.empty())
     turn_ = (turn_ + std::max<std::size_t>(batch_.size(), 1)) % streams_.size();
+}
+
+// Takes what the policy sees of a row into the batch. The host could still write there: copied
+// once, then judged, then used. Returns what is wrong with it.
+const char* InferenceAgent::Copy(const RowView& row, std::size_t at) {
+  const std::size_t lanes = row_.spec.lanes;
+  std::byte* const records = records_.data() + at * row_.spec.record_bytes;
+  std::memcpy(records, row.record, lanes * row_.spec.record_bytes);
+  std::memcpy(flags_.data() + at, row.flags, lanes);
+  std::uint64_t* const masks = row.mask == nullptr ? nullptr : masks_.data() + at;
+  if (masks != nullptr) std::memcpy(masks, row.mask, lanes * sizeof *masks);
+  const SeenColumns seen = {.records = records, .flags = flags_.data() + at, .masks = masks};
+  if (const char* wrong = CheckSeen(seen, lanes, config_.action_count, config_.check_records)) {
+    return wrong;
+  }
+  // A finished game may have no legal action; its lane only keeps the batch whole.
+  for (std::size_t l = 0; masks != nullptr && l < lanes; ++l) {
+    if ((seen.flags[l] & kIsLast) != 0) masks[l] = 1;
+  }
+  return nullptr;
 }
 
 ActResult InferenceAgent::Act() {
@@ -179,15 +198,19 @@ void InferenceAgent::WriteAnswers(ActResult acted) {
 bool InferenceAgent::AnswerRow(Stream& stream, const RowView& row, std::size_t at,
                                ActResult acted) {
   const bool failed = acted != ActResult::kOk;
-  for (std::size_t l = 0; l < row_.spec.lanes; ++l) {
+  for (std::size_t l = at; l < at + row_.spec.lanes; ++l) {
     // The flags as they were gathered: the host could still write here.
-    const bool last = (flags_[at + l] & kIsLast) != 0;
-    if (failed && !last) row.flags[l] = flags_[at + l] | kIsLast | kTruncated;
-    row.action[l] = failed || last ? 0 : actions_[at + l];
-    row.log_prob[l] = failed || last ? 0.0F : log_probs_[at + l];
+    const bool last = (flags_[l] & kIsLast) != 0;
+    if (failed && !last) row.flags[l - at] = flags_[l] | kIsLast | kTruncated;
+    if (!failed && !last) continue;
+    actions_[l] = 0;
+    log_probs_[l] = 0.0F;
   }
-  row.header->policy_version = parts_.policy->version();
-  if (!stream.kernel.Answer(failed ? kActionNotFinite : 0U)) return false;
+  const RowDecision decision = {.action = actions_.data() + at,
+                                .log_prob = log_probs_.data() + at,
+                                .policy_version = parts_.policy->version(),
+                                .flags = failed ? kActionNotFinite : 0U};
+  if (!stream.kernel.Answer(decision)) return false;
   if (failed) AddRelaxed<std::uint64_t>(counters_.not_finite, 1);
   return true;
 }

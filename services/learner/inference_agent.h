@@ -11,6 +11,7 @@
 #include "lib/core/agent.h"
 #include "lib/core/clock.h"
 #include "lib/frame/row_layout.h"
+#include "lib/frame/specs.h"
 #include "lib/policy/policy.h"
 #include "lib/shm/bell.h"
 #include "lib/stream/native_kernel.h"
@@ -28,13 +29,16 @@ struct InferenceCounters {
 };
 
 // Decides the rows of streamed workers: one call of the policy for the waiting rows of all streams,
-// written in place, answered to the host, handed to ingest.
+// written in place, answered to the host, handed to ingest. A stream with a row that no policy
+// could decide is given up before the call, so that the others of the batch hear nothing of it.
 //
 // Thread role: DoWork on the inference thread. Waits on the learner region's inference bell.
 class InferenceAgent final : public Agent {
  public:
   struct Config {
     std::uint64_t run_id = 0;
+    std::int32_t action_count = 0;
+    CheckRecordsFn check_records = nullptr;      // ObsSpec::check
     int max_lanes = 1;                           // most lanes of one call; at least a row's
     std::int64_t wait_ns = 20 * kNanosPerMilli;  // longest single wait
     // How long memory or open files may be short before a stream is given up, and how often it is
@@ -71,6 +75,7 @@ class InferenceAgent final : public Agent {
   void PollStreams();
   void Break(StreamShare& share, const std::string& why);
   void Gather();
+  const char* Copy(const RowView& row, std::size_t at);
   ActResult Act();
   void WriteAnswers(ActResult acted);
   bool AnswerRow(Stream& stream, const RowView& row, std::size_t at, ActResult acted);

@@ -152,8 +152,8 @@ void IngestAgent::AwaitAnswers(Ring& ring) {
 bool IngestAgent::CheckRows(Ring& ring, const RingPeek& peek) {
   const std::size_t stride = ring.consumer.stride_bytes();
   for (std::uint32_t i = 0; i < peek.count; ++i) {
-    const char* wrong =
-        CheckRow(replay_.layout(), rows_.data() + i * stride, peek.first + i, config_.action_count);
+    const char* wrong = CheckRow(replay_.layout(), rows_.data() + i * stride, peek.first + i,
+                                 config_.action_count, config_.check_records);
     if (wrong == nullptr) continue;
     Quarantine(ring, "row " + std::to_string(peek.first + i) + ": " + wrong,
                ring.consumer.head() - ring.consumer.tail());

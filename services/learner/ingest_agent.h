@@ -9,6 +9,7 @@
 
 #include "lib/core/agent.h"
 #include "lib/core/clock.h"
+#include "lib/frame/specs.h"
 #include "lib/replay/replay_ring.h"
 #include "lib/shm/bell.h"
 #include "lib/shm/ring_consumer.h"
@@ -41,6 +42,7 @@ class IngestAgent final : public Agent {
     std::uint64_t run_id = 0;
     std::string shm_dir;
     std::int32_t action_count = 0;
+    CheckRecordsFn check_records = nullptr;      // ObsSpec::check
     std::int64_t wait_ns = 20 * kNanosPerMilli;  // longest single wait
     std::int64_t dead_check_ns =
         50 * kNanosPerMilli;  // how often an empty ring's owner is looked at

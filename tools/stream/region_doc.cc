@@ -93,9 +93,9 @@ std::string Map() {
       "\nThe bitmap of a full heap would run into the mesh table; that is why blocks from %u on\n"
       "stay unused. Another program's heap may have more, up to %u in front of the OBS ring and\n"
       "%u without it: tetrion-stream uses and looks at the first %u all the same, and makes no\n"
-      "stream rings where the heap has taken their place. A region of 0x%zX bytes may leave the "
-      "heap its last 8 KiB and hold the OBS\n"
-      "ring at 0x%zX and the ACTION ring at 0x%zX; an attaching end finds them by their magics.\n",
+      "stream rings where the heap has taken their place. A region of 0x%zX bytes may leave the\n"
+      "heap its last 8 KiB and hold the OBS ring at 0x%zX and the ACTION ring at 0x%zX; an\n"
+      "attaching end finds them by their magics.\n",
       kCompatHeapBlocks, kCompatMostHeapBlocks, kCompatMostHeapBlocksWithoutRings,
       kCompatHeapBlocks, kCompatLargeRegionBytes, kCompatLargeObsRing, kCompatLargeActionRing);
   return text;

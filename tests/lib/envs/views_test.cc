@@ -153,6 +153,20 @@ TEST(VectorTest, IsTheRecordItself) {
   for (int i = 0; i < 8; ++i) EXPECT_EQ(view[i], static_cast<float>(i + 1));
 }
 
+TEST(VectorTest, RecordThatNoEpisodeReachesIsNamed) {
+  const float nan = std::nanf(""), infinity = INFINITY;
+  CartPoleRecord records[2] = {{2.4F, -9.0F, 0.21F, 12.0F}, {-2.4F, 9.0F, -0.21F, -12.0F}};
+  EXPECT_EQ(CheckCartPoleRecords(Bytes(records), 2), nullptr);
+  for (const float wrong : {nan, -nan, infinity, -infinity, 3e38F, -3e38F}) {
+    for (std::size_t i = 0; i < 8; ++i) {
+      float floats[8] = {};
+      floats[i] = wrong;
+      EXPECT_NE(CheckCartPoleRecords(Bytes(floats), 2), nullptr) << wrong << " at " << i;
+    }
+  }
+  EXPECT_EQ(CheckCartPoleRecords(nullptr, 0), nullptr);
+}
+
 TEST(RenderAnsiTest, ShowsFieldPieceQueueHolderAndCounters) {
   TetrisRecord record = FreshRecord();
   record.row[19] |= 1U << 3;

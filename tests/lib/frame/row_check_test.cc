@@ -53,6 +53,31 @@ TEST(RowCheckTest, NamesTheFirstThingWrong) {
   EXPECT_STREQ(garbage.Check(), "flags or cont contradict each other");
 }
 
+const char* SayNo(const std::byte*, std::int64_t n) {
+  return n == 3 ? "no" : "another number of records";
+}
+
+TEST(RowCheckTest, RecordsAreJudgedByTheirKind) {
+  GoodRow row;
+  EXPECT_STREQ(CheckRow(row.layout, row.bytes.data(), 7, 4, SayNo), "no");
+  const std::uint8_t flags[3] = {};
+  EXPECT_STREQ(CheckSeen({.records = row.bytes.data(), .flags = flags}, 3, 4, SayNo), "no");
+  EXPECT_EQ(CheckSeen({.records = row.bytes.data(), .flags = flags}, 3, 4, nullptr), nullptr);
+}
+
+TEST(RowCheckTest, LaneThatPlaysOnNeedsALegalActionAndNoOthers) {
+  const std::uint8_t flags[2] = {0, kIsLast | kTerminated};
+  const auto check = [&](std::uint64_t playing, std::uint64_t ended, std::int32_t actions) {
+    const std::uint64_t masks[2] = {playing, ended};
+    return CheckSeen({.flags = flags, .masks = masks}, 2, actions, nullptr);
+  };
+  EXPECT_EQ(check(0b1000, 0, 4), nullptr);
+  EXPECT_EQ(check(0b0001, ~0ULL, 4), nullptr);
+  EXPECT_STREQ(check(0, 1, 4), "a lane that plays on has no legal action");
+  EXPECT_STREQ(check(0b10001, 1, 4), "a mask names an action that there is not");
+  EXPECT_EQ(check(1ULL << 63, 1, 64), nullptr);
+}
+
 TEST(RowCheckTest, PairOfRowsMustAgreeOnWhereEpisodesEnd) {
   GoodRow before, after;
   EXPECT_EQ(CheckRowPair(before.layout, before.bytes.data(), after.bytes.data()), nullptr);

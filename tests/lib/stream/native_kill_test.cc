@@ -73,12 +73,14 @@ void Serve(NativeKernel& kernel, RingConsumer& ingest) {
   if (memory != nullptr) {
     const RowView row(Row(), memory);
     if (!Whole(row, kernel.next_row())) _exit(3);
+    std::int32_t actions[kLanes];
+    constexpr float kLogProbs[kLanes] = {};
     for (std::size_t l = 0; l < kLanes; ++l) {
       std::uint64_t tag;
       std::memcpy(&tag, row.record + 16 * l, sizeof tag);
-      row.action[l] = RightAction(tag);
+      actions[l] = RightAction(tag);
     }
-    (void)kernel.Answer(0);
+    (void)kernel.Answer({.action = actions, .log_prob = kLogProbs});
   }
   while (ingest.tail() < kernel.answered() && ingest.Peek().status == RingStatus::kOk) {
     ingest.Release(1);

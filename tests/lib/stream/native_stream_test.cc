@@ -26,6 +26,8 @@ constexpr std::uint64_t kRun = 77;
 constexpr int kLanes = 3;
 constexpr std::int32_t kActions = 5;
 constexpr std::uint64_t kRows = 8;
+constexpr std::int32_t kZeros[kLanes] = {};
+constexpr float kLogProbs[kLanes] = {-0.5F, -0.5F, -0.5F};
 constexpr std::int64_t kSlowNs = 60 * kNanosPerSecond;  // only a hang takes so long
 
 class NativeStreamTest : public ::testing::Test {
@@ -62,15 +64,15 @@ class NativeStreamTest : public ::testing::Test {
     ASSERT_EQ(host_->Look(0), AnswererState::kReady);
   }
   void AnswerWith(NativeKernel& kernel, std::int32_t action, std::uint32_t version) {
-    std::byte* memory = kernel.Next();
-    ASSERT_NE(memory, nullptr);
-    const RowView row(layout_.row, memory);
-    row.header->policy_version = version;
-    for (int l = 0; l < kLanes; ++l) {
-      row.action[l] = action + l;
-      row.log_prob[l] = -0.5F;
-    }
-    ASSERT_TRUE(kernel.Answer(0));
+    ASSERT_NE(kernel.Next(), nullptr);
+    std::int32_t actions[kLanes];
+    for (int l = 0; l < kLanes; ++l) actions[l] = action + l;
+    ASSERT_TRUE(Decide(kernel, actions, 0, version));
+  }
+  static bool Decide(NativeKernel& kernel, const std::int32_t* actions = kZeros,
+                     std::uint32_t flags = 0, std::uint32_t version = 0) {
+    return kernel.Answer(
+        {.action = actions, .log_prob = kLogProbs, .policy_version = version, .flags = flags});
   }
   AnswerResult Take(std::uint64_t row) { return host_->Take(row, actions_, version_, 0); }
   std::byte* Payload() { return obs_->region()->payload(); }
@@ -210,7 +212,7 @@ TEST_F(NativeStreamTest, NotFiniteAnswerIsSaid) {
   Handshake(kernel);
   PublishRow();
   ASSERT_NE(kernel.Next(), nullptr);
-  ASSERT_TRUE(kernel.Answer(kActionNotFinite));
+  ASSERT_TRUE(Decide(kernel, kZeros, kActionNotFinite));
   EXPECT_EQ(Take(0), AnswerResult::kNotFinite);
 }
 
@@ -341,7 +343,7 @@ TEST_F(NativeStreamTest, HostileContentNeverHangsNorEscapes) {
     (void)host_->Look(0);
     (void)Take(draw.word[2] % 4);
     (void)kernel.Poll();
-    if (kernel.Next() != nullptr) (void)kernel.Answer(0);
+    if (kernel.Next() != nullptr) (void)Decide(kernel);
     if (i % 64 == 0) {
       try {
         NativeKernel again = Attach();
@@ -402,7 +404,7 @@ TEST_F(NativeStreamTest, AnswerThatComesWhileTheHostGoesToSleepIsFound) {
                           ++steps;
                           const bool armed = (word.load() & 1U) != 0;
                           if (before == 0 ? !armed : steps < armed_at - before) return true;
-                          answered = kernel.Next() != nullptr && kernel.Answer(0);
+                          answered = kernel.Next() != nullptr && Decide(kernel);
                           return false;
                         });
     const std::int64_t took_ns = MonotonicClock::Get().NowNs() - start_ns;
@@ -427,9 +429,9 @@ TEST_F(NativeStreamTest, SleepingEndsWakeEachOther) {
     Bell bell = learner.inference_bell();
     while (kernel.answered() < kMany && !stop) {
       (void)kernel.Poll();
-      if (std::byte* memory = kernel.Next()) {
-        RowView(layout_.row, memory).action[0] = static_cast<std::int32_t>(kernel.next_row() % 5);
-        if (!kernel.Answer(0)) continue;
+      if (kernel.Next() != nullptr) {
+        const std::int32_t actions[kLanes] = {static_cast<std::int32_t>(kernel.next_row() % 5)};
+        if (!Decide(kernel, actions)) continue;
         while (replay.tail() < kernel.answered() && replay.Peek().status == RingStatus::kOk) {
           replay.Release(1);
         }

@@ -20,7 +20,7 @@ class EchoPolicy final : public Policy {
  public:
   ActResult Act(const PolicyInput& in, const PolicyOutput& out) override {
     calls.push_back(in.n);
-    if (fail) return ActResult::kNotFinite;
+    if (fail || CheckTestRecords(in.records, in.n) != nullptr) return ActResult::kNotFinite;
     for (int i = 0; i < in.n; ++i) {
       out.action[i] = static_cast<std::int32_t>(in.records[16 * i]) % kActions;
       out.log_prob[i] = -1.5F;
@@ -56,7 +56,8 @@ struct Host {
                  .set_obs_bell = [](Bell) {},
                  .learner = {.shm_dir = dir, .run_id = kRun, .spec_hash = 1}});
   }
-  void Publish(int first_byte, std::uint8_t flags = 0) {
+  // `last_byte` of every record: 0xFF makes the row one that no policy can decide.
+  void Publish(int first_byte, std::uint8_t flags = 0, int last_byte = 0) {
     RingProducer::Loan loan = obs->Claim();
     TETRION_CHECK(loan.ok(), "the test's ring is large enough");
     std::memset(loan.record(), 0, stream.row.row_bytes);
@@ -64,6 +65,7 @@ struct Host {
     row.header->row = obs->completed();
     for (std::size_t l = 0; l < stream.row.spec.lanes; ++l) {
       row.record[16 * l] = static_cast<std::byte>(first_byte + static_cast<int>(l));
+      row.record[16 * l + 15] = static_cast<std::byte>(last_byte);
       row.flags[l] = flags;
       row.cont[l] = 1.0F;
     }
@@ -88,8 +90,12 @@ class InferenceAgentTest : public IngestFixture {
     auto policy = std::make_unique<EchoPolicy>();
     policy_ = policy.get();
     inference_ = std::make_unique<InferenceAgent>(
-        InferenceAgent::Config{
-            .run_id = kRun, .max_lanes = 4, .wait_ns = 1000, .attach_every_ns = 0},
+        InferenceAgent::Config{.run_id = kRun,
+                               .action_count = kActions,
+                               .check_records = CheckTestRecords,
+                               .max_lanes = 4,
+                               .wait_ns = 1000,
+                               .attach_every_ns = 0},
         layout_,
         InferenceAgent::Parts{.policy = std::move(policy),
                               .weights = std::make_unique<FixedWeights>(weights_there_),
@@ -219,6 +225,28 @@ TEST_F(InferenceAgentTest, PolicyThatFailsCutsTheRowsLanesAndSaysSo) {
   EXPECT_EQ(std::to_integer<int>(peek.records[layout_.flags]), kIsLast | kTruncated);
   Cycle(1);
   EXPECT_EQ(RowsIn(0), 1U);
+}
+
+TEST_F(InferenceAgentTest, RowThatNoPolicyCanDecideEndsItsStreamAloneAndTheBatchGoesOn) {
+  Host good(dir_.path(), layout_, 0), bad(dir_.path(), layout_, 1), other(dir_.path(), layout_, 2);
+  Connect({&good, &bad, &other});
+  for (Host* host : {&good, &other}) host->Publish(1, kIsFirst);
+  bad.Publish(1, kIsFirst, 0xFF);
+  // The bad one may have its turn in either cycle.
+  EXPECT_EQ(inference_->DoWork() + inference_->DoWork(), 2);
+  EXPECT_EQ(policy_->calls, (std::vector<int>{4}));
+  for (Host* host : {&good, &other}) EXPECT_EQ(host->Take(0), AnswerResult::kAnswer);
+  EXPECT_EQ(bad.Take(0), AnswerResult::kTimeout);
+  EXPECT_EQ(inference_->counters().not_finite.load(), 0U);
+  Cycle(2);
+  EXPECT_EQ(agent_->counters().quarantined.load(), 1U);
+  ASSERT_EQ(board_.Ended().size(), 1U);
+  EXPECT_EQ(board_.Ended()[0].path, bad.path());
+  EXPECT_THAT(board_.Ended()[0].reason, ::testing::HasSubstr("row 0: a record is not finite"));
+  EXPECT_EQ(RowsIn(0) + RowsIn(2), 2U);
+  for (Host* host : {&good, &other}) host->Publish(2);
+  EXPECT_EQ(inference_->DoWork(), 2);
+  for (Host* host : {&good, &other}) EXPECT_EQ(host->Take(1), AnswerResult::kAnswer);
 }
 
 TEST_F(InferenceAgentTest, RestartedLearnerCountsQueuedRowsLostAndGoesOn) {

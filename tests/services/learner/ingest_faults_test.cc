@@ -78,7 +78,8 @@ TEST_P(IngestSpoiltRowTest, QuarantinesTheRingAndServesTheOthers) {
 
 INSTANTIATE_TEST_SUITE_P(
     Columns, IngestSpoiltRowTest,
-    ::testing::Values(Spoiling{"ActionTooLarge", [](RowView& row) { row.action[1] = kActions; }},
+    ::testing::Values(Spoiling{"Record", [](RowView& row) { row.record[15] = std::byte{0xFF}; }},
+                      Spoiling{"ActionTooLarge", [](RowView& row) { row.action[1] = kActions; }},
                       Spoiling{"ActionNegative", [](RowView& row) { row.action[0] = -1; }},
                       Spoiling{"RowNumber", [](RowView& row) { ++row.header->row; }},
                       Spoiling{"RewardNan",

@@ -24,6 +24,15 @@ inline constexpr std::uint64_t kRun = 77;
 inline constexpr std::int32_t kActions = 3;
 inline constexpr int kSteps = 4;  // T of a window; also the commit stride
 
+// As an environment's check of its records: 0xFF in a record's last byte is what no policy could
+// decide.
+inline const char* CheckTestRecords(const std::byte* records, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) {
+    if (records[16 * i + 15] == std::byte{0xFF}) return "a record is not finite";
+  }
+  return nullptr;
+}
+
 // A worker's end of a real ring. A row holds the worker's number in its records and its own number
 // as policy version, so that whoever meets it later can tell where it comes from.
 class TestWorker {
@@ -96,6 +105,7 @@ class IngestFixture : public ::testing::Test {
     agent_ = std::make_unique<IngestAgent>(IngestAgent::Config{.run_id = kRun,
                                                                .shm_dir = dir_.path(),
                                                                .action_count = kActions,
+                                                               .check_records = CheckTestRecords,
                                                                .wait_ns = kNanosPerMilli},
                                            *replay_, Bell(&bell_), board_, streams_,
                                            clock == nullptr ? clock_ : *clock);
