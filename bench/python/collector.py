@@ -8,6 +8,7 @@ that (matplotlib).
 
 import argparse
 import json
+import resource
 import statistics
 import sys
 import time
@@ -78,6 +79,49 @@ def compare(tetrion, obs, rival, rival_env, target, seconds, windows):
         ),
         flush=True,
     )
+
+
+def resident_mb():
+    """Memory of this process."""
+    with open("/proc/self/statm") as statm:
+        return int(statm.read().split()[1]) * resource.getpagesize() / 1e6
+
+
+def long_rows(tetrion, seconds, windows):
+    """Two figures of K = 10,000, where all but 1 % of a batch is padding: requests that hand their
+    arrays over against such that lend them, in turns, and the memory of the first."""
+    steps, episodes = 10_000, 64
+    start_mb = resident_mb()
+    collector = tetrion.BatchedTetrisCollector(2, steps, lanes_per_worker=LANES)
+    collected(collector, episodes, seconds)
+    grown_mb = resident_mb() - start_mb
+    lending = tetrion.BatchedTetrisCollector(2, steps, lanes_per_worker=LANES, copy=False)
+    collected(lending, episodes, seconds)
+    ours, theirs = [], []
+    for _ in range(windows):
+        ours.append(collected(collector, episodes, seconds))
+        theirs.append(collected(lending, episodes, seconds))
+    lending.close()
+    collector.close()
+    what = f"collector, flat, K={steps}, B={episodes}, random actions"
+    ratios = [a / b for a, b in zip(ours, theirs, strict=True)]
+    rate = {
+        "what": what,
+        "unit": "steps/s",
+        "ours": spread(ours),
+        "rival": {"name": "copy=False", **spread(theirs)},
+        "ratio": spread(ratios),
+        "target": ">= 0.2x",
+    }
+    memory = {
+        "what": f"{what}: memory",
+        "unit": "MB",
+        "ours": spread([grown_mb]),
+        "rival": None,
+        "ratio": None,
+        "target": "<= 300",
+    }
+    print(json.dumps(rate), json.dumps(memory), sep="\n", flush=True)
 
 
 def package_env():
@@ -166,6 +210,7 @@ def main():
     if package is not None:
         compare(tetrion, "flat", "loop over tetris-gymnasium", package, None, seconds, windows)
     compare(tetrion, "compact", "", None, ">= 10M", seconds, windows)
+    long_rows(tetrion, seconds, windows)
     if options.picture:
         found = sweep(tetrion, seconds / 2, 3)
         print(json.dumps(found), file=sys.stderr)

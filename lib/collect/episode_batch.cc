@@ -1,8 +1,10 @@
 #include "lib/collect/episode_batch.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <string>
 
@@ -14,7 +16,14 @@ namespace {
 
 constexpr std::size_t kColumnBytes = 4 * sizeof(float) + 1;  // a step of the five columns
 
-constexpr std::size_t kRowBytes = 8 + 4 * 4 + 2;  // an episode of the other columns
+constexpr std::size_t kRowBytes = 8 + 5 * 4 + 2;  // an episode of the other columns
+
+// Rows of observations from this size on give pages back. Writing less is cheaper than its faults.
+constexpr std::size_t kGiveBackRowBytes = std::size_t{512} << 10;
+// Fewer bytes are zeroed by hand: a system call costs as much.
+constexpr std::size_t kGiveBackBytes = std::size_t{16} << 10;
+// A row keeps the pages of an episode so much longer than the one in it: the next one uses them.
+constexpr std::size_t kKeepTimes = 4, kKeepBytes = std::size_t{1} << 20;
 
 // The next `count` elements at `at`, which moves behind them.
 template <typename T>
@@ -26,14 +35,14 @@ std::span<T> Carve(std::byte*& at, std::size_t count) {
 
 }  // namespace
 
-ZeroPages::ZeroPages(std::size_t bytes) : bytes_(std::max<std::size_t>(bytes, 1)) {
+ZeroPages::ZeroPages(std::size_t bytes, Size size) : bytes_(std::max<std::size_t>(bytes, 1)) {
   void* pages = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (pages == MAP_FAILED) {
     throw Error(ExitCode::kTryAgain, "no memory for episodes: " + std::to_string(bytes_ >> 20) +
                                          " MiB; ask for fewer or shorter episodes");
   }
-  // Fewer faults where the kernel can; without them it is only slower.
-  static_cast<void>(madvise(pages, bytes_, MADV_HUGEPAGE));
+  // Where the kernel cannot, it is only slower or larger.
+  static_cast<void>(madvise(pages, bytes_, size == Size::kHuge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE));
   data_ = static_cast<std::byte*>(pages);
 }
 
@@ -41,13 +50,31 @@ ZeroPages::~ZeroPages() {
   munmap(data_, bytes_);
 }
 
+std::size_t ZeroPages::Clear(std::byte* at, std::size_t bytes) {
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  const auto address = reinterpret_cast<std::uintptr_t>(at);
+  const std::size_t before = std::min((page - address % page) % page, bytes);
+  const std::size_t whole = (bytes - before) / page * page;
+  // Locked memory (mlockall) cannot be given back.
+  if (whole < kGiveBackBytes || madvise(at + before, whole, MADV_DONTNEED) != 0) {
+    std::memset(at, 0, bytes);
+    return bytes;
+  }
+  std::memset(at, 0, before);
+  std::memset(at + before + whole, 0, bytes - before - whole);
+  return bytes - whole;
+}
+
 EpisodeBatch::EpisodeBatch(int capacity, int steps, std::size_t obs_bytes)
     : capacity_(capacity),
       steps_(steps),
       obs_bytes_(obs_bytes),
-      observations_(At(capacity, 0) * obs_bytes),
+      gives_back_(static_cast<std::size_t>(steps) * obs_bytes >= kGiveBackRowBytes),
+      observations_(At(capacity, 0) * obs_bytes,
+                    gives_back_ ? ZeroPages::Size::kSmall : ZeroPages::Size::kHuge),
       final_observations_(static_cast<std::size_t>(capacity) * obs_bytes),
-      columns_(At(capacity, 0) * kColumnBytes),
+      columns_(At(capacity, 0) * kColumnBytes,
+               gives_back_ ? ZeroPages::Size::kSmall : ZeroPages::Size::kHuge),
       rows_(static_cast<std::size_t>(capacity) * kRowBytes) {
   TETRION_CHECK(capacity > 0 && steps > 0 && obs_bytes > 0, "an empty batch");
   std::byte* at = rows_.data();
@@ -57,6 +84,7 @@ EpisodeBatch::EpisodeBatch(int capacity, int steps, std::size_t obs_bytes)
   returns = Carve<float>(at, count);
   lines = Carve<std::int32_t>(at, count);
   touched_ = Carve<int>(at, count);
+  resident_ = Carve<int>(at, count);
   terminated = Carve<std::uint8_t>(at, count);
   truncated = Carve<std::uint8_t>(at, count);
   at = columns_.data();
@@ -70,24 +98,66 @@ EpisodeBatch::EpisodeBatch(int capacity, int steps, std::size_t obs_bytes)
 }
 
 void EpisodeBatch::Touch(int row, int steps_begun) {
-  int& touched = touched_[static_cast<std::size_t>(row)];
-  touched = std::max(touched, std::min(steps_begun, steps_));
+  const auto r = static_cast<std::size_t>(row);
+  const int begun = std::min(steps_begun, steps_);
+  touched_[r] = std::max(touched_[r], begun);
+  resident_[r] = std::max(resident_[r], begun);
+}
+
+void EpisodeBatch::Pad(int row, int length) {
+  const auto r = static_cast<std::size_t>(row);
+  const int resident = std::max(resident_[r], length);
+  const int dirty = std::max(touched_[r], length);
+  const int keep = StepsToKeep(resident, length);
+  std::size_t written = 0;
+  if (length < std::min(dirty, keep)) written += WritePadding(row, length, std::min(dirty, keep));
+  if (keep < std::max(dirty, resident)) written += GiveBack(row, keep, std::max(dirty, resident));
+  std::memset(dones.data() + At(row, length), 1, static_cast<std::size_t>(dirty - length));
+  written += static_cast<std::size_t>(dirty - length);
+  resident_[r] = keep;
+  touched_[r] = length;
+  if (written > 0) padded_bytes_.fetch_add(written, std::memory_order_relaxed);
+}
+
+// Up to here a row with `resident` steps' pages is padded by hand, from here on its pages go back.
+int EpisodeBatch::StepsToKeep(int resident, int length) const {
+  if (!gives_back_) return steps_;
+  const std::size_t kept_bytes = static_cast<std::size_t>(resident) * obs_bytes_;
+  const std::size_t most = kKeepTimes * static_cast<std::size_t>(length) * obs_bytes_ + kKeepBytes;
+  return kept_bytes <= most ? resident : length;
+}
+
+// Both make steps [first, end) zeros but for `dones`, and return the bytes they wrote.
+std::size_t EpisodeBatch::WritePadding(int row, int first, int end) {
+  const auto count = static_cast<std::size_t>(end - first);
+  const std::size_t at = At(row, first);
+  std::memset(Observation(row, first), 0, count * obs_bytes_);
+  for (const std::span<float> column : {rewards, log_probs, values}) {
+    std::memset(column.data() + at, 0, count * sizeof(float));
+  }
+  std::memset(actions.data() + at, 0, count * sizeof(std::int32_t));
+  return count * (obs_bytes_ + kColumnBytes - 1);
+}
+
+std::size_t EpisodeBatch::GiveBack(int row, int first, int end) {
+  const auto count = static_cast<std::size_t>(end - first);
+  const std::size_t at = At(row, first);
+  std::size_t written = observations_.Clear(Observation(row, first), count * obs_bytes_);
+  const auto clear = [&](auto column) {
+    written +=
+        columns_.Clear(reinterpret_cast<std::byte*>(column.data() + at), count * sizeof(column[0]));
+  };
+  clear(rewards);
+  clear(actions);
+  clear(log_probs);
+  clear(values);
+  return written;
 }
 
 void EpisodeBatch::Finish(int row, const EpisodeEnd& end) {
   TETRION_CHECK(end.length >= 0 && end.length <= steps_, "an episode longer than its row");
   const auto r = static_cast<std::size_t>(row);
-  if (end.length < touched_[r]) {
-    const std::size_t first = At(row, end.length);
-    const auto count = static_cast<std::size_t>(touched_[r] - end.length);
-    std::memset(Observation(row, end.length), 0, count * obs_bytes_);
-    std::fill_n(rewards.begin() + static_cast<std::ptrdiff_t>(first), count, 0.0F);
-    std::fill_n(actions.begin() + static_cast<std::ptrdiff_t>(first), count, 0);
-    std::fill_n(log_probs.begin() + static_cast<std::ptrdiff_t>(first), count, 0.0F);
-    std::fill_n(values.begin() + static_cast<std::ptrdiff_t>(first), count, 0.0F);
-    std::memset(dones.data() + first, 1, count);
-  }
-  touched_[r] = end.length;
+  Pad(row, end.length);
   lengths[r] = end.length;
   terminated[r] = end.terminated ? 1 : 0;
   truncated[r] = end.truncated ? 1 : 0;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -10,13 +11,20 @@ namespace tetrion {
 // Zeroed pages of the kernel's, touched when first written. Owns the memory.
 class ZeroPages {
  public:
+  enum class Size {
+    kHuge,   // fewer faults; a touched byte may cost 2 MiB
+    kSmall,  // a touched byte costs its page alone, and pages can be given back one by one
+  };
   // Throws Error(kTryAgain) when the machine has not that much memory.
-  explicit ZeroPages(std::size_t bytes);
+  explicit ZeroPages(std::size_t bytes, Size size = Size::kHuge);
   ~ZeroPages();
   ZeroPages(const ZeroPages&) = delete;
   ZeroPages& operator=(const ZeroPages&) = delete;
   std::byte* data() const { return data_; }  // 64-byte aligned
   std::size_t size() const { return bytes_; }
+  // Makes `bytes` at `at` zeros. Whole pages go back to the kernel where there are several, so that
+  // neither time nor memory is spent on what nobody touched. Returns the bytes written.
+  std::size_t Clear(std::byte* at, std::size_t bytes);
 
  private:
   const std::size_t bytes_;
@@ -38,7 +46,10 @@ struct EpisodeEnd {
 // the first B rows, so that every array is [B, K, ...], row-major, back to back.
 //
 // Padding: steps k >= length hold zeros and done = 1, after Finish. The batch knows how much of
-// every row may differ from that and pads no more. An unfinished row holds anything.
+// every row may differ from that and pads no more. What others may have written behind the steps
+// ever played (MarkDirty) goes back to the kernel as pages, which then are zeros: time and memory
+// follow the steps played, not K. `dones` alone is written, a byte a step. Short rows are written
+// whole, in huge pages. An unfinished row holds anything.
 //
 // Thread roles: a row belongs to one writer at a time; whoever hands rows over orders the writes.
 class EpisodeBatch {
@@ -75,6 +86,8 @@ class EpisodeBatch {
   void CopyRow(int row, const EpisodeBatch& from, int from_row);
   // Somebody else may have written into the arrays: every step of every row is padded anew.
   void MarkDirty();
+  // Bytes written as padding so far, those of CopyRow included. Any thread.
+  std::uint64_t padded_bytes() const { return padded_bytes_.load(std::memory_order_relaxed); }
 
   // Written through the functions above; read by whoever the batch is handed to.
   std::span<std::int32_t> lengths;     // [capacity]
@@ -97,15 +110,22 @@ class EpisodeBatch {
            static_cast<std::size_t>(step);
   }
   void Touch(int row, int steps_begun);
+  void Pad(int row, int length);
+  std::size_t WritePadding(int row, int first, int end);
+  std::size_t GiveBack(int row, int first, int end);
+  int StepsToKeep(int resident, int length) const;
 
   const int capacity_;
   const int steps_;
   const std::size_t obs_bytes_;
+  const bool gives_back_;  // rows are long enough for it
   ZeroPages observations_;
   ZeroPages final_observations_;
-  ZeroPages columns_;       // rewards, actions, log_probs, values, dones
-  ZeroPages rows_;          // the columns of [capacity]
-  std::span<int> touched_;  // [capacity] steps from here on are padded already
+  ZeroPages columns_;        // rewards, actions, log_probs, values, dones
+  ZeroPages rows_;           // the columns of [capacity]
+  std::span<int> touched_;   // [capacity] steps from here on are padded already
+  std::span<int> resident_;  // [capacity] steps from here on were never played, or given back
+  std::atomic<std::uint64_t> padded_bytes_{0};
 };
 
 }  // namespace tetrion

@@ -72,6 +72,24 @@ def test_small_arrays_do_not_keep_the_observations():
     assert kept[0][2].tolist() == list(range(256))
 
 
+@pytest.mark.parametrize("order", ["job", "completion"])
+@pytest.mark.parametrize("copy", [True, False])
+def test_memory_follows_the_steps_played_not_the_padding(copy, order):
+    """A batch has 2.4 GB of observations, of which random play fills 15 MB."""
+    with collector(2, 10_000, copy=copy, order=order, lanes_per_worker=4) as c:
+        before = resident_kib()
+        for _ in range(6):
+            batch = c.request_episodes(64)
+            if copy:
+                batch.observations[:, 5000] = 7  # the caller's, to be padded again
+        grown = resident_kib() - before
+        assert batch.lengths.max() < 5000
+        batch = c.request_episodes(64)
+        assert not batch.observations[:, 4000:6000].any()
+        assert batch.dones[:, 4000:].all()
+    assert grown < 300 * 1024, f"{grown} KiB more"
+
+
 @pytest.mark.parametrize("copy", [True, False])
 def test_ten_thousand_requests_leak_nothing(copy):
     with collector(2, 4, copy=copy, policy_fn=policies.Random(), obs="planes") as c:
