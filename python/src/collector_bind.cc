@@ -33,6 +33,7 @@ constexpr std::int64_t kSignalCheckNs = 50 * kNanosPerMilli;
 // Who drops a collector waits so long for its workers.
 constexpr std::int64_t kLeaveNs = 2 * kNanosPerSecond;
 constexpr double kForEver = 1e9;  // seconds
+constexpr double kMillis = 1e3;   // of a second
 
 // What Python's collector was made with; the objects are borrowed from PyCollector.
 struct CollectorSetup {
@@ -111,7 +112,7 @@ class PyCollector {
   PyCollector(const PyCollector&) = delete;
   PyCollector& operator=(const PyCollector&) = delete;
 
-  // Plays; returns a dict of arrays. `timeout_s` < 0: none.
+  // Plays; returns a dict of arrays.
   nb::dict Request(int episodes, const nb::object& actions, std::int64_t first_job,
                    double timeout_s) {
     if (process_ != getpid()) {
@@ -143,12 +144,7 @@ class PyCollector {
     return Arrays(std::move(batch), static_cast<std::size_t>(episodes));
   }
 
-  void Close() {
-    if (process_ != getpid()) return;
-    while (!CloseFor(kForEver)) continue;
-  }
-
-  // Close that waits at most so long: false while a worker is still in a callback. Sees signals.
+  // Closes and waits at most so long: false while a worker is still in a callback. Sees signals.
   bool CloseFor(double seconds) {
     if (process_ != getpid()) return true;
     const Deadline deadline(MonotonicClock::Get(), Nanos(seconds));
@@ -234,22 +230,24 @@ class PyCollector {
   }
 
   void Wait(double timeout_s) {
-    const bool limited = timeout_s >= 0;
-    const Deadline deadline(MonotonicClock::Get(), limited ? Nanos(timeout_s) : 0);
+    const Deadline deadline(MonotonicClock::Get(), Nanos(timeout_s));
     for (;;) {
       bool done = false;
       {
         const GilRelease release;
-        done = impl_->Wait(limited ? std::min(kSignalCheckNs, deadline.LeftNs()) : kSignalCheckNs);
+        done = impl_->Wait(std::min(kSignalCheckNs, deadline.LeftNs()));
       }
       if (done) return;
       if (PyErr_CheckSignals() != 0) {
         impl_->Cancel();
         throw nb::python_error();
       }
-      if (limited && deadline.Passed()) {
+      if (deadline.Passed()) {
         impl_->Cancel();
-        PyErr_SetString(PyExc_TimeoutError, "the episodes were not there in time");
+        PyErr_Format(PyExc_TimeoutError,
+                     "the episodes were not there after %d ms; give a longer timeout, or ask for "
+                     "fewer or shorter ones",
+                     static_cast<int>(std::min(timeout_s * kMillis, kForEver)));
         throw nb::python_error();
       }
     }
@@ -365,7 +363,6 @@ void BindCollector(nb::module_& m) {
           nb::arg("setup"), nb::arg("obs_flatten").none(), nb::arg("policy_fn").none())
       .def("request", &PyCollector::Request, nb::arg("episodes"), nb::arg("actions").none(),
            nb::arg("first_job"), nb::arg("timeout_s"))
-      .def("close", &PyCollector::Close)
       .def("close_for", &PyCollector::CloseFor, nb::arg("seconds"))
       .def("leave", &PyCollector::LeaveAtLast)
       .def("stats", &PyCollector::Stats)

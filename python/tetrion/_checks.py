@@ -3,9 +3,18 @@ ValueError for a value out of range."""
 
 from __future__ import annotations
 
+import difflib
+import functools
+import inspect
 import numbers
 import operator
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 _FOR_EVER_S = 1e9
 
@@ -21,6 +30,37 @@ def integer(name: str, value: Any, least: int, most: int) -> int:
     if not least <= number <= most:
         raise ValueError(f"{name} must be {_power(least)} to {_power(most)}, not {number}")
     return number
+
+
+def boolean(name: str, value: Any) -> bool:
+    """`value`, which is True or False, of Python or numpy."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False, not {value!r}")
+    return bool(value)
+
+
+def known_keyword(owner: str, name: str, known: Iterable[str]) -> None:
+    """TypeError that names what `name` may have been meant to be, unless it is one of `known`."""
+    known = list(known)
+    if name in known:
+        return
+    near = difflib.get_close_matches(name, known, 1)
+    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+    raise TypeError(f"{owner} has no keyword {name!r}: {hint}")
+
+
+def keywords(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """`function`, a constructor, with known_keyword() in front."""
+    owner = function.__qualname__.split(".")[0]
+    known = list(inspect.signature(function).parameters)[1:]
+
+    @functools.wraps(function)
+    def checked(*args: _P.args, **given: _P.kwargs) -> _R:
+        for name in given:
+            known_keyword(owner, name, known)
+        return function(*args, **given)
+
+    return checked
 
 
 def choice(name: str, value: Any, choices: tuple[str, ...]) -> str:

@@ -17,14 +17,10 @@ class Collector:
         self, episodes: int, actions: object | None, first_job: int, timeout_s: float
     ) -> dict[str, Any]:
         """EpisodeBatch's arrays, observations as bytes [B, K, bytes], and `columns`, the number of
-        arrays that policy_fn returned (0: it was not asked). first_job -1: the stream's next;
-        timeout_s < 0: none."""
-
-    def close(self) -> None:
-        """Joins the workers; sees signals."""
+        arrays that policy_fn returned (0: it was not asked). first_job -1: the stream's next."""
 
     def close_for(self, seconds: float) -> bool:
-        """close that gives up: False while a worker is still in a callback. Sees signals."""
+        """Joins the workers, or gives up: False while one is still in a callback. Sees signals."""
 
     def leave(self) -> bool:
         """close_for 2 seconds, or none where somebody has given up already. Never raises."""

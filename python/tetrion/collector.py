@@ -14,8 +14,11 @@ import numpy as np
 from . import _checks, _core, _spaces, policies
 
 _open: weakref.WeakSet[BatchedTetrisCollector] = weakref.WeakSet()
-_EXIT_S = 2.0  # the interpreter's exit waits so long for policies to return
-_INTERRUPTED_S = 0.05  # so long does a with statement that an interrupt leaves
+_TIMEOUT_S = 600.0  # of a request
+_CLOSE_S = 10.0  # close waits so long for policies to return
+_EXIT_S = 2.0  # so long does the interpreter's exit
+_FAILED_S = 1.0  # so long does a with statement that an exception leaves
+_INTERRUPTED_S = 0.05  # and one that an interrupt leaves
 
 
 class EpisodeBatch(NamedTuple):
@@ -63,7 +66,8 @@ class BatchedTetrisCollector:
         share a batch's, which is used again when none of them is referenced. False: they are
         read-only and overwritten by the next request but one, failed ones not counted. Neither
         copies steps.
-    timeout: seconds after which a request raises TimeoutError; None: never.
+    timeout: seconds after which a request raises TimeoutError; None: 600. Without workers it is
+        seen between calls of policy_fn and obs_flatten only.
     obs: without obs_flatten: "flat" (gymnasium's FlattenObservation, 944 floats at queue_size 4),
         "planes", "afterstates" (tetris-placement), or, as uint8, "compact" and "packed2"; "flat"
         (4 floats) or "compact" of cartpole.
@@ -71,8 +75,9 @@ class BatchedTetrisCollector:
         episode_return, lines, terminated and truncated, in the batch's order.
 
     TypeError, ValueError for arguments; MemoryError where memory is short. One request runs at a
-    time. Close it, or use it in a with statement: Ctrl-C leaves that at once, whatever policy_fn
-    does. A collector made before a fork belongs to the parent.
+    time. Close it, or use it in a with statement: an exception leaves that after a second at most
+    and Ctrl-C at once, whatever policy_fn does. A collector made before a fork belongs to the
+    parent.
     """
 
     _core: _core.Collector | None = None
@@ -101,7 +106,7 @@ class BatchedTetrisCollector:
         queue_size = _checks.integer("queue_size", queue_size, 1, 7)
         _checks.choice("env", env, _spaces.ENVIRONMENTS)
         _checks.choice("order", order, ("job", "completion"))
-        timeout = _checks.seconds("timeout", timeout)
+        timeout = _checks.seconds("timeout", timeout) or _TIMEOUT_S
         if obs_flatten is not None:
             if env == "cartpole":
                 raise ValueError("obs_flatten flattens Tetris observations; leave it out")
@@ -160,6 +165,7 @@ class BatchedTetrisCollector:
         *,
         actions: np.ndarray | None = None,
         first_job: int | None = None,
+        timeout: float | None = None,
     ) -> EpisodeBatch:
         """Plays `num_episodes` episodes and returns them. Blocks without the GIL; Ctrl-C ends it,
         also while policy_fn sleeps in a worker.
@@ -168,11 +174,12 @@ class BatchedTetrisCollector:
             there, and what follows an episode's end is ignored. log_probs and values are None.
         first_job: number of the first episode; None goes on with the stream. With actions and
             job_ids[0] of an earlier batch it plays that batch again.
+        timeout: seconds after which it raises TimeoutError; None: the collector's.
 
         ValueError: an argument, or what policy_fn or obs_flatten returned, by worker, job and step.
         RuntimeError: the collector is closed, or a request runs already. TimeoutError: see timeout.
-        What policy_fn, obs_flatten or on_episode raise comes out of here; the collector stays
-        usable.
+        What policy_fn, obs_flatten or on_episode raise first comes out of here; the collector stays
+        usable, and the stream goes on behind the jobs of the request that failed.
         """
         num_episodes = _checks.integer("num_episodes", num_episodes, 1, 1 << 24)
         if first_job is not None:
@@ -190,7 +197,7 @@ class BatchedTetrisCollector:
             num_episodes,
             actions,
             -1 if first_job is None else first_job,
-            -1.0 if self._timeout is None else self._timeout,
+            _checks.seconds("timeout", timeout) or self._timeout,
         )
         columns = arrays.pop("columns")
         replayed = actions is not None
@@ -227,23 +234,30 @@ class BatchedTetrisCollector:
         unwanted ones included; job_wait_seconds of all workers; next_job of the stream."""
         return self._core.stats()
 
-    def close(self) -> None:
+    def close(self, timeout: float | None = None) -> None:
         """Ends a running request with RuntimeError, joins the workers, which lasts as long as the
         policy_fn they are in, and frees the memory that no batch holds; called by policy_fn it
-        only tells them. Ctrl-C ends the wait and leaves such workers behind. May be called often,
-        by any thread."""
-        if self._core is not None:
-            self._core.close()
+        only tells them. May be called often, by any thread.
+
+        timeout: seconds to wait for them; None: 10. TimeoutError after it, and Ctrl-C before, leave
+            such workers behind: the collector is closed, and they end when policy_fn returns.
+        """
+        seconds = _checks.seconds("timeout", timeout) or _CLOSE_S
+        if self._core is not None and not self._core.close_for(seconds):
+            raise TimeoutError(
+                f"policy_fn or obs_flatten has not returned within {seconds:g} s: the collector is "
+                "closed, and its workers end when it does"
+            )
 
     def __enter__(self) -> BatchedTetrisCollector:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
-        if kind is not None and not issubclass(kind, Exception):
-            # Ctrl-C or an exit: not the time to wait for a policy that may sleep for ever.
-            self._core.close_for(_INTERRUPTED_S)
-        else:
+        if kind is None:
             self.close()
+        else:
+            # What is raised goes on: not the time to wait for a policy that may sleep for ever.
+            self._core.close_for(_FAILED_S if issubclass(kind, Exception) else _INTERRUPTED_S)
 
     def __del__(self) -> None:
         if self._core is not None:

@@ -54,11 +54,65 @@ def test_timeout_gives_up_while_the_policy_sleeps_and_the_next_request_works():
         return zeros(worker, observations)
 
     with BatchedTetrisCollector(1, 4, policy_fn=policy, timeout=0.05) as c:
-        with pytest.raises(TimeoutError):
+        with pytest.raises(TimeoutError, match="not there after 50 ms; give a longer timeout"):
             c.request_episodes(1)
         release.set()
-        c._timeout = PATIENCE_S
-        assert c.request_episodes(2).job_ids.tolist() == [1, 2]
+        assert c.request_episodes(2, timeout=PATIENCE_S).job_ids.tolist() == [1, 2]
+
+
+def test_close_gives_up_on_a_policy_that_sleeps():
+    inside, release = threading.Event(), threading.Event()
+
+    def policy(worker, observations):
+        inside.set()
+        release.wait(PATIENCE_S)
+        return zeros(worker, observations)
+
+    c = collector(1, 4, policy_fn=policy)
+    request = threading.Thread(target=raised_by, args=(c,))
+    request.start()
+    assert inside.wait(PATIENCE_S)
+    with pytest.raises(TimeoutError, match=r"has not returned within 0\.05 s: the collector is cl"):
+        c.close(timeout=0.05)
+    assert c.closed
+    with pytest.raises(ValueError, match="timeout must be positive or None, not 0"):
+        c.close(timeout=0)
+    release.set()
+    c.close(timeout=PATIENCE_S)
+    request.join(PATIENCE_S)
+    assert not request.is_alive()
+
+
+def raised_by(c):
+    """What a request of `c` raises."""
+    try:
+        c.request_episodes(1)
+    except RuntimeError as error:
+        return error
+    return None
+
+
+@pytest.mark.parametrize("first", ["LookupError", "TimeoutError"])
+def test_a_with_statement_lets_the_first_error_out_though_a_policy_is_stuck(first):
+    done = run_python(f"""
+        import queue, threading, time, tetrion
+        inside = threading.Event()
+        def policy(worker, observations):
+            if "{first}" == "LookupError" and inside.is_set():
+                raise LookupError("on purpose")
+            inside.set()
+            queue.Queue().get()  # for ever
+        start = time.monotonic()
+        try:
+            with tetrion.BatchedTetrisCollector(2, 5, policy_fn=policy, timeout=60) as c:
+                if "{first}" == "LookupError":
+                    c.request_episodes(16)
+                else:
+                    c.request_episodes(16, timeout=0.5)
+        except {first}:
+            print(time.monotonic() - start)
+    """)
+    assert elapsed_of(done) < 2 + MARGIN_S
 
 
 def test_ctrl_c_ends_a_request_whose_policy_sleeps():
@@ -94,10 +148,24 @@ def test_a_collector_in_a_cycle_with_its_policy_is_collected():
     assert gone() is None
 
 
+# For programs: makes requests that time out until one has reached a policy that sets `inside`.
+REACH = """
+def reach(c, inside):
+    import time
+    seconds, until = 0.01, time.monotonic() + 40
+    while not inside.is_set():
+        assert time.monotonic() < until, "no policy was called"
+        try:
+            c.request_episodes(4, timeout=seconds)
+        except TimeoutError:
+            seconds = min(2 * seconds, 5.0)
+"""
+
+
 def run_python(code):
     """Runs a program; its hang is the test's failure."""
     return subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)],
+        [sys.executable, "-c", REACH + textwrap.dedent(code)],
         capture_output=True,
         text=True,
         timeout=PATIENCE_S,
@@ -186,16 +254,12 @@ def test_ctrl_c_ends_a_close_that_waits():
         def policy(worker, observations):
             inside.set()
             queue.Queue().get()  # for ever
-        c = tetrion.BatchedTetrisCollector(1, 4, policy_fn=policy, timeout=0.01)
-        try:
-            c.request_episodes(1)
-        except TimeoutError:
-            pass
-        inside.wait()
+        c = tetrion.BatchedTetrisCollector(1, 4, policy_fn=policy)
+        reach(c, inside)
         start = time.monotonic()
         threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
         try:
-            c.close()
+            c.close(timeout=50)
         except KeyboardInterrupt:
             print(time.monotonic() - start)
     """)
@@ -217,13 +281,9 @@ def test_the_interpreter_exits_while_a_policy_never_returns(how):
         request = threading.Thread(target=c.request_episodes, args=(4,), daemon=True)
         if "{how}" == "in a daemon thread":
             request.start()
+            assert inside.wait(40)
         else:
-            c._timeout = 0.01
-            try:
-                c.request_episodes(4)
-            except TimeoutError:
-                pass
-        inside.wait()
+            reach(c, inside)
         if "{how}" == "dropped":
             del c, request
         if "{how}" == "Ctrl-C":
@@ -250,12 +310,8 @@ def test_a_policy_that_returns_during_the_exit_prints_nothing():
                 inside.set()
                 time.sleep({delay})
                 raise LookupError("nobody is there")
-            c = tetrion.BatchedTetrisCollector(2, 4, policy_fn=policy, timeout=0.01)
-            try:
-                c.request_episodes(4)
-            except TimeoutError:
-                pass
-            inside.wait()
+            c = tetrion.BatchedTetrisCollector(2, 4, policy_fn=policy)
+            reach(c, inside)
             print("0")
         """)
         elapsed_of(done)
