@@ -213,20 +213,24 @@ class PyCollector {
                              ", " + std::to_string(given.shape(1)) + ")")
                                 .c_str());
     }
-    std::vector<std::int32_t> actions(given.data(), given.data() + rows * steps);
+    const std::int32_t* const data = given.data();
+    const GilRelease release;  // `given` keeps its memory; the copy is what is checked
+    std::vector<std::int32_t> actions(data, data + rows * steps);
     for (std::size_t i = 0; i < actions.size(); ++i) {
-      const std::string where =
-          "actions[" + std::to_string(i / steps) + ", " + std::to_string(i % steps) + "] is ";
-      if (actions[i] < -1 || actions[i] >= this->actions()) {
-        throw nb::value_error((where + std::to_string(actions[i]) + ": choose 0 to " +
-                               std::to_string(this->actions() - 1) + ", or -1 for the end")
-                                  .c_str());
-      }
-      if (actions[i] == -1 && i % steps == 0) {
-        throw nb::value_error((where + "-1: an episode takes at least one action").c_str());
-      }
+      const std::int32_t least = i % steps == 0 ? 0 : -1;
+      if (actions[i] < least || actions[i] >= this->actions()) RefuseAction(actions[i], i, steps);
     }
     return actions;
+  }
+
+  [[noreturn]] void RefuseAction(std::int32_t action, std::size_t i, std::size_t steps) const {
+    const std::string why = action == -1
+                                ? "-1: an episode takes at least one action"
+                                : std::to_string(action) + ": choose 0 to " +
+                                      std::to_string(this->actions() - 1) + ", or -1 for the end";
+    throw nb::value_error(
+        ("actions[" + std::to_string(i / steps) + ", " + std::to_string(i % steps) + "] is " + why)
+            .c_str());
   }
 
   void Wait(double timeout_s) {

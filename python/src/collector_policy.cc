@@ -4,6 +4,7 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 
+#include <cmath>
 #include <cstring>
 #include <memory>
 #include <stdexcept>
@@ -153,7 +154,13 @@ class PythonPolicy final : public ObservationPolicy {
                   std::span<float> out) const {
     const nb::object column = Contiguous(Column(in, given, name, "f"), "float32");
     const auto array = nb::cast<nb::ndarray<const float, nb::ndim<1>, nb::c_contig>>(column);
-    std::memcpy(out.data(), array.data(), out.size_bytes());
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      out[i] = array.data()[i];
+      if (std::isfinite(out[i])) continue;
+      Refuse(in, i,
+             std::string("returned ") + (std::isnan(out[i]) ? "NaN" : "infinity") + " in " + name +
+                 ": return finite float32 numbers");
+    }
   }
 
   const PythonPolicyConfig config_;

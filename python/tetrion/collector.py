@@ -48,7 +48,8 @@ class BatchedTetrisCollector:
     obs_flatten: None for a view written by C++ (see obs), or a callable that gets the dict of
         arrays of one Tetris observation (those of TetrisEnv's "dict") and returns a 1-D array,
         always of the same length and dtype; ValueError names worker, job and step of one that
-        differs. It costs a Python call a step.
+        differs. The constructor calls it once, with an observation of zeros, to learn them. It
+        costs a Python call a step.
     policy_fn: None or policies.Random() for uniformly random actions, policies.Scripted(list), both
         in C++; or a callable policy_fn(worker_id, observations) that returns actions, or (actions,
         log_probs), or (actions, log_probs, values), each of shape [n]. observations is
@@ -82,6 +83,7 @@ class BatchedTetrisCollector:
 
     _core: _core.Collector | None = None
 
+    @_checks.keywords
     def __init__(
         self,
         num_workers: int,
@@ -106,6 +108,7 @@ class BatchedTetrisCollector:
         queue_size = _checks.integer("queue_size", queue_size, 1, 7)
         _checks.choice("env", env, _spaces.ENVIRONMENTS)
         _checks.choice("order", order, ("job", "completion"))
+        copy = _checks.boolean("copy", copy)
         timeout = _checks.seconds("timeout", timeout) or _TIMEOUT_S
         if obs_flatten is not None:
             if env == "cartpole":
@@ -115,8 +118,7 @@ class BatchedTetrisCollector:
         arrays = tuple(name for name in _spaces.OBSERVATIONS[env] if name != "dict")
         obs = _checks.choice("obs", "flat" if obs is None else obs, arrays)
         scripted = policy_fn.actions.tolist() if isinstance(policy_fn, policies.Scripted) else []
-        outside = None if isinstance(policy_fn, policies.Random | policies.Scripted) else policy_fn
-        _checks.function("policy_fn", outside)
+        outside = _outside(policy_fn)
         _checks.function("obs_flatten", obs_flatten)
         _checks.function("on_episode", on_episode)
         (elements,), dtype = _spaces.shape_of(env, obs, queue_size)
@@ -190,7 +192,8 @@ class BatchedTetrisCollector:
                 raise ValueError(
                     f"actions must be [B, K] integers, not {given.dtype} of shape {given.shape}"
                 )
-            if given.size and not -(2**31) <= given.min() <= given.max() < 2**31:
+            wide = not np.can_cast(given.dtype, np.int32)
+            if wide and given.size and not -(2**31) <= given.min() <= given.max() < 2**31:
                 raise ValueError("actions do not fit into 32 bits")
             actions = np.ascontiguousarray(given, np.int32)
         arrays = self._core.request(
@@ -264,6 +267,15 @@ class BatchedTetrisCollector:
             self._core.leave()
 
 
+def _outside(policy_fn: Any) -> Callable[..., Any] | None:
+    """policy_fn where it is Python's; None where C++ plays."""
+    built_in = (policies.Random, policies.Scripted)
+    if isinstance(policy_fn, type) and issubclass(policy_fn, built_in):
+        made = f"policies.{policy_fn.__name__}"
+        raise TypeError(f"policy_fn must be a policy, not its class {made}: make one, {made}(...)")
+    return None if isinstance(policy_fn, built_in) else _checks.function("policy_fn", policy_fn)
+
+
 def _flat_shape(
     obs_flatten: Callable[..., np.ndarray], env: str, queue_size: int
 ) -> tuple[np.dtype, int]:
@@ -274,15 +286,19 @@ def _flat_shape(
         "holder": (4, 4),
         "queue": (4, 4 * queue_size),
     }
-    returned = obs_flatten({k: np.zeros(s, np.uint8) for k, s in shapes.items()})
+    tried = "obs_flatten, called by the constructor with an observation of zeros,"
+    try:
+        returned = obs_flatten({k: np.zeros(s, np.uint8) for k, s in shapes.items()})
+    except Exception as error:
+        error.add_note(f"{tried} raised this; it must take every observation")
+        raise
     try:
         probe = np.asarray(returned)
     except ValueError as error:
-        raise ValueError(f"obs_flatten returned what is no array: {error}") from error
+        raise ValueError(f"{tried} returned what is no array: {error}") from error
     if probe.ndim != 1 or probe.size == 0 or probe.dtype.kind not in "fiub":
         raise ValueError(
-            f"obs_flatten returned {probe.dtype} of shape {probe.shape}: return a 1-D array of "
-            "numbers"
+            f"{tried} returned {probe.dtype} of shape {probe.shape}: return a 1-D array of numbers"
         )
     return probe.dtype.newbyteorder("="), probe.size
 

@@ -44,6 +44,15 @@ BAD_TYPES = [
     ({"timeout": "1"}, "timeout must be a number of seconds or None, not '1'"),
     ({"timeout": True}, "timeout must be a number of seconds or None, not True"),
     ({"on_episode": 3}, "on_episode must be callable or None, not int"),
+    ({"copy": "no"}, "copy must be True or False, not 'no'"),
+    ({"copy": 1}, "copy must be True or False, not 1"),
+    ({"policy_fn": policies.Random}, r"not its class policies.Random: make one, policies.Random\("),
+    ({"policy_fn": policies.Scripted}, "not its class policies.Scripted: make one"),
+    (
+        {"num_worker": 3},
+        "BatchedTetrisCollector has no keyword 'num_worker': did you mean 'num_wor",
+    ),
+    ({"lanes": 3}, "BatchedTetrisCollector has no keyword 'lanes'"),
 ]
 
 
@@ -119,9 +128,16 @@ BAD_RESULTS = [
     (lambda n: [[1, 2], [3]], r"returned actions that are no array: .*inhomogeneous"),
     (lambda n: (np.zeros(n, int), [[1.0], [2.0, 3.0]]), r"returned log_probs that are no array"),
     (lambda n: np.full(n, 2**70), r"returned actions of dtype object"),
+    (lambda n: (np.zeros(n, int), np.full(n, np.nan)), r"returned NaN in log_probs: return finite"),
+    (lambda n: (np.zeros(n, int), np.full(n, 1e300)), r"returned infinity in log_probs"),
+    (
+        lambda n: (np.zeros(n, int), np.zeros(n), np.full(n, -np.inf)),
+        r"returned infinity in values",
+    ),
 ]
 
 
+@pytest.mark.filterwarnings("ignore:overflow encountered in cast")  # numpy's, to float32
 @pytest.mark.parametrize(("result", "message"), BAD_RESULTS)
 def test_bad_results_name_worker_job_and_step(result, message):
     calls = []
@@ -152,6 +168,22 @@ def flatten_once_wrong(wrong):
         return wrong if len(calls) == 5 else np.zeros(5, np.float32)
 
     return flatten
+
+
+def test_a_function_that_fails_on_the_constructors_observation_is_told_of_it():
+    with pytest.raises(ZeroDivisionError) as raised:
+        collector(1, 4, lambda o: [1 // int(o["board"].sum())])
+    assert "called by the constructor with an observation of zeros" in raised.value.__notes__[0]
+    with pytest.raises(ValueError, match="called by the constructor with an observation of zeros"):
+        collector(1, 4, lambda o: o["board"])
+
+
+def test_the_last_wrong_action_of_many_is_found():
+    with collector(2, 500) as c:
+        actions = np.full((300, 500), 5, np.int32)
+        actions[299, 499] = 8
+        with pytest.raises(ValueError, match=r"actions\[299, 499\] is 8: choose 0 to 7, or -1"):
+            c.request_episodes(300, actions=actions)
 
 
 BAD_OBSERVATIONS = [
