@@ -59,8 +59,8 @@ std::unique_ptr<LaneLoop> BatchCollector::MakeLoop(const WorkerPartsFn& parts, i
                         .lanes = static_cast<std::uint32_t>(env.lanes),
                         .has_mask = spec_.action.has_mask};
   const int staging = config_.by_completion ? kStagingRowsPerLane * env.lanes : 0;
-  sinks_.push_back(
-      std::make_unique<EpisodeSink>(rows, config_.steps, staging, jobs_, std::move(made.writer)));
+  sinks_.push_back(std::make_unique<EpisodeSink>(rows, config_.steps, staging, jobs_,
+                                                 std::move(made.writer), mask_actions()));
   EpisodeSink& sink = *sinks_.back();
   return std::make_unique<LaneLoop>(
       LaneLoopConfig{}, MakeVecEnv(env),
@@ -99,10 +99,12 @@ StartResult BatchCollector::Start(BatchOrder order) {
 }
 
 std::shared_ptr<EpisodeBatch> BatchCollector::NextBatch(int episodes) {
-  if (!config_.double_buffer) return batches_->Take(episodes, config_.steps, obs_bytes());
+  if (!config_.double_buffer) {
+    return batches_->Take(episodes, config_.steps, obs_bytes(), mask_actions());
+  }
   std::shared_ptr<EpisodeBatch>& next = double_[next_double_];
   if (next == nullptr || next->capacity() < episodes) {
-    next = std::make_shared<EpisodeBatch>(episodes, config_.steps, obs_bytes());
+    next = std::make_shared<EpisodeBatch>(episodes, config_.steps, obs_bytes(), mask_actions());
   }
   return next;
 }

@@ -91,6 +91,8 @@ class BatchCollector {
 
   const EnvSpec& spec() const { return spec_; }
   std::size_t obs_bytes() const { return sinks_.front()->obs_bytes(); }
+  // Actions that a mask is of; 0 where the environment has no masks.
+  int mask_actions() const { return spec_.action.has_mask ? spec_.action.count : 0; }
   CollectorStats stats() const;
 
  private:

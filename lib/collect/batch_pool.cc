@@ -12,13 +12,15 @@ constexpr int kMaxOversize = 4;
 
 }  // namespace
 
-std::shared_ptr<EpisodeBatch> BatchPool::Take(int episodes, int steps, std::size_t obs_bytes) {
+std::shared_ptr<EpisodeBatch> BatchPool::Take(int episodes, int steps, std::size_t obs_bytes,
+                                              int mask_actions) {
   std::unique_ptr<EpisodeBatch> batch;
   {
     const MutexLock lock(mu_);
     const auto fits = std::find_if(idle_.begin(), idle_.end(), [&](const auto& idle) {
       return idle->capacity() >= episodes && idle->capacity() / kMaxOversize <= episodes &&
-             idle->steps() == steps && idle->obs_bytes() == obs_bytes;
+             idle->steps() == steps && idle->obs_bytes() == obs_bytes &&
+             idle->mask_actions() == mask_actions;
     });
     if (fits != idle_.end()) {
       batch = std::move(*fits);
@@ -28,7 +30,7 @@ std::shared_ptr<EpisodeBatch> BatchPool::Take(int episodes, int steps, std::size
   if (batch != nullptr) {
     batch->MarkDirty();
   } else {
-    batch = std::make_unique<EpisodeBatch>(episodes, steps, obs_bytes);
+    batch = std::make_unique<EpisodeBatch>(episodes, steps, obs_bytes, mask_actions);
   }
   return {batch.release(), [pool = shared_from_this()](EpisodeBatch* used) {
             pool->Return(std::unique_ptr<EpisodeBatch>(used));

@@ -14,7 +14,8 @@ class BatchPool : public std::enable_shared_from_this<BatchPool> {
  public:
   // A batch for `episodes`, wholly dirty if it was used before. Throws Error(kTryAgain) without
   // memory. The pool lives as long as any batch of it.
-  std::shared_ptr<EpisodeBatch> Take(int episodes, int steps, std::size_t obs_bytes);
+  std::shared_ptr<EpisodeBatch> Take(int episodes, int steps, std::size_t obs_bytes,
+                                     int mask_actions = 0);
   int idle() const;
   // Frees what is here, and from now on what comes back.
   void Close();

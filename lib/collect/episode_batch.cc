@@ -18,6 +18,8 @@ constexpr std::size_t kColumnBytes = 4 * sizeof(float) + 1;  // a step of the fi
 
 constexpr std::size_t kRowBytes = 8 + 5 * 4 + 2;  // an episode of the other columns
 
+constexpr int kMaxMaskActions = 64;
+
 // Rows of observations from this size on give pages back. Writing less is cheaper than its faults.
 constexpr std::size_t kGiveBackRowBytes = std::size_t{512} << 10;
 // Fewer bytes are zeroed by hand: a system call costs as much.
@@ -65,18 +67,22 @@ std::size_t ZeroPages::Clear(std::byte* at, std::size_t bytes) {
   return bytes - whole;
 }
 
-EpisodeBatch::EpisodeBatch(int capacity, int steps, std::size_t obs_bytes)
+EpisodeBatch::EpisodeBatch(int capacity, int steps, std::size_t obs_bytes, int mask_actions)
     : capacity_(capacity),
       steps_(steps),
       obs_bytes_(obs_bytes),
+      mask_bytes_(static_cast<std::size_t>(mask_actions)),
       gives_back_(static_cast<std::size_t>(steps) * obs_bytes >= kGiveBackRowBytes),
       observations_(At(capacity, 0) * obs_bytes,
                     gives_back_ ? ZeroPages::Size::kSmall : ZeroPages::Size::kHuge),
       final_observations_(static_cast<std::size_t>(capacity) * obs_bytes),
       columns_(At(capacity, 0) * kColumnBytes,
                gives_back_ ? ZeroPages::Size::kSmall : ZeroPages::Size::kHuge),
+      masks_(At(capacity, 0) * mask_bytes_,
+             gives_back_ ? ZeroPages::Size::kSmall : ZeroPages::Size::kHuge),
       rows_(static_cast<std::size_t>(capacity) * kRowBytes) {
   TETRION_CHECK(capacity > 0 && steps > 0 && obs_bytes > 0, "an empty batch");
+  TETRION_CHECK(mask_actions >= 0 && mask_actions <= kMaxMaskActions, "masks have 64 bits");
   std::byte* at = rows_.data();
   std::size_t count = static_cast<std::size_t>(capacity);
   job_ids = Carve<std::int64_t>(at, count);
@@ -95,6 +101,12 @@ EpisodeBatch::EpisodeBatch(int capacity, int steps, std::size_t obs_bytes)
   values = Carve<float>(at, count);
   dones = Carve<std::uint8_t>(at, count);
   std::fill(dones.begin(), dones.end(), std::uint8_t{1});
+  action_masks = {reinterpret_cast<std::uint8_t*>(masks_.data()), count * mask_bytes_};
+}
+
+void EpisodeBatch::SetMask(int row, int step, std::uint64_t mask) {
+  std::uint8_t* const out = action_masks.data() + At(row, step) * mask_bytes_;
+  for (std::size_t a = 0; a < mask_bytes_; ++a) out[a] = mask >> a & 1;
 }
 
 void EpisodeBatch::Touch(int row, int steps_begun) {
@@ -136,7 +148,8 @@ std::size_t EpisodeBatch::WritePadding(int row, int first, int end) {
     std::memset(column.data() + at, 0, count * sizeof(float));
   }
   std::memset(actions.data() + at, 0, count * sizeof(std::int32_t));
-  return count * (obs_bytes_ + kColumnBytes - 1);
+  std::memset(masks_.data() + at * mask_bytes_, 0, count * mask_bytes_);
+  return count * (obs_bytes_ + kColumnBytes - 1 + mask_bytes_);
 }
 
 std::size_t EpisodeBatch::GiveBack(int row, int first, int end) {
@@ -151,7 +164,7 @@ std::size_t EpisodeBatch::GiveBack(int row, int first, int end) {
   clear(actions);
   clear(log_probs);
   clear(values);
-  return written;
+  return written + masks_.Clear(masks_.data() + at * mask_bytes_, count * mask_bytes_);
 }
 
 void EpisodeBatch::Finish(int row, const EpisodeEnd& end) {
@@ -167,7 +180,9 @@ void EpisodeBatch::Finish(int row, const EpisodeEnd& end) {
 }
 
 void EpisodeBatch::CopyRow(int row, const EpisodeBatch& from, int from_row) {
-  TETRION_CHECK(from.steps_ == steps_ && from.obs_bytes_ == obs_bytes_, "batches differ in shape");
+  TETRION_CHECK(
+      from.steps_ == steps_ && from.obs_bytes_ == obs_bytes_ && from.mask_bytes_ == mask_bytes_,
+      "batches differ in shape");
   const auto r = static_cast<std::size_t>(from_row);
   const auto length = static_cast<std::size_t>(from.lengths[r]);
   const std::size_t to_at = At(row, 0), from_at = At(from_row, 0);
@@ -182,6 +197,8 @@ void EpisodeBatch::CopyRow(int row, const EpisodeBatch& from, int from_row) {
   copy(log_probs, from.log_probs);
   copy(values, from.values);
   copy(dones, from.dones);
+  std::memcpy(masks_.data() + to_at * mask_bytes_, from.masks_.data() + from_at * mask_bytes_,
+              length * mask_bytes_);
   Finish(row, {.job = static_cast<std::uint64_t>(from.job_ids[r]),
                .length = from.lengths[r],
                .terminated = from.terminated[r] != 0,

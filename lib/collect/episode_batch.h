@@ -54,12 +54,14 @@ struct EpisodeEnd {
 // Thread roles: a row belongs to one writer at a time; whoever hands rows over orders the writes.
 class EpisodeBatch {
  public:
-  // `obs_bytes` is one observation's size. Throws Error(kTryAgain) without memory.
-  EpisodeBatch(int capacity, int steps, std::size_t obs_bytes);
+  // `obs_bytes` is one observation's size, `mask_actions` how many actions a mask is of (0 without
+  // masks, 64 at most). Throws Error(kTryAgain) without memory.
+  EpisodeBatch(int capacity, int steps, std::size_t obs_bytes, int mask_actions = 0);
 
   int capacity() const { return capacity_; }
   int steps() const { return steps_; }  // K
   std::size_t obs_bytes() const { return obs_bytes_; }
+  int mask_actions() const { return static_cast<int>(mask_bytes_); }  // A
 
   // Row's and step's place in observations, [capacity, K, obs_bytes] u8.
   std::byte* Observation(int row, int step) {
@@ -78,6 +80,8 @@ class EpisodeBatch {
     log_probs[At(row, step)] = log_prob;
     values[At(row, step)] = value;
   }
+  // Which actions were legal at step, bit a for action a. With masks only.
+  void SetMask(int row, int step, std::uint64_t mask);
   // Row is complete: pads it and writes how it ended.
   void Finish(int row, const EpisodeEnd& end);
   // Row is given up after `steps_begun` steps: it stays unpadded, and the batch remembers.
@@ -90,17 +94,18 @@ class EpisodeBatch {
   std::uint64_t padded_bytes() const { return padded_bytes_.load(std::memory_order_relaxed); }
 
   // Written through the functions above; read by whoever the batch is handed to.
-  std::span<std::int32_t> lengths;     // [capacity]
-  std::span<std::uint8_t> terminated;  // [capacity] 0 or 1
-  std::span<std::uint8_t> truncated;   // [capacity] 0 or 1
-  std::span<float> returns;            // [capacity]
-  std::span<std::int32_t> lines;       // [capacity]
-  std::span<std::int64_t> job_ids;     // [capacity]
-  std::span<float> rewards;            // [capacity, K]
-  std::span<std::int32_t> actions;     // [capacity, K]
-  std::span<std::uint8_t> dones;       // [capacity, K] 0 or 1
-  std::span<float> log_probs;          // [capacity, K]; zeros where the policy gives none
-  std::span<float> values;             // [capacity, K]; zeros where the policy gives none
+  std::span<std::int32_t> lengths;       // [capacity]
+  std::span<std::uint8_t> terminated;    // [capacity] 0 or 1
+  std::span<std::uint8_t> truncated;     // [capacity] 0 or 1
+  std::span<float> returns;              // [capacity]
+  std::span<std::int32_t> lines;         // [capacity]
+  std::span<std::int64_t> job_ids;       // [capacity]
+  std::span<float> rewards;              // [capacity, K]
+  std::span<std::int32_t> actions;       // [capacity, K]
+  std::span<std::uint8_t> dones;         // [capacity, K] 0 or 1
+  std::span<float> log_probs;            // [capacity, K]; zeros where the policy gives none
+  std::span<float> values;               // [capacity, K]; zeros where the policy gives none
+  std::span<std::uint8_t> action_masks;  // [capacity, K, A] 0 or 1, 1 is legal; or empty
   std::byte* observations() const { return observations_.data(); }
   std::byte* final_observations() const { return final_observations_.data(); }
 
@@ -118,10 +123,12 @@ class EpisodeBatch {
   const int capacity_;
   const int steps_;
   const std::size_t obs_bytes_;
+  const std::size_t mask_bytes_;
   const bool gives_back_;  // rows are long enough for it
   ZeroPages observations_;
   ZeroPages final_observations_;
   ZeroPages columns_;        // rewards, actions, log_probs, values, dones
+  ZeroPages masks_;          // action_masks
   ZeroPages rows_;           // the columns of [capacity]
   std::span<int> touched_;   // [capacity] steps from here on are padded already
   std::span<int> resident_;  // [capacity] steps from here on were never played, or given back

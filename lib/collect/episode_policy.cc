@@ -62,6 +62,7 @@ EpisodePolicy::EpisodePolicy(EpisodeSink& sink, const EpisodeJobs& jobs,
   lanes_.reserve(lanes);
   lane_jobs_.reserve(lanes);
   lane_steps_.reserve(lanes);
+  lane_masks_.reserve(lanes);
   lane_actions_.resize(lanes);
   lane_log_probs_.resize(lanes);
   lane_values_.resize(lanes);
@@ -125,6 +126,7 @@ void EpisodePolicy::AskOutside(const PolicyInput& in, const PolicyOutput& out) {
   lanes_.clear();
   lane_jobs_.clear();
   lane_steps_.clear();
+  lane_masks_.clear();
   for (int l = 0; l < in.n; ++l) {
     const EpisodeSink::Lane& lane = sink_.lanes()[static_cast<std::size_t>(l)];
     out.action[l] = 0;
@@ -133,6 +135,7 @@ void EpisodePolicy::AskOutside(const PolicyInput& in, const PolicyOutput& out) {
     lanes_.push_back(l);
     lane_jobs_.push_back(static_cast<std::int64_t>(request.first_token) + lane.job);
     lane_steps_.push_back(lane.step);
+    if (in.masks != nullptr) lane_masks_.push_back(in.masks[l]);
   }
   const std::size_t n = lanes_.size();
   if (n == 0) return;
@@ -152,7 +155,7 @@ void EpisodePolicy::AskOutside(const PolicyInput& in, const PolicyOutput& out) {
   std::fill(lane_log_probs_.begin(), lane_log_probs_.end(), 0.0F);
   std::fill(lane_values_.begin(), lane_values_.end(), 0.0F);
   const auto columns = static_cast<int>(
-      outside_->Decide({observations, std::move(storage), lane_jobs_, lane_steps_},
+      outside_->Decide({observations, std::move(storage), lane_jobs_, lane_steps_, lane_masks_},
                        {std::span(lane_actions_).first(n), std::span(lane_log_probs_).first(n),
                         std::span(lane_values_).first(n)}));
   int first = 0;

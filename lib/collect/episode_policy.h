@@ -18,8 +18,9 @@ struct ObservedLanes {
   const std::byte* observations = nullptr;  // [n, obs_bytes] u8
   // Owns their memory: who holds it may read them later, and finds there what is there then.
   std::shared_ptr<const void> storage;
-  std::span<const std::int64_t> jobs;   // [n] the token each plays
-  std::span<const std::int32_t> steps;  // [n] actions taken so far
+  std::span<const std::int64_t> jobs;    // [n] the token each plays
+  std::span<const std::int32_t> steps;   // [n] actions taken so far
+  std::span<const std::uint64_t> masks;  // [n] bit a: action a is legal; empty without masks
 };
 
 // How many results an ObservationPolicy gave, the same in every call.
@@ -88,6 +89,7 @@ class EpisodePolicy final : public Policy {
   std::vector<int> lanes_;
   std::vector<std::int64_t> lane_jobs_;
   std::vector<std::int32_t> lane_steps_, lane_actions_;
+  std::vector<std::uint64_t> lane_masks_;  // empty without masks
   std::vector<float> lane_log_probs_, lane_values_;
   std::shared_ptr<ZeroPages> gathered_;  // [M, obs_bytes]; null for one lane
 };

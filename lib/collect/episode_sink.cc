@@ -13,7 +13,7 @@ constexpr std::size_t kRowAlign = 64;
 }  // namespace
 
 EpisodeSink::EpisodeSink(const RowSpec& spec, int steps, int staging_rows, EpisodeJobs& jobs,
-                         std::unique_ptr<ObsWriter> writer)
+                         std::unique_ptr<ObsWriter> writer, int mask_actions)
     : layout_(spec),
       jobs_(jobs),
       writer_(std::move(writer)),
@@ -24,7 +24,7 @@ EpisodeSink::EpisodeSink(const RowSpec& spec, int steps, int staging_rows, Episo
   const std::size_t skip = (kRowAlign - address % kRowAlign) % kRowAlign;
   row_ = RowView(layout_, reinterpret_cast<std::byte*>(memory_.data()) + skip);
   if (staging_rows == 0) return;
-  staging_ = std::make_shared<EpisodeBatch>(staging_rows, steps, writer_->bytes());
+  staging_ = std::make_shared<EpisodeBatch>(staging_rows, steps, writer_->bytes(), mask_actions);
   const MutexLock lock(staging_mu_);
   for (int row = staging_rows; row > 0; --row) free_rows_.push_back(row - 1);
 }
@@ -105,6 +105,7 @@ void EpisodeSink::CompleteLane(Lane& lane, std::size_t l) {
     return;
   }
   lane.batch->SetAction(lane.row, lane.step, row_.action[l], row_.log_prob[l], values_[l]);
+  if (lane.batch->mask_actions() > 0) lane.batch->SetMask(lane.row, lane.step, row_.mask[l]);
   ++lane.step;
 }
 

@@ -39,9 +39,9 @@ class EpisodeSink final : public RowSink,
   };
 
   // `steps`: K of every request. `staging_rows`: finished episodes a worker may hold back in
-  // requests by completion; 0 where there are none.
+  // requests by completion; 0 where there are none. `mask_actions`: of the requests' batches.
   EpisodeSink(const RowSpec& spec, int steps, int staging_rows, EpisodeJobs& jobs,
-              std::unique_ptr<ObsWriter> writer);
+              std::unique_ptr<ObsWriter> writer, int mask_actions = 0);
 
   // RowSink.
   const RowLayout& layout() const override { return layout_; }

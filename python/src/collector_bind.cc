@@ -45,6 +45,7 @@ struct CollectorSetup {
   std::size_t flat_elements = 0;
   std::size_t flat_item_bytes = 0;
   PyObject* policy_fn = nullptr;
+  bool policy_takes_mask = false;
   std::vector<std::int32_t> scripted;  // a fixed list of actions
 };
 
@@ -66,6 +67,7 @@ WorkerParts PartsOf(const CollectorSetup& setup, const EnvSpec& spec, int worker
   if (outside) {
     parts.outside = MakePythonPolicy({.worker = worker,
                                       .callable = setup.policy_fn,
+                                      .takes_mask = setup.policy_takes_mask,
                                       .dtype = setup.flat_dtype,
                                       .obs_bytes = parts.writer->bytes(),
                                       .actions = spec.action.count});
@@ -275,6 +277,11 @@ class PyCollector {
     add("rewards", from.rewards.data(), {b, k});
     add("actions", from.actions.data(), {b, k});
     add("dones", reinterpret_cast<bool*>(from.dones.data()), {b, k});
+    out["action_masks"] = nb::none();
+    if (const auto actions = static_cast<std::size_t>(from.mask_actions()); actions > 0) {
+      add("action_masks", reinterpret_cast<std::int8_t*>(from.action_masks.data()),
+          {b, k, actions});
+    }
     // Lent like the others, or with memory of their own: who keeps the returns of every batch
     // does not want to keep the observations.
     const auto add_row = [&](const char* name, auto* data) {
@@ -331,6 +338,9 @@ CollectorSetup SetupOf(const nb::dict& given, const nb::object& obs_flatten,
   setup.shown.env = nb::cast<std::string>(given["env"]);
   setup.shown.obs = nb::cast<std::string>(given["obs"]);
   setup.shown.queue_size = nb::cast<int>(given["queue_size"]);
+  setup.shown.iid_pieces = nb::cast<bool>(given["iid_pieces"]);
+  setup.shown.illegal_is_noop = nb::cast<bool>(given["illegal_is_noop"]);
+  setup.policy_takes_mask = nb::cast<bool>(given["policy_takes_mask"]);
   config.env = EnvConfigOf(setup.shown);
   const bool expanded =
       obs_flatten.is_none() && MakeObsEncoder(setup.shown, MakeEnvSpec(config.env)).is_float();

@@ -34,10 +34,11 @@ nb::object ArrayIn(std::shared_ptr<const void> storage, const std::byte* data, s
       reinterpret_cast<const std::uint8_t*>(data), {n, bytes}, owner));
 }
 
-// callable(*arguments). Also sees Ctrl-C where that is a callable without a line of Python.
-nb::object Called(PyObject* callable, const nb::tuple& arguments) {
+// callable(*arguments, **keywords), the latter a dict or null. Also sees Ctrl-C where that is a
+// callable without a line of Python.
+nb::object Called(PyObject* callable, const nb::tuple& arguments, PyObject* keywords = nullptr) {
   PyObject* const result =
-      UnlessPythonIsGone([&] { return PyObject_CallObject(callable, arguments.ptr()); });
+      UnlessPythonIsGone([&] { return PyObject_Call(callable, arguments.ptr(), keywords); });
   if (result == nullptr) throw nb::python_error();
   nb::object owned = nb::steal(result);
   if (PyErr_CheckSignals() != 0) throw nb::python_error();
@@ -74,8 +75,10 @@ class PythonPolicy final : public ObservationPolicy {
     const std::size_t n = in.jobs.size();
     const nb::object observations = ArrayIn(in.storage, in.observations, n, config_.obs_bytes)
                                         .attr("view")(config_.dtype.c_str());
+    nb::dict keywords;
+    if (config_.takes_mask) keywords["mask"] = Masks(in.masks);
     const nb::object returned =
-        Called(config_.callable, nb::make_tuple(config_.worker, observations));
+        Called(config_.callable, nb::make_tuple(config_.worker, observations), keywords.ptr());
     nb::object columns[3];
     std::size_t given = 1;
     if (nb::isinstance<nb::tuple>(returned)) {
@@ -97,6 +100,18 @@ class PythonPolicy final : public ObservationPolicy {
   }
 
  private:
+  // int8 [n, actions], the callable's to keep; None without masks.
+  nb::object Masks(std::span<const std::uint64_t> masks) const {
+    if (masks.empty()) return nb::none();
+    const auto actions = static_cast<std::size_t>(config_.actions);
+    auto* data = new std::int8_t[masks.size() * actions];
+    const nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<std::int8_t*>(p); });
+    for (std::size_t i = 0; i < masks.size(); ++i) {
+      for (std::size_t a = 0; a < actions; ++a) data[i * actions + a] = masks[i] >> a & 1;
+    }
+    return nb::cast(nb::ndarray<nb::numpy, std::int8_t>(data, {masks.size(), actions}, owner));
+  }
+
   [[noreturn]] void Refuse(const ObservedLanes& in, std::size_t i, const std::string& what) const {
     throw std::invalid_argument(Place("policy_fn", config_.worker, in.jobs[i], in.steps[i]) + what);
   }

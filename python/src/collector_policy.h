@@ -19,6 +19,7 @@ namespace tetrion {
 struct PythonPolicyConfig {
   int worker = 0;
   _object* callable = nullptr;  // policy_fn(worker, observations [n, elements])
+  bool takes_mask = false;      // it has a parameter of the name: int8 [n, actions], or None
   std::string dtype;            // of the observations, numpy's name
   std::size_t obs_bytes = 0;
   std::int32_t actions = 0;  // 0..actions-1 are legal

@@ -16,7 +16,8 @@ class Collector:
     def request(
         self, episodes: int, actions: object | None, first_job: int, timeout_s: float
     ) -> dict[str, Any]:
-        """EpisodeBatch's arrays, observations as bytes [B, K, bytes], and `columns`, the number of
+        """EpisodeBatch's arrays, observations as bytes [B, K, bytes], action_masks None where there
+        are none, and `columns`, the number of
         arrays that policy_fn returned (0: it was not asked). first_job -1: the stream's next."""
 
     def close_for(self, seconds: float) -> bool:

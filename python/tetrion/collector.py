@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import inspect
 import os
 import time
 import weakref
@@ -23,21 +24,45 @@ _INTERRUPTED_S = 0.05  # and one that an interrupt leaves
 
 class EpisodeBatch(NamedTuple):
     """B episodes of at most K = max_steps steps. [b, k] belongs to action k of episode b; steps
-    k >= lengths[b] are padding: zeros, and dones True."""
+    k >= lengths[b] are padding: zeros, and dones True. help(EpisodeBatch) tells of each field."""
 
-    observations: np.ndarray  # [B, K, obs_dim] what the policy saw before action k
-    rewards: np.ndarray  # [B, K] float32, what action k earned
-    actions: np.ndarray  # [B, K] int32
-    dones: np.ndarray  # [B, K] bool: action k ended the game by its rules
-    lengths: np.ndarray  # [B] int32, actions taken
-    terminated: np.ndarray  # [B] bool: the episode ended by the rules
-    truncated: np.ndarray  # [B] bool: it was cut at K steps, or where given actions end
-    returns: np.ndarray  # [B] float32, sum of rewards
-    lines: np.ndarray  # [B] int32, Tetris lines cleared
-    job_ids: np.ndarray  # [B] int64, number of the episode in the collector's stream
-    log_probs: np.ndarray | None  # [B, K] float32 of the chosen actions, if the policy gives them
-    values: np.ndarray | None  # [B, K] float32, if the policy gives them
-    final_observations: np.ndarray  # [B, obs_dim] after the last action
+    observations: np.ndarray
+    rewards: np.ndarray
+    actions: np.ndarray
+    dones: np.ndarray
+    lengths: np.ndarray
+    terminated: np.ndarray
+    truncated: np.ndarray
+    returns: np.ndarray
+    lines: np.ndarray
+    job_ids: np.ndarray
+    log_probs: np.ndarray | None
+    values: np.ndarray | None
+    final_observations: np.ndarray
+    action_masks: np.ndarray | None = None
+
+
+for _name, _text in {
+    "observations": "[B, K, obs_dim] float32, uint8 (compact, packed2) or what obs_flatten returns:"
+    " what the policy saw before action k.",
+    "rewards": "[B, K] float32: what action k earned.",
+    "actions": "[B, K] int32: 0 to num_actions - 1.",
+    "dones": "[B, K] bool: action k ended the game by its rules.",
+    "lengths": "[B] int32: actions taken, 1 to K.",
+    "terminated": "[B] bool: the episode ended by the rules.",
+    "truncated": "[B] bool: it was cut at K steps, or where given actions end.",
+    "returns": "[B] float32: sum of the rewards.",
+    "lines": "[B] int32: Tetris lines cleared; 0 in cartpole.",
+    "job_ids": "[B] int64: number of the episode in the collector's stream.",
+    "log_probs": "[B, K] float32: log-probability of action k, or None: the policy gives none, or"
+    " actions were given.",
+    "values": "[B, K] float32: the policy's value of observation k, or None: it gives none, or"
+    " actions were given.",
+    "final_observations": "[B, obs_dim], as observations: what was there after the last action.",
+    "action_masks": "[B, K, num_actions] int8: 1 where an action was legal before action k, or None"
+    " where the environment has no masks (tetris-placement has).",
+}.items():
+    getattr(EpisodeBatch, _name).__doc__ = _text
 
 
 class BatchedTetrisCollector:
@@ -55,12 +80,17 @@ class BatchedTetrisCollector:
         log_probs), or (actions, log_probs, values), each of shape [n]. observations is
         [n, obs_dim], read-only, n <= lanes_per_worker lanes that wait for an action. Copy what is
         to be kept: later calls overwrite it (reading it is safe for ever, and keeps its memory).
-        Calls of different workers take turns (they hold the GIL).
+        Calls of different workers take turns (they hold the GIL). A callable with a parameter
+        named mask gets the legal actions in it, int8 [n, num_actions] of its own, 1 where legal;
+        None where the environment has no masks.
     lanes_per_worker: environments a worker steps together (the caller's thread: up to 256, unless
         there is a policy_fn).
     seed: with a job's number it fixes the episode's pieces, whatever workers, lanes and timing do.
     env: "tetris", "tetris-placement" or "cartpole".
     queue_size: Tetris pieces in the preview, 1 to 7.
+    iid_pieces: Tetris pieces are independent instead of coming in bags of seven.
+    illegal: an illegal placement (tetris-placement) earns -0.1 and ends the episode, "terminate",
+        or does nothing else, "noop".
     order: "job" sorts a batch by job; "completion" has first what finished first, and holds at most
         two finished episodes a lane back while nobody takes them.
     copy: True: the arrays are the caller's. Those of [B] have memory of their own; the others
@@ -95,6 +125,8 @@ class BatchedTetrisCollector:
         seed: int = 0,
         env: str = "tetris",
         queue_size: int = 4,
+        iid_pieces: bool = False,
+        illegal: str = "terminate",
         order: str = "job",
         copy: bool = True,
         timeout: float | None = None,
@@ -107,6 +139,8 @@ class BatchedTetrisCollector:
         seed = _checks.integer("seed", seed, 0, 2**63 - 1)
         queue_size = _checks.integer("queue_size", queue_size, 1, 7)
         _checks.choice("env", env, _spaces.ENVIRONMENTS)
+        iid_pieces = _checks.boolean("iid_pieces", iid_pieces)
+        _checks.choice("illegal", illegal, ("terminate", "noop"))
         _checks.choice("order", order, ("job", "completion"))
         copy = _checks.boolean("copy", copy)
         timeout = _checks.seconds("timeout", timeout) or _TIMEOUT_S
@@ -134,6 +168,9 @@ class BatchedTetrisCollector:
             "lanes": lanes_per_worker,
             "seed": seed,
             "queue_size": queue_size,
+            "iid_pieces": iid_pieces,
+            "illegal_is_noop": illegal == "noop",
+            "policy_takes_mask": outside is not None and _takes_mask(outside),
             "workers": num_workers,
             "steps": max_steps,
             "by_completion": order == "completion",
@@ -274,6 +311,15 @@ def _outside(policy_fn: Any) -> Callable[..., Any] | None:
         made = f"policies.{policy_fn.__name__}"
         raise TypeError(f"policy_fn must be a policy, not its class {made}: make one, {made}(...)")
     return None if isinstance(policy_fn, built_in) else _checks.function("policy_fn", policy_fn)
+
+
+def _takes_mask(policy_fn: Callable[..., Any]) -> bool:
+    """Whether policy_fn has a parameter named mask."""
+    try:
+        mask = inspect.signature(policy_fn).parameters.get("mask")
+    except (TypeError, ValueError):  # of something that is not Python's
+        return False
+    return mask is not None and mask.kind in (mask.POSITIONAL_OR_KEYWORD, mask.KEYWORD_ONLY)
 
 
 def _flat_shape(

@@ -8,7 +8,8 @@ import numpy as np
 
 
 class Random:
-    """Uniform among the legal actions. An action depends on (seed, job, step) alone."""
+    """Uniform among the legal actions (tetris-placement: those of the mask; else all). An action
+    depends on (seed, job, step) alone."""
 
 
 class Scripted:

@@ -1,11 +1,13 @@
 """The batched collector as Python users meet it: arrays, errors, threads, shutdown."""
 
+import functools
 import gc
 import pathlib
 import subprocess
 import sys
 import time
 
+import gymnasium
 import numpy as np
 import pytest
 import tetrion
@@ -49,9 +51,118 @@ def test_arrays_have_the_documented_shapes_and_dtypes():
         "values": ((5, 16), np.float32),
         "final_observations": ((5, 944), np.float32),
     }
-    assert {name: (a.shape, a.dtype) for name, a in batch._asdict().items()} == want
+    assert batch.action_masks is None
+    arrays = {name: a for name, a in batch._asdict().items() if a is not None}
+    assert {name: (a.shape, a.dtype) for name, a in arrays.items()} == want
     np.testing.assert_allclose(batch.returns, batch.rewards.sum(axis=1), rtol=1e-6)
     np.testing.assert_array_equal(batch.job_ids, np.arange(5))
+
+
+def test_every_field_of_a_batch_says_its_shape_and_dtype():
+    with collector(1, 2, env="tetris-placement", policy_fn=hashed) as c:
+        batch = c.request_episodes(1)
+    letters = {1: "[B]", 2: "[B, K]", 3: "[B, K, "}
+    for name, array in batch._asdict().items():
+        said = getattr(tetrion.EpisodeBatch, name).__doc__
+        if name == "final_observations":
+            assert said.startswith("[B, obs_dim], as observations"), said
+            continue
+        assert said.startswith(letters[array.ndim]), said
+        assert str(array.dtype) in said, said
+
+
+PLACEMENT = {"env": "tetris-placement", "obs": "compact", "lanes_per_worker": 3}
+
+
+def masked(worker, observations, mask):
+    """A policy that takes one of the legal placements."""
+    assert mask.dtype == np.int8
+    assert mask.shape == (len(observations), 40)
+    at = observations.astype(np.int64).sum(axis=1) % mask.sum(axis=1)
+    legal = np.cumsum(mask, axis=1) == at[:, None] + 1
+    return np.argmax(legal, axis=1)
+
+
+@pytest.mark.parametrize("order", ["job", "completion"])
+@pytest.mark.parametrize(("workers", "copy"), [(0, True), (2, True), (2, False)])
+def test_masks_reach_the_policy_and_the_batch(workers, copy, order):
+    with collector(workers, 60, policy_fn=masked, order=order, copy=copy, **PLACEMENT) as c:
+        for _ in range(3):
+            batch = c.request_episodes(11)
+            real = np.arange(60) < batch.lengths[:, None]
+            shown = tetrion._core.placement_masks(batch.observations[real])
+            assert batch.action_masks.dtype == np.int8
+            assert batch.action_masks.shape == (11, 60, 40)
+            np.testing.assert_array_equal(batch.action_masks[real], shown)
+            assert not batch.action_masks[~real].any()
+            assert (~real).any()
+            assert (batch.rewards >= 0).all()  # none was illegal
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_random_placements_are_legal(given):
+    with collector(2, 30, **PLACEMENT) as c:
+        batch = c.request_episodes(20)
+        if given:
+            batch = c.request_episodes(20, actions=batch.actions, first_job=0)
+        b, k = np.nonzero(np.arange(30) < batch.lengths[:, None])
+        assert (batch.action_masks[b, k, batch.actions[b, k]] == 1).all()
+        assert (batch.rewards >= 0).all()
+        assert batch.lengths.mean() > 15
+        space = gymnasium.spaces.Discrete(40)
+        action = space.sample(batch.action_masks[0, 0])
+        assert batch.action_masks[0, 0, action] == 1
+
+
+def test_a_policy_gets_a_mask_only_where_it_has_the_parameter():
+    got = []
+
+    def by_keyword(worker, observations, *, mask=0):
+        got.append(mask)
+        return zeros(worker, observations)
+
+    def any_keyword(worker, observations, **more):
+        got.append(more)
+        return zeros(worker, observations)
+
+    for policy_fn, env in ((by_keyword, "tetris"), (any_keyword, "tetris-placement")):
+        with collector(1, 1, policy_fn=policy_fn, env=env) as c:
+            c.request_episodes(1)
+            assert (c.request_episodes(1).action_masks is None) == (env == "tetris")
+    assert got == [None, None, {}, {}]  # tetris has no masks
+    with collector(1, 1, policy_fn=functools.partial(by_keyword), env="tetris-placement") as c:
+        c.request_episodes(1)
+    assert got[-1].sum() > 0
+
+
+def test_illegal_placements_end_an_episode_or_do_nothing():
+    """Placement 0 again and again: illegal sooner or later, for want of room or of rotations."""
+    batches = {}
+    for illegal in ("terminate", "noop"):
+        with collector(1, 60, illegal=illegal, policy_fn=last_action, **PLACEMENT) as c:
+            batches[illegal] = c.request_episodes(8)
+    ended, played_on = batches["terminate"], batches["noop"]
+    k = ended.lengths - 1
+    last = ended.rewards[np.arange(8), k]
+    assert np.isclose(last, -0.1).any()
+    for b in np.flatnonzero(np.isclose(last, -0.1)):
+        assert ended.terminated[b]
+        assert ended.action_masks[b, k[b], 39] == 0
+        assert played_on.lengths[b] > ended.lengths[b]
+        assert np.isclose(played_on.rewards[b, k[b]], -0.1)
+
+
+def last_action(worker, observations):
+    return np.full(len(observations), 39)
+
+
+@pytest.mark.parametrize("iid", [False, True])
+def test_pieces_are_those_of_the_environment(iid):
+    env = tetrion.TetrisEnv(obs="flat", iid_pieces=iid)
+    observation, _ = env.reset(seed=3)
+    with collector(1, 2, seed=3, iid_pieces=iid) as c:
+        np.testing.assert_array_equal(c.request_episodes(1).observations[0, 0], observation)
+    env.close()
 
 
 @pytest.mark.parametrize(("queue_size", "dim"), [(3, 928), (4, 944), (7, 992)])
@@ -68,9 +179,7 @@ def test_the_batch_is_the_same_for_any_workers_lanes_and_timing():
     for policy_fn in (None, hashed, dawdling):
         batches = []
         for workers, lanes in ((0, 1), (1, 3), (3, 1), (2, 4)):
-            with collector(
-                workers, 30, policy_fn=policy_fn, lanes_per_worker=lanes, seed=5
-            ) as c:
+            with collector(workers, 30, policy_fn=policy_fn, lanes_per_worker=lanes, seed=5) as c:
                 c.request_episodes(3)
                 batches.append(c.request_episodes(9))
         for other in batches[1:]:

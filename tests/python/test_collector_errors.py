@@ -20,6 +20,7 @@ BAD_VALUES = [
     ({"queue_size": 8}, "queue_size must be 1 to 7, not 8"),
     ({"env": "pong"}, "env must be one of tetris, tetris-placement, cartpole, not 'pong'"),
     ({"order": "random"}, "order must be one of job, completion"),
+    ({"illegal": "ignore"}, "illegal must be one of terminate, noop, not 'ignore'"),
     ({"obs": "pixels"}, "obs must be one of flat, planes, compact"),
     ({"timeout": 0}, "timeout must be positive"),
     ({"obs_flatten": lambda o: o["board"]}, r"returned uint8 of shape \(24, 18\)"),
@@ -46,6 +47,7 @@ BAD_TYPES = [
     ({"on_episode": 3}, "on_episode must be callable or None, not int"),
     ({"copy": "no"}, "copy must be True or False, not 'no'"),
     ({"copy": 1}, "copy must be True or False, not 1"),
+    ({"iid_pieces": 1}, "iid_pieces must be True or False, not 1"),
     ({"policy_fn": policies.Random}, r"not its class policies.Random: make one, policies.Random\("),
     ({"policy_fn": policies.Scripted}, "not its class policies.Scripted: make one"),
     (

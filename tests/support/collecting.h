@@ -79,6 +79,7 @@ inline std::vector<std::byte> Bytes(const EpisodeBatch& batch, int episodes) {
   add(batch.log_probs.data(), cells * 4);
   add(batch.values.data(), cells * 4);
   add(batch.dones.data(), cells);
+  add(batch.action_masks.data(), cells * static_cast<std::size_t>(batch.mask_actions()));
   add(batch.lengths.data(), b * 4);
   add(batch.terminated.data(), b);
   add(batch.truncated.data(), b);

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <chrono>
+#include <numeric>
 #include <set>
 #include <string>
 #include <thread>
@@ -191,6 +193,34 @@ TEST(BatchCollectorTest, GivenActionsArePlayedAndMinusOneTruncates) {
     EXPECT_TRUE(std::equal(actions.begin() + 6, actions.end(), batch->actions.begin() + 6));
     EXPECT_EQ(batch->job_ids[1], 41);
     EXPECT_EQ(collector.stats().next_token, 0U);  // a replay does not move the stream
+  }
+}
+
+TEST(BatchCollectorTest, MasksThatThePolicySawAreInTheBatch) {
+  for (const bool by_completion : {false, true}) {
+    BatchCollectorConfig config = CollectorConfig("tetris-placement", 2, 3, 25);
+    config.by_completion = by_completion;
+    // An action is legal, and tells which masks its policy saw.
+    BatchCollector collector(
+        config, FunctionParts(config.env, [](const ObservedLanes& in, const LaneDecisions& out) {
+          for (std::size_t i = 0; i < out.actions.size(); ++i) {
+            out.actions[i] = std::countr_zero(in.masks[i]);
+            out.values[i] = static_cast<float>(std::popcount(in.masks[i]));
+          }
+          return ResultColumns::kValues;
+        }));
+    EXPECT_EQ(collector.mask_actions(), 40);
+    const auto batch = Request(collector, {.episodes = 12});
+    for (std::size_t b = 0; b < 12; ++b) {
+      for (std::size_t k = 0; k < 25; ++k) {
+        const auto mask = batch->action_masks.subspan((b * 25 + k) * 40, 40);
+        const auto legal = std::accumulate(mask.begin(), mask.end(), 0.0F);
+        EXPECT_EQ(batch->values[b * 25 + k], legal) << b << ' ' << k;
+        if (k >= static_cast<std::size_t>(batch->lengths[b])) continue;
+        const auto first = std::find(mask.begin(), mask.end(), 1) - mask.begin();
+        EXPECT_EQ(batch->actions[b * 25 + k], first) << b << ' ' << k;
+      }
+    }
   }
 }
 

@@ -24,6 +24,14 @@ TEST(BatchPoolTest, BatchComesBackWhenItsLastHolderLetsGo) {
   EXPECT_NE(pool->Take(5, 5, kObs).get(), first);  // nor do more episodes
 }
 
+TEST(BatchPoolTest, BatchOfOtherMasksDoesNotFit) {
+  const auto pool = std::make_shared<BatchPool>();
+  pool->Take(1, 1, kObs).reset();
+  EXPECT_EQ(pool->idle(), 1);
+  EXPECT_EQ(pool->Take(1, 1, kObs, 2)->mask_actions(), 2);
+  EXPECT_EQ(pool->idle(), 2);
+}
+
 TEST(BatchPoolTest, KeepsTwoBatchesAndOutlivesItsOwner) {
   auto pool = std::make_shared<BatchPool>();
   auto a = pool->Take(1, 1, kObs), b = pool->Take(1, 1, kObs), c = pool->Take(1, 1, kObs);
@@ -52,6 +60,7 @@ TEST(BatchPoolTest, ClosedPoolFreesWhatItHasAndWhatComesBack) {
 constexpr int kLongSteps = 20'000;
 constexpr std::size_t kLongObs = 64;
 constexpr int kRows = 3;
+constexpr int kActions = 40;
 
 void PlayLong(EpisodeBatch& batch, int length) {
   for (int row = 0; row < kRows; ++row) {
@@ -59,6 +68,7 @@ void PlayLong(EpisodeBatch& batch, int length) {
       std::memset(batch.Observation(row, k), 0x11, kLongObs);
       batch.SetAction(row, k, 1, -0.5F, 2.0F);
       batch.SetOutcome(row, k, 1.0F, k + 1 == length);
+      batch.SetMask(row, k, ~std::uint64_t{0});
     }
     batch.Finish(row, {.length = length, .terminated = true});
   }
@@ -78,6 +88,9 @@ void ExpectLongPadding(EpisodeBatch& batch, int length) {
     EXPECT_TRUE(std::all_of(seen + begin * bytes, seen + end * bytes,
                             [](std::byte b) { return b == std::byte{0}; }));
     EXPECT_EQ(batch.Observation(row, length - 1)[0], std::byte{0x11});
+    const std::uint8_t* const masks = batch.action_masks.data();
+    EXPECT_TRUE(std::all_of(masks + begin * kActions, masks + end * kActions,
+                            [](std::uint8_t b) { return b == 0; }));
     EXPECT_TRUE(all(batch.rewards.begin(), 0.0F));
     EXPECT_TRUE(all(batch.actions.begin(), 0));
     EXPECT_TRUE(all(batch.log_probs.begin(), 0.0F));
@@ -90,16 +103,16 @@ void ExpectLongPadding(EpisodeBatch& batch, int length) {
 TEST(BatchPoolTest, ReusedBatchIsPaddedInProportionToTheStepsPlayed) {
   const auto pool = std::make_shared<BatchPool>();
   constexpr std::uint64_t kPageBytes = 4096;
-  // A byte of `dones` a step, the edges of five arrays' pages, and 90 steps of the longer game.
+  // A byte of `dones` a step, the edges of six arrays' pages, and 90 steps of the longer game.
   constexpr std::uint64_t kMostBytes =
-      kRows * (kLongSteps + 2 * 5 * kPageBytes + 90 * (kLongObs + 17));
-  auto batch = pool->Take(kRows, kLongSteps, kLongObs);
+      kRows * (kLongSteps + 2 * 6 * kPageBytes + 90 * (kLongObs + 17 + kActions));
+  auto batch = pool->Take(kRows, kLongSteps, kLongObs, kActions);
   EpisodeBatch* const first = batch.get();
   PlayLong(*batch, 100);
   EXPECT_EQ(batch->padded_bytes(), 0U) << "fresh pages are zeros";
   for (const int length : {10, 100, 20, 100}) {
     batch.reset();
-    batch = pool->Take(kRows, kLongSteps, kLongObs);
+    batch = pool->Take(kRows, kLongSteps, kLongObs, kActions);
     ASSERT_EQ(batch.get(), first);
     const std::uint64_t before = batch->padded_bytes();
     PlayLong(*batch, length);
@@ -110,7 +123,7 @@ TEST(BatchPoolTest, ReusedBatchIsPaddedInProportionToTheStepsPlayed) {
 
 TEST(BatchPoolTest, WhatItsHolderWroteAnywhereIsGone) {
   const auto pool = std::make_shared<BatchPool>();
-  auto batch = pool->Take(kRows, kLongSteps, kLongObs);
+  auto batch = pool->Take(kRows, kLongSteps, kLongObs, kActions);
   for (const int length : {7, kLongSteps - 1, 1000, 9}) {
     std::memset(batch->observations(), 0xFF, kRows * kLongSteps * kLongObs);
     std::fill(batch->rewards.begin(), batch->rewards.end(), 3.0F);
@@ -118,8 +131,9 @@ TEST(BatchPoolTest, WhatItsHolderWroteAnywhereIsGone) {
     std::fill(batch->log_probs.begin(), batch->log_probs.end(), 3.0F);
     std::fill(batch->values.begin(), batch->values.end(), 3.0F);
     std::fill(batch->dones.begin(), batch->dones.end(), std::uint8_t{0});
+    std::fill(batch->action_masks.begin(), batch->action_masks.end(), std::uint8_t{1});
     batch.reset();
-    batch = pool->Take(kRows, kLongSteps, kLongObs);
+    batch = pool->Take(kRows, kLongSteps, kLongObs, kActions);
     PlayLong(*batch, length);
     ExpectLongPadding(*batch, length);
   }
@@ -127,12 +141,12 @@ TEST(BatchPoolTest, WhatItsHolderWroteAnywhereIsGone) {
 
 // The batches of a double buffer are nobody else's to write; a long game leaves no memory behind.
 TEST(BatchPoolTest, LongGameIsFollowedByShortOnesWithoutItsPadding) {
-  EpisodeBatch batch(kRows, kLongSteps, kLongObs);
+  EpisodeBatch batch(kRows, kLongSteps, kLongObs, kActions);
   PlayLong(batch, kLongSteps - 1);
   EXPECT_EQ(batch.padded_bytes(), 0U);
   PlayLong(batch, 5);
   ExpectLongPadding(batch, 5);
-  EXPECT_LT(batch.padded_bytes(), std::uint64_t{kRows * (kLongSteps + 10 * 4096)});
+  EXPECT_LT(batch.padded_bytes(), std::uint64_t{kRows * (kLongSteps + 12 * 4096)});
   const std::uint64_t before = batch.padded_bytes();
   PlayLong(batch, 9);
   EXPECT_EQ(batch.padded_bytes(), before);

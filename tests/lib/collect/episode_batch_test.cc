@@ -85,5 +85,34 @@ TEST(EpisodeBatchTest, CopiedRowIsWholeAndPadded) {
   EXPECT_EQ(to.terminated[1], 1);
 }
 
+TEST(EpisodeBatchTest, MasksAreWrittenBitByBitPaddedAndCopied) {
+  constexpr int kActions = 40;
+  EpisodeBatch from(2, 5, kObs, kActions), to(1, 5, kObs, kActions);
+  const auto play = [](EpisodeBatch& batch, int row, int length) {
+    for (int k = 0; k < length; ++k) {
+      batch.SetMask(row, k, std::uint64_t{1} << (k + 1) | 1ULL << 39 | 1ULL << 40);
+    }
+    Play(batch, row, length);
+  };
+  const auto expect = [](const EpisodeBatch& batch, int row, int length) {
+    for (int k = 0; k < 5; ++k) {
+      for (int a = 0; a < kActions; ++a) {
+        const bool legal = k < length && (a == k + 1 || a == 39);
+        const auto at = static_cast<std::size_t>((row * 5 + k) * kActions + a);
+        EXPECT_EQ(batch.action_masks[at], legal ? 1 : 0) << row << ' ' << k << ' ' << a;
+      }
+    }
+  };
+  play(from, 0, 5);
+  play(from, 1, 4);
+  play(from, 1, 2);
+  expect(from, 0, 5);
+  expect(from, 1, 2);
+  play(to, 0, 5);
+  to.CopyRow(0, from, 1);
+  expect(to, 0, 2);
+  EXPECT_EQ(EpisodeBatch(1, 5, kObs).action_masks.size(), 0U);
+}
+
 }  // namespace
 }  // namespace tetrion
