@@ -20,7 +20,9 @@ constexpr std::size_t kRowBytes = 8 + 5 * 4 + 2;  // an episode of the other col
 
 constexpr int kMaxMaskActions = 64;
 
-// Rows of observations from this size on give pages back. Writing less is cheaper than its faults.
+// Rows of so many steps, or of so many bytes of observations, give pages back. In shorter ones
+// huge pages and writing all of the padding are cheaper.
+constexpr int kGiveBackSteps = 1000;
 constexpr std::size_t kGiveBackRowBytes = std::size_t{512} << 10;
 // Fewer bytes are zeroed by hand: a system call costs as much.
 constexpr std::size_t kGiveBackBytes = std::size_t{16} << 10;
@@ -72,7 +74,8 @@ EpisodeBatch::EpisodeBatch(int capacity, int steps, std::size_t obs_bytes, int m
       steps_(steps),
       obs_bytes_(obs_bytes),
       mask_bytes_(static_cast<std::size_t>(mask_actions)),
-      gives_back_(static_cast<std::size_t>(steps) * obs_bytes >= kGiveBackRowBytes),
+      gives_back_(steps >= kGiveBackSteps ||
+                  static_cast<std::size_t>(steps) * obs_bytes >= kGiveBackRowBytes),
       observations_(At(capacity, 0) * obs_bytes,
                     gives_back_ ? ZeroPages::Size::kSmall : ZeroPages::Size::kHuge),
       final_observations_(static_cast<std::size_t>(capacity) * obs_bytes),
