@@ -93,7 +93,8 @@ def long_rows(tetrion, seconds, windows):
     steps, episodes = 10_000, 64
     start_mb = resident_mb()
     collector = tetrion.BatchedTetrisCollector(2, steps, lanes_per_worker=LANES)
-    collected(collector, episodes, seconds)
+    for _ in range(4):  # the storage of the first comes back
+        collector.request_episodes(episodes)
     grown_mb = resident_mb() - start_mb
     lending = tetrion.BatchedTetrisCollector(2, steps, lanes_per_worker=LANES, copy=False)
     collected(lending, episodes, seconds)
