@@ -1,3 +1,4 @@
+#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -29,6 +30,15 @@ class CartPoleGames {
 
   const Record& record(int lane) const { return record_[static_cast<std::size_t>(lane)]; }
   std::uint64_t Mask(int) const { return (1U << kCartPoleActions) - 1; }
+
+  using Saved = CartPoleState;
+  Saved Save(int lane) const { return state_[static_cast<std::size_t>(lane)]; }
+  bool Load(int lane, const Token& /*token*/, const Saved& saved, bool /*running*/) {
+    const bool finite = std::isfinite(saved.x) && std::isfinite(saved.x_dot) &&
+                        std::isfinite(saved.theta) && std::isfinite(saved.theta_dot);
+    if (finite) Set(lane, saved);
+    return finite;
+  }
 
  private:
   void Set(int lane, const CartPoleState& state) {

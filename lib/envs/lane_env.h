@@ -1,6 +1,9 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -24,6 +27,10 @@ struct LaneOutcome {
 //   LaneOutcome Step(int lane, int action)  the action is in range
 //   const Record& record(int lane)
 //   std::uint64_t Mask(int lane)            only asked for if the environment has masks
+//   Saved                                   a POD without padding, what Step goes on from
+//   Saved Save(int lane)
+//   bool Load(int lane, const Token&, const Saved&, bool running)
+//                                           false where Step could not go on from it
 template <typename Game>
 class LaneEnv final : public VecEnv {
  public:
@@ -55,10 +62,7 @@ class LaneEnv final : public VecEnv {
       } else {
         Begin(lane, state, row);
       }
-      std::memcpy(row.record + static_cast<std::size_t>(lane) * sizeof(typename Game::Record),
-                  &game_.record(lane), sizeof(typename Game::Record));
-      if (row.mask != nullptr) row.mask[lane] = game_.Mask(lane);
-      row.episode_id[lane] = state.episode_id;
+      Show(lane, state, row);
     }
   }
 
@@ -73,8 +77,53 @@ class LaneEnv final : public VecEnv {
 
   const Token& token(int lane) const override { return At(lane).token; }
 
+  std::vector<std::byte> Save(int lane) const override {
+    const LaneState& state = At(lane);
+    if (state.phase == Phase::kIdle || state.phase == Phase::kFresh) return {};
+    const SavedLane saved = {state.token,
+                             state.steps,
+                             state.lines,
+                             state.episode_return,
+                             state.phase == Phase::kRunning ? 1U : 0U,
+                             game_.Save(lane)};
+    std::vector<std::byte> bytes(sizeof(saved));
+    std::memcpy(bytes.data(), &saved, sizeof(saved));
+    return bytes;
+  }
+
+  bool Load(int lane, std::span<const std::byte> bytes, const RowView& row) override {
+    SavedLane saved;
+    if (bytes.size() != sizeof(saved)) return false;
+    std::memcpy(&saved, bytes.data(), sizeof(saved));
+    const bool running = saved.running == 1;
+    if (saved.running > 1 || saved.steps > saved.token.max_steps ||
+        (running && saved.steps == saved.token.max_steps) ||
+        !game_.Load(lane, saved.token, saved.game, running)) {
+      return false;
+    }
+    LaneState& state = At(lane);
+    state.token = saved.token;
+    state.steps = saved.steps;
+    state.lines = saved.lines;
+    state.episode_return = saved.episode_return;
+    state.phase = running ? Phase::kRunning : Phase::kEnded;
+    Show(lane, state, row);
+    row.flags[lane] = running ? std::uint8_t{0} : static_cast<std::uint8_t>(kIsLast);
+    return true;
+  }
+
  private:
   enum class Phase : std::uint8_t { kIdle, kFresh, kRunning, kEnded };
+
+  // What Save writes, in this machine's byte order.
+  struct SavedLane {
+    Token token;
+    std::uint32_t steps, lines;
+    float episode_return;
+    std::uint32_t running;  // 1, or 0 after the episode's end
+    typename Game::Saved game;
+  };
+  static_assert(sizeof(SavedLane) == sizeof(Token) + 16 + sizeof(typename Game::Saved));
 
   // The account of one lane: 48 bytes, touched once a step.
   struct LaneState {
@@ -85,6 +134,14 @@ class LaneEnv final : public VecEnv {
     std::int32_t episode_id = -1;  // the first episode is 0
     Phase phase = Phase::kIdle;
   };
+
+  // Writes the columns that say where the lane's game is.
+  void Show(int lane, const LaneState& state, const RowView& row) {
+    std::memcpy(row.record + static_cast<std::size_t>(lane) * sizeof(typename Game::Record),
+                &game_.record(lane), sizeof(typename Game::Record));
+    if (row.mask != nullptr) row.mask[lane] = game_.Mask(lane);
+    row.episode_id[lane] = state.episode_id;
+  }
 
   // Writes the columns of a lane's reset observation.
   static void Begin(int lane, LaneState& state, const RowView& row) {

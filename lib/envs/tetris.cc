@@ -1,8 +1,10 @@
+#include <cstring>
 #include <utility>
 #include <vector>
 
 #include "lib/envs/colour_record.h"
 #include "lib/envs/games.h"
+#include "lib/envs/gym_views.h"
 #include "lib/envs/lane_env.h"
 #include "lib/envs/tetris_pieces.h"
 #include "lib/envs/tetris_rules.h"
@@ -22,6 +24,29 @@ NoColours ColoursOf(TetrisRecord&) {
 }
 LockedColours ColoursOf(ColourRecord& record) {
   return LockedColours(record);
+}
+
+// `record` with colours, unknown ones where it has none.
+ColourRecord Coloured(const TetrisRecord& record) {
+  return UncolouredRecord(record);
+}
+ColourRecord Coloured(const ColourRecord& record) {
+  return record;
+}
+
+// A game and what its next pieces depend on, in one form for either kind of record.
+struct SavedTetris {
+  ColourRecord record;
+  std::uint32_t drawn, bag;  // of PhiloxPieces
+  std::uint32_t has_colours, reserved;
+};
+static_assert(sizeof(SavedTetris) == sizeof(ColourRecord) + 16);
+
+// Whether the rules could have left `record` behind, as far as they need it to go on.
+bool IsPlayable(const TetrisRecord& record, int queue_size, bool running) {
+  const TetrisRecord sane = Sanitized(record);
+  return std::memcmp(&sane, &record, sizeof(record)) == 0 && QueueSize(record) == queue_size &&
+         !(running && Collides(record, UnpackActive(record.active)));
 }
 
 // M games: records and piece sources, each its own array. `RecordType` is TetrisRecord or
@@ -50,6 +75,23 @@ class TetrisGames {
   const Record& record(int lane) const { return record_[static_cast<std::size_t>(lane)]; }
   std::uint64_t Mask(int) const { return (1U << kTetrisActions) - 1; }
 
+  using Saved = SavedTetris;
+  Saved Save(int lane) const {
+    const PhiloxPieces& source = pieces_[static_cast<std::size_t>(lane)];
+    return {Coloured(record(lane)), source.drawn, source.bag, kColoured ? 1U : 0U, 0};
+  }
+  bool Load(int lane, const Token& token, const Saved& saved, bool running) {
+    const PhiloxPieces source = {seed_, token.id, saved.drawn, saved.bag};
+    if ((kColoured && saved.has_colours != 1) || !source.IsValid() ||
+        (saved.bag == PhiloxPieces::kIid) != iid_pieces_ ||
+        !IsPlayable(saved.record.compact, queue_size_, running)) {
+      return false;
+    }
+    std::memcpy(&record_[static_cast<std::size_t>(lane)], &saved.record, sizeof(Record));
+    pieces(lane) = source;
+    return true;
+  }
+
  protected:
   static LaneOutcome ForRow(const TetrisOutcome& outcome) {
     return {outcome.illegal ? kIllegalReward : static_cast<float>(outcome.reward),
@@ -60,6 +102,8 @@ class TetrisGames {
   PhiloxPieces& pieces(int lane) { return pieces_[static_cast<std::size_t>(lane)]; }
 
  private:
+  static constexpr bool kColoured = sizeof(Record) == sizeof(ColourRecord);
+
   const std::uint64_t seed_;
   const int queue_size_;
   const bool iid_pieces_;

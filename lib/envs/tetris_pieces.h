@@ -40,6 +40,16 @@ struct PhiloxPieces {
     return id;
   }
 
+  // Whether Next keeps to ids 0..6: `bag` is one of pieces, or says that there is none.
+  TETRION_HOST_DEVICE bool IsValid() const {
+    if (bag == kIid) return true;
+    std::uint32_t left = bag;
+    for (; left >= 8; left >>= 3) {
+      if ((left & 7) >= kTetrisPieces) return false;
+    }
+    return left == kEmptyBag && bag < 1U << 22;
+  }
+
   // Bag `number` packed as in `bag`.
   TETRION_HOST_DEVICE std::uint32_t Shuffled(std::uint32_t number) const {
     const PhiloxBlock low = PhiloxDraw(seed, token_id, 2 * number, PhiloxPurpose::kPieces);

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "lib/frame/row_layout.h"
 #include "lib/frame/specs.h"
@@ -42,6 +44,17 @@ class VecEnv {
   virtual EpisodeResult Episode(int lane) const = 0;
   // The token the lane plays or has just finished.
   virtual const Token& token(int lane) const = 0;
+
+  // Everything but seed and configuration that lane `lane`'s next rows depend on, as bytes that any
+  // VecEnv of the same seed and configuration can Load. Allocates. Empty where the environment
+  // cannot be saved, or before the lane's first Step.
+  virtual std::vector<std::byte> Save(int /*lane*/) const { return {}; }
+  // Lane `lane` goes on as the saved one: its record, mask and episode id are written into `row`,
+  // and as flags kIsLast where its episode is over. False, and nothing has changed, where `saved`
+  // is no state that play could have led to here: bytes may come from a file.
+  virtual bool Load(int /*lane*/, std::span<const std::byte> /*saved*/, const RowView& /*row*/) {
+    return false;
+  }
 };
 
 struct EnvConfig {

@@ -49,7 +49,8 @@ nb::ndarray<nb::numpy, T> NewArray(std::size_t n, std::size_t width) {
   return nb::ndarray<nb::numpy, T>(data, {n, width}, owner);
 }
 
-// The pool as Python holds it: columns as arrays, statuses as exceptions, waits without the GIL.
+// The pool as Python holds it: columns as arrays, statuses as exceptions, waits
+// without the GIL.
 class PyPool {
  public:
   PyPool(const PyEnvConfig& config, int num_envs, int threads, int batch_size)
@@ -79,8 +80,8 @@ class PyPool {
     Send(std::span<const int>(envs.data(), envs.size()), actions.data());
   }
 
-  // Fills the columns' arrays with `batch_size` environments, in the order of their ids when that
-  // is all of them.
+  // Fills the columns' arrays with `batch_size` environments, in the order of
+  // their ids when that is all of them.
   void Receive() {
     Wait([this] { return pool_->Receive(received_, kSignalCheckNs); });
     if (!batch_.has_value()) return;
@@ -89,7 +90,8 @@ class PyPool {
     }
   }
 
-  // Every environment takes its action; the columns are complete when this returns.
+  // Every environment takes its action; the columns are complete when this
+  // returns.
   void Step(const Ints& actions) {
     if (actions.size() != all_.size()) {
       throw nb::value_error(("step needs " + std::to_string(all_.size()) + " actions, not " +
@@ -143,6 +145,26 @@ class PyPool {
     return nb::bytes(reinterpret_cast<const char*>(lanes().record(env)),
                      lanes().spec().obs.record_bytes);
   }
+
+  // Their states as bytes.
+  std::vector<nb::bytes> Save(const Ints& envs) {
+    const std::span<const int> ids(envs.data(), envs.size());
+    std::vector<std::vector<std::byte>> saved(ids.size());
+    Check(pool_->Save(ids, saved), ids, nullptr);
+    std::vector<nb::bytes> out;
+    for (const std::vector<std::byte>& bytes : saved) out.emplace_back(bytes.data(), bytes.size());
+    return out;
+  }
+  // `states` is [envs].
+  void Load(const Ints& envs, const std::vector<nb::bytes>& states) {
+    const std::span<const int> ids(envs.data(), envs.size());
+    if (states.size() != ids.size()) throw nb::value_error("load needs a state an environment");
+    std::vector<std::span<const std::byte>> saved;
+    for (const nb::bytes& bytes : states) {
+      saved.emplace_back(reinterpret_cast<const std::byte*>(bytes.c_str()), bytes.size());
+    }
+    Check(pool_->Load(ids, saved), ids, nullptr);
+  }
   int actions() { return lanes().spec().action.count; }
   int threads() const { return pool_->threads(); }
 
@@ -187,11 +209,13 @@ class PyPool {
         throw std::runtime_error("the environment is closed; make a new one");
       case PoolStatus::kForked:
         throw std::runtime_error(
-            "the environment was made before this process was forked, and its threads are in the "
+            "the environment was made before this process was forked, and its "
+            "threads are in the "
             "parent; make it in the process that uses it, or with threads=0");
       case PoolStatus::kTooFew:
         throw std::runtime_error(
-            "recv would wait for ever: fewer than batch_size environments are stepping; send "
+            "recv would wait for ever: fewer than "
+            "batch_size environments are stepping; send "
             "actions or call async_reset first");
       case PoolStatus::kNoSuchEnv:
         throw nb::value_error(
@@ -200,6 +224,10 @@ class PyPool {
         throw nb::value_error((env + " is still stepping: recv its result first").c_str());
       case PoolStatus::kNotReset:
         throw std::runtime_error(env + " was never reset: call reset or async_reset first");
+      case PoolStatus::kBadState:
+        throw nb::value_error(
+            ("the state for " + env + " is damaged: no game of this environment could lead to it")
+                .c_str());
       case PoolStatus::kBadAction:
         throw nb::value_error(("action " + std::to_string(actions[result.item]) + " of " + env +
                                " is out of range: actions are 0 to " +
@@ -229,7 +257,8 @@ nb::object Narrowed(const LongInts& values, const std::string& what) {
   return nb::cast(out).attr("ravel")();
 }
 
-// What MakeObsEncoder says of an observation: (elements, is_float, record_bytes).
+// What MakeObsEncoder says of an observation: (elements, is_float,
+// record_bytes).
 nb::tuple Observation(const std::string& env, const std::string& obs, int queue_size) {
   const PyEnvConfig config{.env = env, .obs = obs, .queue_size = queue_size};
   const EnvSpec spec = MakeEnvSpec(EnvConfigOf(config));
@@ -263,7 +292,8 @@ nb::object Expand(const std::string& env, const std::string& obs, int queue_size
   return nb::cast(out);
 }
 
-// A record of the user's as the rules can read it; colours are unknown where it is a compact one.
+// A record of the user's as the rules can read it; colours are unknown where it
+// is a compact one.
 ColourRecord TetrisRecordOf(const nb::bytes& bytes) {
   ColourRecord record = {};
   if (bytes.size() == sizeof(TetrisRecord)) {
@@ -349,6 +379,8 @@ void BindEnvs(nb::module_& m) {
       .def("close", &PyPool::Close)
       .def("columns", [](nb::handle self) { return nb::cast<PyPool&>(self).Columns(self); })
       .def("record", &PyPool::Record, nb::arg("env"))
+      .def("save", &PyPool::Save, nb::arg("envs"))
+      .def("load", &PyPool::Load, nb::arg("envs"), nb::arg("states"))
       .def_prop_ro("num_actions", &PyPool::actions)
       .def_prop_ro("threads", &PyPool::threads);
   m.def("expand", &Expand, nb::arg("env"), nb::arg("obs"), nb::arg("queue_size"),

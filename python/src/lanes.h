@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -17,7 +19,7 @@ namespace tetrion {
 // token k of that seed.
 //
 // Thread role: different environments may be used by different threads at once; one environment by
-// one thread at a time. Seed allocates, nothing else does.
+// one thread at a time. Seed, Save and Opened allocate, nothing else does.
 class Lanes {
  public:
   // Throws Error(kUsage) for an unknown environment or observation.
@@ -37,6 +39,16 @@ class Lanes {
   // begins the next one instead (next-step autoreset).
   void Play(std::span<const int> envs);
 
+  // Everything that the next Plays of an environment depend on, its row of columns() included, as
+  // bytes; empty before its first Play.
+  std::vector<std::byte> Save(int env) const;
+  // What Save wrote, ready for Put; nothing where `saved` is no state of this configuration. Any
+  // bytes may be tried.
+  struct Saved;
+  std::optional<Saved> Opened(std::span<const std::byte> saved) const;
+  // The environment goes on as the saved one, and its row of columns() shows it.
+  void Put(int env, Saved saved);
+
   StepColumns& columns() { return columns_; }
   // [record_bytes] of one environment, as of its last Play.
   const std::byte* record(int env) const {
@@ -46,12 +58,27 @@ class Lanes {
  private:
   struct Lane {
     std::unique_ptr<VecEnv> env;  // of one lane
-    std::uint64_t episode = 0;    // the next token
-    bool begins = true;           // the next step is a reset
+    std::uint64_t seed = 0;
+    std::uint64_t episode = 0;  // the next token
+    bool begins = true;         // the next step is a reset
   };
+
+  // The head of a saved environment; what VecEnv::Save wrote follows.
+  struct SavedHead {
+    std::uint32_t version;
+    std::int32_t lines_cleared;
+    std::uint64_t seed;
+    std::uint64_t episode;
+    float reward;
+    std::uint8_t begins, terminated, truncated, reserved;  // 0 or 1 each
+  };
+  static_assert(sizeof(SavedHead) == 32);
+  static constexpr std::uint32_t kSavedVersion = 1;  // of the bytes of Save
 
   RowView RowOf(std::size_t env);
   void PlayOne(std::size_t env);
+  // Writes the columns that tell of the episode so far.
+  void Show(std::size_t env);
 
   const PyEnvConfig config_;
   const EnvConfig env_config_;
@@ -66,6 +93,12 @@ class Lanes {
   std::vector<std::uint8_t> flags_;
   std::vector<float> cont_;
   StepColumns columns_;
+};
+
+struct Lanes::Saved {
+  SavedHead head;
+  std::span<const std::byte> game;  // of the caller's bytes
+  std::unique_ptr<VecEnv> env;      // has taken `game`
 };
 
 }  // namespace tetrion

@@ -22,6 +22,7 @@ struct StepColumns {
         episode_return(static_cast<std::size_t>(n)),
         episode_length(static_cast<std::size_t>(n)),
         lines(static_cast<std::size_t>(n)),
+        lines_cleared(static_cast<std::size_t>(n)),
         env_id(static_cast<std::size_t>(n)) {}
 
   // Row `to` becomes row `from` of `other`, a set of the same shapes.
@@ -35,6 +36,7 @@ struct StepColumns {
     episode_return[to] = other.episode_return[from];
     episode_length[to] = other.episode_length[from];
     lines[to] = other.lines[from];
+    lines_cleared[to] = other.lines_cleared[from];
     env_id[to] = other.env_id[from];
   }
 
@@ -49,6 +51,7 @@ struct StepColumns {
   std::vector<float> episode_return;         // [n] of the episode so far
   std::vector<std::int32_t> episode_length;  // [n] steps so far
   std::vector<std::int32_t> lines;           // [n] cleared so far
+  std::vector<std::int32_t> lines_cleared;   // [n] by the last action
   std::vector<std::int32_t> env_id;          // [n]
 };
 

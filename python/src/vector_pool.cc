@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <exception>
+#include <optional>
+#include <utility>
 
 #include "lib/core/check.h"
 #include "lib/core/clock.h"
@@ -233,6 +235,48 @@ PoolStatus VectorPool::ReceiveAll(std::int64_t timeout_ns) {
   if (closed_) return PoolStatus::kClosed;
   while (ready_.size() > 0) state_[static_cast<std::size_t>(ready_.Pop())] = State::kHeld;
   return PoolStatus::kOk;
+}
+
+PoolResult VectorPool::AtRest(std::span<const int> envs) const {
+  for (std::size_t i = 0; i < envs.size(); ++i) {
+    if (envs[i] < 0 || envs[i] >= lanes_.count()) return {PoolStatus::kNoSuchEnv, i};
+    const State state = state_[static_cast<std::size_t>(envs[i])];
+    if (state == State::kStepping || state == State::kReady) return {PoolStatus::kBusy, i};
+  }
+  return {};
+}
+
+PoolResult VectorPool::Save(std::span<const int> envs, std::span<std::vector<std::byte>> saved) {
+  if (InChild()) return {PoolStatus::kForked};
+  const MutexLock lock(mu_);
+  if (closed_) return {PoolStatus::kClosed};
+  const PoolResult rest = AtRest(envs);
+  if (rest.status != PoolStatus::kOk) return rest;
+  for (std::size_t i = 0; i < envs.size(); ++i) {
+    saved[i] = lanes_.Save(envs[i]);
+    if (saved[i].empty()) return {PoolStatus::kNotReset, i};
+  }
+  return {};
+}
+
+PoolResult VectorPool::Load(std::span<const int> envs,
+                            std::span<const std::span<const std::byte>> saved) {
+  if (InChild()) return {PoolStatus::kForked};
+  std::vector<Lanes::Saved> opened;
+  for (std::size_t i = 0; i < envs.size(); ++i) {
+    std::optional<Lanes::Saved> one = lanes_.Opened(saved[i]);
+    if (!one.has_value()) return {PoolStatus::kBadState, i};
+    opened.push_back(std::move(*one));
+  }
+  const MutexLock lock(mu_);
+  if (closed_) return {PoolStatus::kClosed};
+  const PoolResult rest = AtRest(envs);
+  if (rest.status != PoolStatus::kOk) return rest;
+  for (std::size_t i = 0; i < envs.size(); ++i) {
+    lanes_.Put(envs[i], std::move(opened[i]));
+    state_[static_cast<std::size_t>(envs[i])] = State::kHeld;
+  }
+  return {};
 }
 
 void VectorPool::Close() {

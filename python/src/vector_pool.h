@@ -25,6 +25,7 @@ enum class PoolStatus {
   kBusy,       // still stepping, or its result has not been received
   kNotReset,   // sent an action before the first reset
   kBadAction,  // out of range
+  kBadState,   // not bytes of Save, or of another configuration
 };
 
 struct [[nodiscard]] PoolResult {
@@ -59,6 +60,13 @@ class VectorPool {
   PoolStatus Receive(std::span<int> envs, std::int64_t timeout_ns) TETRION_EXCLUDES(mu_);
   // Blocks for at most `timeout_ns` until none is stepping; the caller then holds all of them.
   PoolStatus ReceiveAll(std::int64_t timeout_ns) TETRION_EXCLUDES(mu_);
+
+  // The states of `envs`, which nobody may be stepping, into `saved` [envs] (Lanes::Save).
+  PoolResult Save(std::span<const int> envs, std::span<std::vector<std::byte>> saved)
+      TETRION_EXCLUDES(mu_);
+  // `envs` go on as saved and are held by the caller; nothing changes unless all of them can.
+  PoolResult Load(std::span<const int> envs, std::span<const std::span<const std::byte>> saved)
+      TETRION_EXCLUDES(mu_);
 
   // Plays what waits for a thread in the caller's: whoever is about to wait for all of it is one
   // thread more, and need not wait for the others to wake.
@@ -107,6 +115,8 @@ class VectorPool {
   // Changes `envs` to stepping and queues them, or changes nothing.
   PoolResult Claim(std::span<const int> envs, bool resets, const std::int32_t* actions)
       TETRION_REQUIRES(mu_);
+  // Whether `envs` exist and none is stepping or waits to be received.
+  PoolResult AtRest(std::span<const int> envs) const TETRION_REQUIRES(mu_);
   // One wait, until notified or the deadline; kTimeout past it.
   PoolStatus WaitForReady(std::size_t count, const Deadline& deadline) TETRION_REQUIRES(mu_);
   void Enqueue(std::span<const int> envs) TETRION_REQUIRES(mu_);

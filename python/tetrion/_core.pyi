@@ -89,6 +89,13 @@ class VectorPool:
     def record(self, env: int) -> bytes:
         """The state of an environment that is not stepping. `env` is not checked."""
 
+    def save(self, envs: NDArray[np.int32]) -> list[bytes]:
+        """The states of environments [k] that are not stepping; seed, episode and row included."""
+
+    def load(self, envs: NDArray[np.int32], states: list[bytes]) -> None:
+        """Environments [k] go on as saved, and the columns' rows show it. ValueError, and nothing
+        has changed, for bytes that are no state of this configuration."""
+
     @property
     def num_actions(self) -> int: ...
     @property

@@ -102,5 +102,87 @@ TEST(Lanes, AMaskSaysWhatAPlacementMayBe) {
   EXPECT_GT(illegal, 0);
 }
 
+// What `steps` further actions show.
+std::vector<float> Rewards(Lanes& lanes, std::uint64_t seed, int steps) {
+  const int env = 0;
+  std::vector<float> rewards;
+  for (int step = 0; step < steps; ++step) {
+    lanes.SetAction(env, ActionOf(seed, step) % lanes.spec().action.count);
+    lanes.Play({&env, 1});
+    const StepColumns& columns = lanes.columns();
+    rewards.insert(rewards.end(),
+                   {columns.reward[0], static_cast<float>(columns.terminated[0]),
+                    columns.episode_return[0], static_cast<float>(columns.lines_cleared[0])});
+    for (std::size_t i = 0; i < columns.obs_bytes; ++i) {
+      rewards.push_back(static_cast<float>(columns.obs[i]));
+    }
+  }
+  return rewards;
+}
+
+TEST(Lanes, ASavedEnvironmentGoesOnAsTheOriginal) {
+  const std::vector<PyEnvConfig> configs = {{.obs = "dict"},
+                                            {.obs = "compact", .iid_pieces = true},
+                                            {.env = "tetris-placement", .obs = "planes"},
+                                            {.env = "cartpole"}};
+  for (const PyEnvConfig& config : configs) {
+    for (const int before : {1, 2, 57, 300}) {
+      Lanes original(config, 1), other(config, 1);
+      original.Seed(0, 5);
+      Rewards(original, 1, before);
+      const std::vector<std::byte> saved = original.Save(0);
+      other.Put(0, std::move(*other.Opened(saved)));
+      EXPECT_EQ(other.columns().obs, original.columns().obs);
+      EXPECT_EQ(other.columns().action_mask, original.columns().action_mask);
+      EXPECT_EQ(other.columns().reward, original.columns().reward);
+      EXPECT_EQ(other.Save(0), saved);
+      EXPECT_EQ(Rewards(other, 2, 400), Rewards(original, 2, 400)) << config.env << before;
+    }
+  }
+}
+
+// The property: whatever bytes are taken for a state, playing on from them neither aborts nor
+// leaves an array (the sanitizers watch).
+TEST(Lanes, DamagedStatesAreRefusedOrPlayable) {
+  for (const PyEnvConfig& config : {PyEnvConfig{.obs = "dict"}, PyEnvConfig{.env = "cartpole"},
+                                    PyEnvConfig{.env = "tetris-placement", .obs = "afterstates"}}) {
+    Lanes lanes(config, 1);
+    lanes.Seed(0, 5);
+    Rewards(lanes, 1, 40);
+    const std::vector<std::byte> saved = lanes.Save(0);
+    EXPECT_FALSE(lanes.Opened({saved.data(), saved.size() - 1}).has_value());
+    EXPECT_FALSE(lanes.Opened({}).has_value());
+    int refused = 0;
+    for (std::size_t bit = 0; bit < saved.size() * 8; ++bit) {
+      std::vector<std::byte> damaged = saved;
+      damaged[bit / 8] ^= std::byte{1} << (bit % 8);
+      std::optional<Lanes::Saved> opened = lanes.Opened(damaged);
+      if (!opened.has_value()) {
+        refused += 1;
+        continue;
+      }
+      lanes.Put(0, std::move(*opened));
+      Rewards(lanes, 3, 60);
+    }
+    EXPECT_GT(refused, 60) << config.env;
+  }
+}
+
+TEST(Lanes, AStateOfAnotherConfigurationIsRefused) {
+  Lanes planes({.obs = "planes"}, 1), flat({.obs = "flat"}, 1), short_queue({.queue_size = 3}, 1);
+  Lanes shorter({.obs = "flat", .max_steps = 9}, 1), iid({.iid_pieces = true}, 1);
+  EXPECT_TRUE(planes.Save(0).empty()) << "there is no state before the first step";
+  planes.Seed(0, 1);
+  flat.Seed(0, 1);
+  EXPECT_TRUE(flat.Save(0).empty());
+  Rewards(planes, 1, 5);
+  Rewards(flat, 1, 5);
+  EXPECT_TRUE(planes.Opened(flat.Save(0)).has_value()) << "colours can be dropped";
+  EXPECT_FALSE(flat.Opened(planes.Save(0)).has_value()) << "colours cannot be made up";
+  EXPECT_FALSE(short_queue.Opened(flat.Save(0)).has_value());
+  EXPECT_FALSE(shorter.Opened(flat.Save(0)).has_value());
+  EXPECT_FALSE(iid.Opened(flat.Save(0)).has_value());
+}
+
 }  // namespace
 }  // namespace tetrion

@@ -180,5 +180,33 @@ TEST(VectorPool, CountsOutOfRangeAreErrors) {
   EXPECT_THROW(VectorPool({}, 4, 257), Error);
 }
 
+TEST(VectorPool, StatesAreOfEnvironmentsAtRestAndLoadedTogetherOrNotAtAll) {
+  VectorPool pool({.env = "cartpole"}, 3, 2);
+  const std::vector<int> all = All(3);
+  std::vector<std::vector<std::byte>> saved(3), after(3);
+  EXPECT_EQ(pool.Save(all, saved).status, PoolStatus::kNotReset);
+  ASSERT_EQ(ResetAll(pool), PoolStatus::kOk);
+  ASSERT_EQ(pool.Save(all, saved).status, PoolStatus::kOk);
+  const std::vector<std::int32_t> actions(3);
+  ASSERT_EQ(pool.Send(all, actions.data()).status, PoolStatus::kOk);
+  EXPECT_EQ(pool.Save(all, after).status, PoolStatus::kBusy);
+  std::vector<std::span<const std::byte>> states(saved.begin(), saved.end());
+  EXPECT_EQ(pool.Load(all, states).status, PoolStatus::kBusy);
+  ASSERT_EQ(pool.ReceiveAll(kLongNs), PoolStatus::kOk);
+  ASSERT_EQ(pool.Save(all, after).status, PoolStatus::kOk);
+  EXPECT_NE(after, saved);
+  states[2] = states[2].first(8);
+  const PoolResult refused = pool.Load(all, states);
+  EXPECT_EQ(refused.status, PoolStatus::kBadState);
+  EXPECT_EQ(refused.item, 2U);
+  std::vector<std::vector<std::byte>> unchanged(3);
+  ASSERT_EQ(pool.Save(all, unchanged).status, PoolStatus::kOk);
+  EXPECT_EQ(unchanged, after);
+  states[2] = saved[2];
+  EXPECT_EQ(pool.Load(all, states).status, PoolStatus::kOk);
+  ASSERT_EQ(pool.Save(all, after).status, PoolStatus::kOk);
+  EXPECT_EQ(after, saved);
+}
+
 }  // namespace
 }  // namespace tetrion
