@@ -49,8 +49,7 @@ nb::ndarray<nb::numpy, T> NewArray(std::size_t n, std::size_t width) {
   return nb::ndarray<nb::numpy, T>(data, {n, width}, owner);
 }
 
-// The pool as Python holds it: columns as arrays, statuses as exceptions, waits
-// without the GIL.
+// The pool as Python holds it: columns as arrays, statuses as exceptions, waits without the GIL.
 class PyPool {
  public:
   PyPool(const PyEnvConfig& config, int num_envs, int threads, int batch_size)
@@ -80,8 +79,8 @@ class PyPool {
     Send(std::span<const int>(envs.data(), envs.size()), actions.data());
   }
 
-  // Fills the columns' arrays with `batch_size` environments, in the order of
-  // their ids when that is all of them.
+  // Fills the columns' arrays with `batch_size` environments, in the order of their ids when that
+  // is all of them.
   void Receive() {
     Wait([this] { return pool_->Receive(received_, kSignalCheckNs); });
     if (!batch_.has_value()) return;
@@ -90,8 +89,7 @@ class PyPool {
     }
   }
 
-  // Every environment takes its action; the columns are complete when this
-  // returns.
+  // Every environment takes its action; the columns are complete when this returns.
   void Step(const Ints& actions) {
     if (actions.size() != all_.size()) {
       throw nb::value_error(("step needs " + std::to_string(all_.size()) + " actions, not " +
@@ -132,10 +130,11 @@ class PyPool {
     out["episode_return"] = ArrayOf(columns.episode_return.data(), n, 0, self);
     out["episode_length"] = ArrayOf(columns.episode_length.data(), n, 0, self);
     out["lines"] = ArrayOf(columns.lines.data(), n, 0, self);
+    out["lines_cleared"] = ArrayOf(columns.lines_cleared.data(), n, 0, self);
     out["env_id"] = ArrayOf(columns.env_id.data(), n, 0, self);
     if (columns.mask_bytes > 0) {
-      out["action_mask"] =
-          ArrayOf(reinterpret_cast<bool*>(columns.action_mask.data()), n, columns.mask_bytes, self);
+      out["action_mask"] = ArrayOf(reinterpret_cast<std::int8_t*>(columns.action_mask.data()), n,
+                                   columns.mask_bytes, self);
     }
     return out;
   }
@@ -209,13 +208,11 @@ class PyPool {
         throw std::runtime_error("the environment is closed; make a new one");
       case PoolStatus::kForked:
         throw std::runtime_error(
-            "the environment was made before this process was forked, and its "
-            "threads are in the "
+            "the environment was made before this process was forked, and its threads are in the "
             "parent; make it in the process that uses it, or with threads=0");
       case PoolStatus::kTooFew:
         throw std::runtime_error(
-            "recv would wait for ever: fewer than "
-            "batch_size environments are stepping; send "
+            "recv would wait for ever: fewer than batch_size environments are stepping; send "
             "actions or call async_reset first");
       case PoolStatus::kNoSuchEnv:
         throw nb::value_error(
@@ -257,8 +254,7 @@ nb::object Narrowed(const LongInts& values, const std::string& what) {
   return nb::cast(out).attr("ravel")();
 }
 
-// What MakeObsEncoder says of an observation: (elements, is_float,
-// record_bytes).
+// What MakeObsEncoder says of an observation: (elements, is_float, record_bytes).
 nb::tuple Observation(const std::string& env, const std::string& obs, int queue_size) {
   const PyEnvConfig config{.env = env, .obs = obs, .queue_size = queue_size};
   const EnvSpec spec = MakeEnvSpec(EnvConfigOf(config));
@@ -292,8 +288,7 @@ nb::object Expand(const std::string& env, const std::string& obs, int queue_size
   return nb::cast(out);
 }
 
-// A record of the user's as the rules can read it; colours are unknown where it
-// is a compact one.
+// A record of the user's as the rules can read it; colours are unknown where it is a compact one.
 ColourRecord TetrisRecordOf(const nb::bytes& bytes) {
   ColourRecord record = {};
   if (bytes.size() == sizeof(TetrisRecord)) {
@@ -391,6 +386,7 @@ void BindEnvs(nb::module_& m) {
   m.def(
       "num_actions", [](const std::string& env) { return MakeEnvSpec({.name = env}).action.count; },
       nb::arg("env"));
+  m.def("default_max_steps", &DefaultMaxSteps, nb::arg("env"));
   m.def("usable_cpus", &UsableCpus);
   m.def("placement_masks", &PlacementMasks, nb::arg("records"));
   m.def("pieces", &Pieces, nb::arg("seed"), nb::arg("episode"), nb::arg("count"), nb::arg("iid"));

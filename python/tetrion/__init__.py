@@ -14,6 +14,7 @@ from . import _cpu
 _cpu.check()
 
 from . import policies, vector  # noqa: E402
+from ._setup import EnvState  # noqa: E402
 from .collector import BatchedTetrisCollector, EpisodeBatch  # noqa: E402
 from .envs import (  # noqa: E402
     CartPoleEnv,
@@ -31,6 +32,7 @@ __all__ = [
     "BatchedTetrisCollector",
     "CartPoleEnv",
     "Checkpoint",
+    "EnvState",
     "EpisodeBatch",
     "FlattenObservation",
     "Policy",

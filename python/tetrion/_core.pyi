@@ -83,8 +83,8 @@ class VectorPool:
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """Views of the memory that step and receive overwrite, [b] rows: obs, reward float32,
-        terminated, truncated bool, episode_return float32, episode_length, lines, env_id int32,
-        and action_mask bool [b, A] where there are masks."""
+        terminated, truncated bool, episode_return float32, episode_length, lines, lines_cleared,
+        env_id int32, and action_mask int8 [b, A] where there are masks."""
 
     def record(self, env: int) -> bytes:
         """The state of an environment that is not stepping. `env` is not checked."""
@@ -116,6 +116,9 @@ def observation(env: str, obs: str, queue_size: int) -> tuple[int, bool, int]:
 
 def num_actions(env: str) -> int:
     """Actions are 0 to num_actions - 1."""
+
+def default_max_steps(env: str) -> int:
+    """Where an episode is truncated unless told otherwise."""
 
 def placement_masks(records: NDArray[np.uint8]) -> NDArray[np.bool_]:
     """Legal placements [k, 40] of Tetris records [k, >= 64]."""

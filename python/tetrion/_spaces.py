@@ -1,10 +1,16 @@
 """What an environment's observations look like: spaces, and arrays of C++'s buffers."""
 
+from typing import Literal
+
 import numpy as np
 from gymnasium import spaces
 
 from . import _checks, _core
 
+EnvName = Literal["tetris", "tetris-placement", "cartpole"]
+TetrisObs = Literal["dict", "flat", "planes", "compact", "packed2"]
+PlacementObs = Literal["dict", "flat", "planes", "compact", "packed2", "afterstates"]
+CartPoleObs = Literal["flat", "compact"]
 ENVIRONMENTS = ("tetris", "tetris-placement", "cartpole")
 # Names of what C++ can show of each; "dict" is one buffer that dict_of() cuts up.
 OBSERVATIONS = {env: tuple(_core.observations(env)) for env in ENVIRONMENTS}
@@ -16,7 +22,7 @@ _MAX_FEATURE = 16.0  # no column of the afterstates view is larger
 def check_obs(env: str, obs: str) -> None:
     """Raises ValueError when `env` is unknown or has no observation `obs`."""
     _checks.choice("env", env, ENVIRONMENTS)
-    if obs not in OBSERVATIONS[env]:
+    if not isinstance(obs, str) or obs not in OBSERVATIONS[env]:
         raise ValueError(
             f"{env} has no observation {obs!r}: choose one of {', '.join(OBSERVATIONS[env])}"
         )
@@ -55,11 +61,12 @@ def observation_space(env: str, obs: str, queue_size: int) -> spaces.Space:
 
 
 def dict_of(buffer: np.ndarray, queue_size: int) -> dict[str, np.ndarray]:
-    """Views of a dict buffer, u8 [n, 880 + 16 q] or [880 + 16 q], as the four arrays."""
+    """Views of a dict buffer, u8 [n, 880 + 16 q] or [880 + 16 q], as the four arrays: sorted by
+    name in the buffer, as in spaces, and in tetris-gymnasium's order in the dict."""
     lead = buffer.shape[:-1]
     return {
-        "active_tetromino_mask": buffer[..., :432].reshape(*lead, ROWS, COLUMNS),
         "board": buffer[..., 432:864].reshape(*lead, ROWS, COLUMNS),
+        "active_tetromino_mask": buffer[..., :432].reshape(*lead, ROWS, COLUMNS),
         "holder": buffer[..., 864:880].reshape(*lead, 4, 4),
         "queue": buffer[..., 880:].reshape(*lead, 4, 4 * queue_size),
     }

@@ -9,7 +9,8 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from . import _checks, _core, _spaces
+from . import _checks, _core, _render, _spaces
+from ._setup import EnvState, HasLimit, Illegal, Setup
 
 _ENV_0 = np.zeros(1, np.int32)
 _NO_SEEDS = np.zeros(0, np.uint64)
@@ -20,48 +21,35 @@ def checked_seed(seed: Any, what: str = "seed") -> int:
     return _checks.integer(what, seed, 0, 2**64 - 1)
 
 
-class _CppEnv(gymnasium.Env):
+class _CppEnv(HasLimit, gymnasium.Env):
     """What the three environments share. `_env` is the name in C++."""
 
     _env: ClassVar[str]
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["rgb_array", "ansi"], "render_fps": 10}
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": list(_render.MODES), "render_fps": 10}
 
-    def __init__(self, config: dict[str, Any], render_mode: str | None, render_scale: int):
-        _spaces.check_obs(self._env, config["obs"])
-        if render_mode is not None and render_mode not in self.metadata["render_modes"]:
-            raise ValueError(
-                f"render_mode must be None or one of {self.metadata['render_modes']}, "
-                f"not {render_mode!r}"
-            )
-        render_scale = _checks.integer("render_scale", render_scale, 1, 64)
-        if "queue_size" in config:
-            config["queue_size"] = _checks.integer("queue_size", config["queue_size"], 1, 7)
+    def __init__(self, setup: Setup, render_mode: str | None, render_scale: int | None):
+        self._setup = setup
+        self._camera = _render.Camera(self._env, setup.queue_size, render_mode, render_scale)
         self.render_mode = render_mode
-        self._render_scale = render_scale
-        self._obs = config["obs"]
-        self._queue_size = config.get("queue_size", 4)
-        self._pool = _core.VectorPool(
-            _core.EnvConfig(env=self._env, colours=True, **config), 1, 0, 1
-        )
-        self._columns = self._pool.columns()
-        self.observation_space = _spaces.observation_space(self._env, self._obs, self._queue_size)
+        self._open()
+        self.observation_space = _spaces.observation_space(self._env, setup.obs, setup.queue_size)
         self.action_space = spaces.Discrete(self._pool.num_actions)
         self._action = np.zeros(1, np.int32)
-        self._playing = False
-        self._seeded = False
+        self._playing = self._seeded = self._closed = False
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         """Starts an episode. With a seed: episode 0 of that seed; without: the next one of the
         seed in use (drawn from the operating system the first time). Takes no options."""
-        super().reset(seed=seed)
+        self._check_open()
         if options:
             raise ValueError(f"reset takes no options, got {sorted(options)}")
+        super().reset(seed=None if seed is None else checked_seed(seed))
         if seed is None and not self._seeded:
             seed = int(self.np_random.integers(2**63))
         self._pool.drain()
-        seeds = _NO_SEEDS if seed is None else np.array([checked_seed(seed)], np.uint64)
+        seeds = _NO_SEEDS if seed is None else np.array([seed], np.uint64)
         self._pool.reset(_ENV_0, seeds)
         self._pool.drain()
         self._playing = self._seeded = True
@@ -69,56 +57,103 @@ class _CppEnv(gymnasium.Env):
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """One action of `action_space`. Returns observation, reward (float), terminated, truncated
-        and info: episode_return, episode_length (steps), lines (Tetris) of the episode so far, and
-        action_mask bool [A] where the environment has one. RuntimeError after the episode's end."""
+        and info: episode_return and episode_length (steps) of the episode so far; of Tetris also
+        lines (of the episode so far) and lines_cleared (by this action); and action_mask int8 [A],
+        1 where legal, where the environment has one. RuntimeError after the episode's end."""
         if not self._playing:
+            self._check_open()
             raise RuntimeError("the episode is over or was never started: call reset() first")
-        number = operator.index(action)
-        if not 0 <= number < self.action_space.n:
-            raise ValueError(
-                f"action {number} is out of range: actions are 0 to {self.action_space.n - 1}"
-            )
-        self._action[0] = number
+        self._action[0] = self._checked_action(action)
         self._pool.step(self._action)
-        columns = self._columns
-        terminated, truncated = bool(columns["terminated"][0]), bool(columns["truncated"][0])
+        terminated, truncated = self._ends()
         self._playing = not (terminated or truncated)
-        reward = float(columns["reward"][0])
+        reward = float(self._columns["reward"][0])
         return self._observation(), reward, terminated, truncated, self._info()
 
     def render(self) -> np.ndarray | str | None:
-        """rgb_array: u8 [height, width, 3]; ansi: lines of text with terminal colours."""
+        """rgb_array: u8 [height, width, 3]; ansi: lines of text, Tetris with terminal colours."""
+        self._check_open()
         if self.render_mode is None:
-            gymnasium.logger.warn(
-                "render() does nothing without a render_mode: make the environment with "
-                'render_mode="rgb_array" or "ansi"'
-            )
+            _render.warn_without_mode()
             return None
         if not self._seeded:
             raise RuntimeError("nothing to draw yet: call reset() first")
-        if self.render_mode == "ansi":
-            return self._ansi()
-        return _core.render_rgb(
-            self._env, self._pool.record(0), self._queue_size, self._render_scale
-        )
+        return self._camera.draw(self._pool.record(0))
 
     def close(self) -> None:
         """Frees the environment; it cannot be used afterwards. May be called twice."""
         self._playing = False
+        self._closed = True
         self._pool.close()
 
     @property
     def record(self) -> bytes:
         """The state after the last step as bytes: 168 (Tetris: compact record, then the colours of
         locked cells) or 16 (CartPole: four float32)."""
+        self._check_open()
         return self._pool.record(0)
 
-    def _ansi(self) -> str:
-        return _core.render_ansi(self._pool.record(0))
+    @property
+    def max_steps(self) -> int:
+        """An episode is truncated after so many."""
+        return self._setup.max_steps
+
+    def get_state(self) -> EnvState:
+        """Where the environment stands, for set_state() of this one or another of the same
+        settings. RuntimeError before the first reset."""
+        self._check_open()
+        return self._setup.state(self._pool.save(_ENV_0)[0])
+
+    def set_state(self, state: EnvState) -> tuple[Any, dict[str, Any]]:
+        """Goes on where `state` was taken: the same actions give the same arrays, rewards and ends,
+        and the resets after them the same episodes. Returns observation and info of that moment.
+        ValueError, and nothing has changed, for a state of other settings."""
+        self._check_open()
+        self._pool.load(_ENV_0, [self._setup.bytes_of(state)])
+        self._playing = not any(self._ends())
+        self._seeded = True
+        return self._observation(), self._info()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For copy and pickle: settings, spaces with their generators, and the state."""
+        self._check_open()
+        kept = {k: v for k, v in self.__dict__.items() if k not in ("_pool", "_columns")}
+        kept["_saved"] = self._pool.save(_ENV_0) if self._seeded else None
+        return kept
+
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        saved = kept.pop("_saved")
+        self.__dict__.update(kept)
+        self._open()
+        if saved is not None:
+            self._pool.load(_ENV_0, saved)
+
+    def _open(self) -> None:
+        self._pool = self._setup.pool(1, 0, 1)
+        self._columns = self._pool.columns()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise RuntimeError("the environment is closed; make a new one")
+
+    def _checked_action(self, action: Any) -> int:
+        try:
+            number = operator.index(action)
+        except TypeError:
+            number = None
+        last = self._pool.num_actions - 1
+        if number is None or isinstance(action, bool):
+            raise TypeError(f"action must be an integer of 0 to {last}, not {action!r}")
+        if not 0 <= number <= last:
+            raise ValueError(f"action {number} is out of range: actions are 0 to {last}")
+        return number
+
+    def _ends(self) -> tuple[bool, bool]:
+        return bool(self._columns["terminated"][0]), bool(self._columns["truncated"][0])
 
     def _observation(self) -> Any:
         row = self._columns["obs"][0].copy()
-        return _spaces.dict_of(row, self._queue_size) if self._obs == "dict" else row
+        return _spaces.dict_of(row, self._setup.queue_size) if self._setup.obs == "dict" else row
 
     def _info(self) -> dict[str, Any]:
         columns = self._columns
@@ -128,6 +163,7 @@ class _CppEnv(gymnasium.Env):
         }
         if self._env != "cartpole":
             info["lines"] = int(columns["lines"][0])
+            info["lines_cleared"] = int(columns["lines_cleared"][0])
         if "action_mask" in columns:
             info["action_mask"] = columns["action_mask"][0].copy()
         return info
@@ -145,81 +181,96 @@ class TetrisEnv(_CppEnv):
     (uint8 [1440]: 72x80 pixels of 2 bits, 20 bytes a row, the leftmost pixel in bits 0-1, 0 white
     to 3 black) or "compact" (uint8 [64]: the packed state).
     queue_size: pieces in the preview, 1 to 7. iid_pieces: independent pieces instead of 7-bags.
-    max_steps: an episode is truncated there. render_mode: None, "rgb_array", "ansi".
-    render_scale: pixels a cell.
+    max_steps: an episode is truncated there; None: 10,000. render_mode: None, "rgb_array", "ansi".
+    render_scale: pixels a cell; None: 10.
     """
 
     _env = "tetris"
 
+    @_checks.keywords
     def __init__(
         self,
-        obs: str = "dict",
+        obs: _spaces.TetrisObs = "dict",
         *,
         queue_size: int = 4,
         iid_pieces: bool = False,
-        max_steps: int = 10_000,
-        render_mode: str | None = None,
-        render_scale: int = 10,
-        **more: Any,
+        max_steps: int | None = None,
+        render_mode: _render.RenderMode | None = None,
+        render_scale: int | None = None,
     ):
-        check_max_steps(max_steps)
-        config = {
-            "obs": obs,
-            "queue_size": queue_size,
-            "iid_pieces": iid_pieces,
-            "max_steps": max_steps,
-            **more,
-        }
-        super().__init__(config, render_mode, render_scale)
+        setup = Setup(self._env, obs, queue_size, iid_pieces, max_steps=max_steps, colours=True)
+        super().__init__(setup, render_mode, render_scale)
+
+    def get_keys_to_action(self) -> dict[tuple[str, ...], int]:
+        """For gymnasium.utils.play(env, noop=7): a, d, s move, e and q turn, w swaps, space drops,
+        x does nothing. (Without noop=7 it plays action 0, left, while no key is pressed.)"""
+        keys = ("a", "d", "s", "e", "q", " ", "w", "x")
+        return {(key,): action for action, key in enumerate(keys)}
 
 
-class TetrisPlacementEnv(TetrisEnv):
+class TetrisPlacementEnv(_CppEnv):
     """Tetris played by placements: action = column * 4 + rotations, 40 of them; info["action_mask"]
-    (bool [40]) says which are legal. An illegal one ends the episode with reward -0.1, or, with
-    illegal="noop", acts as no action with that reward.
+    (int8 [40], as action_space.sample() takes it) says which are legal. An illegal one ends the
+    episode with reward -0.1, or, with illegal="noop", acts as no action with that reward.
 
     obs: as TetrisEnv, and "afterstates" (float32 [660 + 7 q]: what every placement would leave).
+    max_steps: None is 5,000. The rest is as for TetrisEnv.
     """
 
     _env = "tetris-placement"
 
+    @_checks.keywords
     def __init__(
         self,
-        obs: str = "dict",
+        obs: _spaces.PlacementObs = "dict",
         *,
-        illegal: str = "terminate",
-        max_steps: int = 5_000,
-        **more: Any,
+        illegal: Illegal = "terminate",
+        queue_size: int = 4,
+        iid_pieces: bool = False,
+        max_steps: int | None = None,
+        render_mode: _render.RenderMode | None = None,
+        render_scale: int | None = None,
     ):
-        if illegal not in ("terminate", "noop"):
-            raise ValueError(f'illegal must be "terminate" or "noop", not {illegal!r}')
-        super().__init__(obs, max_steps=max_steps, illegal_is_noop=illegal == "noop", **more)
+        setup = Setup(self._env, obs, queue_size, iid_pieces, illegal, max_steps, colours=True)
+        super().__init__(setup, render_mode, render_scale)
+
+    def action_masks(self) -> np.ndarray:
+        """bool [40], the legal actions, under the name that sb3-contrib's MaskablePPO asks for."""
+        self._check_open()
+        return self._columns["action_mask"][0].astype(bool)
 
 
 class CartPoleEnv(_CppEnv):
-    """Gymnasium's CartPole-v1: actions 0 left, 1 right, reward 1 a step, truncated at max_steps.
+    """Gymnasium's CartPole-v1: actions 0 left, 1 right, reward 1 a step, truncated at max_steps
+    (None: 500).
 
     obs: "flat" (float32 [4]: x, x_dot, theta, theta_dot) or "compact" (the same as uint8 [16]).
+    render_mode: None, "rgb_array", "ansi". render_scale: a 600 x 400 picture at 4, the default.
     """
 
     _env = "cartpole"
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["rgb_array"], "render_fps": 50}
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": list(_render.MODES), "render_fps": 50}
 
+    @_checks.keywords
     def __init__(
         self,
-        obs: str = "flat",
+        obs: _spaces.CartPoleObs = "flat",
         *,
-        max_steps: int = 500,
-        render_mode: str | None = None,
-        render_scale: int = 4,
+        max_steps: int | None = None,
+        render_mode: _render.RenderMode | None = None,
+        render_scale: int | None = None,
     ):
-        check_max_steps(max_steps)
-        super().__init__({"obs": obs, "max_steps": max_steps}, render_mode, render_scale)
+        super().__init__(Setup(self._env, obs, max_steps=max_steps), render_mode, render_scale)
+
+    def get_keys_to_action(self) -> dict[tuple[str, ...], int]:
+        """For gymnasium.utils.play: a left, d right."""
+        return {("a",): 0, ("d",): 1}
 
 
 class FlattenObservation(gymnasium.ObservationWrapper, gymnasium.utils.RecordConstructorArgs):
-    """A TetrisEnv's dict observation as float32 [880 + 16 q]: the numbers and the order of
-    gymnasium's FlattenObservation. `TetrisEnv(obs="flat")` gives the same without a detour."""
+    """A TetrisEnv's dict observation as uint8 [880 + 16 q], equal to gymnasium's FlattenObservation
+    in space, numbers, order and dtype. `TetrisEnv(obs="flat")` gives the same numbers as float32
+    without a detour."""
 
     def __init__(self, env: gymnasium.Env):
         gymnasium.utils.RecordConstructorArgs.__init__(self)
@@ -229,26 +280,19 @@ class FlattenObservation(gymnasium.ObservationWrapper, gymnasium.utils.RecordCon
                 'FlattenObservation wants an environment with obs="dict", not one that shows '
                 f"{env.observation_space}"
             )
-        length = sum(int(np.prod(space.shape)) for space in env.observation_space.values())
-        self.observation_space = spaces.Box(0, _spaces.MAX_CELL, (length,), np.float32)
+        self.observation_space = spaces.flatten_space(env.observation_space)
 
     def observation(self, observation: dict[str, np.ndarray]) -> np.ndarray:
-        """float32 [880 + 16 q]."""
-        return np.concatenate(
-            [observation[key].ravel() for key in sorted(observation)], dtype=np.float32
-        )
-
-
-def check_max_steps(max_steps: Any) -> int:
-    """`max_steps` as an int in 1 .. 2**30; ValueError otherwise."""
-    return _checks.integer("max_steps", max_steps, 1, 2**30)
+        """uint8 [880 + 16 q]."""
+        return np.concatenate([observation[key].ravel() for key in sorted(observation)])
 
 
 def pieces(seed: int, episode: int, count: int, *, iid: bool = False) -> list[int]:
     """The first `count` pieces (ids 0..6: I O T S Z J L) of episode number `episode`, counted from
     0 since the environment was seeded with `seed`: the first is the first active piece."""
     number = _checks.integer("count", count, 0, 2**24)
-    return _core.pieces(checked_seed(seed), checked_seed(episode, "episode"), number, bool(iid))
+    independent = _checks.boolean("iid", iid)
+    return _core.pieces(checked_seed(seed), checked_seed(episode, "episode"), number, independent)
 
 
 _IDS = {

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import atexit
+import inspect
+import os
 import secrets
+import threading
 import weakref
 from collections.abc import Sequence
 from typing import Any
@@ -13,152 +16,124 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
-from . import _checks, _core, _spaces
-from .envs import check_max_steps, checked_seed
+from . import _checks, _core, _render, _spaces
+from ._setup import GAME_OPTIONS, EnvState, HasLimit, Illegal, Setup
+from .envs import checked_seed
 
 _NO_SEEDS = np.zeros(0, np.uint64)
-_INFO = ("episode_return", "episode_length", "lines", "action_mask")
+_INFO = ("episode_return", "episode_length", "lines", "lines_cleared", "action_mask")
+_OF_THE_STEP = ("reward", "terminated", "truncated")
 # Fewer environments than this a thread: handing work over costs more than doing it.
 _ENVS_PER_THREAD = 128
 _open: weakref.WeakSet[TetrionVectorEnv] = weakref.WeakSet()
 
+Seeds = int | Sequence[int | None] | None
 
-def make(
-    env: str,
-    num_envs: int,
-    *,
-    threads: int | None = None,
-    obs: str = "flat",
-    seed: int | Sequence[int] | None = None,
-    batch_size: int | None = None,
-    copy: bool = True,
-    queue_size: int = 4,
-    iid_pieces: bool = False,
-    illegal: str = "terminate",
-    max_steps: int | None = None,
-) -> TetrionVectorEnv:
-    """`num_envs` environments as one gymnasium.vector.VectorEnv.
+
+class TetrionVectorEnv(HasLimit, gymnasium.vector.VectorEnv):
+    """`num_envs` environments as one gymnasium.vector.VectorEnv. n = num_envs, A = actions.
 
     env: "tetris", "tetris-placement" or "cartpole".
     threads: C++ threads, each owning a range of environments; step() and reset() play along in the
         caller's thread, and with 0 everything does. None: one less than the cores that this
         process may use (affinity, a container's quota), fewer when there are few environments.
     obs: "flat", "dict", "planes", "compact", "packed2"; tetris-placement also "afterstates".
+        "dict" gives a dict of arrays [n, ...].
     seed: environment i gets seed + i, or the i-th of a sequence; used by the first reset without a
-        seed. Environment i then plays what a single environment with that seed plays.
+        seed. Environment i then plays what a single environment with that seed plays. None in a
+        sequence: the environment's next episode, of a seed of the operating system at first.
     batch_size: environments that recv() returns; None: all of them.
     copy: False returns the arrays that every step overwrites; True copies them.
-    queue_size, iid_pieces, illegal, max_steps: as for TetrisEnv and TetrisPlacementEnv.
-    """
-    return TetrionVectorEnv(
-        env,
-        num_envs,
-        threads=threads,
-        obs=obs,
-        seed=seed,
-        batch_size=batch_size,
-        copy=copy,
-        queue_size=queue_size,
-        iid_pieces=iid_pieces,
-        illegal=illegal,
-        max_steps=max_steps,
-    )
-
-
-def make_tetris(num_envs: int = 1, **options: Any) -> TetrionVectorEnv:
-    """make("tetris", ...), for gymnasium.make_vec."""
-    return make("tetris", num_envs, **options)
-
-
-def make_tetris_placement(num_envs: int = 1, **options: Any) -> TetrionVectorEnv:
-    """make("tetris-placement", ...), for gymnasium.make_vec."""
-    return make("tetris-placement", num_envs, **options)
-
-
-def make_cartpole(num_envs: int = 1, **options: Any) -> TetrionVectorEnv:
-    """make("cartpole", ...), for gymnasium.make_vec."""
-    return make("cartpole", num_envs, **options)
-
-
-class TetrionVectorEnv(gymnasium.vector.VectorEnv):
-    """See make(). n = num_envs, A = actions.
+    queue_size, iid_pieces, illegal, max_steps, render_mode, render_scale: as for TetrisEnv and
+        TetrisPlacementEnv.
+    autoreset_mode: of gymnasium.vector.AutoresetMode, or its value, below.
 
     step and reset return observations [n, ...], rewards float32 [n], terminations and truncations
     bool [n], and infos of arrays: episode_return float32 [n], episode_length int32 [n] (steps),
-    lines int32 [n] of the episode so far (final where it ended), action_mask bool [n, A] where the
-    environment has masks.
+    lines int32 [n] of the episode so far (final where it ended), lines_cleared int32 [n] by the
+    last action, action_mask int8 [n, A] where the environment has masks.
 
-    Autoreset is next-step: the row with terminated or truncated shows the last observation of the
-    episode; the next step ignores that environment's action, gives reward 0 and shows the first
-    observation of its next episode.
+    Autoreset is next-step, unless told otherwise: the row with terminated or truncated shows the
+    last observation of the episode; the next step ignores that environment's action, gives reward 0
+    and shows the first observation of its next episode. "SameStep": that row shows the first
+    observation of the next episode already, and infos have final_obs (objects [n], None where no
+    episode ended) and final_info (the last infos as arrays [n]), with _final_obs and _final_info
+    bool [n]. "Disabled": reset(options={"reset_mask": bool [n]}) starts the episodes that are
+    over; a step without it is a RuntimeError.
 
-    Either step(), or async_reset() and then recv() and send() in turns: recv() returns the first
-    batch_size environments that are ready, infos["env_id"] int32 [batch_size] says which.
+    Either step(), or async_reset() and then recv() and send() in turns (next-step only): recv()
+    returns the first batch_size environments that are ready, infos["env_id"] int32 [batch_size]
+    says which.
     """
 
+    closed = True  # until it is whole, for __del__
+
+    @_checks.keywords
     def __init__(
         self,
-        env: str,
+        env: _spaces.EnvName,
         num_envs: int,
         *,
-        threads: int | None,
-        obs: str,
-        seed: int | Sequence[int] | None,
-        batch_size: int | None,
-        copy: bool,
-        queue_size: int,
-        iid_pieces: bool,
-        illegal: str,
-        max_steps: int | None,
+        threads: int | None = None,
+        obs: _spaces.PlacementObs = "flat",
+        seed: Seeds = None,
+        batch_size: int | None = None,
+        copy: bool = True,
+        queue_size: int = 4,
+        iid_pieces: bool = False,
+        illegal: Illegal = "terminate",
+        max_steps: int | None = None,
+        render_mode: _render.RenderMode | None = None,
+        render_scale: int | None = None,
+        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
     ):
-        self.closed = True  # until it is whole, for __del__
-        _spaces.check_obs(env, obs)
-        if illegal not in ("terminate", "noop"):
-            raise ValueError(f'illegal must be "terminate" or "noop", not {illegal!r}')
-        num_envs = _checks.integer("num_envs", num_envs, 1, 1 << 20)
-        queue_size = _checks.integer("queue_size", queue_size, 1, 7)
-        if batch_size is not None:
-            batch_size = _checks.integer("batch_size", batch_size, 1, num_envs)
-        if threads is not None:
-            threads = _checks.integer("threads", threads, 0, 256)
+        colours = render_mode is not None
+        self._setup = Setup(env, obs, queue_size, iid_pieces, illegal, max_steps, colours)
+        self._camera = _render.Camera(env, self._setup.queue_size, render_mode, render_scale)
+        self.num_envs = num_envs = _checks.integer("num_envs", num_envs, 1, 1 << 20)
+        self.batch_size = (
+            num_envs
+            if batch_size is None
+            else _checks.integer("batch_size", batch_size, 1, num_envs)
+        )
         if threads is None:
             threads = min(_core.usable_cpus() - 1, num_envs // _ENVS_PER_THREAD)
-        config = _core.EnvConfig(
-            env=env,
-            obs=obs,
-            queue_size=queue_size,
-            iid_pieces=iid_pieces,
-            illegal_is_noop=illegal == "noop",
-            max_steps=0 if max_steps is None else check_max_steps(max_steps),
-        )
-        self.num_envs = num_envs
-        self.batch_size = num_envs if batch_size is None else batch_size
-        self.metadata = {"autoreset_mode": AutoresetMode.NEXT_STEP, "render_modes": []}
-        self.render_mode = None
-        self.spec = None
-        self._env, self._obs, self._queue_size, self._copy = env, obs, queue_size, copy
-        self._pool = _core.VectorPool(config, num_envs, threads, self.batch_size)
-        self.threads = self._pool.threads
-        self._columns = self._pool.columns()
+        self._threads = _checks.integer("threads", threads, 0, 256)
+        self._copy = _checks.boolean("copy", copy)
+        self._autoreset = _autoreset_mode(autoreset_mode)
+        if self._autoreset is not AutoresetMode.NEXT_STEP and self.batch_size != num_envs:
+            raise ValueError(
+                f"autoreset_mode {self._autoreset.value} restarts whole batches: "
+                "leave batch_size out"
+            )
+        self.metadata = {
+            "autoreset_mode": self._autoreset,
+            "render_modes": list(_render.MODES),
+            "render_fps": _render.FPS[env],
+        }
+        self.render_mode = render_mode
         self._all = np.arange(num_envs, dtype=np.int32)
-        self._seeds = None if seed is None else self._seeds_of(seed)
-        self._seeded = False
-        self.single_observation_space = _spaces.observation_space(env, obs, queue_size)
+        self._seeds = None if seed is None else self._seeds_of(seed)  # of the first reset
+        self._seeded = np.zeros(num_envs, bool)
+        self._lanes: list[_Lane] | None = None
+        self._start_pool()
+        self.single_observation_space = _spaces.observation_space(env, obs, self._setup.queue_size)
         self.single_action_space = gymnasium.spaces.Discrete(self._pool.num_actions)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
-        self.closed = False
-        _open.add(self)
 
     def reset(
-        self, *, seed: int | Sequence[int] | None = None, options: dict[str, Any] | None = None
+        self, *, seed: Seeds = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Starts an episode everywhere; results not yet received are dropped. Without a seed: the
-        next episodes of the seeds in use."""
-        if options:
-            raise ValueError(f"reset takes no options, got {sorted(options)}")
+        """Starts an episode everywhere, or where options["reset_mask"] (bool [n]) is True; results
+        not yet received are dropped. Without a seed: the next episodes of the seeds in use."""
+        self._check_open()
+        more = dict(options or {})
+        envs = self._masked(more.pop("reset_mask", None))
+        if more:
+            raise ValueError(f"reset takes no options but reset_mask, got {sorted(more)}")
         self._need_whole_batches("reset", "async_reset")
-        self._start(seed)
+        self._begin(envs, seed)
         self._pool.drain()
         return self._observations(), self._infos()
 
@@ -166,17 +141,28 @@ class TetrionVectorEnv(gymnasium.vector.VectorEnv):
         """actions: integers [n] in 0 .. A-1. ValueError names the first environment whose action is
         out of range; nothing has moved then."""
         self._need_whole_batches("step", "send and recv")
-        self._pool.step(_int32(actions, "actions"))
-        return self._results()
+        numbers = _int32(actions, "actions")
+        if self._autoreset is AutoresetMode.DISABLED:
+            self._refuse_ended()
+        self._pool.step(numbers)
+        if self._autoreset is not AutoresetMode.SAME_STEP:
+            return self._results()
+        final = self._restart_ended()
+        results = self._results()
+        results[-1].update(final)
+        return results
 
-    def async_reset(self, seed: int | Sequence[int] | None = None) -> None:
+    def async_reset(self, seed: Seeds = None) -> None:
         """Starts an episode everywhere and returns at once; recv() gives the first observations."""
-        self._start(seed)
+        self._check_open()
+        self._need_next_step("async_reset")
+        self._begin(self._all, seed)
 
     def send(self, actions: Any, env_id: Any = None) -> None:
         """Hands actions [k] to the environments env_id [k] (None: those of a whole batch in order
         0..n-1) and returns at once. ValueError, and nothing sent, when one of them is still
         stepping, is not there or is given an action out of range."""
+        self._need_next_step("send")
         ids = self._all if env_id is None else _int32(env_id, "env_id")
         numbers = _int32(actions, "actions")
         if numbers.shape != ids.shape:
@@ -186,11 +172,24 @@ class TetrionVectorEnv(gymnasium.vector.VectorEnv):
     def recv(self) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
         """Waits for batch_size environments: the same tuple as step(), of [batch_size] rows, with
         infos["env_id"]. RuntimeError when fewer are stepping, or when the environment is closed
-        meanwhile."""
-        self._pool.receive()
-        observations, rewards, terminations, truncations, infos = self._results()
-        infos["env_id"] = self._out("env_id")
+        meanwhile. Threads may call it at once and are served in turns; with copy=False each
+        overwrites what the one before it got."""
+        self._need_next_step("recv")
+        with self._receiving:
+            self._pool.receive()
+            observations, rewards, terminations, truncations, infos = self._results()
+            infos["env_id"] = self._out("env_id")
         return observations, rewards, terminations, truncations, infos
+
+    def render(self) -> tuple[np.ndarray | str, ...] | None:
+        """A picture or text of each environment, as the single ones draw it, [n] of them."""
+        self._check_open()
+        if self.render_mode is None:
+            _render.warn_without_mode()
+            return None
+        if not self._seeded.all():
+            raise RuntimeError("nothing to draw yet: call reset() first")
+        return tuple(self._camera.draw(record) for record in self.records(range(self.num_envs)))
 
     def close_extras(self, **kwargs: Any) -> None:
         """Ends the threads; a step() or recv() running elsewhere raises RuntimeError."""
@@ -199,27 +198,182 @@ class TetrionVectorEnv(gymnasium.vector.VectorEnv):
 
     def records(self, env_ids: Sequence[int]) -> list[bytes]:
         """The states of environments that are not stepping, as bytes."""
+        self._check_open()
         return [self._pool.record(self._checked_env(env)) for env in env_ids]
 
-    def _start(self, seed: int | Sequence[int] | None) -> None:
-        if seed is not None:
-            self._seeds = self._seeds_of(seed)
-        elif not self._seeded and self._seeds is None:
-            self._seeds = self._seeds_of(secrets.randbits(63))
-        fresh = seed is not None or not self._seeded
-        self._pool.drain()
-        self._pool.reset(self._all, self._seeds if fresh else _NO_SEEDS)
-        self._seeded = True
+    def get_state(self, env_ids: Sequence[int] | None = None) -> list[EnvState]:
+        """Where environments (None: all) stand, one EnvState each, for set_state() here or of a
+        single environment. ValueError while one is stepping, RuntimeError before its first
+        reset."""
+        self._check_open()
+        return [self._setup.state(saved) for saved in self._pool.save(self._ids(env_ids))]
 
-    def _seeds_of(self, seed: int | Sequence[int]) -> np.ndarray:
+    def set_state(
+        self, states: EnvState | Sequence[EnvState], env_ids: Sequence[int] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Environments (None: all) go on where the states were taken; one state is for each of
+        them. Returns observations and infos of all, as reset(). ValueError, and nothing has
+        changed, for a state of other settings or while one of them is stepping."""
+        self._check_open()
+        self._need_whole_batches("set_state", "batch_size=None")
+        ids = self._ids(env_ids)
+        given = [states] * len(ids) if isinstance(states, EnvState) else list(states)
+        if len(given) != len(ids):
+            raise ValueError(f"{len(given)} states for {len(ids)} environments")
+        self._pool.load(ids, [self._setup.bytes_of(state) for state in given])
+        self._seeded[ids] = True
+        return self._observations(), self._infos()
+
+    def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """What method `name` of each environment returns, or the attribute of that name, [n]:
+        action_masks, render, get_state, record, max_steps and others of the single environments."""
+        try:
+            found = [getattr(lane, name) for lane in self._every_lane()]
+        except AttributeError:
+            raise AttributeError(f"the environments have no attribute {name!r}") from None
+        return tuple(one(*args, **kwargs) if callable(one) else one for one in found)
+
+    def get_attr(self, name: str) -> tuple[Any, ...]:
+        """call(name)."""
+        return self.call(name)
+
+    def set_attr(self, name: str, values: Any) -> None:
+        """Gives each environment an attribute of its own: a list or tuple [n], or one value for
+        all. AttributeError for those that the environments have themselves."""
+        if not isinstance(values, list | tuple):
+            values = [values] * self.num_envs
+        if len(values) != self.num_envs:
+            raise ValueError(f"{len(values)} values for {self.num_envs} environments")
+        for lane, value in zip(self._every_lane(), values, strict=True):
+            setattr(lane, name, value)
+
+    @property
+    def threads(self) -> int:
+        """C++ threads beside the caller's."""
+        return self._pool.threads
+
+    @property
+    def max_steps(self) -> int:
+        """An episode is truncated after so many."""
+        return self._setup.max_steps
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For copy and pickle: settings, spaces with their generators, and every state."""
+        self._check_open()
+        private = ("_pool", "_columns", "_receiving", "closed")
+        kept = {k: v for k, v in self.__dict__.items() if k not in private}
+        kept["_saved"] = self._pool.save(self._all[self._seeded])
+        return kept
+
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        saved = kept.pop("_saved")
+        self.__dict__.update(kept)
+        self._start_pool()
+        self._pool.load(self._all[self._seeded], saved)
+
+    def _start_pool(self) -> None:
+        self._pool = self._setup.pool(self.num_envs, self._threads, self.batch_size)
+        self._columns = self._pool.columns()
+        self._receiving = threading.Lock()  # held from receive() until its rows are copied
+        self.closed = False
+        _open.add(self)
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise RuntimeError("the environment is closed; make a new one")
+
+    def _every_lane(self) -> list[_Lane]:
+        if self._lanes is None:
+            kind = _PlacementLane if "action_mask" in self._columns else _Lane
+            self._lanes = [kind(self, env) for env in range(self.num_envs)]
+        return self._lanes
+
+    def _ids(self, env_ids: Sequence[int] | None) -> np.ndarray:
+        return self._all if env_ids is None else _int32([*env_ids], "env_ids")
+
+    def _masked(self, mask: Any) -> np.ndarray:
+        """The environments of a reset_mask, [k]; None: all."""
+        if mask is None:
+            return self._all
+        if not isinstance(mask, np.ndarray) or mask.dtype != bool:
+            raise TypeError(f"reset_mask must be a numpy array of bool, not {mask!r}")
+        if mask.shape != (self.num_envs,) or not mask.any():
+            raise ValueError(f"reset_mask must be of shape ({self.num_envs},) with a True in it")
+        return self._all[mask]
+
+    def _begin(self, envs: np.ndarray, seed: Seeds) -> None:
+        """Starts episodes of `envs` [k]: as seeded where there is a seed, else the next ones."""
+        given = self._seeds if seed is None else self._seeds_of(seed)
+        if isinstance(seed, int | np.integer):
+            super().reset(seed=int(seed))  # for np_random_seed
+        self._pool.drain()
+        seeds = {} if seed is None and self._seeded[envs].all() else self._fresh(envs, given, seed)
+        if seeds:
+            self._pool.reset(np.array([*seeds], np.int32), np.array([*seeds.values()], np.uint64))
+        if len(seeds) < len(envs):
+            others = [env for env in envs.tolist() if env not in seeds] if seeds else envs
+            self._pool.reset(np.asarray(others, np.int32), _NO_SEEDS)
+        self._seeded[envs] = True
+
+    def _fresh(
+        self, envs: np.ndarray, given: list[int | None] | None, seed: Seeds
+    ) -> dict[int, int]:
+        """Environment -> seed, of those of `envs` that do not go on with the one they have."""
+        drawn = secrets.randbits(63)
+        seeds = {}
+        for env in envs.tolist():
+            mine = None if given is None else given[env]
+            if not self._seeded[env] or (seed is not None and mine is not None):
+                seeds[env] = (drawn + env) % 2**64 if mine is None else mine
+        return seeds
+
+    def _seeds_of(self, seed: int | Sequence[int | None]) -> list[int | None]:
         if np.ndim(seed) == 0:
             first = checked_seed(seed)
-            return np.array([(first + i) % 2**64 for i in range(self.num_envs)], np.uint64)
+            return [(first + i) % 2**64 for i in range(self.num_envs)]
         if len(seed) != self.num_envs:
             raise ValueError(f"{len(seed)} seeds for {self.num_envs} environments")
-        return np.array(
-            [checked_seed(s, f"seed of environment {i}") for i, s in enumerate(seed)], np.uint64
-        )
+        return [
+            None if one is None else checked_seed(one, f"seed of environment {i}")
+            for i, one in enumerate(seed)
+        ]
+
+    def _refuse_ended(self) -> None:
+        """RuntimeError where an episode is over; nobody restarts it in the disabled mode."""
+        over = self._columns["terminated"] | self._columns["truncated"]
+        if over.any():
+            raise RuntimeError(
+                f"the episode of environment {int(over.argmax())} is over: call "
+                'reset(options={"reset_mask": terminations | truncations}) first'
+            )
+
+    def _restart_ended(self) -> dict[str, Any]:
+        """Starts the next episodes of those that the step has ended, and keeps its rewards and
+        ends. Returns the infos of the ended ones, {} where there are none."""
+        columns = self._columns
+        ended = columns["terminated"] | columns["truncated"]
+        envs = self._all[ended]
+        if not envs.size:
+            return {}
+        kept = {name: columns[name][envs] for name in _OF_THE_STEP}
+        final_obs = np.full(self.num_envs, None, object)
+        for env, row in zip(envs.tolist(), columns["obs"][envs], strict=True):
+            final_obs[env] = self._shown(row)
+        final_info = {}
+        for name in self._info_names():
+            final_info[name] = np.zeros_like(columns[name])
+            final_info[name][envs] = columns[name][envs]
+            final_info[f"_{name}"] = ended.copy()
+        self._pool.reset(envs, _NO_SEEDS)
+        self._pool.drain()
+        for name, values in kept.items():
+            columns[name][envs] = values
+        return {
+            "final_obs": final_obs,
+            "_final_obs": ended,
+            "final_info": final_info,
+            "_final_info": ended.copy(),
+        }
 
     def _checked_env(self, env: int) -> int:
         return _checks.integer("environment", env, 0, self.num_envs - 1)
@@ -231,24 +385,132 @@ class TetrionVectorEnv(gymnasium.vector.VectorEnv):
                 f"{self.num_envs}: use {instead}"
             )
 
+    def _need_next_step(self, what: str) -> None:
+        if self._autoreset is not AutoresetMode.NEXT_STEP:
+            raise RuntimeError(
+                f"{what}() restarts episodes at the next step, but autoreset_mode is "
+                f"{self._autoreset.value}: use reset and step"
+            )
+
     def _results(self) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
-        return (
-            self._observations(),
-            self._out("reward"),
-            self._out("terminated"),
-            self._out("truncated"),
-            self._infos(),
-        )
+        return (self._observations(), *(self._out(name) for name in _OF_THE_STEP), self._infos())
 
     def _out(self, name: str) -> np.ndarray:
         return self._columns[name].copy() if self._copy else self._columns[name]
 
+    def _shown(self, array: np.ndarray) -> Any:
+        """One or more rows of observations as the user sees them."""
+        if self._setup.obs != "dict":
+            return array
+        return _spaces.dict_of(array, self._setup.queue_size)
+
     def _observations(self) -> Any:
-        array = self._out("obs")
-        return _spaces.dict_of(array, self._queue_size) if self._obs == "dict" else array
+        return self._shown(self._out("obs"))
+
+    def _info_names(self) -> list[str]:
+        return [name for name in _INFO if name in self._columns]
 
     def _infos(self) -> dict[str, Any]:
-        return {name: self._out(name) for name in _INFO if name in self._columns}
+        return {name: self._out(name) for name in self._info_names()}
+
+
+class _Lane:
+    """One environment of a vector environment, as call, get_attr and set_attr see it: what the
+    single environment has, and attributes of the user's."""
+
+    def __init__(self, envs: TetrionVectorEnv, env: int):
+        self._envs, self._env = envs, env
+
+    @property
+    def record(self) -> bytes:
+        return self._envs.records([self._env])[0]
+
+    @property
+    def max_steps(self) -> int:
+        return self._envs.max_steps
+
+    @property
+    def spec(self) -> Any:
+        return self._envs.spec
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        return self._envs.metadata
+
+    @property
+    def render_mode(self) -> str | None:
+        return self._envs.render_mode
+
+    @property
+    def observation_space(self) -> gymnasium.Space:
+        return self._envs.single_observation_space
+
+    @property
+    def action_space(self) -> gymnasium.Space:
+        return self._envs.single_action_space
+
+    def render(self) -> np.ndarray | str | None:
+        mode = self._envs.render_mode
+        return None if mode is None else self._envs._camera.draw(self.record)
+
+    def get_state(self) -> EnvState:
+        return self._envs.get_state([self._env])[0]
+
+    def set_state(self, state: EnvState) -> None:
+        self._envs.set_state(state, [self._env])
+
+
+class _PlacementLane(_Lane):
+    def action_masks(self) -> np.ndarray:
+        """bool [A], for sb3-contrib."""
+        return self._envs._columns["action_mask"][self._env].astype(bool)
+
+
+# A function to those who make environments, as gymnasium.make_vec is.
+make = TetrionVectorEnv
+
+
+def make_tetris(num_envs: int = 1, **options: Any) -> TetrionVectorEnv:
+    """tetrion/Tetris-v0 for gymnasium.make_vec: keywords of TetrisEnv and of TetrionVectorEnv."""
+    return _of_id("tetris", "dict", num_envs, options)
+
+
+def make_tetris_placement(num_envs: int = 1, **options: Any) -> TetrionVectorEnv:
+    """tetrion/TetrisPlacement-v0 for gymnasium.make_vec, as make_tetris."""
+    return _of_id("tetris-placement", "dict", num_envs, options)
+
+
+def make_cartpole(num_envs: int = 1, **options: Any) -> TetrionVectorEnv:
+    """tetrion/CartPole-v0 for gymnasium.make_vec, as make_tetris."""
+    return _of_id("cartpole", "flat", num_envs, options)
+
+
+def _of_id(env: str, obs: str, num_envs: int, options: dict[str, Any]) -> TetrionVectorEnv:
+    """The environment with the observations and keywords of the single one of its id."""
+    every = set(GAME_OPTIONS["tetris-placement"])
+    known = [
+        name
+        for name in (*inspect.signature(TetrionVectorEnv).parameters, "max_episode_steps")
+        if name not in every - set(GAME_OPTIONS[env]) and name not in ("env", "num_envs")
+    ]
+    for name in options:
+        _checks.known_keyword(f"make_vec of {env}", name, known)
+    more = {"obs": obs, **options}
+    limit = more.pop("max_episode_steps", None)  # gymnasium's name; the smaller limit holds
+    if limit is not None:
+        limit = _checks.integer("max_episode_steps", limit, 1, 2**30)
+        usual = more.get("max_steps")
+        usual = _core.default_max_steps(env) if usual is None else usual
+        more["max_steps"] = min(limit, _checks.integer("max_steps", usual, 1, 2**30))
+    return TetrionVectorEnv(env, num_envs, **more)
+
+
+def _autoreset_mode(value: Any) -> AutoresetMode:
+    try:
+        return AutoresetMode(value)
+    except ValueError:
+        known = ", ".join(mode.value for mode in AutoresetMode)
+        raise ValueError(f"autoreset_mode must be one of {known}, not {value!r}") from None
 
 
 def _int32(values: Any, what: str) -> np.ndarray:
@@ -267,6 +529,15 @@ def _int32(values: Any, what: str) -> np.ndarray:
         at = int(np.flatnonzero(narrow != array)[0])
         raise ValueError(f"{what}[{at}] is {array[at]}, far out of range")
     return narrow
+
+
+def _after_fork() -> None:
+    """A lock that another thread held at a fork would never be given back in the child."""
+    for env in list(_open):
+        env._receiving = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 @atexit.register

@@ -106,7 +106,12 @@ def test_cells_that_need_no_run_run(notebook, pyplot, tmp_path, monkeypatch, cap
     names = run_cells(code_cells(notebook, needs_run=False))
     assert "make one with ./tetrion up" in capsys.readouterr().out
     assert names["run"] is None
-    assert names["info"] == {"episode_return": 4.0, "episode_length": 13, "lines": 0}
+    assert names["info"] == {
+        "episode_return": 4.0,
+        "episode_length": 13,
+        "lines": 0,
+        "lines_cleared": 0,
+    }
     assert names["batch"].observations.shape == (200, 400, 64)
     assert len(pyplot.get_fignums()) >= 3
 

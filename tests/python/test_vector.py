@@ -1,9 +1,11 @@
 """The vector environment: rows, seeds, partial batches, threads that end."""
 
+import inspect
 import os
 import subprocess
 import sys
 import threading
+from copy import deepcopy
 
 import gymnasium
 import numpy as np
@@ -18,8 +20,8 @@ NOOP = 7
 def rows_of(observations):
     """Any observation as [n, bytes]."""
     if isinstance(observations, dict):
-        parts = [observations[key].reshape(len(observations[key]), -1) for key in observations]
-        return np.concatenate(parts, axis=1)
+        arrays = [observations[key] for key in sorted(observations)]
+        return np.concatenate([array.reshape(len(array), -1) for array in arrays], axis=1)
     return observations
 
 
@@ -35,7 +37,7 @@ def test_shapes_and_types_are_the_documented_ones(obs, threads):
     assert observations in envs.observation_space
     assert (rewards.shape, rewards.dtype) == ((6,), np.float32)
     assert terminations.dtype == truncations.dtype == bool
-    assert set(infos) == {"episode_return", "episode_length", "lines"}
+    assert set(infos) == {"episode_return", "episode_length", "lines", "lines_cleared"}
     np.testing.assert_array_equal(infos["episode_length"], 1)
     envs.close()
 
@@ -73,7 +75,7 @@ def test_environment_i_plays_what_a_single_one_with_its_seed_plays(env, obs):
 
 def rows_of_one(observation):
     if isinstance(observation, dict):
-        return np.concatenate([observation[key].ravel() for key in observation])
+        return np.concatenate([observation[key].ravel() for key in sorted(observation)])
     return observation
 
 
@@ -275,6 +277,18 @@ def test_close_ends_a_step_that_runs_elsewhere():
             envs.reset()
 
 
+def test_a_closed_environment_says_so():
+    envs = tetrion.vector.make("tetris", 2, seed=1, render_mode="ansi")
+    envs.reset()
+    envs.close()
+    envs.close()
+    uses = (envs.reset, envs.render, envs.get_state, envs.async_reset, envs.recv)
+    more = (lambda: envs.records([0]), lambda: envs.step([0, 0]), lambda: deepcopy(envs))
+    for use in (*uses, *more):
+        with pytest.raises(RuntimeError, match="the environment is closed"):
+            use()
+
+
 def run_python(text):
     return subprocess.run(
         [sys.executable, "-B", "-c", text], capture_output=True, text=True, timeout=60, check=False
@@ -357,3 +371,236 @@ def test_gymnasiums_vector_wrappers_fit():
             )
             np.testing.assert_allclose(infos["episode"]["r"][ended], infos["episode_return"][ended])
     assert seen > 4
+
+
+IDS = ("tetrion/Tetris-v0", "tetrion/TetrisPlacement-v0", "tetrion/CartPole-v0")
+
+
+@pytest.mark.parametrize("env_id", IDS)
+@pytest.mark.parametrize("options", [{}, {"max_episode_steps": 5, "render_mode": "rgb_array"}])
+def test_one_id_has_one_space_and_the_same_keywords(env_id, options):
+    single = gymnasium.make(env_id, **options)
+    envs = gymnasium.make_vec(env_id, num_envs=3, **options)
+    sync = gymnasium.make_vec(env_id, num_envs=3, vectorization_mode="sync", **options)
+    assert isinstance(envs, tetrion.vector.TetrionVectorEnv)
+    assert envs.single_observation_space == single.observation_space
+    assert envs.observation_space == sync.observation_space
+    assert envs.action_space == sync.action_space
+    assert envs.spec.max_episode_steps == single.spec.max_episode_steps
+    assert envs.render_mode == single.render_mode
+    assert envs.metadata["render_fps"] == single.metadata["render_fps"]
+    observations, _ = envs.reset(seed=4)
+    others, _ = sync.reset(seed=4)
+    assert observations in envs.observation_space
+    np.testing.assert_array_equal(rows_of(observations), rows_of(others))
+    for _ in range(12):
+        *_, truncations, _ = envs.step(np.zeros(3, int))
+        *_, their_truncations, _ = sync.step(np.zeros(3, int))
+        np.testing.assert_array_equal(truncations, their_truncations)
+    if options:
+        for frame, other in zip(envs.render(), sync.render(), strict=True):
+            np.testing.assert_array_equal(frame, other)
+
+
+@pytest.mark.parametrize("env_id", IDS)
+def test_the_single_environments_keywords_are_the_vectors(env_id):
+    single = gymnasium.make(env_id).unwrapped
+    names = set(inspect.signature(type(single)).parameters)
+    values = {"obs": "compact", "queue_size": 3, "iid_pieces": True, "illegal": "noop"}
+    values |= {"max_steps": 9, "render_mode": "ansi", "render_scale": 2}
+    envs = gymnasium.make_vec(env_id, 2, **{name: values[name] for name in names})
+    assert envs.max_steps == 9
+    for name in set(values) - names:
+        with pytest.raises(TypeError, match=f"no keyword '{name}'"):
+            gymnasium.make_vec(env_id, 2, **{name: values[name]})
+    assert gymnasium.make_vec(env_id, 2, max_steps=9, max_episode_steps=12).max_steps == 9
+    assert gymnasium.make_vec(env_id, 2, max_episode_steps=12).max_steps == 12
+    again = gymnasium.make_vec(gymnasium.make_vec(env_id, 2, max_steps=9).spec)
+    assert (again.num_envs, again.max_steps) == (2, 9)
+
+
+def test_wrong_keywords_are_named_in_one_sentence():
+    for make, owner in (
+        (lambda **more: tetrion.vector.make("tetris", 2, **more), "TetrionVectorEnv"),
+        (lambda **more: gymnasium.make_vec(IDS[0], 2, **more), "make_vec of tetris"),
+    ):
+        with pytest.raises(TypeError, match=f"{owner} has no keyword 'thread': did you mean 'thr"):
+            make(thread=2)
+        with pytest.raises(TypeError, match="copy must be True or False, not 'no'"):
+            make(copy="no")
+
+
+def test_frames_are_those_of_the_single_environments():
+    envs = tetrion.vector.make("tetris", 3, obs="planes", render_mode="rgb_array", render_scale=2)
+    with pytest.raises(RuntimeError, match="nothing to draw yet"):
+        envs.render()
+    singles = [tetrion.TetrisEnv(render_mode="rgb_array", render_scale=2) for _ in range(3)]
+    envs.reset(seed=5)
+    for i, single in enumerate(singles):
+        single.reset(seed=5 + i)
+    for _ in range(4):
+        envs.step(np.full(3, 5))
+        for single in singles:
+            single.step(5)
+    frames = envs.render()
+    assert len(frames) == 3
+    for frame, single in zip(frames, singles, strict=True):
+        np.testing.assert_array_equal(frame, single.render())
+    text = tetrion.vector.make("cartpole", 2, render_mode="ansi")
+    text.reset(seed=1)
+    assert [type(one) for one in text.render()] == [str, str]
+    silent = tetrion.vector.make("tetris", 2)
+    silent.reset()
+    with pytest.warns(UserWarning, match="render_mode"):
+        assert silent.render() is None
+
+
+def test_each_environment_can_be_asked_and_marked():
+    envs = tetrion.vector.make("tetris-placement", 3, seed=1, render_mode="ansi")
+    _, infos = envs.reset()
+    masks = envs.call("action_masks")
+    assert [mask.dtype for mask in masks] == [bool] * 3
+    np.testing.assert_array_equal(np.stack(masks), infos["action_mask"] == 1)
+    assert infos["action_mask"].dtype == np.int8
+    actions = envs.action_space.sample(tuple(infos["action_mask"]))
+    assert not envs.step(actions)[2].any()
+    assert envs.get_attr("max_steps") == (5000, 5000, 5000)
+    assert envs.get_attr("render_mode") == ("ansi",) * 3
+    assert envs.get_attr("record") == tuple(envs.records(range(3)))
+    assert envs.call("render") == envs.render()
+    envs.set_attr("level", [1, 2, 3])
+    envs.set_attr("name", "game")
+    assert envs.get_attr("level") == (1, 2, 3)
+    assert envs.get_attr("name") == ("game",) * 3
+    with pytest.raises(ValueError, match="2 values for 3 environments"):
+        envs.set_attr("level", [1, 2])
+    with pytest.raises(AttributeError):
+        envs.set_attr("record", b"")
+    with pytest.raises(AttributeError, match="have no attribute 'lifes'"):
+        envs.get_attr("lifes")
+    with pytest.raises(AttributeError, match="action_masks"):
+        tetrion.vector.make("tetris", 2).get_attr("action_masks")
+
+
+@pytest.mark.parametrize("env_id", IDS)
+@pytest.mark.parametrize("copy", [True, False])
+def test_same_step_autoreset_is_that_of_gymnasium(env_id, copy):
+    more = {"max_steps": 6} if "Placement" not in env_id else {}
+    envs = gymnasium.make_vec(env_id, 4, autoreset_mode="SameStep", copy=copy, **more)
+    assert envs.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP
+    sync = gymnasium.make_vec(
+        env_id, 4, vectorization_mode="sync", vector_kwargs={"autoreset_mode": "SameStep"}, **more
+    )
+    envs.reset(seed=3)
+    sync.reset(seed=3)
+    rng = np.random.default_rng(1)
+    finals = 0
+    for _ in range(40):
+        actions = rng.integers(envs.single_action_space.n, size=4)
+        mine, theirs = envs.step(actions), sync.step(actions)
+        np.testing.assert_array_equal(rows_of(mine[0]), rows_of(theirs[0]))
+        np.testing.assert_array_equal(mine[1], np.float32(theirs[1]))
+        np.testing.assert_array_equal(mine[2], theirs[2])
+        np.testing.assert_array_equal(mine[3], theirs[3])
+        assert ("final_obs" in mine[4]) == ("final_obs" in theirs[4])
+        if "final_obs" not in mine[4]:
+            continue
+        ended = mine[4]["_final_obs"]
+        np.testing.assert_array_equal(ended, theirs[4]["_final_obs"])
+        np.testing.assert_array_equal(mine[4]["_final_info"], ended)
+        for env in np.flatnonzero(ended):
+            final, other = (infos["final_obs"][env] for infos in (mine[4], theirs[4]))
+            np.testing.assert_array_equal(rows_of_one(final), rows_of_one(other))
+            finals += 1
+        for name in ("episode_return", "episode_length"):
+            final, other = (infos["final_info"][name] for infos in (mine[4], theirs[4]))
+            np.testing.assert_allclose(final[ended], other[ended])
+            np.testing.assert_array_equal(mine[4]["final_info"][f"_{name}"], ended)
+    assert finals >= 8
+
+
+def test_disabled_autoreset_waits_for_the_mask():
+    envs = tetrion.vector.make("cartpole", 3, seed=1, autoreset_mode=AutoresetMode.DISABLED)
+    assert envs.metadata["autoreset_mode"] is AutoresetMode.DISABLED
+    single = tetrion.CartPoleEnv()
+    first, _ = single.reset(seed=2)
+    observations, _ = envs.reset()
+    np.testing.assert_array_equal(observations[1], first)
+    over = np.zeros(3, bool)
+    while not over.any():
+        observations, _, terminations, truncations, _ = envs.step(np.array([0, 1, 1]))
+        over = terminations | truncations
+    with pytest.raises(RuntimeError, match=f"environment {over.argmax()} is over: call reset"):
+        envs.step(np.zeros(3, int))
+    again, infos = envs.reset(options={"reset_mask": over})
+    np.testing.assert_array_equal(again[~over], observations[~over])
+    assert (infos["episode_length"] == 0).tolist() == over.tolist()
+    if over[1]:
+        np.testing.assert_array_equal(again[1], single.reset()[0])
+    envs.step(np.zeros(3, int))
+    with pytest.raises(ValueError, match="with a True in it"):
+        envs.reset(options={"reset_mask": np.zeros(3, bool)})
+    with pytest.raises(TypeError, match="array of bool"):
+        envs.reset(options={"reset_mask": [True, False, False]})
+    with pytest.raises(RuntimeError, match="autoreset_mode is Disabled: use reset and step"):
+        envs.recv()
+    with pytest.raises(ValueError, match="leave batch_size out"):
+        tetrion.vector.make("cartpole", 3, batch_size=2, autoreset_mode="SameStep")
+    with pytest.raises(ValueError, match="autoreset_mode must be one of NextStep"):
+        tetrion.vector.make("cartpole", 3, autoreset_mode="never")
+
+
+def test_an_environment_without_a_seed_goes_on():
+    envs = tetrion.vector.make("cartpole", 3, seed=7)
+    single = tetrion.CartPoleEnv()
+    single.reset(seed=8)
+    envs.reset()
+    observations, _ = envs.reset(seed=[1, None, 7])
+    np.testing.assert_array_equal(observations[1], single.reset()[0])
+    np.testing.assert_array_equal(observations[0], single.reset(seed=1)[0])
+    np.testing.assert_array_equal(observations[2], single.reset(seed=7)[0])
+    fresh = tetrion.vector.make("cartpole", 2)
+    np.testing.assert_array_equal(fresh.reset(seed=[None, 1])[0][1], single.reset(seed=1)[0])
+
+
+def test_the_seed_is_told():
+    envs = tetrion.vector.make("cartpole", 3)
+    envs.reset(seed=5)
+    assert envs.np_random_seed == 5
+    single = tetrion.CartPoleEnv()
+    single.reset(seed=5)
+    assert single.np_random_seed == 5
+
+
+def test_threads_that_receive_at_once_lose_nothing():
+    """The property: every environment is received as often as it was sent to, whoever receives it,
+    and its length, which counts its steps, grows by one each time."""
+    n, batch, workers, rounds = 64, 4, 4, 300
+    envs = tetrion.vector.make("cartpole", n, threads=2, batch_size=batch, seed=1, obs="compact")
+    envs.async_reset()
+    failures, received = [], []
+
+    def work():
+        try:
+            for _ in range(rounds):
+                *_, infos = envs.recv()
+                ids = infos["env_id"]
+                received.append((ids, infos["episode_length"]))
+                envs.send(np.zeros(batch, np.int32), ids)
+        except Exception as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(workers)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not failures
+    assert len(received) == workers * rounds
+    assert all(len(set(ids.tolist())) == batch for ids, _ in received)
+    last = {}
+    for ids, lengths in received:  # an environment is listed before it is sent again
+        for env, length in zip(ids.tolist(), lengths.tolist(), strict=True):
+            assert length in (0, last.get(env, -1) + 1)
+            last[env] = length
+    envs.close()

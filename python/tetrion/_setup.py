@@ -1,0 +1,133 @@
+"""What an environment is made from, checked once for single and vector environments, and the states
+that go from one environment to another."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from gymnasium.envs.registration import EnvSpec
+
+from . import _checks, _core, _spaces
+
+Illegal = Literal["terminate", "noop"]
+# Options that not every environment has.
+GAME_OPTIONS = {
+    "tetris": ("queue_size", "iid_pieces"),
+    "tetris-placement": ("queue_size", "iid_pieces", "illegal"),
+    "cartpole": (),
+}
+STATE_VERSION = 1  # raised when bytes or fields of a state change
+
+
+@dataclass(frozen=True)
+class Setup:
+    """An environment's settings. ValueError or TypeError names the one at fault; max_steps None is
+    the environment's default."""
+
+    env: str
+    obs: str
+    queue_size: int = 4
+    iid_pieces: bool = False
+    illegal: str = "terminate"
+    max_steps: int | None = None
+    colours: bool = False  # keep colours of locked cells even where obs shows none
+
+    def __post_init__(self) -> None:
+        _spaces.check_obs(self.env, self.obs)
+        if self.max_steps is None:
+            limit = _core.default_max_steps(self.env)
+        else:
+            limit = _checks.integer("max_steps", self.max_steps, 1, 2**30)
+        checked = {
+            "queue_size": _checks.integer("queue_size", self.queue_size, 1, 7),
+            "iid_pieces": _checks.boolean("iid_pieces", self.iid_pieces),
+            "illegal": _checks.choice("illegal", self.illegal, ("terminate", "noop")),
+            "max_steps": limit,
+        }
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+
+    def pool(self, num_envs: int, threads: int, batch_size: int) -> _core.VectorPool:
+        """Environments of these settings."""
+        settings = dataclasses.asdict(self)
+        config = _core.EnvConfig(illegal_is_noop=settings.pop("illegal") == "noop", **settings)
+        return _core.VectorPool(config, num_envs, threads, batch_size)
+
+    def state(self, saved: bytes) -> EnvState:
+        """What the pool saved, with all that it takes to know where it fits."""
+        shown = self.obs in ("flat", "dict") and self.env != "cartpole"
+        return EnvState(
+            self.env,
+            self.queue_size,
+            self.iid_pieces,
+            self.illegal,
+            self.max_steps,
+            self.colours or shown,
+            saved,
+        )
+
+    def bytes_of(self, state: Any) -> bytes:
+        """What the pool loads. ValueError when `state` is of other settings."""
+        if not isinstance(state, EnvState):
+            raise TypeError(f"a state is an EnvState of get_state(), not {type(state).__name__}")
+        if state.version != STATE_VERSION:
+            raise ValueError(
+                f"the state is of version {state.version}; this tetrion reads {STATE_VERSION}"
+            )
+        mine = self.state(b"")
+        for name in ("env", "queue_size", "iid_pieces", "illegal", "max_steps"):
+            if getattr(state, name) != getattr(mine, name):
+                raise ValueError(
+                    f"the state is of an environment with {name}={getattr(state, name)!r}, "
+                    f"this one has {name}={getattr(mine, name)!r}"
+                )
+        if mine.has_colours and not state.has_colours:
+            raise ValueError(
+                "the state has no colours of locked cells, which this environment shows: take it "
+                'from one with obs="dict", obs="flat" or a render_mode'
+            )
+        return state.saved
+
+
+@dataclass(frozen=True)
+class EnvState:
+    """One environment at one moment: what get_state() gives and set_state() takes.
+
+    About 250 bytes, to be pickled and sent: the game, the account of its episode, and where its
+    seed's pieces and episodes stand. The continuation is the same, bit for bit, in any environment
+    of the same settings, single or a row of a vector environment, whatever its obs; one that shows
+    colours wants has_colours. Equal states go on equally.
+    """
+
+    env: str
+    queue_size: int
+    iid_pieces: bool
+    illegal: str
+    max_steps: int
+    has_colours: bool
+    saved: bytes = field(repr=False)
+    version: int = STATE_VERSION
+
+
+class HasLimit:
+    """Gives gymnasium's `spec` the real max_episode_steps. For classes with a `_setup`."""
+
+    _setup: Setup
+    _spec: EnvSpec | None = None
+
+    @property
+    def spec(self) -> EnvSpec | None:
+        """What gymnasium made the environment from; its max_episode_steps is where an episode is
+        truncated. None when it was made without gymnasium."""
+        return self._spec
+
+    @spec.setter
+    def spec(self, spec: EnvSpec | None) -> None:
+        self._spec = copy.copy(spec)
+        if self._spec is not None:
+            limit = self._spec.max_episode_steps
+            most = self._setup.max_steps
+            self._spec.max_episode_steps = most if limit is None else min(limit, most)
