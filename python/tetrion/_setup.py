@@ -50,6 +50,12 @@ class Setup:
         for name, value in checked.items():
             object.__setattr__(self, name, value)
 
+    @property
+    def limit(self) -> int:
+        """max_steps, which is no longer None."""
+        assert self.max_steps is not None
+        return self.max_steps
+
     def pool(self, num_envs: int, threads: int, batch_size: int) -> _core.VectorPool:
         """Environments of these settings."""
         settings = dataclasses.asdict(self)
@@ -64,7 +70,7 @@ class Setup:
             self.queue_size,
             self.iid_pieces,
             self.illegal,
-            self.max_steps,
+            self.limit,
             self.colours or shown,
             saved,
         )
@@ -129,5 +135,5 @@ class HasLimit:
         self._spec = copy.copy(spec)
         if self._spec is not None:
             limit = self._spec.max_episode_steps
-            most = self._setup.max_steps
+            most = self._setup.limit
             self._spec.max_episode_steps = most if limit is None else min(limit, most)

@@ -1,6 +1,6 @@
 """What an environment's observations look like: spaces, and arrays of C++'s buffers."""
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from gymnasium import spaces
@@ -38,7 +38,7 @@ def _cells(*shape: int, high: int = MAX_CELL) -> spaces.Box:
     return spaces.Box(0, high, shape, np.uint8)
 
 
-def observation_space(env: str, obs: str, queue_size: int) -> spaces.Space:
+def observation_space(env: str, obs: str, queue_size: int) -> spaces.Space[Any]:
     """The space of one observation."""
     shape, dtype = shape_of(env, obs, queue_size)
     if obs in ("compact", "packed2"):
@@ -56,8 +56,8 @@ def observation_space(env: str, obs: str, queue_size: int) -> spaces.Space:
                 "queue": _cells(4, 4 * queue_size),
             }
         )
-    high = {"flat": MAX_CELL, "planes": 1, "afterstates": _MAX_FEATURE}[obs]
-    return spaces.Box(0, high, shape, dtype)
+    most = {"flat": MAX_CELL, "planes": 1, "afterstates": _MAX_FEATURE}[obs]
+    return spaces.Box(0, most, shape, dtype)
 
 
 def dict_of(buffer: np.ndarray, queue_size: int) -> dict[str, np.ndarray]:

@@ -96,7 +96,7 @@ class _CppEnv(HasLimit, gymnasium.Env):
     @property
     def max_steps(self) -> int:
         """An episode is truncated after so many."""
-        return self._setup.max_steps
+        return self._setup.limit
 
     def get_state(self) -> EnvState:
         """Where the environment stands, for set_state() of this one or another of the same
@@ -237,7 +237,8 @@ class TetrisPlacementEnv(_CppEnv):
     def action_masks(self) -> np.ndarray:
         """bool [40], the legal actions, under the name that sb3-contrib's MaskablePPO asks for."""
         self._check_open()
-        return self._columns["action_mask"][0].astype(bool)
+        mask: np.ndarray = self._columns["action_mask"][0].astype(bool)
+        return mask
 
 
 class CartPoleEnv(_CppEnv):

@@ -255,7 +255,7 @@ class TetrionVectorEnv(HasLimit, gymnasium.vector.VectorEnv):
     @property
     def max_steps(self) -> int:
         """An episode is truncated after so many."""
-        return self._setup.max_steps
+        return self._setup.limit
 
     def __getstate__(self) -> dict[str, Any]:
         """For copy and pickle: settings, spaces with their generators, and every state."""
@@ -327,7 +327,7 @@ class TetrionVectorEnv(HasLimit, gymnasium.vector.VectorEnv):
                 seeds[env] = (drawn + env) % 2**64 if mine is None else mine
         return seeds
 
-    def _seeds_of(self, seed: int | Sequence[int | None]) -> list[int | None]:
+    def _seeds_of(self, seed: Any) -> list[int | None]:
         if np.ndim(seed) == 0:
             first = checked_seed(seed)
             return [(first + i) % 2**64 for i in range(self.num_envs)]
@@ -442,11 +442,11 @@ class _Lane:
         return self._envs.render_mode
 
     @property
-    def observation_space(self) -> gymnasium.Space:
+    def observation_space(self) -> gymnasium.Space[Any]:
         return self._envs.single_observation_space
 
     @property
-    def action_space(self) -> gymnasium.Space:
+    def action_space(self) -> gymnasium.Space[Any]:
         return self._envs.single_action_space
 
     def render(self) -> np.ndarray | str | None:
@@ -463,7 +463,8 @@ class _Lane:
 class _PlacementLane(_Lane):
     def action_masks(self) -> np.ndarray:
         """bool [A], for sb3-contrib."""
-        return self._envs._columns["action_mask"][self._env].astype(bool)
+        mask: np.ndarray = self._envs._columns["action_mask"][self._env].astype(bool)
+        return mask
 
 
 # A function to those who make environments, as gymnasium.make_vec is.
@@ -485,7 +486,9 @@ def make_cartpole(num_envs: int = 1, **options: Any) -> TetrionVectorEnv:
     return _of_id("cartpole", "flat", num_envs, options)
 
 
-def _of_id(env: str, obs: str, num_envs: int, options: dict[str, Any]) -> TetrionVectorEnv:
+def _of_id(
+    env: _spaces.EnvName, obs: str, num_envs: int, options: dict[str, Any]
+) -> TetrionVectorEnv:
     """The environment with the observations and keywords of the single one of its id."""
     every = set(GAME_OPTIONS["tetris-placement"])
     known = [

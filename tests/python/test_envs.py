@@ -302,3 +302,14 @@ def test_keys_for_play_are_actions():
         keys = env.get_keys_to_action()
         assert sorted(keys.values()) == list(range(env.action_space.n))
         assert all(len(key) == 1 for key in keys), "play refuses the empty combination"
+
+
+def test_masks_are_found_the_way_sb3_contrib_looks_for_them():
+    env = gymnasium.make(IDS[1])
+    env.reset(seed=1)
+    masks = env.get_wrapper_attr("action_masks")()
+    assert (masks.shape, masks.dtype) == ((40,), bool)
+    assert not gymnasium.make(IDS[0]).has_wrapper_attr("action_masks")
+    envs = gymnasium.vector.SyncVectorEnv([lambda: gymnasium.make(IDS[1])] * 2)
+    envs.reset(seed=1)
+    np.testing.assert_array_equal(np.stack(envs.call("action_masks"))[0], masks)

@@ -604,3 +604,20 @@ def test_threads_that_receive_at_once_lose_nothing():
             assert length in (0, last.get(env, -1) + 1)
             last[env] = length
     envs.close()
+
+
+@pytest.mark.parametrize("env_id", IDS)
+def test_gymnasiums_wrappers_draw_it(env_id, tmp_path, monkeypatch):
+    pytest.importorskip("pygame", reason="HumanRendering is pygame's")
+    pytest.importorskip("moviepy", reason="RecordVideo is moviepy's")
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    for wrap in (
+        lambda envs: gymnasium.wrappers.vector.RecordVideo(envs, str(tmp_path), video_length=5),
+        gymnasium.wrappers.vector.HumanRendering,
+    ):
+        envs = wrap(gymnasium.make_vec(env_id, 3, render_mode="rgb_array"))
+        envs.reset(seed=1)
+        for _ in range(8):
+            envs.step(envs.action_space.sample())
+        envs.close()
+    assert len(list(tmp_path.glob("*.mp4"))) >= 1
