@@ -47,7 +47,7 @@ void Lanes::PlayOne(std::size_t env) {
   constexpr int kOnlyLane = 0;
   Lane& lane = lane_[env];
   TETRION_CHECK(lane.env != nullptr, "an environment is seeded before it plays");
-  const std::uint32_t lines = lane.begins ? 0 : lane.env->Episode(kOnlyLane).lines;
+  const std::int32_t lines_before = lane.begins ? 0 : columns_.lines[env];
   if (lane.begins) {
     lane.env->Reset(kOnlyLane, {.id = lane.episode, .attempt = 0, .max_steps = max_steps_});
     lane.episode += 1;
@@ -57,7 +57,7 @@ void Lanes::PlayOne(std::size_t env) {
   columns_.terminated[env] = (flags_[env] & kTerminated) != 0 ? 1 : 0;
   columns_.truncated[env] = (flags_[env] & kTruncated) != 0 ? 1 : 0;
   Show(env);
-  columns_.lines_cleared[env] = columns_.lines[env] - static_cast<std::int32_t>(lines);
+  columns_.lines_cleared[env] = columns_.lines[env] - lines_before;
 }
 
 void Lanes::Show(std::size_t env) {

@@ -17,6 +17,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
 from . import _checks, _core, _render, _spaces
+from ._lane import Lane, PlacementLane
 from ._setup import GAME_OPTIONS, EnvState, HasLimit, Illegal, Setup
 from .envs import checked_seed
 
@@ -115,7 +116,7 @@ class TetrionVectorEnv(HasLimit, gymnasium.vector.VectorEnv):
         self._all = np.arange(num_envs, dtype=np.int32)
         self._seeds = None if seed is None else self._seeds_of(seed)  # of the first reset
         self._seeded = np.zeros(num_envs, bool)
-        self._lanes: list[_Lane] | None = None
+        self._lanes: list[Lane] | None = None
         self._start_pool()
         self.single_observation_space = _spaces.observation_space(env, obs, self._setup.queue_size)
         self.single_action_space = gymnasium.spaces.Discrete(self._pool.num_actions)
@@ -274,6 +275,7 @@ class TetrionVectorEnv(HasLimit, gymnasium.vector.VectorEnv):
     def _start_pool(self) -> None:
         self._pool = self._setup.pool(self.num_envs, self._threads, self.batch_size)
         self._columns = self._pool.columns()
+        self._info_names = [name for name in _INFO if name in self._columns]
         self._receiving = threading.Lock()  # held from receive() until its rows are copied
         self.closed = False
         _open.add(self)
@@ -282,9 +284,9 @@ class TetrionVectorEnv(HasLimit, gymnasium.vector.VectorEnv):
         if self.closed:
             raise RuntimeError("the environment is closed; make a new one")
 
-    def _every_lane(self) -> list[_Lane]:
+    def _every_lane(self) -> list[Lane]:
         if self._lanes is None:
-            kind = _PlacementLane if "action_mask" in self._columns else _Lane
+            kind = PlacementLane if "action_mask" in self._columns else Lane
             self._lanes = [kind(self, env) for env in range(self.num_envs)]
         return self._lanes
 
@@ -360,7 +362,7 @@ class TetrionVectorEnv(HasLimit, gymnasium.vector.VectorEnv):
         for env, row in zip(envs.tolist(), columns["obs"][envs], strict=True):
             final_obs[env] = self._shown(row)
         final_info = {}
-        for name in self._info_names():
+        for name in self._info_names:
             final_info[name] = np.zeros_like(columns[name])
             final_info[name][envs] = columns[name][envs]
             final_info[f"_{name}"] = ended.copy()
@@ -393,7 +395,13 @@ class TetrionVectorEnv(HasLimit, gymnasium.vector.VectorEnv):
             )
 
     def _results(self) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
-        return (self._observations(), *(self._out(name) for name in _OF_THE_STEP), self._infos())
+        return (
+            self._observations(),
+            self._out("reward"),
+            self._out("terminated"),
+            self._out("truncated"),
+            self._infos(),
+        )
 
     def _out(self, name: str) -> np.ndarray:
         return self._columns[name].copy() if self._copy else self._columns[name]
@@ -407,64 +415,8 @@ class TetrionVectorEnv(HasLimit, gymnasium.vector.VectorEnv):
     def _observations(self) -> Any:
         return self._shown(self._out("obs"))
 
-    def _info_names(self) -> list[str]:
-        return [name for name in _INFO if name in self._columns]
-
     def _infos(self) -> dict[str, Any]:
-        return {name: self._out(name) for name in self._info_names()}
-
-
-class _Lane:
-    """One environment of a vector environment, as call, get_attr and set_attr see it: what the
-    single environment has, and attributes of the user's."""
-
-    def __init__(self, envs: TetrionVectorEnv, env: int):
-        self._envs, self._env = envs, env
-
-    @property
-    def record(self) -> bytes:
-        return self._envs.records([self._env])[0]
-
-    @property
-    def max_steps(self) -> int:
-        return self._envs.max_steps
-
-    @property
-    def spec(self) -> Any:
-        return self._envs.spec
-
-    @property
-    def metadata(self) -> dict[str, Any]:
-        return self._envs.metadata
-
-    @property
-    def render_mode(self) -> str | None:
-        return self._envs.render_mode
-
-    @property
-    def observation_space(self) -> gymnasium.Space[Any]:
-        return self._envs.single_observation_space
-
-    @property
-    def action_space(self) -> gymnasium.Space[Any]:
-        return self._envs.single_action_space
-
-    def render(self) -> np.ndarray | str | None:
-        mode = self._envs.render_mode
-        return None if mode is None else self._envs._camera.draw(self.record)
-
-    def get_state(self) -> EnvState:
-        return self._envs.get_state([self._env])[0]
-
-    def set_state(self, state: EnvState) -> None:
-        self._envs.set_state(state, [self._env])
-
-
-class _PlacementLane(_Lane):
-    def action_masks(self) -> np.ndarray:
-        """bool [A], for sb3-contrib."""
-        mask: np.ndarray = self._envs._columns["action_mask"][self._env].astype(bool)
-        return mask
+        return {name: self._out(name) for name in self._info_names}
 
 
 # A function to those who make environments, as gymnasium.make_vec is.

@@ -1,0 +1,65 @@
+"""One row of a vector environment, for gymnasium's call, get_attr and set_attr."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import gymnasium
+import numpy as np
+
+if TYPE_CHECKING:
+    from ._setup import EnvState
+    from .vector import TetrionVectorEnv
+
+
+class Lane:
+    """One environment of a vector environment, as call, get_attr and set_attr see it: what the
+    single environment has, and attributes of the user's."""
+
+    def __init__(self, envs: TetrionVectorEnv, env: int):
+        self._envs, self._env = envs, env
+
+    @property
+    def record(self) -> bytes:
+        return self._envs.records([self._env])[0]
+
+    @property
+    def max_steps(self) -> int:
+        return self._envs.max_steps
+
+    @property
+    def spec(self) -> Any:
+        return self._envs.spec
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        return self._envs.metadata
+
+    @property
+    def render_mode(self) -> str | None:
+        return self._envs.render_mode
+
+    @property
+    def observation_space(self) -> gymnasium.Space[Any]:
+        return self._envs.single_observation_space
+
+    @property
+    def action_space(self) -> gymnasium.Space[Any]:
+        return self._envs.single_action_space
+
+    def render(self) -> np.ndarray | str | None:
+        mode = self._envs.render_mode
+        return None if mode is None else self._envs._camera.draw(self.record)
+
+    def get_state(self) -> EnvState:
+        return self._envs.get_state([self._env])[0]
+
+    def set_state(self, state: EnvState) -> None:
+        self._envs.set_state(state, [self._env])
+
+
+class PlacementLane(Lane):
+    def action_masks(self) -> np.ndarray:
+        """bool [A], for sb3-contrib."""
+        mask: np.ndarray = self._envs._columns["action_mask"][self._env].astype(bool)
+        return mask
