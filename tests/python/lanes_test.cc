@@ -3,8 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <numeric>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "lib/envs/tetris_record.h"
 
@@ -162,7 +166,11 @@ TEST(Lanes, DamagedStatesAreRefusedOrPlayable) {
         continue;
       }
       lanes.Put(0, std::move(*opened));
-      Rewards(lanes, 3, 60);
+      const int env = 0;
+      for (int step = 0; step < 60; ++step) {
+        lanes.SetAction(env, ActionOf(3, step) % lanes.spec().action.count);
+        lanes.Play({&env, 1});
+      }
     }
     EXPECT_GT(refused, 60) << config.env;
   }
