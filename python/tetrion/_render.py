@@ -46,8 +46,9 @@ def warn_without_mode() -> None:
 
 
 def cartpole_text(record: bytes) -> str:
-    """The pole, the cart on its track, and a line of numbers."""
-    x, _, theta, _ = np.frombuffer(record, np.float32).tolist()
+    """The pole, the cart on its track, and a line of numbers. What is not finite is drawn as 0."""
+    numbers = np.frombuffer(record, np.float32).tolist()
+    x, _, theta, _ = (number if math.isfinite(number) else 0.0 for number in numbers)
     cart = min(max(round((x / 2.4 + 1) * _TRACK), 0), 2 * _TRACK)
     lines = []
     for height in range(_POLE, 0, -1):

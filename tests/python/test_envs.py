@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tetrion
 from gymnasium.utils.env_checker import check_env
+from tetrion._render import cartpole_text
 
 IDS = ("tetrion/Tetris-v0", "tetrion/TetrisPlacement-v0", "tetrion/CartPole-v0")
 TETRIS_OBS = ("flat", "dict", "planes", "compact", "packed2")
@@ -295,6 +296,12 @@ def test_cartpole_has_text_too():
     lines = env.render().splitlines()
     assert lines[5].index("#") >= cart
     assert lines[0].index("|") < lines[5].index("#"), "the pole leans to the left"
+
+
+def test_no_record_of_cartpole_is_too_odd_to_draw():
+    for odd in (np.nan, np.inf, -np.inf, 3e38):
+        text = cartpole_text(np.full(4, odd, np.float32).tobytes())
+        assert text.splitlines()[5].count("#") == 1
 
 
 def test_keys_for_play_are_actions():
