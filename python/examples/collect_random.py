@@ -13,7 +13,7 @@ import matplotlib.pyplot as plt
 import tetrion
 
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--episodes", type=int, default=2000)
     parser.add_argument("--out", default="random.png")

@@ -12,21 +12,23 @@ STEPS = 500
 SCALE = np.array([1.0, 2.0, 8.0, 3.0], np.float32)  # brings the four numbers to about one
 
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--updates", type=int, default=60)
     parser.add_argument("--episodes", type=int, default=32)
     parser.add_argument("--rate", type=float, default=0.5)
     options = parser.parse_args()
     weights = np.zeros(5)
-    generators = {}  # one a worker: policies of different workers are called in turns
+    # One a worker: policies of different workers are called in turns.
+    generators: dict[int, np.random.Generator] = {}
 
-    def probability(observations):
+    def probability(observations: np.ndarray) -> np.ndarray:
         """Of action 1, [...]."""
         features = observations * SCALE
-        return 1.0 / (1.0 + np.exp(-(features @ weights[:4] + weights[4])))
+        one: np.ndarray = 1.0 / (1.0 + np.exp(-(features @ weights[:4] + weights[4])))
+        return one
 
-    def act(worker, observations):
+    def act(worker: int, observations: np.ndarray) -> np.ndarray:
         rng = generators.setdefault(worker, np.random.default_rng(worker))
         return (rng.random(len(observations)) < probability(observations)).astype(np.int32)
 

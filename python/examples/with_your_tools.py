@@ -8,6 +8,7 @@ import pathlib
 import pickle
 import sys
 import tempfile
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -19,32 +20,34 @@ IDS = ("tetrion/Tetris-v0", "tetrion/TetrisPlacement-v0", "tetrion/CartPole-v0")
 HAS_MOVIEPY = importlib.util.find_spec("moviepy") is not None
 
 
-def play(env, steps, seed=None):
+def play(env: gymnasium.Env[Any, Any], steps: int, seed: int | None = None) -> list[float]:
     """`steps` random steps, legal ones where the environment says which; returns the rewards."""
-    rewards = []
+    rewards: list[float] = []
     _, info = env.reset(seed=seed)
     for _ in range(steps):
         _, reward, terminated, truncated, info = env.step(
             env.action_space.sample(info.get("action_mask"))
         )
-        rewards.append(reward)
+        rewards.append(float(reward))
         if terminated or truncated:
             _, info = env.reset()
     return rewards
 
 
-def single(env_id):
+def single(env_id: str) -> None:
     """Gymnasium's checker and wrappers around one environment."""
     check_env(gymnasium.make(env_id).unwrapped)
     env = gymnasium.make(env_id, render_mode="rgb_array", max_steps=40)
     env = wrappers.RecordEpisodeStatistics(wrappers.RenderCollection(env))
     env = wrappers.TimeAwareObservation(wrappers.FlattenObservation(env))
     play(env, 60, seed=1)
-    print(f"{env_id}: observations {env.observation_space.shape}, {len(env.render())} frames kept")
+    frames = env.render()
+    assert isinstance(frames, list)
+    print(f"{env_id}: observations {env.observation_space.shape}, {len(frames)} frames kept")
     env.close()
 
 
-def vector(env_id):
+def vector(env_id: str) -> None:
     """The same id as our vector environment and in Gymnasium's processes."""
     ours = gymnasium.make_vec(env_id, 4, max_steps=40, autoreset_mode="SameStep")
     theirs = gymnasium.make_vec(
@@ -70,15 +73,14 @@ def vector(env_id):
     theirs.close()
 
 
-def video(folder):
+def video(folder: pathlib.Path) -> None:
     """Films of one environment and of four, side by side."""
     if not HAS_MOVIEPY:
         print('no videos: moviepy is missing, pip install "gymnasium[other]"')
         return
     env = gymnasium.make(IDS[0], render_mode="rgb_array", max_steps=30)
-    env = wrappers.RecordVideo(env, str(folder / "one"))
-    play(env, 30, seed=1)
-    env.close()
+    with wrappers.RecordVideo(env, str(folder / "one")) as filmed:
+        play(filmed, 30, seed=1)
     envs = gymnasium.make_vec(IDS[1], 4, render_mode="rgb_array")
     envs = wrappers.vector.RecordVideo(envs, str(folder / "four"), video_length=20)
     _, infos = envs.reset(seed=1)
@@ -88,19 +90,21 @@ def video(folder):
     print(f"videos: {', '.join(sorted(file.name for file in folder.rglob('*.mp4')))}")
 
 
-def states():
+def states() -> None:
     """A copy, a pickle and a state go on as the original does."""
     env = gymnasium.make(IDS[0], obs="compact")
     play(env, 25, seed=3)
     others = [copy.deepcopy(env), pickle.loads(pickle.dumps(env)), tetrion.TetrisEnv("compact")]
-    others[-1].set_state(pickle.loads(pickle.dumps(env.unwrapped.get_state())))
+    ours = env.unwrapped
+    assert isinstance(ours, tetrion.TetrisEnv)
+    others[-1].set_state(pickle.loads(pickle.dumps(ours.get_state())))
     for action in (0, 3, 5):
         observation = env.step(action)[0]
         assert all(np.array_equal(other.step(action)[0], observation) for other in others)
     print("states: a copy, a pickle and a state went on as the original did")
 
 
-def search(steps):
+def search(steps: int) -> None:
     """Placements by looking one ahead: every action is tried in a row of a vector environment, and
     the one that leaves the fewest holes and the lowest cells is played."""
     env = tetrion.TetrisPlacementEnv("compact", max_steps=steps)
@@ -119,7 +123,7 @@ def search(steps):
     print(f"search: {info['episode_length']} placements, {info['lines']} lines")
 
 
-def main():
+def main() -> None:
     for env_id in IDS:
         single(env_id)
         vector(env_id)

@@ -33,6 +33,7 @@ using Records = nb::ndarray<const std::uint8_t, nb::ndim<2>, nb::c_contig, nb::d
 
 // A wait ends at least so often to let Python see signals (Ctrl-C).
 constexpr std::int64_t kSignalCheckNs = 50 * kNanosPerMilli;
+constexpr double kWaitS = 600.0;  // for environments, unless the caller says otherwise
 
 // A numpy array [n] or [n, width] over memory that `owner` keeps alive.
 template <typename T>
@@ -80,9 +81,9 @@ class PyPool {
   }
 
   // Fills the columns' arrays with `batch_size` environments, in the order of their ids when that
-  // is all of them.
-  void Receive() {
-    Wait([this] { return pool_->Receive(received_, kSignalCheckNs); });
+  // is all of them. This and what follows raise TimeoutError after `timeout_s` seconds.
+  void Receive(double timeout_s) {
+    Wait([this](std::int64_t ns) { return pool_->Receive(received_, ns); }, timeout_s);
     if (!batch_.has_value()) return;
     for (std::size_t i = 0; i < received_.size(); ++i) {
       batch_->CopyRow(lanes().columns(), static_cast<std::size_t>(received_[i]), i);
@@ -90,22 +91,22 @@ class PyPool {
   }
 
   // Every environment takes its action; the columns are complete when this returns.
-  void Step(const Ints& actions) {
+  void Step(const Ints& actions, double timeout_s) {
     if (actions.size() != all_.size()) {
       throw nb::value_error(("step needs " + std::to_string(all_.size()) + " actions, not " +
                              std::to_string(actions.size()))
                                 .c_str());
     }
     Send(all_, actions.data());
-    Drain();
+    Drain(timeout_s);
   }
 
-  void Drain() {
+  void Drain(double timeout_s) {
     {
       const GilRelease release;
       pool_->Help();
     }
-    Wait([this] { return pool_->ReceiveAll(kSignalCheckNs); });
+    Wait([this](std::int64_t ns) { return pool_->ReceiveAll(ns); }, timeout_s);
   }
 
   void Close() {
@@ -179,20 +180,27 @@ class PyPool {
     Check(result, envs, actions);
   }
 
-  // Calls `wait` without the GIL until it says something else than "not yet".
+  // Calls `wait`, which waits for so many ns, without the GIL until it says something else than
+  // "not yet".
   template <typename WaitFn>
-  void Wait(const WaitFn& wait) {
+  void Wait(const WaitFn& wait, double timeout_s) {
+    const Deadline deadline(MonotonicClock::Get(),
+                            static_cast<std::int64_t>(timeout_s * double{kNanosPerSecond}));
     for (;;) {
       PoolStatus status;
       {
         const GilRelease release;
-        status = wait();
+        status = wait(std::min(kSignalCheckNs, deadline.LeftNs()));
       }
       if (status != PoolStatus::kTimeout) {
         Check({status}, {}, nullptr);
         return;
       }
       if (PyErr_CheckSignals() != 0) throw nb::python_error();
+      if (deadline.Passed()) {
+        PyErr_SetString(PyExc_TimeoutError, "environments are still stepping; close this one");
+        throw nb::python_error();
+      }
     }
   }
 
@@ -368,9 +376,9 @@ void BindEnvs(nb::module_& m) {
       .def("reset", &PyPool::Reset, nb::arg("envs"), nb::arg("seeds"))
       .def("send", nb::overload_cast<const Ints&, const Ints&>(&PyPool::Send), nb::arg("envs"),
            nb::arg("actions"))
-      .def("receive", &PyPool::Receive)
-      .def("step", &PyPool::Step, nb::arg("actions"))
-      .def("drain", &PyPool::Drain)
+      .def("receive", &PyPool::Receive, nb::arg("timeout_s") = kWaitS)
+      .def("step", &PyPool::Step, nb::arg("actions"), nb::arg("timeout_s") = kWaitS)
+      .def("drain", &PyPool::Drain, nb::arg("timeout_s") = kWaitS)
       .def("close", &PyPool::Close)
       .def("columns", [](nb::handle self) { return nb::cast<PyPool&>(self).Columns(self); })
       .def("record", &PyPool::Record, nb::arg("env"))

@@ -85,9 +85,10 @@ def seconds(name: str, value: Any) -> float | None:
         return None
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be a number of seconds or None, not {value!r}")
-    if not value > 0:
+    number: Any = value  # numbers.Real promises no order, all there are have one
+    if not number > 0:
         raise ValueError(f"{name} must be positive or None, not {value}")
-    return _FOR_EVER_S if value >= _FOR_EVER_S else float(value)
+    return _FOR_EVER_S if number >= _FOR_EVER_S else float(number)
 
 
 def _power(number: int) -> str:

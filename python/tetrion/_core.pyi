@@ -69,13 +69,14 @@ class VectorPool:
     def send(self, envs: NDArray[np.int32], actions: NDArray[np.int32]) -> None:
         """Starts a step of `envs` [k] with `actions` [k]. Returns at once."""
 
-    def receive(self) -> None:
-        """Waits for b environments and fills the columns with them."""
+    def receive(self, timeout_s: float = 600.0) -> None:
+        """Waits for b environments and fills the columns with them. TimeoutError after timeout_s
+        seconds, as of step and drain."""
 
-    def step(self, actions: NDArray[np.int32]) -> None:
+    def step(self, actions: NDArray[np.int32], timeout_s: float = 600.0) -> None:
         """send of all [n], then drain."""
 
-    def drain(self) -> None:
+    def drain(self, timeout_s: float = 600.0) -> None:
         """Waits until none is stepping; results not received are dropped."""
 
     def close(self) -> None:

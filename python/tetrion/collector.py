@@ -8,11 +8,12 @@ import os
 import time
 import weakref
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from . import _checks, _core, _spaces, policies
+from ._setup import Illegal
 
 _open: weakref.WeakSet[BatchedTetrisCollector] = weakref.WeakSet()
 _TIMEOUT_S = 600.0  # of a request
@@ -111,7 +112,7 @@ class BatchedTetrisCollector:
     parent.
     """
 
-    _core: _core.Collector | None = None
+    _core: _core.Collector  # missing where the constructor raised
 
     @_checks.keywords
     def __init__(
@@ -123,14 +124,14 @@ class BatchedTetrisCollector:
         *,
         lanes_per_worker: int = 1,
         seed: int = 0,
-        env: str = "tetris",
+        env: _spaces.EnvName = "tetris",
         queue_size: int = 4,
         iid_pieces: bool = False,
-        illegal: str = "terminate",
-        order: str = "job",
+        illegal: Illegal = "terminate",
+        order: Literal["job", "completion"] = "job",
         copy: bool = True,
         timeout: float | None = None,
-        obs: str | None = None,
+        obs: _spaces.PlacementObs | None = None,
         on_episode: Callable[[dict[str, Any]], None] | None = None,
     ) -> None:
         num_workers = _checks.integer("num_workers", num_workers, 0, 1024)
@@ -150,12 +151,12 @@ class BatchedTetrisCollector:
             if obs is not None:
                 raise ValueError("give obs or obs_flatten, not both")
         arrays = tuple(name for name in _spaces.OBSERVATIONS[env] if name != "dict")
-        obs = _checks.choice("obs", "flat" if obs is None else obs, arrays)
+        shown = _checks.choice("obs", "flat" if obs is None else obs, arrays)
         scripted = policy_fn.actions.tolist() if isinstance(policy_fn, policies.Scripted) else []
         outside = _outside(policy_fn)
         _checks.function("obs_flatten", obs_flatten)
         _checks.function("on_episode", on_episode)
-        (elements,), dtype = _spaces.shape_of(env, obs, queue_size)
+        (elements,), dtype = _spaces.shape_of(env, shown, queue_size)
         self._dtype = np.dtype(dtype)
         if obs_flatten is not None:
             self._dtype, elements = _flat_shape(obs_flatten, env, queue_size)
@@ -164,7 +165,7 @@ class BatchedTetrisCollector:
         self._outside = outside is not None
         setup = {
             "env": env,
-            "obs": "dict" if obs_flatten is not None else obs,
+            "obs": "dict" if obs_flatten is not None else shown,
             "lanes": lanes_per_worker,
             "seed": seed,
             "queue_size": queue_size,
@@ -242,8 +243,8 @@ class BatchedTetrisCollector:
         columns = arrays.pop("columns")
         replayed = actions is not None
         for name, least in (("log_probs", 2), ("values", 3)):
-            given = columns >= least or (name == "log_probs" and self._gives_log_probs)
-            if replayed or not given:
+            is_given = columns >= least or (name == "log_probs" and self._gives_log_probs)
+            if replayed or not is_given:
                 arrays[name] = None
         for name in ("observations", "final_observations"):
             arrays[name] = arrays[name].view(self._dtype)
@@ -253,12 +254,13 @@ class BatchedTetrisCollector:
                     array.flags.writeable = False
         batch = EpisodeBatch(**arrays)
         if self._on_episode is not None:
-            self._report(batch)
+            self._report(batch, self._on_episode)
         return batch
 
-    def _report(self, batch: EpisodeBatch) -> None:
+    @staticmethod
+    def _report(batch: EpisodeBatch, on_episode: Callable[[dict[str, Any]], None]) -> None:
         for b in range(len(batch.lengths)):
-            self._on_episode(
+            on_episode(
                 {
                     "job_id": int(batch.job_ids[b]),
                     "length": int(batch.lengths[b]),
@@ -283,7 +285,7 @@ class BatchedTetrisCollector:
             such workers behind: the collector is closed, and they end when policy_fn returns.
         """
         seconds = _checks.seconds("timeout", timeout) or _CLOSE_S
-        if self._core is not None and not self._core.close_for(seconds):
+        if not self._core.close_for(seconds):
             raise TimeoutError(
                 f"policy_fn or obs_flatten has not returned within {seconds:g} s: the collector is "
                 "closed, and its workers end when it does"
@@ -300,8 +302,9 @@ class BatchedTetrisCollector:
             self._core.close_for(_FAILED_S if issubclass(kind, Exception) else _INTERRUPTED_S)
 
     def __del__(self) -> None:
-        if self._core is not None:
-            self._core.leave()
+        core = getattr(self, "_core", None)
+        if core is not None:
+            core.leave()
 
 
 def _outside(policy_fn: Any) -> Callable[..., Any] | None:

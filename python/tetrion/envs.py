@@ -21,11 +21,11 @@ def checked_seed(seed: Any, what: str = "seed") -> int:
     return _checks.integer(what, seed, 0, 2**64 - 1)
 
 
-class _CppEnv(HasLimit, gymnasium.Env):
+class _CppEnv(HasLimit, gymnasium.Env):  # pyright: ignore[reportIncompatibleVariableOverride]
     """What the three environments share. `_env` is the name in C++."""
 
     _env: ClassVar[str]
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": list(_render.MODES), "render_fps": 10}
+    metadata: dict[str, Any] = {"render_modes": list(_render.MODES), "render_fps": 10}
 
     def __init__(self, setup: Setup, render_mode: str | None, render_scale: int | None):
         self._setup = setup
@@ -250,7 +250,7 @@ class CartPoleEnv(_CppEnv):
     """
 
     _env = "cartpole"
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": list(_render.MODES), "render_fps": 50}
+    metadata: dict[str, Any] = {"render_modes": list(_render.MODES), "render_fps": 50}
 
     @_checks.keywords
     def __init__(
@@ -296,7 +296,7 @@ def pieces(seed: int, episode: int, count: int, *, iid: bool = False) -> list[in
     return _core.pieces(checked_seed(seed), checked_seed(episode, "episode"), number, independent)
 
 
-_IDS = {
+IDS = {
     "tetrion/Tetris-v0": ("TetrisEnv", "tetris"),
     "tetrion/TetrisPlacement-v0": ("TetrisPlacementEnv", "tetris-placement"),
     "tetrion/CartPole-v0": ("CartPoleEnv", "cartpole"),
@@ -306,7 +306,7 @@ _IDS = {
 def register() -> None:
     """Makes the environments known to gymnasium.make and make_vec; done when tetrion is imported.
     May be called twice."""
-    for env_id, (entry, name) in _IDS.items():
+    for env_id, (entry, name) in IDS.items():
         if env_id not in gymnasium.registry:
             gymnasium.register(
                 env_id,

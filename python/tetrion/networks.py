@@ -60,18 +60,21 @@ def read_safetensors(path: Path) -> tuple[dict[str, Array], dict[str, str]]:
 def _silu(x: Array) -> Array:
     # Far below 0 the exponential overflows and the quotient is the 0 it should be.
     with np.errstate(over="ignore"):
-        return x / (1 + np.exp(-x))
+        active: Array = x / (1 + np.exp(-x))
+    return active
 
 
 def _norm(x: Array, scale: Array, bias: Array) -> Array:
     centred = x - x.mean(axis=1, keepdims=True)
     variance = (centred * centred).mean(axis=1, keepdims=True)
-    return centred / np.sqrt(variance + _NORM_EPSILON) * scale + bias
+    normed: Array = centred / np.sqrt(variance + _NORM_EPSILON) * scale + bias
+    return normed
 
 
 def _linear(w: dict[str, Array], name: str, x: Array) -> Array:
     """Weights [out, in], as libtorch keeps them."""
-    return x @ w[f"{name}.weight"].T + w[f"{name}.bias"]
+    out: Array = x @ w[f"{name}.weight"].T + w[f"{name}.bias"]
+    return out
 
 
 def _scorer(w: dict[str, Array]) -> Forward:
@@ -124,7 +127,7 @@ def _convolve(w: dict[str, Array], name: str, x: Array) -> Array:
     windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(2, 3))
     flat = windows.transpose(0, 2, 3, 1, 4, 5).reshape(n, rows * columns, channels * 9)
     weight = w[f"{name}.weight"]
-    out = flat @ weight.reshape(weight.shape[0], -1).T + w[f"{name}.bias"]
+    out: Array = flat @ weight.reshape(weight.shape[0], -1).T + w[f"{name}.bias"]
     return out.transpose(0, 2, 1).reshape(n, -1, rows, columns)
 
 

@@ -71,7 +71,9 @@ class Policy:
         (which view planes of tetris-placement needs, for its masks): gives actions, their
         log-probabilities under the softmax, and values."""
 
-        def policy_fn(worker_id: int, observations: Any) -> tuple[np.ndarray, ...]:
+        def policy_fn(
+            worker_id: int, observations: Any
+        ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
             logits, values = self.evaluate(observations)
             actions = self._choose(logits)
             top = logits.max(axis=1)
@@ -100,11 +102,13 @@ class Policy:
     def _choose(self, logits: np.ndarray) -> np.ndarray:
         """Actions int32 [n]."""
         if self.greedy:
-            return np.argmax(logits, axis=1).astype(np.int32)
+            best: np.ndarray = np.argmax(logits, axis=1).astype(np.int32)
+            return best
         # The largest of logit + Gumbel noise is a draw from the softmax.
         noisy = logits + self._random.gumbel(size=logits.shape)
         legal = logits > _MASKED_LOGIT / 2
-        return np.argmax(np.where(legal, noisy, -np.inf), axis=1).astype(np.int32)
+        drawn: np.ndarray = np.argmax(np.where(legal, noisy, -np.inf), axis=1).astype(np.int32)
+        return drawn
 
     def _view_of(self, observations: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         """float32 [n, F] and, where they can be told, the legal actions."""
@@ -121,7 +125,7 @@ class Policy:
                 return view, None
             # A legal placement leaves cells, clears rows or ends the game: its row is not zero.
             rows = view[:, :_AFTERSTATES].reshape(len(view), self.num_actions, -1)
-            return view, rows.any(axis=2)
+            return view, np.asarray(rows.any(axis=2))
         raise ValueError(
             f"this policy takes records (uint8 [n, {record_bytes}]) or views {self.view!r} "
             f"(float [n, {self.view_floats}]), not {observations.dtype} {list(observations.shape)}"

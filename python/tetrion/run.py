@@ -119,7 +119,7 @@ class Run:
         except sqlite3.Error as error:
             raise RunError(f"{file} cannot be read: {error}") from error
         table = np.frombuffer(b"".join(blobs), EPISODE_DTYPE)
-        columns = {name: np.ascontiguousarray(table[name]) for name in EPISODE_DTYPE.names}
+        columns = {name: np.ascontiguousarray(table[name]) for name in EPISODE_DTYPE.names or ()}
         columns["session"] = np.concatenate(sessions) if sessions else np.zeros(0, np.uint64)
         return columns
 

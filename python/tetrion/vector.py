@@ -26,12 +26,15 @@ _INFO = ("episode_return", "episode_length", "lines", "lines_cleared", "action_m
 _OF_THE_STEP = ("reward", "terminated", "truncated")
 # Fewer environments than this a thread: handing work over costs more than doing it.
 _ENVS_PER_THREAD = 128
+_TIMEOUT_S = 600.0  # of a wait for the threads
 _open: weakref.WeakSet[TetrionVectorEnv] = weakref.WeakSet()
 
 Seeds = int | Sequence[int | None] | None
 
 
-class TetrionVectorEnv(HasLimit, gymnasium.vector.VectorEnv):
+class TetrionVectorEnv(  # pyright: ignore[reportIncompatibleVariableOverride]
+    HasLimit, gymnasium.vector.VectorEnv
+):
     """`num_envs` environments as one gymnasium.vector.VectorEnv. n = num_envs, A = actions.
 
     env: "tetris", "tetris-placement" or "cartpole".
@@ -47,6 +50,8 @@ class TetrionVectorEnv(HasLimit, gymnasium.vector.VectorEnv):
     copy: False returns the arrays that every step overwrites; True copies them.
     queue_size, iid_pieces, illegal, max_steps, render_mode, render_scale: as for TetrisEnv and
         TetrisPlacementEnv.
+    timeout: seconds that step, reset and recv wait for the threads before they raise TimeoutError;
+        None: 600.
     autoreset_mode: of gymnasium.vector.AutoresetMode, or its value, below.
 
     step and reset return observations [n, ...], rewards float32 [n], terminations and truncations
@@ -87,6 +92,7 @@ class TetrionVectorEnv(HasLimit, gymnasium.vector.VectorEnv):
         render_mode: _render.RenderMode | None = None,
         render_scale: int | None = None,
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+        timeout: float | None = None,
     ):
         colours = render_mode is not None
         self._setup = Setup(env, obs, queue_size, iid_pieces, illegal, max_steps, colours)
@@ -101,6 +107,7 @@ class TetrionVectorEnv(HasLimit, gymnasium.vector.VectorEnv):
             threads = min(_core.usable_cpus() - 1, num_envs // _ENVS_PER_THREAD)
         self._threads = _checks.integer("threads", threads, 0, 256)
         self._copy = _checks.boolean("copy", copy)
+        self._timeout = _checks.seconds("timeout", timeout) or _TIMEOUT_S
         self._autoreset = _autoreset_mode(autoreset_mode)
         if self._autoreset is not AutoresetMode.NEXT_STEP and self.batch_size != num_envs:
             raise ValueError(
@@ -135,7 +142,7 @@ class TetrionVectorEnv(HasLimit, gymnasium.vector.VectorEnv):
             raise ValueError(f"reset takes no options but reset_mask, got {sorted(more)}")
         self._need_whole_batches("reset", "async_reset")
         self._begin(envs, seed)
-        self._pool.drain()
+        self._pool.drain(self._timeout)
         return self._observations(), self._infos()
 
     def step(self, actions: Any) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
@@ -145,7 +152,7 @@ class TetrionVectorEnv(HasLimit, gymnasium.vector.VectorEnv):
         numbers = _int32(actions, "actions")
         if self._autoreset is AutoresetMode.DISABLED:
             self._refuse_ended()
-        self._pool.step(numbers)
+        self._pool.step(numbers, self._timeout)
         if self._autoreset is not AutoresetMode.SAME_STEP:
             return self._results()
         final = self._restart_ended()
@@ -170,16 +177,23 @@ class TetrionVectorEnv(HasLimit, gymnasium.vector.VectorEnv):
             raise ValueError(f"{len(numbers)} actions for {len(ids)} environments")
         self._pool.send(ids, numbers)
 
-    def recv(self) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+    def recv(
+        self, timeout: float | None = None
+    ) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
         """Waits for batch_size environments: the same tuple as step(), of [batch_size] rows, with
         infos["env_id"]. RuntimeError when fewer are stepping, or when the environment is closed
         meanwhile. Threads may call it at once and are served in turns; with copy=False each
-        overwrites what the one before it got."""
+        overwrites what the one before it got. timeout: in seconds; None: the environment's."""
         self._need_next_step("recv")
-        with self._receiving:
-            self._pool.receive()
+        seconds = _checks.seconds("timeout", timeout) or self._timeout
+        if not self._receiving.acquire(timeout=min(seconds, threading.TIMEOUT_MAX)):
+            raise TimeoutError(f"another thread has been in recv for {seconds:g} s")
+        try:
+            self._pool.receive(seconds)
             observations, rewards, terminations, truncations, infos = self._results()
             infos["env_id"] = self._out("env_id")
+        finally:
+            self._receiving.release()
         return observations, rewards, terminations, truncations, infos
 
     def render(self) -> tuple[np.ndarray | str, ...] | None:
@@ -308,7 +322,7 @@ class TetrionVectorEnv(HasLimit, gymnasium.vector.VectorEnv):
         given = self._seeds if seed is None else self._seeds_of(seed)
         if isinstance(seed, int | np.integer):
             super().reset(seed=int(seed))  # for np_random_seed
-        self._pool.drain()
+        self._pool.drain(self._timeout)
         seeds = {} if seed is None and self._seeded[envs].all() else self._fresh(envs, given, seed)
         if seeds:
             self._pool.reset(np.array([*seeds], np.int32), np.array([*seeds.values()], np.uint64))
@@ -367,7 +381,7 @@ class TetrionVectorEnv(HasLimit, gymnasium.vector.VectorEnv):
             final_info[name][envs] = columns[name][envs]
             final_info[f"_{name}"] = ended.copy()
         self._pool.reset(envs, _NO_SEEDS)
-        self._pool.drain()
+        self._pool.drain(self._timeout)
         for name, values in kept.items():
             columns[name][envs] = values
         return {

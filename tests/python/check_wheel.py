@@ -1,5 +1,5 @@
-"""Builds the wheel, checks what its compiled part needs, and uses it in an environment without this
-checkout.
+"""Builds the source distribution, and the wheel from that, checks what its compiled part needs, and
+uses it in an environment without this checkout.
 
 check_wheel.py FOLDER: everything is written there. Run by a Python that has scikit-build-core,
 nanobind, numpy and gymnasium (.deps/py). Needs readelf; downloads nothing.
@@ -56,7 +56,9 @@ def main():
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     pip = (sys.executable, "-m", "pip", "--disable-pip-version-check")
-    run(*pip, "wheel", ".", "--no-deps", "--no-build-isolation", "-w", folder)
+    build = f"import scikit_build_core.build as b; print(b.build_sdist({str(folder)!r}))"
+    source = folder / run(sys.executable, "-c", build).split()[-1]
+    run(*pip, "wheel", source, "--no-deps", "--no-build-isolation", "-w", folder)
     (wheel,) = folder.glob("tetrion-*.whl")
     with zipfile.ZipFile(wheel) as archive:
         (core,) = [name for name in archive.namelist() if "_core" in name and name.endswith(".so")]
@@ -73,7 +75,7 @@ def main():
     run(*pip, "--python", python, "install", "--no-deps", "--no-index", wheel)
     # numpy and gymnasium are those of this Python, which has no tetrion.
     (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    print(wheel.name, run(python, "-I", "-c", PROGRAM).strip())
+    print(source.name, wheel.name, run(python, "-I", "-c", PROGRAM).strip())
 
 
 if __name__ == "__main__":

@@ -621,3 +621,27 @@ def test_gymnasiums_wrappers_draw_it(env_id, tmp_path, monkeypatch):
             envs.step(envs.action_space.sample())
         envs.close()
     assert len(list(tmp_path.glob("*.mp4"))) >= 1
+
+
+def test_recv_gives_up_after_its_deadline_and_works_afterwards():
+    envs = tetrion.vector.make("tetris", 8, threads=1, batch_size=4, obs="compact", seed=1)
+    envs.async_reset()
+    with envs._receiving, pytest.raises(TimeoutError, match="another thread"):
+        envs.recv(timeout=0.05)
+    assert envs.recv(timeout=60)[0].shape == (4, 64)
+    envs.close()
+
+
+@pytest.mark.parametrize(
+    ("timeout", "error"), [(0, ValueError), (-1.0, ValueError), ("1", TypeError)]
+)
+def test_deadlines_are_positive_numbers(timeout, error):
+    with pytest.raises(error, match="timeout must be"):
+        tetrion.vector.make("tetris", 2, timeout=timeout)
+    envs = tetrion.vector.make("tetris", 2, threads=0, timeout=float("inf"))
+    envs.reset()
+    envs.step(np.zeros(2, np.int32))
+    envs.async_reset()
+    with pytest.raises(error, match="timeout must be"):
+        envs.recv(timeout)
+    envs.close()
