@@ -1,0 +1,55 @@
+"""stable-baselines3 over our vector environment. Skips where it is missing: torch is gigabytes."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("stable_baselines3", reason="stable-baselines3 is not installed")
+import tetrion
+from tetrion import sb3
+
+
+def test_steps_are_those_of_the_same_step_mode_with_its_final_observations():
+    ours = sb3.VecEnv("tetris", 4, obs="compact", max_steps=20, threads=0)
+    plain = tetrion.vector.make(
+        "tetris", 4, obs="compact", max_steps=20, threads=0, autoreset_mode="SameStep"
+    )
+    ours.seed(5)
+    assert np.array_equal(ours.reset(), plain.reset(seed=5)[0])
+    ended = 0
+    for step in range(50):
+        actions = np.full(4, step % 8)
+        observations, rewards, dones, infos = ours.step(actions)
+        expected = plain.step(actions)
+        assert np.array_equal(observations, expected[0])
+        assert np.array_equal(rewards, expected[1])
+        assert np.array_equal(dones, expected[2] | expected[3])
+        for env in np.flatnonzero(dones):
+            assert np.array_equal(infos[env]["terminal_observation"], expected[4]["final_obs"][env])
+            assert infos[env]["TimeLimit.truncated"] == bool(expected[3][env])
+            assert infos[env]["episode"]["l"] <= 20
+            ended += 1
+    assert ended >= 8
+    ours.close()
+
+
+def test_ppo_learns_something_of_cartpole():
+    from stable_baselines3 import PPO
+
+    envs = sb3.VecEnv("cartpole", 8, threads=0)
+    model = PPO("MlpPolicy", envs, seed=1, n_steps=256, device="cpu")
+    model.learn(20_000)
+    assert np.mean([episode["r"] for episode in model.ep_info_buffer]) > 60
+
+
+def test_maskable_ppo_never_plays_an_illegal_placement():
+    contrib = pytest.importorskip("sb3_contrib", reason="sb3-contrib is not installed")
+    envs = sb3.VecEnv("tetris-placement", 8, obs="afterstates", threads=0)
+    model = contrib.MaskablePPO("MlpPolicy", envs, seed=1, n_steps=64, device="cpu")
+    model.learn(2048)
+    observations = envs.reset()
+    for _ in range(100):
+        masks = np.stack(envs.env_method("action_masks"))
+        actions, _ = model.predict(observations, action_masks=masks)
+        assert masks[np.arange(8), actions].all()
+        observations = envs.step(actions)[0]
+    envs.close()
