@@ -26,7 +26,7 @@ EPISODE_DTYPE = np.dtype(
         ("worker", "<u2"),
     ]
 )
-_STORE_LAYOUT = 1
+_STORE_LAYOUT = 2
 _MANIFEST_VERSION = "1"
 
 
@@ -100,7 +100,8 @@ class Run:
         return {name: np.array([sample.get(name, np.nan) for sample in samples]) for name in names}
 
     def episodes(self) -> dict[str, np.ndarray]:
-        """Every accounted episode in order of accounting, column -> array [episodes]: token_id
+        """The accounted episodes in order of accounting, all of them unless a long run's store has
+        let its oldest go. Column -> array [episodes]: token_id
         uint64, attempt, length_steps (steps), lines, policy_version uint32, episode_return float32,
         lane, worker uint16, session uint64."""
         file = self.path / "tetrion.db"

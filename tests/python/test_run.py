@@ -2,6 +2,8 @@
 
 import json
 import os
+import pathlib
+import re
 import sqlite3
 import time
 
@@ -10,6 +12,7 @@ import pytest
 import tetrion
 from tetrion.run import EPISODE_DTYPE
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 CONFIG = (
     '# Effective settings.\n[run]\nenv = "cartpole"\nseed = 7\nlanes = 16\nlearning_rate = 0.001\n'
 )
@@ -23,18 +26,18 @@ def folder(tmp_path):
     return run
 
 
-def write_store(folder, batches, layout=1):
-    """The tables that the coordinator writes (services/coordinator/store.cc)."""
+STORE = (ROOT / "services" / "coordinator" / "store.cc").read_text(encoding="utf-8")
+LAYOUT = int(re.search(r"kLayout = (\d+);", STORE).group(1))
+# The tables as the coordinator makes them, out of its source.
+SCHEMA = "".join(re.findall(r'"(.*)"', STORE.split("kSchema =")[1].split(";\n\n")[0]))
+
+
+def write_store(folder, batches, layout=LAYOUT):
+    """A store as the coordinator writes it."""
     database = sqlite3.connect(folder / "tetrion.db")
     database.execute("PRAGMA journal_mode=WAL")
-    database.execute(
-        "CREATE TABLE run(id INTEGER PRIMARY KEY, layout INTEGER, run_id INTEGER, epoch INTEGER)"
-    )
+    database.executescript(SCHEMA)
     database.execute("INSERT INTO run VALUES(1, ?, 1, 1)", (layout,))
-    database.execute(
-        "CREATE TABLE reports(id INTEGER PRIMARY KEY, session INTEGER, batch INTEGER,"
-        " count INTEGER, episodes BLOB)"
-    )
     for number, (session, rows) in enumerate(batches):
         blob = np.array(rows, EPISODE_DTYPE).tobytes()
         database.execute(
@@ -130,7 +133,7 @@ def test_a_store_of_another_layout_or_kind_is_refused(folder):
     with pytest.raises(tetrion.RunError, match=r"tetrion\.db is not there"):
         run.episodes()
     write_store(folder, [], layout=9).close()
-    with pytest.raises(tetrion.RunError, match="has layout 9, this package reads 1"):
+    with pytest.raises(tetrion.RunError, match="has layout 9, this package reads 2"):
         run.episodes()
     (folder / "tetrion.db").write_bytes(b"no database" * 100)
     with pytest.raises(tetrion.RunError, match="cannot be read"):
