@@ -2,13 +2,19 @@
 
 import numpy as np
 import pytest
-
-pytest.importorskip("stable_baselines3", reason="stable-baselines3 is not installed")
 import tetrion
-from tetrion import sb3
 
 
-def test_steps_are_those_of_the_same_step_mode_with_its_final_observations():
+@pytest.fixture
+def sb3():
+    """tetrion.sb3, where stable-baselines3 is installed."""
+    pytest.importorskip("stable_baselines3", reason="stable-baselines3 is not installed")
+    from tetrion import sb3
+
+    return sb3
+
+
+def test_steps_are_those_of_the_same_step_mode_with_its_final_observations(sb3):
     ours = sb3.VecEnv("tetris", 4, obs="compact", max_steps=20, threads=0)
     plain = tetrion.vector.make(
         "tetris", 4, obs="compact", max_steps=20, threads=0, autoreset_mode="SameStep"
@@ -32,7 +38,7 @@ def test_steps_are_those_of_the_same_step_mode_with_its_final_observations():
     ours.close()
 
 
-def test_ppo_learns_something_of_cartpole():
+def test_ppo_learns_something_of_cartpole(sb3):
     from stable_baselines3 import PPO
 
     envs = sb3.VecEnv("cartpole", 8, threads=0)
@@ -41,7 +47,7 @@ def test_ppo_learns_something_of_cartpole():
     assert np.mean([episode["r"] for episode in model.ep_info_buffer]) > 60
 
 
-def test_maskable_ppo_never_plays_an_illegal_placement():
+def test_maskable_ppo_never_plays_an_illegal_placement(sb3):
     contrib = pytest.importorskip("sb3_contrib", reason="sb3-contrib is not installed")
     envs = sb3.VecEnv("tetris-placement", 8, obs="afterstates", threads=0)
     model = contrib.MaskablePPO("MlpPolicy", envs, seed=1, n_steps=64, device="cpu")
