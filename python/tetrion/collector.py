@@ -69,42 +69,44 @@ for _name, _text in {
 class BatchedTetrisCollector:
     """Plays episodes on C++ worker threads and hands them out in batches.
 
-    num_workers: threads; 0 plays in the caller's thread.
-    max_steps: K, at which an episode is truncated.
-    obs_flatten: None for a view written by C++ (see obs), or a callable that gets the dict of
-        arrays of one Tetris observation (those of TetrisEnv's "dict") and returns a 1-D array,
-        always of the same length and dtype; ValueError names worker, job and step of one that
-        differs. The constructor calls it once, with an observation of zeros, to learn them. It
-        costs a Python call a step.
-    policy_fn: None or policies.Random() for uniformly random actions, policies.Scripted(list), both
-        in C++; or a callable policy_fn(worker_id, observations) that returns actions, or (actions,
-        log_probs), or (actions, log_probs, values), each of shape [n]. observations is
-        [n, obs_dim], read-only, n <= lanes_per_worker lanes that wait for an action. Copy what is
-        to be kept: later calls overwrite it (reading it is safe for ever, and keeps its memory).
-        Calls of different workers take turns (they hold the GIL). A callable with a parameter
-        named mask gets the legal actions in it, int8 [n, num_actions] of its own, 1 where legal;
-        None where the environment has no masks.
-    lanes_per_worker: environments a worker steps together (the caller's thread: up to 256, unless
-        there is a policy_fn).
-    seed: with a job's number it fixes the episode's pieces, whatever workers, lanes and timing do.
-    env: "tetris", "tetris-placement" or "cartpole".
-    queue_size: Tetris pieces in the preview, 1 to 7.
-    iid_pieces: Tetris pieces are independent instead of coming in bags of seven.
-    illegal: an illegal placement (tetris-placement) earns -0.1 and ends the episode, "terminate",
-        or does nothing else, "noop".
-    order: "job" sorts a batch by job; "completion" has first what finished first, and holds at most
-        two finished episodes a lane back while nobody takes them.
-    copy: True: the arrays are the caller's. Those of [B] have memory of their own; the others
-        share a batch's, which is used again when none of them is referenced. False: they are
-        read-only and overwritten by the next request but one, failed ones not counted. Neither
-        copies steps.
-    timeout: seconds after which a request raises TimeoutError; None: 600. Without workers it is
-        seen between calls of policy_fn and obs_flatten only.
-    obs: without obs_flatten: "flat" (gymnasium's FlattenObservation, 944 floats at queue_size 4),
-        "planes", "afterstates" (tetris-placement), or, as uint8, "compact" and "packed2"; "flat"
-        (4 floats) or "compact" of cartpole.
-    on_episode: called in the requesting thread with a dict of each episode's job_id, length,
-        episode_return, lines, terminated and truncated, in the batch's order.
+    Args:
+        num_workers: threads; 0 plays in the caller's thread.
+        max_steps: K, at which an episode is truncated.
+        obs_flatten: None for a view written by C++ (see obs), or a callable that gets the dict of
+            arrays of one Tetris observation (those of TetrisEnv's "dict") and returns a 1-D array,
+            always of the same length and dtype; ValueError names worker, job and step of one that
+            differs. The constructor calls it once, with an observation of zeros, to learn them. It
+            costs a Python call a step.
+        policy_fn: None or policies.Random() for uniformly random actions, policies.Scripted(list),
+            both in C++; or a callable policy_fn(worker_id, observations) that returns actions, or
+            (actions, log_probs), or (actions, log_probs, values), each of shape [n]. observations
+            is [n, obs_dim], read-only, n <= lanes_per_worker lanes that wait for an action. Copy
+            what is to be kept: later calls overwrite it (reading it is safe for ever, and keeps its
+            memory). Calls of different workers take turns (they hold the GIL). A callable with a
+            parameter named mask gets the legal actions in it, int8 [n, num_actions] of its own, 1
+            where legal; None where the environment has no masks.
+        lanes_per_worker: environments a worker steps together (the caller's thread: up to 256,
+            unless there is a policy_fn).
+        seed: with a job's number it fixes the episode's pieces, whatever workers, lanes and timing
+            do.
+        env: "tetris", "tetris-placement" or "cartpole".
+        queue_size: Tetris pieces in the preview, 1 to 7.
+        iid_pieces: Tetris pieces are independent instead of coming in bags of seven.
+        illegal: an illegal placement (tetris-placement) earns -0.1 and ends the episode,
+            "terminate", or does nothing else, "noop".
+        order: "job" sorts a batch by job; "completion" has first what finished first, and holds at
+            most two finished episodes a lane back while nobody takes them.
+        copy: True: the arrays are the caller's. Those of [B] have memory of their own; the others
+            share a batch's, which is used again when none of them is referenced. False: they are
+            read-only and overwritten by the next request but one, failed ones not counted. Neither
+            copies steps.
+        timeout: seconds after which a request raises TimeoutError; None: 600. Without workers it is
+            seen between calls of policy_fn and obs_flatten only.
+        obs: without obs_flatten: "flat" (gymnasium's FlattenObservation, 944 floats at queue_size
+            4), "planes", "afterstates" (tetris-placement), or, as uint8, "compact" and "packed2";
+            "flat" (4 floats) or "compact" of cartpole.
+        on_episode: called in the requesting thread with a dict of each episode's job_id, length,
+            episode_return, lines, terminated and truncated, in the batch's order.
 
     TypeError, ValueError for arguments; MemoryError where memory is short. One request runs at a
     time. Close it, or use it in a with statement: an exception leaves that after a second at most
@@ -210,11 +212,16 @@ class BatchedTetrisCollector:
         """Plays `num_episodes` episodes and returns them. Blocks without the GIL; Ctrl-C ends it,
         also while policy_fn sleeps in a worker.
 
-        actions: [B, K] integers to play instead of asking the policy; -1 truncates the episode
-            there, and what follows an episode's end is ignored. log_probs and values are None.
-        first_job: number of the first episode; None goes on with the stream. With actions and
-            job_ids[0] of an earlier batch it plays that batch again.
-        timeout: seconds after which it raises TimeoutError; None: the collector's.
+        Args:
+            num_episodes: B, how many.
+            actions: [B, K] integers to play instead of asking the policy; -1 truncates the episode
+                there, and what follows an episode's end is ignored. log_probs and values are None.
+            first_job: number of the first episode; None goes on with the stream. With actions and
+                job_ids[0] of an earlier batch it plays that batch again.
+            timeout: seconds after which it raises TimeoutError; None: the collector's.
+
+        Returns:
+            The episodes, in the collector's order.
 
         ValueError: an argument, or what policy_fn or obs_flatten returned, by worker, job and step.
         RuntimeError: the collector is closed, or a request runs already. TimeoutError: see timeout.
@@ -272,8 +279,12 @@ class BatchedTetrisCollector:
             )
 
     def stats(self) -> dict[str, Any]:
-        """Totals so far: requests, episodes and steps handed out; env_steps and rows played,
-        unwanted ones included; job_wait_seconds of all workers; next_job of the stream."""
+        """Totals so far.
+
+        Returns:
+            requests, episodes and steps handed out; env_steps and rows played, unwanted ones
+            included; job_wait_seconds of all workers; next_job of the stream.
+        """
         return self._core.stats()
 
     def close(self, timeout: float | None = None) -> None:
@@ -281,8 +292,10 @@ class BatchedTetrisCollector:
         policy_fn they are in, and frees the memory that no batch holds; called by policy_fn it
         only tells them. May be called often, by any thread.
 
-        timeout: seconds to wait for them; None: 10. TimeoutError after it, and Ctrl-C before, leave
-            such workers behind: the collector is closed, and they end when policy_fn returns.
+        Args:
+            timeout: seconds to wait for them; None: 10. TimeoutError after it, and Ctrl-C before,
+                leave such workers behind: the collector is closed, and they end when policy_fn
+                returns.
         """
         seconds = _checks.seconds("timeout", timeout) or _CLOSE_S
         if not self._core.close_for(seconds):

@@ -40,8 +40,16 @@ class _CppEnv(HasLimit, gymnasium.Env):  # pyright: ignore[reportIncompatibleVar
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Starts an episode. With a seed: episode 0 of that seed; without: the next one of the
-        seed in use (drawn from the operating system the first time). Takes no options."""
+        """Starts an episode.
+
+        Args:
+            seed: episode 0 of that seed; None: the next one of the seed in use (drawn from the
+                operating system the first time).
+            options: none are taken.
+
+        Returns:
+            The first observation, and infos as of step().
+        """
         self._check_open()
         if options:
             raise ValueError(f"reset takes no options, got {sorted(options)}")
@@ -56,10 +64,17 @@ class _CppEnv(HasLimit, gymnasium.Env):  # pyright: ignore[reportIncompatibleVar
         return self._observation(), self._info()
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """One action of `action_space`. Returns observation, reward (float), terminated, truncated
-        and info: episode_return and episode_length (steps) of the episode so far; of Tetris also
-        lines (of the episode so far) and lines_cleared (by this action); and action_mask int8 [A],
-        1 where legal, where the environment has one. RuntimeError after the episode's end."""
+        """Plays one action. RuntimeError after the episode's end.
+
+        Args:
+            action: of `action_space`.
+
+        Returns:
+            Observation, reward (float), terminated, truncated and info: episode_return and
+            episode_length (steps) of the episode so far; of Tetris also lines (of the episode so
+            far) and lines_cleared (by this action); and action_mask int8 [A], 1 where legal, where
+            the environment has one.
+        """
         if not self._playing:
             self._check_open()
             raise RuntimeError("the episode is over or was never started: call reset() first")
@@ -71,7 +86,11 @@ class _CppEnv(HasLimit, gymnasium.Env):  # pyright: ignore[reportIncompatibleVar
         return self._observation(), reward, terminated, truncated, self._info()
 
     def render(self) -> np.ndarray | str | None:
-        """rgb_array: u8 [height, width, 3]; ansi: lines of text, Tetris with terminal colours."""
+        """Draws the environment as render_mode says.
+
+        Returns:
+            rgb_array: u8 [height, width, 3]; ansi: lines of text, Tetris with terminal colours.
+        """
         self._check_open()
         if self.render_mode is None:
             _render.warn_without_mode()
@@ -99,15 +118,25 @@ class _CppEnv(HasLimit, gymnasium.Env):  # pyright: ignore[reportIncompatibleVar
         return self._setup.limit
 
     def get_state(self) -> EnvState:
-        """Where the environment stands, for set_state() of this one or another of the same
-        settings. RuntimeError before the first reset."""
+        """Where the environment stands. RuntimeError before the first reset.
+
+        Returns:
+            A state for set_state() of this environment or another of the same settings.
+        """
         self._check_open()
         return self._setup.state(self._pool.save(_ENV_0)[0])
 
     def set_state(self, state: EnvState) -> tuple[Any, dict[str, Any]]:
         """Goes on where `state` was taken: the same actions give the same arrays, rewards and ends,
-        and the resets after them the same episodes. Returns observation and info of that moment.
-        ValueError, and nothing has changed, for a state of other settings."""
+        and the resets after them the same episodes. ValueError, and nothing has changed, for a
+        state of other settings.
+
+        Args:
+            state: of get_state() of an environment of the same settings.
+
+        Returns:
+            Observation and info of that moment.
+        """
         self._check_open()
         self._pool.load(_ENV_0, [self._setup.bytes_of(state)])
         self._playing = not any(self._ends())
@@ -175,14 +204,17 @@ class TetrisEnv(_CppEnv):
     Actions: 0 left, 1 right, 2 down, 3 clockwise, 4 counterclockwise, 5 hard drop, 6 swap, 7 none.
     Reward: 10 lines^2 + 1 for a locked piece, 0 where the game ends.
 
-    obs: "dict" (uint8: board [24, 18] with the active piece, active_tetromino_mask [24, 18],
-    holder [4, 4], queue [4, 4 q]), "flat" (float32 [880 + 16 q]: the same numbers in gymnasium's
-    FlattenObservation order), "planes" (float32 [420 + 7 q]: cells and one-hots), "packed2"
-    (uint8 [1440]: 72x80 pixels of 2 bits, 20 bytes a row, the leftmost pixel in bits 0-1, 0 white
-    to 3 black) or "compact" (uint8 [64]: the packed state).
-    queue_size: pieces in the preview, 1 to 7. iid_pieces: independent pieces instead of 7-bags.
-    max_steps: an episode is truncated there; None: 10,000. render_mode: None, "rgb_array", "ansi".
-    render_scale: pixels a cell; None: 10.
+    Args:
+        obs: "dict" (uint8: board [24, 18] with the active piece, active_tetromino_mask [24, 18],
+            holder [4, 4], queue [4, 4 q]), "flat" (float32 [880 + 16 q]: the same numbers in
+            gymnasium's FlattenObservation order), "planes" (float32 [420 + 7 q]: cells and
+            one-hots), "packed2" (uint8 [1440]: 72x80 pixels of 2 bits, 20 bytes a row, the leftmost
+            pixel in bits 0-1, 0 white to 3 black) or "compact" (uint8 [64]: the packed state).
+        queue_size: pieces in the preview, 1 to 7.
+        iid_pieces: independent pieces instead of 7-bags.
+        max_steps: an episode is truncated there; None: 10,000.
+        render_mode: None, "rgb_array" or "ansi".
+        render_scale: pixels a cell; None: 10.
     """
 
     _env = "tetris"
@@ -203,7 +235,11 @@ class TetrisEnv(_CppEnv):
 
     def get_keys_to_action(self) -> dict[tuple[str, ...], int]:
         """For gymnasium.utils.play(env, noop=7): a, d, s move, e and q turn, w swaps, space drops,
-        x does nothing. (Without noop=7 it plays action 0, left, while no key is pressed.)"""
+        x does nothing. (Without noop=7 it plays action 0, left, while no key is pressed.)
+
+        Returns:
+            Keys to action.
+        """
         keys = ("a", "d", "s", "e", "q", " ", "w", "x")
         return {(key,): action for action, key in enumerate(keys)}
 
@@ -213,8 +249,15 @@ class TetrisPlacementEnv(_CppEnv):
     (int8 [40], as action_space.sample() takes it) says which are legal. An illegal one ends the
     episode with reward -0.1, or, with illegal="noop", acts as no action with that reward.
 
-    obs: as TetrisEnv, and "afterstates" (float32 [660 + 7 q]: what every placement would leave).
-    max_steps: None is 5,000. The rest is as for TetrisEnv.
+    Args:
+        obs: as of TetrisEnv, and "afterstates" (float32 [660 + 7 q]: what every placement would
+            leave).
+        illegal: what an illegal action does, "terminate" or "noop".
+        queue_size: as of TetrisEnv.
+        iid_pieces: as of TetrisEnv.
+        max_steps: an episode is truncated there; None: 5,000.
+        render_mode: as of TetrisEnv.
+        render_scale: as of TetrisEnv.
     """
 
     _env = "tetris-placement"
@@ -235,7 +278,11 @@ class TetrisPlacementEnv(_CppEnv):
         super().__init__(setup, render_mode, render_scale)
 
     def action_masks(self) -> np.ndarray:
-        """bool [40], the legal actions, under the name that sb3-contrib's MaskablePPO asks for."""
+        """The legal actions, under the name that sb3-contrib's MaskablePPO asks for.
+
+        Returns:
+            bool [40].
+        """
         self._check_open()
         mask: np.ndarray = self._columns["action_mask"][0].astype(bool)
         return mask
@@ -245,8 +292,11 @@ class CartPoleEnv(_CppEnv):
     """Gymnasium's CartPole-v1: actions 0 left, 1 right, reward 1 a step, truncated at max_steps
     (None: 500).
 
-    obs: "flat" (float32 [4]: x, x_dot, theta, theta_dot) or "compact" (the same as uint8 [16]).
-    render_mode: None, "rgb_array", "ansi". render_scale: a 600 x 400 picture at 4, the default.
+    Args:
+        obs: "flat" (float32 [4]: x, x_dot, theta, theta_dot) or "compact" (the same as uint8 [16]).
+        max_steps: an episode is truncated there; None: 500.
+        render_mode: None, "rgb_array" or "ansi".
+        render_scale: a 600 x 400 picture at 4, the default.
     """
 
     _env = "cartpole"
@@ -264,14 +314,22 @@ class CartPoleEnv(_CppEnv):
         super().__init__(Setup(self._env, obs, max_steps=max_steps), render_mode, render_scale)
 
     def get_keys_to_action(self) -> dict[tuple[str, ...], int]:
-        """For gymnasium.utils.play: a left, d right."""
+        """For gymnasium.utils.play: a left, d right.
+
+        Returns:
+            Keys to action.
+        """
         return {("a",): 0, ("d",): 1}
 
 
 class FlattenObservation(gymnasium.ObservationWrapper, gymnasium.utils.RecordConstructorArgs):
     """A TetrisEnv's dict observation as uint8 [880 + 16 q], equal to gymnasium's FlattenObservation
     in space, numbers, order and dtype. `TetrisEnv(obs="flat")` gives the same numbers as float32
-    without a detour."""
+    without a detour.
+
+    Args:
+        env: one with obs="dict".
+    """
 
     def __init__(self, env: gymnasium.Env):
         gymnasium.utils.RecordConstructorArgs.__init__(self)
@@ -284,13 +342,29 @@ class FlattenObservation(gymnasium.ObservationWrapper, gymnasium.utils.RecordCon
         self.observation_space = spaces.flatten_space(env.observation_space)
 
     def observation(self, observation: dict[str, np.ndarray]) -> np.ndarray:
-        """uint8 [880 + 16 q]."""
+        """One observation, flattened.
+
+        Args:
+            observation: the dict of the wrapped environment.
+
+        Returns:
+            uint8 [880 + 16 q].
+        """
         return np.concatenate([observation[key].ravel() for key in sorted(observation)])
 
 
 def pieces(seed: int, episode: int, count: int, *, iid: bool = False) -> list[int]:
-    """The first `count` pieces (ids 0..6: I O T S Z J L) of episode number `episode`, counted from
-    0 since the environment was seeded with `seed`: the first is the first active piece."""
+    """The first pieces of an episode; the first of them is the first active piece.
+
+    Args:
+        seed: of the environment.
+        episode: its number, counted from 0 since the environment was seeded.
+        count: how many pieces.
+        iid: as the environment's iid_pieces.
+
+    Returns:
+        Ids 0..6: I O T S Z J L, [count].
+    """
     number = _checks.integer("count", count, 0, 2**24)
     independent = _checks.boolean("iid", iid)
     return _core.pieces(checked_seed(seed), checked_seed(episode, "episode"), number, independent)

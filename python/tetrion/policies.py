@@ -15,8 +15,9 @@ class Random:
 class Scripted:
     """Plays `actions` by step, starting over at the end of the list.
 
-    actions: integers of one dimension, at least one. ValueError for anything else, and from the
-    collector when one is out of the environment's range.
+    Args:
+        actions: integers of one dimension, at least one. ValueError for anything else, and from the
+            collector when one is out of the environment's range.
     """
 
     def __init__(self, actions: Sequence[int]) -> None:

@@ -25,8 +25,12 @@ class Policy:
     views (float32 [n, F]; obs=`obs` of an environment). One observation without the first axis is
     welcome, and gives one action.
 
-    greedy: the most probable action, the lowest among equals, as tetrion-eval plays; else one drawn
-    by a generator seeded with `seed`.
+    Args:
+        run: whose policy it is.
+        file: a checkpoint.
+        greedy: the most probable action, the lowest among equals, as tetrion-eval plays; else one
+            drawn.
+        seed: of the generator that draws.
     """
 
     def __init__(self, run: Run, file: Path, *, greedy: bool, seed: int | None):
@@ -59,8 +63,16 @@ class Policy:
             ) from error
 
     def __call__(self, observations: Any, mask: Any = None) -> Any:
-        """Actions int32 [n] (an int for a single observation). `mask` bool [n, A]: legal actions;
-        found from records and from view afterstates, needed for other views of tetris-placement."""
+        """Chooses actions.
+
+        Args:
+            observations: [n, ...], or a single one.
+            mask: bool [n, A], the legal actions; found from records and from view afterstates,
+                needed for other views of tetris-placement.
+
+        Returns:
+            int32 [n], an int for a single observation.
+        """
         observations = np.asarray(observations)
         single = observations.ndim == 1
         actions = self._choose(self.evaluate(observations, mask)[0])
@@ -68,8 +80,11 @@ class Policy:
 
     def for_collector(self) -> Callable[[int, Any], tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """A policy_fn for a collector of `env` and `queue_size` with obs=`obs`, or obs="compact"
-        (which view planes of tetris-placement needs, for its masks): gives actions, their
-        log-probabilities under the softmax, and values."""
+        (which view planes of tetris-placement needs, for its masks).
+
+        Returns:
+            A function that gives actions, their log-probabilities under the softmax, and values.
+        """
 
         def policy_fn(
             worker_id: int, observations: Any
@@ -83,7 +98,15 @@ class Policy:
         return policy_fn
 
     def evaluate(self, observations: Any, mask: Any = None) -> tuple[np.ndarray, np.ndarray]:
-        """(logits float32 [n, A], -1e9 where illegal; values float32 [n])."""
+        """The network's outputs.
+
+        Args:
+            observations: [n, ...].
+            mask: as of a call.
+
+        Returns:
+            Logits float32 [n, A], -1e9 where illegal, and values float32 [n].
+        """
         observations = np.atleast_2d(np.asarray(observations))
         view, found = self._view_of(observations)
         legal = found if mask is None else np.atleast_2d(np.asarray(mask, bool))
@@ -139,8 +162,17 @@ def load_policy(
     greedy: bool = True,
     seed: int | None = None,
 ) -> Policy:
-    """The policy of a run (a Run or its path). checkpoint: "newest", "best" or a file. RunError
-    when there is none, or it is damaged or not this run's."""
+    """The policy of a run. RunError when there is none, or it is damaged or not this run's.
+
+    Args:
+        run: a Run or its path.
+        checkpoint: "newest", "best" or a file.
+        greedy: as of Policy.
+        seed: as of Policy.
+
+    Returns:
+        The policy.
+    """
     if not isinstance(run, Run):
         run = Run(run)
     is_name = checkpoint in ("newest", "best")

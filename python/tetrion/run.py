@@ -49,8 +49,11 @@ class Checkpoint:
 
 
 class Run:
-    """A run's folder. `path` is the folder, or the folder of runs with "latest" as last part
-    ("runs/latest"). RunError when it is no run."""
+    """A run's folder. RunError when it is no run.
+
+    Args:
+        path: the folder, or the folder of runs with "latest" as last part ("runs/latest").
+    """
 
     def __init__(self, path: str | os.PathLike[str]):
         folder = Path(path)
@@ -81,9 +84,13 @@ class Run:
         return self.path.resolve().name
 
     def metrics(self) -> dict[str, np.ndarray]:
-        """The status samples, one every 5 s: name -> float64 [samples], NaN where a sample lacks
-        the figure. Figures within figures are named with dots ("tokens.done"); elapsed_s is
-        seconds since the (latest) start, env_steps steps, episodes_per_s a rate."""
+        """The status samples, one every 5 s.
+
+        Returns:
+            Name -> float64 [samples], NaN where a sample lacks the figure. Figures within figures
+            are named with dots ("tokens.done"); elapsed_s is seconds since the (latest) start,
+            env_steps steps, episodes_per_s a rate.
+        """
         file = self.path / "metrics.jsonl"
         if not file.is_file():
             raise RunError(f"{file} is not there: its first line is written 5 s after the start")
@@ -101,9 +108,12 @@ class Run:
 
     def episodes(self) -> dict[str, np.ndarray]:
         """The accounted episodes in order of accounting, all of them unless a long run's store has
-        let its oldest go. Column -> array [episodes]: token_id
-        uint64, attempt, length_steps (steps), lines, policy_version uint32, episode_return float32,
-        lane, worker uint16, session uint64."""
+        let its oldest go.
+
+        Returns:
+            Column -> array [episodes]: token_id uint64, attempt, length_steps (steps), lines,
+            policy_version uint32, episode_return float32, lane, worker uint16, session uint64.
+        """
         file = self.path / "tetrion.db"
         if not file.is_file():
             raise RunError(f"{file} is not there: the coordinator makes it when the run starts")
@@ -125,7 +135,11 @@ class Run:
         return columns
 
     def checkpoints(self) -> list[Checkpoint]:
-        """Complete checkpoints, newest last; empty before the first."""
+        """What the learner has saved.
+
+        Returns:
+            Complete checkpoints, newest last; empty before the first.
+        """
         file = self.path / "checkpoints" / "manifest.json"
         if not file.is_file():
             return []
@@ -141,8 +155,14 @@ class Run:
             raise RunError(f"{file} is no checkpoint manifest ({error!r})") from error
 
     def checkpoint(self, which: str = "newest") -> Checkpoint:
-        """The "newest" checkpoint, or the "best": that of the highest mean return, the newest
-        among equals. RunError when there is none."""
+        """One checkpoint. RunError when there is none.
+
+        Args:
+            which: "newest", or "best", that of the highest mean return, the newest among equals.
+
+        Returns:
+            The checkpoint.
+        """
         if which not in ("newest", "best"):
             raise ValueError(f'checkpoint must be "newest" or "best", not {which!r}')
         found = self.checkpoints()

@@ -37,22 +37,29 @@ class TetrionVectorEnv(  # pyright: ignore[reportIncompatibleVariableOverride]
 ):
     """`num_envs` environments as one gymnasium.vector.VectorEnv. n = num_envs, A = actions.
 
-    env: "tetris", "tetris-placement" or "cartpole".
-    threads: C++ threads, each owning a range of environments; step() and reset() play along in the
-        caller's thread, and with 0 everything does. None: one less than the cores that this
-        process may use (affinity, a container's quota), fewer when there are few environments.
-    obs: "flat", "dict", "planes", "compact", "packed2"; tetris-placement also "afterstates".
-        "dict" gives a dict of arrays [n, ...].
-    seed: environment i gets seed + i, or the i-th of a sequence; used by the first reset without a
-        seed. Environment i then plays what a single environment with that seed plays. None in a
-        sequence: the environment's next episode, of a seed of the operating system at first.
-    batch_size: environments that recv() returns; None: all of them.
-    copy: False returns the arrays that every step overwrites; True copies them.
-    queue_size, iid_pieces, illegal, max_steps, render_mode, render_scale: as for TetrisEnv and
-        TetrisPlacementEnv.
-    timeout: seconds that step, reset and recv wait for the threads before they raise TimeoutError;
-        None: 600.
-    autoreset_mode: of gymnasium.vector.AutoresetMode, or its value, below.
+    Args:
+        env: "tetris", "tetris-placement" or "cartpole".
+        num_envs: how many, n.
+        threads: C++ threads, each owning a range of environments; step() and reset() play along in
+            the caller's thread, and with 0 everything does. None: one less than the cores that this
+            process may use (affinity, a container's quota), fewer when there are few environments.
+        obs: "flat", "dict", "planes", "compact", "packed2"; tetris-placement also "afterstates".
+            "dict" gives a dict of arrays [n, ...].
+        seed: environment i gets seed + i, or the i-th of a sequence; used by the first reset
+            without a seed. Environment i then plays what a single environment with that seed plays.
+            None in a sequence: the environment's next episode, of a seed of the operating system at
+            first.
+        batch_size: environments that recv() returns; None: all of them.
+        copy: False returns the arrays that every step overwrites; True copies them.
+        queue_size: as of TetrisEnv, as are iid_pieces, max_steps, render_mode and render_scale.
+        iid_pieces: see queue_size.
+        illegal: as of TetrisPlacementEnv.
+        max_steps: see queue_size; None: the environment's own.
+        render_mode: see queue_size.
+        render_scale: see queue_size.
+        timeout: seconds that step, reset and recv wait for the threads before they raise
+            TimeoutError; None: 600.
+        autoreset_mode: of gymnasium.vector.AutoresetMode, or its value, below.
 
     step and reset return observations [n, ...], rewards float32 [n], terminations and truncations
     bool [n], and infos of arrays: episode_return float32 [n], episode_length int32 [n] (steps),
@@ -133,8 +140,15 @@ class TetrionVectorEnv(  # pyright: ignore[reportIncompatibleVariableOverride]
     def reset(
         self, *, seed: Seeds = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Starts an episode everywhere, or where options["reset_mask"] (bool [n]) is True; results
-        not yet received are dropped. Without a seed: the next episodes of the seeds in use."""
+        """Starts episodes; results not yet received are dropped.
+
+        Args:
+            seed: as the constructor's; None: the next episodes of the seeds in use.
+            options: {"reset_mask": bool [n]} starts those where it is True; else all.
+
+        Returns:
+            Observations [n, ...] and infos.
+        """
         self._check_open()
         more = dict(options or {})
         envs = self._masked(more.pop("reset_mask", None))
@@ -146,8 +160,15 @@ class TetrionVectorEnv(  # pyright: ignore[reportIncompatibleVariableOverride]
         return self._observations(), self._infos()
 
     def step(self, actions: Any) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
-        """actions: integers [n] in 0 .. A-1. ValueError names the first environment whose action is
-        out of range; nothing has moved then."""
+        """Plays an action in each environment. ValueError names the first whose action is out of
+        range; nothing has moved then.
+
+        Args:
+            actions: integers [n] in 0 .. A-1.
+
+        Returns:
+            Observations, rewards, terminations, truncations and infos, see the class.
+        """
         self._need_whole_batches("step", "send and recv")
         numbers = _int32(actions, "actions")
         if self._autoreset is AutoresetMode.DISABLED:
@@ -161,15 +182,23 @@ class TetrionVectorEnv(  # pyright: ignore[reportIncompatibleVariableOverride]
         return results
 
     def async_reset(self, seed: Seeds = None) -> None:
-        """Starts an episode everywhere and returns at once; recv() gives the first observations."""
+        """Starts an episode everywhere and returns at once; recv() gives the first observations.
+
+        Args:
+            seed: as of reset.
+        """
         self._check_open()
         self._need_next_step("async_reset")
         self._begin(self._all, seed)
 
     def send(self, actions: Any, env_id: Any = None) -> None:
-        """Hands actions [k] to the environments env_id [k] (None: those of a whole batch in order
-        0..n-1) and returns at once. ValueError, and nothing sent, when one of them is still
-        stepping, is not there or is given an action out of range."""
+        """Hands actions to environments and returns at once. ValueError, and nothing sent, when one
+        of them is still stepping, is not there or is given an action out of range.
+
+        Args:
+            actions: integers [k].
+            env_id: of these environments, [k]; None: of a whole batch in order 0..n-1.
+        """
         self._need_next_step("send")
         ids = self._all if env_id is None else _int32(env_id, "env_id")
         numbers = _int32(actions, "actions")
@@ -180,10 +209,16 @@ class TetrionVectorEnv(  # pyright: ignore[reportIncompatibleVariableOverride]
     def recv(
         self, timeout: float | None = None
     ) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
-        """Waits for batch_size environments: the same tuple as step(), of [batch_size] rows, with
-        infos["env_id"]. RuntimeError when fewer are stepping, or when the environment is closed
-        meanwhile. Threads may call it at once and are served in turns; with copy=False each
-        overwrites what the one before it got. timeout: in seconds; None: the environment's."""
+        """Waits for batch_size environments. RuntimeError when fewer are stepping, or when the
+        environment is closed meanwhile. Threads may call it at once and are served in turns; with
+        copy=False each overwrites what the one before it got.
+
+        Args:
+            timeout: seconds after which TimeoutError is raised; None: the environment's.
+
+        Returns:
+            The same tuple as step(), of [batch_size] rows, with infos["env_id"].
+        """
         self._need_next_step("recv")
         seconds = _checks.seconds("timeout", timeout) or self._timeout
         if not self._receiving.acquire(timeout=min(seconds, threading.TIMEOUT_MAX)):
@@ -197,7 +232,11 @@ class TetrionVectorEnv(  # pyright: ignore[reportIncompatibleVariableOverride]
         return observations, rewards, terminations, truncations, infos
 
     def render(self) -> tuple[np.ndarray | str, ...] | None:
-        """A picture or text of each environment, as the single ones draw it, [n] of them."""
+        """Draws each environment as render_mode says.
+
+        Returns:
+            A picture or text of each, as the single ones draw it, [n] of them.
+        """
         self._check_open()
         if self.render_mode is None:
             _render.warn_without_mode()
@@ -207,28 +246,52 @@ class TetrionVectorEnv(  # pyright: ignore[reportIncompatibleVariableOverride]
         return tuple(self._camera.draw(record) for record in self.records(range(self.num_envs)))
 
     def close_extras(self, **kwargs: Any) -> None:
-        """Ends the threads; a step() or recv() running elsewhere raises RuntimeError."""
+        """Ends the threads; a step() or recv() running elsewhere raises RuntimeError.
+
+        Args:
+            kwargs: gymnasium's; not looked at.
+        """
         self._pool.close()
         _open.discard(self)
 
     def records(self, env_ids: Sequence[int]) -> list[bytes]:
-        """The states of environments that are not stepping, as bytes."""
+        """The states of environments that are not stepping, as bytes.
+
+        Args:
+            env_ids: which.
+
+        Returns:
+            A record each.
+        """
         self._check_open()
         return [self._pool.record(self._checked_env(env)) for env in env_ids]
 
     def get_state(self, env_ids: Sequence[int] | None = None) -> list[EnvState]:
-        """Where environments (None: all) stand, one EnvState each, for set_state() here or of a
-        single environment. ValueError while one is stepping, RuntimeError before its first
-        reset."""
+        """Where environments stand. ValueError while one is stepping, RuntimeError before its first
+        reset.
+
+        Args:
+            env_ids: which; None: all.
+
+        Returns:
+            A state each, for set_state() here or of a single environment.
+        """
         self._check_open()
         return [self._setup.state(saved) for saved in self._pool.save(self._ids(env_ids))]
 
     def set_state(
         self, states: EnvState | Sequence[EnvState], env_ids: Sequence[int] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Environments (None: all) go on where the states were taken; one state is for each of
-        them. Returns observations and infos of all, as reset(). ValueError, and nothing has
-        changed, for a state of other settings or while one of them is stepping."""
+        """Environments go on where the states were taken. ValueError, and nothing has changed, for
+        a state of other settings or while one of them is stepping.
+
+        Args:
+            states: one for each of them, or one for all.
+            env_ids: which; None: all.
+
+        Returns:
+            Observations and infos of all, as reset().
+        """
         self._check_open()
         self._need_whole_batches("set_state", "batch_size=None")
         ids = self._ids(env_ids)
@@ -240,8 +303,17 @@ class TetrionVectorEnv(  # pyright: ignore[reportIncompatibleVariableOverride]
         return self._observations(), self._infos()
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
-        """What method `name` of each environment returns, or the attribute of that name, [n]:
-        action_masks, render, get_state, record, max_steps and others of the single environments."""
+        """Calls a method of each environment: action_masks, render, get_state, record, max_steps
+        and others of the single environments.
+
+        Args:
+            name: of the method, or of an attribute.
+            args: for the method.
+            kwargs: for the method.
+
+        Returns:
+            What each returns, or its attribute, [n].
+        """
         try:
             found = [getattr(lane, name) for lane in self._every_lane()]
         except AttributeError:
@@ -249,12 +321,24 @@ class TetrionVectorEnv(  # pyright: ignore[reportIncompatibleVariableOverride]
         return tuple(one(*args, **kwargs) if callable(one) else one for one in found)
 
     def get_attr(self, name: str) -> tuple[Any, ...]:
-        """call(name)."""
+        """An attribute of each environment.
+
+        Args:
+            name: of the attribute.
+
+        Returns:
+            The values, [n].
+        """
         return self.call(name)
 
     def set_attr(self, name: str, values: Any) -> None:
-        """Gives each environment an attribute of its own: a list or tuple [n], or one value for
-        all. AttributeError for those that the environments have themselves."""
+        """Gives each environment an attribute of its own. AttributeError for those that the
+        environments have themselves.
+
+        Args:
+            name: of the attribute.
+            values: a list or tuple [n], or one value for all.
+        """
         if not isinstance(values, list | tuple):
             values = [values] * self.num_envs
         if len(values) != self.num_envs:
@@ -438,17 +522,41 @@ make = TetrionVectorEnv
 
 
 def make_tetris(num_envs: int = 1, **options: Any) -> TetrionVectorEnv:
-    """tetrion/Tetris-v0 for gymnasium.make_vec: keywords of TetrisEnv and of TetrionVectorEnv."""
+    """tetrion/Tetris-v0 for gymnasium.make_vec.
+
+    Args:
+        num_envs: how many.
+        options: keywords of TetrisEnv and of TetrionVectorEnv.
+
+    Returns:
+        The environments.
+    """
     return _of_id("tetris", "dict", num_envs, options)
 
 
 def make_tetris_placement(num_envs: int = 1, **options: Any) -> TetrionVectorEnv:
-    """tetrion/TetrisPlacement-v0 for gymnasium.make_vec, as make_tetris."""
+    """tetrion/TetrisPlacement-v0 for gymnasium.make_vec.
+
+    Args:
+        num_envs: how many.
+        options: keywords of TetrisPlacementEnv and of TetrionVectorEnv.
+
+    Returns:
+        The environments.
+    """
     return _of_id("tetris-placement", "dict", num_envs, options)
 
 
 def make_cartpole(num_envs: int = 1, **options: Any) -> TetrionVectorEnv:
-    """tetrion/CartPole-v0 for gymnasium.make_vec, as make_tetris."""
+    """tetrion/CartPole-v0 for gymnasium.make_vec.
+
+    Args:
+        num_envs: how many.
+        options: keywords of CartPoleEnv and of TetrionVectorEnv.
+
+    Returns:
+        The environments.
+    """
     return _of_id("cartpole", "flat", num_envs, options)
 
 

@@ -2,6 +2,7 @@
 The extension needs nothing that a base system lacks."""
 
 import ast
+import dataclasses
 import inspect
 import pathlib
 import re
@@ -59,3 +60,43 @@ def test_the_extension_needs_base_libraries_only():
     needed = set(re.findall(r"\(NEEDED\).*\[(.*)\]", done.stdout))
     assert needed
     assert {n for n in needed if not n.startswith("ld-linux")} <= BASE_LIBRARIES
+
+
+def documented():
+    """(name, callable, docstring) of everything public that takes arguments or returns something;
+    a constructor's arguments stand in its class's docstring. Properties and dataclasses tell by
+    their own lines."""
+    for name in tetrion.__all__:
+        thing = getattr(tetrion, name)
+        if inspect.isfunction(thing):
+            yield name, thing, thing.__doc__
+        if not inspect.isclass(thing) or issubclass(thing, Exception | tuple):
+            continue
+        if dataclasses.is_dataclass(thing):
+            continue
+        if "__init__" in vars(thing):
+            yield name, thing.__init__, thing.__doc__
+        for member, value in inspect.getmembers(thing, inspect.isfunction):
+            if not member.startswith("_") and value.__module__.startswith("tetrion"):
+                yield f"{name}.{member}", value, value.__doc__
+    for name in ("make_tetris", "make_tetris_placement", "make_cartpole"):
+        thing = getattr(tetrion.vector, name)
+        yield name, thing, thing.__doc__
+    vector = tetrion.vector.TetrionVectorEnv
+    yield "TetrionVectorEnv", vector.__init__, vector.__doc__
+    for member, value in inspect.getmembers(vector, inspect.isfunction):
+        if not member.startswith("_") and value.__module__ == vector.__module__:
+            yield f"TetrionVectorEnv.{member}", value, value.__doc__
+
+
+@pytest.mark.parametrize("of", [pytest.param(d, id=d[0]) for d in documented()])
+def test_docstrings_name_every_argument_and_what_comes_back(of):
+    _, function, text = of
+    signature = inspect.signature(function)
+    parameters = [p for p in signature.parameters if p != "self"]
+    if parameters:
+        assert "Args:" in text
+        for parameter in parameters:
+            assert re.search(rf"^\s+{parameter}: ", text, re.MULTILINE), parameter
+    if signature.return_annotation not in (None, "None", inspect.Signature.empty):
+        assert "Returns:" in text
