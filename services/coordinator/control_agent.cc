@@ -106,11 +106,11 @@ void ControlAgent::EndSession(std::uint64_t number, const std::string& why, bool
   const std::string name = session->name;
   const wire::PeerId peer = session->peer;
   const std::uint64_t freed = book_.End(number, returns);
-  slots_ticket_ = store_.pushed();
+  slots_ticket_ = ended_ticket_ = store_.pushed();
   members_changed_ = true;
   log::info("session {} of {} ended: {}; {} tokens are free again",
             SessionTable::SequenceOf(number), name, why, freed);
-  if (!peer.empty()) Send(peer, wire::Fenced{number});
+  if (!peer.empty()) ReplyAfter(ended_ticket_, peer, 0, wire::Fenced{number});
 }
 
 void ControlAgent::EndRefused(std::uint64_t number, wire::RefuseReason reason,

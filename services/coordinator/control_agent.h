@@ -137,6 +137,7 @@ class ControlAgent final : public Agent {
   RunBook book_;
   ReplyQueue replies_;
   std::uint64_t slots_ticket_ = 0;  // of the newest change of a slot
+  std::uint64_t ended_ticket_ = 0;  // of the newest end of a session
   bool rings_due_ = false;          // the learner's list is not the newest
   std::uint64_t rings_told_ = 0;    // revision last sent to the learner
   bool members_changed_ = true;

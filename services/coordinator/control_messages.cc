@@ -74,7 +74,9 @@ Session* ControlAgent::Live(const wire::PeerId& peer, std::uint64_t number) {
   Session* session = book_.sessions.Find(number);
   if (session == nullptr) {
     metrics_.Fenced();
-    Send(peer, wire::Fenced{number});
+    // A member that was told forgets what it holds and numbers its messages from 1 again: the
+    // session must not come back after a crash. Until its end is stored, the member asks in vain.
+    if (ended_ticket_ <= store_.committed()) Send(peer, wire::Fenced{number});
     return nullptr;
   }
   if (session->process != sender_.process) {

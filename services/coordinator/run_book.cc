@@ -92,7 +92,7 @@ std::uint64_t RunBook::End(std::uint64_t number, bool returns) {
   } else {
     processes.Forget(process);
   }
-  Persist({.ended = {number}}, Durability::kReport);
+  Persist({.ended = {number}}, Durability::kPromise);
   return freed;
 }
 

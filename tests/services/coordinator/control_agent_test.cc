@@ -305,6 +305,27 @@ TEST_F(ControlAgentTest, AnswerOfASessionThatWasFencedMeanwhileIsNotSent) {
   EXPECT_TRUE(std::holds_alternative<wire::Fenced>(answers[0]));
 }
 
+// A fenced member forgets what it holds; a coordinator that died before it stored the end would give
+// the member its session back, with numbers that were used before.
+TEST_F(ControlAgentTest, MemberIsNotToldOfItsEndBeforeItIsCommitted) {
+  auto client = Connect();
+  const std::uint64_t session = JoinActor(*client).session;
+  Cycle();
+  for (int i = 0; i < 8; ++i) {  // beyond the lease, in steps that are no stall
+    clock_.AdvanceMs(500);
+    CycleWithoutStore();
+  }
+  ASSERT_NE(control_->Status().find("\"actors\":0"), std::string::npos);
+  ASSERT_EQ(client->Send(wire::Heartbeat{.session = session}), wire::SendStatus::kOk);
+  for (int i = 0; i < 5; ++i) {
+    CycleWithoutStore();
+    EXPECT_NE(client->Receive(10).status, wire::ReceiveStatus::kMessage);
+  }
+  EXPECT_TRUE(Await<wire::Fenced>(*client).has_value());
+  ASSERT_EQ(client->Send(wire::Heartbeat{.session = session}), wire::SendStatus::kOk);
+  EXPECT_TRUE(Await<wire::Fenced>(*client).has_value());
+}
+
 TEST_F(ControlAgentTest, FencedActorRegistersAnewAndKeepsItsRings) {
   auto client = Connect();
   const wire::Registered first = JoinActor(*client);
