@@ -39,10 +39,10 @@ struct BatchOrder {
   std::int64_t first_token = -1;      // -1: where the stream stands; else replays these tokens
 };
 
-enum class [[nodiscard]] StartResult{
-    kStarted,
-    kBusy,    // another request runs, or the caller is a policy inside one
-    kClosed,  // closed for good
+enum class [[nodiscard]] StartResult {
+  kStarted,
+  kBusy,    // another request runs, or the caller is a policy inside one
+  kClosed,  // closed for good
 };
 
 struct CollectorStats {

@@ -29,10 +29,10 @@ namespace tetrion {
 //
 // Nothing is allocated after construction while rows flow.
 
-enum class [[nodiscard]] RunResult{
-    kRow,      // one row was made
-    kWaiting,  // a wait timed out; call again
-    kDrained,  // lanes are cut and everything is published; call no more
+enum class [[nodiscard]] RunResult {
+  kRow,      // one row was made
+  kWaiting,  // a wait timed out; call again
+  kDrained,  // lanes are cut and everything is published; call no more
 };
 
 struct LaneLoopConfig {

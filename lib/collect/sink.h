@@ -7,9 +7,9 @@
 
 namespace tetrion {
 
-enum class [[nodiscard]] ClaimResult{
-    kRow,   // the row may be written
-    kFull,  // no space within the time-out; ask again
+enum class [[nodiscard]] ClaimResult {
+  kRow,   // the row may be written
+  kFull,  // no space within the time-out; ask again
 };
 
 // Where a lane loop's rows go: a shared-memory ring in an actor, episode buffers in a collector.

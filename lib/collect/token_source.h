@@ -6,12 +6,12 @@
 
 namespace tetrion {
 
-enum class [[nodiscard]] TakeResult{
-    kToken,    // a token was taken
-    kTimeout,  // none came in time; ask again
-    kIdle,     // none for now: the lane stays idle while other lanes play
-    kDrain,    // none will come any more: cut the live lanes, return their tokens, stop
-    kFenced,   // the session ended: cut the live lanes, drop their tokens, call AcceptFence, go on
+enum class [[nodiscard]] TakeResult {
+  kToken,    // a token was taken
+  kTimeout,  // none came in time; ask again
+  kIdle,     // none for now: the lane stays idle while other lanes play
+  kDrain,    // none will come any more: cut the live lanes, return their tokens, stop
+  kFenced,   // the session ended: cut the live lanes, drop their tokens, call AcceptFence, go on
 };
 
 // Where a worker's lanes get their episodes from.

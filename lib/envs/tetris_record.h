@@ -20,15 +20,13 @@ inline constexpr int kTetrisNoPiece = 7;  // id of an empty holder
 //
 //   offset bits  field
 //    0     16x20 row[0..19], top row first. Bit b of a row word is array column b+1 of the 24x18
-//    array:
-//                bits 0-2 and 13-15 bedrock, always 1; bit c+3 = field column c, 1 where locked.
+//                array: bits 0-2 and 13-15 bedrock, always 1; bit c+3 = field column c, 1 where
+//                locked.
 //   40     16x4  row[20..23], the floor: 0xFFFE. A full row is 0xFFFF, so the floor is never full;
-//   no
-//                piece reaches bit 0.
+//                no piece reaches bit 0.
 //   48     16    active: bits 0-2 id, 3-4 rotation (times action 3 since the spawn), 5-8 box x
-//   (array
-//                column of the box's left edge, 2..12), 9-13 box y (row of its top edge, 0..18),
-//                14-15 0
+//                (array column of the box's left edge, 2..12), 9-13 box y (row of its top edge,
+//                0..18), 14-15 0
 //   50     8     holder: bits 0-2 id, 7 when empty; 3-4 rotation; 5-7 0
 //   51     8     flags: bit 0 swapped already; bits 1-3 queue size (1..7); 4-7 0
 //   52     32    queue: slot i in bits 3i..3i+2, slot 0 is the next piece; unused bits 0

@@ -9,15 +9,16 @@ namespace tetrion {
 // arrays. Rings, replay, streaming and CUDA kernels all take their offsets from here; nobody else
 // computes one. A row of lane l, time t (docs/SHAPES.md):
 //
-//   #  column      dtype         range, perspective                            valid where
-//   0  header      u64, u32      row number t of the worker; policy_version    per row, not per
-//   lane 1  record      u8[M, bytes]  environment state seen at t                   always 2 action
-//   i32[M]        chosen after seeing record_t                  0 where is_last 3  log_prob f32[M]
-//   behaviour log-probability of that action      0 where is_last 4  mask        u64[M]        bit
-//   a set: action a is legal at t             only with masks 5  reward      f32[M]        received
-//   on arriving at record_t              0 where is_first 6  flags       u8[M]         RowFlags
-//   always 7  cont        f32[M]        0 if terminated, else 1 (truncation keeps 1)  always 8
-//   episode_id  i32[M]        +1 with every episode of the lane             always
+//   #  column      dtype         range, perspective                                valid where
+//   0  header      u64, u32      row number t of the worker; policy_version        once a row
+//   1  record      u8[M, bytes]  environment state seen at t                       always
+//   2  action      i32[M]        chosen after seeing record_t                      0 where is_last
+//   3  log_prob    f32[M]        behaviour log-probability of that action          0 where is_last
+//   4  mask        u64[M]        bit a set: action a is legal at t                 only with masks
+//   5  reward      f32[M]        received on arriving at record_t                  0 where is_first
+//   6  flags       u8[M]         RowFlags                                          always
+//   7  cont        f32[M]        0 if terminated, else 1 (truncation keeps 1)      always
+//   8  episode_id  i32[M]        +1 with every episode of the lane                 always
 //
 // The terminal observation has its own row; the next row is the reset observation with is_first.
 // An episode of n actions occupies n + 1 rows.

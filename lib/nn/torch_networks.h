@@ -17,9 +17,8 @@ namespace tetrion {
 std::unique_ptr<Network> MakeMlp(const NetworkConfig& config, const EnvSpec& env);
 
 // View `planes`, whose first 400 floats are two 20x10 planes (field, active piece):
-//   planes [N, 2, 20, 10] -> conv3x3 32 -> SiLU -> (conv3x3 32 -> SiLU -> conv3x3 32) + input ->
-//   SiLU
-//   -> flatten [N, 6400], joined by the rest of the view [N, F - 400] -> as mlp
+//   planes [N, 2, 20, 10] -> conv3x3 32 -> SiLU -> (conv3x3 32 -> SiLU -> conv3x3 32) + input
+//   -> SiLU -> flatten [N, 6400], joined by the rest of the view [N, F - 400] -> as mlp
 // Throws Error(kUsage) for other views.
 std::unique_ptr<Network> MakeConv(const NetworkConfig& config, const EnvSpec& env);
 

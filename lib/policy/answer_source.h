@@ -6,19 +6,19 @@
 namespace tetrion {
 
 // Whether somebody is there to decide rows.
-enum class [[nodiscard]] AnswererState{
-    kReady,
-    kAbsent,  // nobody yet; ask again
-    kReset,   // a new answerer has begun: every row published so far is discarded
-    kBroken,  // what it says is impossible, see problem(); the stream is over
+enum class [[nodiscard]] AnswererState {
+  kReady,
+  kAbsent,  // nobody yet; ask again
+  kReset,   // a new answerer has begun: every row published so far is discarded
+  kBroken,  // what it says is impossible, see problem(); the stream is over
 };
 
-enum class [[nodiscard]] AnswerResult{
-    kAnswer,
-    kNotFinite,  // the policy failed on this row: its live lanes are cut, the tokens go back
-    kTimeout,    // not yet; ask again
-    kReset,      // a new answerer has begun: this row and those before it are discarded
-    kBroken,     // the answer is impossible, see problem(); the stream is over
+enum class [[nodiscard]] AnswerResult {
+  kAnswer,
+  kNotFinite,  // the policy failed on this row: its live lanes are cut, the tokens go back
+  kTimeout,    // not yet; ask again
+  kReset,      // a new answerer has begun: this row and those before it are discarded
+  kBroken,     // the answer is impossible, see problem(); the stream is over
 };
 
 // Decides published rows elsewhere: the row goes out without actions, the actions come back later

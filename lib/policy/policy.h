@@ -24,16 +24,16 @@ struct PolicyOutput {
   float* value = nullptr;          // [n] or null when not wanted
 };
 
-enum class [[nodiscard]] ActResult{
-    kOk,
-    kNotFinite,  // logits hold NaN or infinity: nothing was written, the caller aborts the episodes
-    kGiveUp,  // it cannot decide for a reason of its own: the same, but no sign of broken weights
+enum class [[nodiscard]] ActResult {
+  kOk,
+  kNotFinite,  // logits hold NaN or infinity: nothing was written, the caller aborts the episodes
+  kGiveUp,     // it cannot decide for a reason of its own: the same, but no sign of broken weights
 };
 
-enum class [[nodiscard]] LoadResult{
-    kLoaded,
-    kWrongSize,  // not this network's parameters
-    kNotFinite,  // refused, the old weights stay
+enum class [[nodiscard]] LoadResult {
+  kLoaded,
+  kWrongSize,  // not this network's parameters
+  kNotFinite,  // refused, the old weights stay
 };
 
 // Chooses actions. One instance per worker thread; no member is thread-safe. Recurrent state, if

@@ -9,10 +9,9 @@
 //
 // Invariants
 //   1. Publication n (from 1) goes to slot n mod 4. Its stamp is 2n - 1 while it is written, 2n
-//   after.
+//      after.
 //   2. `newest` names a publication whose slot was complete when `newest` was stored; a writer
-//   killed
-//      anywhere leaves it so.
+//      killed anywhere leaves it so.
 //   3. Versions rise strictly; a reader never returns one lower than it returned before.
 //   4. A blob is returned only if stamp, size and xxhash64 agree after the copy.
 //
@@ -73,10 +72,10 @@ class WeightsSlotWriter {
   std::uint32_t publication_;
 };
 
-enum class [[nodiscard]] WeightsRead{
-    kFresh,    // `out` holds `version`, newer than what this reader returned before
-    kNothing,  // nothing newer; `out` is untouched
-    kRetry,    // the publisher overtook the copy, or the memory holds garbage: ask again later
+enum class [[nodiscard]] WeightsRead {
+  kFresh,    // `out` holds `version`, newer than what this reader returned before
+  kNothing,  // nothing newer; `out` is untouched
+  kRetry,    // the publisher overtook the copy, or the memory holds garbage: ask again later
 };
 
 class WeightsSlotReader {

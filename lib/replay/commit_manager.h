@@ -12,8 +12,7 @@ namespace tetrion {
 // Invariants
 //  1. valid_lo <= committed <= written <= committed + commit_stride.
 //  2. written - valid_lo <= capacity: a row is written only after Reclaim gave up the row whose
-//  slot
-//     it takes (the caller first waits for the leases that reach below DeadBelow).
+//     slot it takes (the caller first waits for the leases that reach below DeadBelow).
 //  3. Readers use rows in [valid_lo, SafeMaxT()) only.
 class CommitManager {
  public:

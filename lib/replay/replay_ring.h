@@ -20,10 +20,10 @@ struct ReplayConfig {
   int safety_margin_rows = 0;  // rows below the committed head that sampling leaves alone
 };
 
-enum class [[nodiscard]] PushResult{
-    kPushed,   // all rows are in the ring
-    kLimited,  // the selector wants the trainer to catch up first
-    kLeased,   // a reader still holds rows that would be overwritten
+enum class [[nodiscard]] PushResult {
+  kPushed,   // all rows are in the ring
+  kLimited,  // the selector wants the trainer to catch up first
+  kLeased,   // a reader still holds rows that would be overwritten
 };
 
 // Counters of one shard at one moment.
@@ -45,8 +45,7 @@ class ReadLease;
 //  1. Readers see committed rows only; a commit happens every commit_stride rows or at Flush.
 //  2. A chunk's slots are written only when no open lease reaches into the rows that die with it.
 //  3. Opening a lease and giving up rows exclude each other (one mutex), so a lease taken later
-//  never
-//     contains dead rows.
+//     never contains dead rows.
 class ReplayRing {
  public:
   virtual ~ReplayRing() = default;

@@ -10,10 +10,10 @@
 
 namespace tetrion {
 
-enum class [[nodiscard]] BatchStatus{
-    kReady,     // the batch was overwritten with fresh rows
-    kNotReady,  // not enough committed rows before the source's deadline; try again
-    kClosed,    // no batch will come any more
+enum class [[nodiscard]] BatchStatus {
+  kReady,     // the batch was overwritten with fresh rows
+  kNotReady,  // not enough committed rows before the source's deadline; try again
+  kClosed,    // no batch will come any more
 };
 
 // Where a trainer's rows come from. Next blocks up to the source's own deadline (at most 100 ms).

@@ -21,8 +21,7 @@ namespace tetrion {
 //
 // No wake-up is lost: Arm and Ring both read-modify-write the same word, so one comes first.
 //   Ring first: Arm reads the word after it and thereby acquires what was published before Ring;
-//   the
-//               re-check between Arm and Wait finds it.
+//               the re-check between Arm and Wait finds it.
 //   Arm first:  Ring sees the armed bit, changes the word and wakes. A consumer that has not fallen
 //               asleep yet no longer finds `armed` in the word, so the kernel refuses the sleep.
 // A plain load in Ring would not do: it may be served before the producer's publication leaves its
@@ -40,9 +39,9 @@ static_assert(sizeof(BellBlock) == 2 * kCacheLinePairBytes);
 static_assert(offsetof(BellBlock, sleeps) == 128 && offsetof(BellBlock, wakes) == 136);
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 
-enum class [[nodiscard]] BellResult{
-    kRung,
-    kTimeout,
+enum class [[nodiscard]] BellResult {
+  kRung,
+  kTimeout,
 };
 
 // A view of a BellBlock (zero-filled memory is a valid one), which must outlive it. Copyable.

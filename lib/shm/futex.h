@@ -5,10 +5,10 @@
 
 namespace tetrion {
 
-enum class [[nodiscard]] FutexResult{
-    kWoken,    // by FutexWake, a signal or spuriously: the caller re-checks its condition
-    kChanged,  // the word no longer held `expected`: nobody slept
-    kTimeout,
+enum class [[nodiscard]] FutexResult {
+  kWoken,    // by FutexWake, a signal or spuriously: the caller re-checks its condition
+  kChanged,  // the word no longer held `expected`: nobody slept
+  kTimeout,
 };
 
 // Sleeps until FutexWake on the same word, a signal or `timeout_ns`, provided the word still holds

@@ -7,10 +7,10 @@
 
 namespace tetrion {
 
-enum class [[nodiscard]] ByteLock{
-    kLocked,
-    kHeldElsewhere,  // by another open of the file, in any process
-    kUnsupported,    // the file system or device has no locks
+enum class [[nodiscard]] ByteLock {
+  kLocked,
+  kHeldElsewhere,  // by another open of the file, in any process
+  kUnsupported,    // the file system or device has no locks
 };
 
 // A file mapped shared and writable, whoever made it: a plain file, a file in /dev/shm, QEMU's

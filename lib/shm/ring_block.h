@@ -19,9 +19,9 @@ struct RingSpec {
 
 // First page of a ring's memory; the records follow at kRingRecordsOffset, page-aligned.
 //
-//   0          8              16          24       28   128        256        384            640
-//   | capacity | record_bytes | spec_hash | closed |    | head ... | tail ... | space bell   | ..
-//   4096 written once by the producer --------/  producer/   / producer / consumer / both
+//   0          8              16          24       28 ..128       256        384          640..4096
+//   | capacity | record_bytes | spec_hash | closed |   | head ... | tail ... | space bell | ...
+//   \---- written once by the producer --/ producer     producer   consumer   both
 inline constexpr std::uint64_t kRingRecordsOffset = 4096;
 
 struct RingBlock {

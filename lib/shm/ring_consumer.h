@@ -12,11 +12,11 @@
 
 namespace tetrion {
 
-enum class [[nodiscard]] RingStatus{
-    kOk,
-    kEmpty,           // for now; a dead owner publishes no more, ask OwnerAlive
-    kClosedAndEmpty,  // for ever
-    kCorrupt,         // quarantined, for ever: see RingConsumer::corrupt_reason
+enum class [[nodiscard]] RingStatus {
+  kOk,
+  kEmpty,           // for now; a dead owner publishes no more, ask OwnerAlive
+  kClosedAndEmpty,  // for ever
+  kCorrupt,         // quarantined, for ever: see RingConsumer::corrupt_reason
 };
 
 // A contiguous run of published records, up to the end of the ring's memory.

@@ -13,9 +13,9 @@
 
 namespace tetrion {
 
-enum class [[nodiscard]] SpaceResult{
-    kSpace,
-    kTimeout,  // also when the consumer's cursor is corrupt: see RingProducer::corrupt
+enum class [[nodiscard]] SpaceResult {
+  kSpace,
+  kTimeout,  // also when the consumer's cursor is corrupt: see RingProducer::corrupt
 };
 
 // The writing end; see spsc_ring.h for roles, invariants and ordering.
@@ -60,7 +60,7 @@ class RingProducer {
   };
 
   // Lays a ring out in a region fresh from Region::Create (of at least RingRegionBytes) and seals
-  // it. Cursors start at `first` (a test's business).
+  // it. `first` is the initial cursor, not 0 in tests only.
   static RingProducer Create(Region&& region, const RingSpec& spec, std::uint64_t first = 0);
   // The same over RingMemoryBytes(spec) of zeroed, 128-byte aligned memory of the caller's, which
   // must outlive the producer and every consumer.
@@ -73,8 +73,8 @@ class RingProducer {
 
   RingProducer(RingProducer&&) noexcept = default;
 
-  // The next record, or up to `n` > 0 in a row: fewer when the ring's memory ends or has less space
-  //. Neither blocks nor allocates.
+  // The next record, or up to `n` > 0 consecutive ones: fewer when the ring's memory ends before or
+  // has less space. Neither blocks nor allocates.
   Loan Claim() { return ClaimMany(1); }
   Loan ClaimMany(std::uint32_t n) {
     TETRION_CHECK(!loaned_, "claimed records while others are on loan");

@@ -9,16 +9,16 @@
 
 namespace tetrion {
 
-enum class [[nodiscard]] CompatResult{
-    kOk,
-    kIdle,      // nothing to do, nothing waited for
-    kTimeout,   // the peer lives but did not answer in time
-    kPeerLost,  // no heartbeat and no index of the peer moved for peer_timeout_ns
-    kStopped,   // the caller's stop flag is set
-    kCorrupt,   // the region holds impossible values; give it up
-    kSeqError,  // a seq was skipped or repeated: the stream is closed, reset it
-    kRefused,   // the host answered ERROR (error_result says why) or lost its answer: reset it
-    kBusy,      // the host answered BUSY: ask again
+enum class [[nodiscard]] CompatResult {
+  kOk,
+  kIdle,      // nothing to do, nothing waited for
+  kTimeout,   // the peer lives but did not answer in time
+  kPeerLost,  // no heartbeat and no index of the peer moved for peer_timeout_ns
+  kStopped,   // the caller's stop flag is set
+  kCorrupt,   // the region holds impossible values; give it up
+  kSeqError,  // a seq was skipped or repeated: the stream is closed, reset it
+  kRefused,   // the host answered ERROR (error_result says why) or lost its answer: reset it
+  kBusy,      // the host answered BUSY: ask again
 };
 
 // For messages: "ok", "peer_lost", ...

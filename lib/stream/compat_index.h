@@ -30,10 +30,10 @@ inline void CompatPause() {
 // Thread role: the thread of the end that reads. Memory and clock are the caller's.
 class CompatPeerIndex {
  public:
-  enum class [[nodiscard]] Look{
-      kSure,     // seen() is what was read
-      kInDoubt,  // seen() is as before; look again
-      kCorrupt,  // no index of this ring
+  enum class [[nodiscard]] Look {
+    kSure,     // seen() is what was read
+    kInDoubt,  // seen() is as before; look again
+    kCorrupt,  // no index of this ring
   };
   static constexpr std::int64_t kDoubtNs = 20 * kNanosPerMilli;
 

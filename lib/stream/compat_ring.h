@@ -31,11 +31,12 @@ namespace tetrion {
 //         entry's bytes), its place in the total order with CompatBell's `asleep` word.
 //   tail: release in Take pairs with acquire in Space (reuse of the entry's bytes).
 
-enum class [[nodiscard]] CompatRingResult{
-    kOk,
-    kWasEmpty,  // pushed, and the consumer had taken everything before
-    kFull,     kEmpty,
-    kCorrupt,  // the peer's index is no index
+enum class [[nodiscard]] CompatRingResult {
+  kOk,
+  kWasEmpty,  // pushed, and the consumer had taken everything before
+  kFull,
+  kEmpty,
+  kCorrupt,  // the peer's index is no index
 };
 
 template <typename Entry>

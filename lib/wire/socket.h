@@ -52,9 +52,8 @@ struct Readiness {
 class ControlServer {
  public:
   // Binds at once. `endpoint`: "tcp://127.0.0.1:0" picks a port; "ipc:///path" is held by a flock
-  // of
-  // "/path.lock", because ZeroMQ would take the path from a living server. `run_id` goes into every
-  // answer. Throws Error(kUsage) when the address is in use or unusable.
+  // of "/path.lock", because ZeroMQ would take the path from a living server. `run_id` goes into
+  // every answer. Throws Error(kUsage) when the address is in use or unusable.
   explicit ControlServer(const std::string& endpoint, std::uint64_t run_id = 0);
   ~ControlServer();
   ControlServer(const ControlServer&) = delete;

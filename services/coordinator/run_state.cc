@@ -61,7 +61,7 @@ void RunState::Sample() {
   }
 }
 
-double RunState::Rate(std::uint64_t RateSample::*figure) const {
+double RunState::Rate(std::uint64_t RateSample::* figure) const {
   const RateSample& first = samples_.front();
   const RateSample& last = samples_.back();
   const auto span_ns = static_cast<double>(last.at_ns - first.at_ns);

@@ -58,7 +58,7 @@ class RunState {
     std::uint64_t env_steps = 0, episodes = 0;
   };
   static constexpr std::int64_t kRateWindowNs = 5 * kNanosPerSecond;
-  double Rate(std::uint64_t RateSample::*figure) const;
+  double Rate(std::uint64_t RateSample::* figure) const;
 
   const Clock& clock_;
   const StopAfter stop_after_;

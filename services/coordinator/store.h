@@ -65,7 +65,7 @@ enum class CommitResult : std::uint8_t { kOk, kPaused };
 // What survives a loss of power. A process that dies loses nothing of either kind.
 enum class Durability : std::uint8_t {
   kPromise,  // synced before Commit returns: grants, sessions and their ends, versions, slots, epochs
-  kReport,   // synced with the next promise or checkpoint: episodes, steps
+  kReport,  // synced with the next promise or checkpoint: episodes, steps
 };
 
 // The run's SQLite file (WAL). Changes are applied in order, each group in one transaction, so that

@@ -228,8 +228,7 @@ void Learner::Engine::Stop() {
 Learner::Learner(LearnerOptions options, SignalWatcher& signals)
     : options_(std::move(options)),
       signals_(signals),
-      build_runner_(
-          build_, [this](std::exception_ptr error) { Fail(error); }, kBuildIdleNs) {
+      build_runner_(build_, [this](std::exception_ptr error) { Fail(error); }, kBuildIdleNs) {
   metrics_.OnScrape([this] { RefreshMetrics(); });
   ServeLostLogLines(metrics_);
   http_ = std::make_unique<HttpEndpoint>(options_.member.http_bind, metrics_, [this] {

@@ -22,12 +22,10 @@ namespace tetrion {
 
 // Composition root of the learner process.
 //
-//   actors' rings ─▶ IngestAgent ─▶ ReplayRing ─▶ ReplaySource ─▶ TrainerAgent ─▶ weights slots ─▶
-//   actors
-//                        ▲ RingBoard                                   └▶ CheckpointAgent ─▶ disk
-//                        ▲ StreamBoard: answered rows
-//   streamed actors' rows ─▶ InferenceAgent ─▶ actions
-//   coordinator ⇄ LearnerLinkAgent
+//   actors' rings ─▶ IngestAgent ─▶ ReplayRing ─▶ ReplaySource ─▶ TrainerAgent ─▶ weights slots
+//                      ▲       ▲                                       │                └▶ actors
+//            RingBoard │       │ StreamBoard: answered rows            └▶ CheckpointAgent ─▶ disk
+//   coordinator ⇄ LearnerLinkAgent   InferenceAgent ─▶ actions of streamed actors
 class Learner {
  public:
   Learner(LearnerOptions options, SignalWatcher& signals);

@@ -60,9 +60,8 @@ class Peer {
 class HttpEndpointTest : public testing::Test {
  protected:
   HttpEndpointTest()
-      : endpoint_("127.0.0.1:0", registry_, [this] {
-          return Readiness{ready_.load(), "waiting for \"x\""};
-        }) {
+      : endpoint_("127.0.0.1:0", registry_,
+                  [this] { return Readiness{ready_.load(), "waiting for \"x\""}; }) {
     endpoint_.AddJson("/status", [] { return std::string("{\"run\":\"r\"}"); });
     endpoint_.AddJson("/broken", []() -> std::string { throw std::runtime_error("broken page"); });
     endpoint_.Start();

@@ -297,9 +297,8 @@ TEST(RunConfigTest, ReplayRowsLeaveRoomForTheChunkThatIsWritten) {
 
 TEST(RunConfigTest, RingRowsAreAPowerOfTwoOfAtLeastTwoStrides) {
   const auto with = [](const char* ring, const char* stride) {
-    return ErrorOf(ExitCode::kUsage, [&] {
-      MakeRunConfig({{"ring_rows", ring}, {"commit_stride", stride}});
-    });
+    return ErrorOf(ExitCode::kUsage,
+                   [&] { MakeRunConfig({{"ring_rows", ring}, {"commit_stride", stride}}); });
   };
   EXPECT_EQ(with("16", "8"), "");
   EXPECT_THAT(with("8", "8"), HasSubstr("ring_rows"));

@@ -139,7 +139,9 @@ TEST_F(RegionTest, DamagedHeaderIsRefused) {
 }
 
 TEST_F(RegionTest, TruncatedRegionIsRefused) {
-  { const Region region = Make(); }
+  {
+    const Region region = Make();
+  }
   ASSERT_EQ(truncate(path().c_str(), 8192), 0);
   const Error error = AttachError();
   EXPECT_EQ(error.code(), ExitCode::kConfig);
@@ -147,7 +149,9 @@ TEST_F(RegionTest, TruncatedRegionIsRefused) {
 }
 
 TEST_F(RegionTest, FileSmallerThanAHeaderIsNotReady) {
-  { const Region region = Make(); }
+  {
+    const Region region = Make();
+  }
   for (const int bytes : {0, 1, 4095}) {
     ASSERT_EQ(truncate(path().c_str(), bytes), 0);
     EXPECT_THAT(AttachError().what(), HasSubstr("too small")) << bytes;
@@ -155,7 +159,9 @@ TEST_F(RegionTest, FileSmallerThanAHeaderIsNotReady) {
 }
 
 TEST_F(RegionTest, StaleRegionIsRefusedWhenALiveOwnerIsAskedFor) {
-  { const Region region = Make(); }
+  {
+    const Region region = Make();
+  }
   EXPECT_THAT(AttachError({.live_owner = true}).what(), HasSubstr("stale"));
   EXPECT_FALSE(Region::Attach(path(), RegionKind::kLearner).OwnerAlive());
 }
@@ -184,7 +190,9 @@ TEST_F(RegionTest, LinkInPlaceOfTheNameIsRefusedByEveryVerb) {
 }
 
 TEST_F(RegionTest, SecondNameAndSpecialFilesAreRefused) {
-  { const Region region = Make(); }
+  {
+    const Region region = Make();
+  }
   ASSERT_EQ(link(path().c_str(), (dir() + "/second").c_str()), 0);
   EXPECT_THAT(AttachError().what(), HasSubstr("hard link"));
   ASSERT_EQ(unlink(path().c_str()), 0);
@@ -227,7 +235,9 @@ TEST_F(RegionTest, SecondProcessAdoptsAfterTheFirstIsKilledAndKeepsTheBytes) {
 }
 
 TEST_F(RegionTest, RegionOfAnotherSizeOrLayoutIsNotAdopted) {
-  { const Region region = Make(); }
+  {
+    const Region region = Make();
+  }
   const auto adopt = [&](std::uint64_t bytes, std::uint64_t spec) {
     return ErrorOf([&, bytes, spec] {
       Region::CreateOrAdopt(dir(), kName, RegionKind::kLearner, bytes, kRun, spec);
@@ -239,7 +249,9 @@ TEST_F(RegionTest, RegionOfAnotherSizeOrLayoutIsNotAdopted) {
 }
 
 TEST_F(RegionTest, HalfMadeRegionOfADeadCreatorIsMadeAnew) {
-  { const Region half_made = Make(/*seal=*/false); }
+  {
+    const Region half_made = Make(/*seal=*/false);
+  }
   Region region = Region::CreateOrAdopt(dir(), kName, RegionKind::kLearner, kBytes, kRun, kSpec);
   EXPECT_FALSE(region.sealed());
   EXPECT_THAT(ErrorOf([&] {
@@ -285,7 +297,9 @@ TEST_F(RegionTest, TryUnlinkLeavesTheFileWhileAnotherProcessHoldsTheFolder) {
 
 TEST_F(RegionTest, WantOfOpenFilesIsForNowNotForGood) {
   if (!testing::kCanForbidFiles) GTEST_SKIP() << "UBSan needs open files";
-  { const Region region = Make(); }
+  {
+    const Region region = Make();
+  }
   const Error error = [&] {
     const testing::NoOpenFiles none;
     return AttachError();

@@ -77,7 +77,9 @@ TEST(ShmDirTest, FolderOfAnotherUserIsRefused) {
 TEST(ShmDirTest, ListShowsRegionsWithTheirRunAndLockOnly) {
   const ScratchDir scratch;
   const Region live = MakeRegion(scratch.path(), RingName(kRun, 1, 2, 3), kRun);
-  { const Region dead = MakeRegion(scratch.path(), LearnerName(kOtherRun), kOtherRun); }
+  {
+    const Region dead = MakeRegion(scratch.path(), LearnerName(kOtherRun), kOtherRun);
+  }
   std::ofstream(scratch.path() + "/notes.txt") << "not a region";
   std::ofstream(scratch.path() + "/0000000000abcdef.other") << "neither";
   const std::vector<RegionFile> files = ListRegions(scratch.path());
@@ -94,7 +96,9 @@ TEST(ShmDirTest, RemoveStaleSparesARunWithOneLiveRegion) {
   const ScratchDir scratch;
   const std::string& dir = scratch.path();
   const Region live = MakeRegion(dir, RingName(kOtherRun, 1, 2, 0), kOtherRun);
-  { const Region dead = MakeRegion(dir, RingName(kOtherRun, 1, 2, 1), kOtherRun); }
+  {
+    const Region dead = MakeRegion(dir, RingName(kOtherRun, 1, 2, 1), kOtherRun);
+  }
   EXPECT_EQ(RemoveStale(dir, kRun), 0);
   EXPECT_TRUE(Exists(dir + "/" + RingName(kOtherRun, 1, 2, 1)));
 }
@@ -132,7 +136,9 @@ TEST(ShmDirTest, LockedStreamSparesItsRunsLearnerRegion) {
   const ScratchDir scratch;
   const std::string& dir = scratch.path();
   const Region actor = MakeRegion(dir, StreamName(kOtherRun, 1, 2, 0), kOtherRun);
-  { const Region learner = MakeRegion(dir, LearnerName(kOtherRun), kOtherRun); }
+  {
+    const Region learner = MakeRegion(dir, LearnerName(kOtherRun), kOtherRun);
+  }
   EXPECT_EQ(RemoveStale(dir, kRun), 0);
   EXPECT_TRUE(Exists(dir + "/" + LearnerName(kOtherRun)));
 }
@@ -140,11 +146,15 @@ TEST(ShmDirTest, LockedStreamSparesItsRunsLearnerRegion) {
 TEST(ShmDirTest, StreamsOfDeadRunsAreRemoved) {
   const ScratchDir scratch;
   const std::string& dir = scratch.path();
-  { const Region dead = MakeRegion(dir, StreamName(kOtherRun, 1, 2, 0), kOtherRun); }
+  {
+    const Region dead = MakeRegion(dir, StreamName(kOtherRun, 1, 2, 0), kOtherRun);
+  }
   ASSERT_EQ(ListRegions(dir).size(), 1U);
   EXPECT_EQ(ListRegions(dir)[0].run_id, kOtherRun);
   EXPECT_EQ(RemoveStale(dir, kRun), 1);
-  { const Region dead = MakeRegion(dir, StreamName(kRun, 1, 2, 0), kRun); }
+  {
+    const Region dead = MakeRegion(dir, StreamName(kRun, 1, 2, 0), kRun);
+  }
   EXPECT_EQ(ReapRun(dir, kRun), 1);
   EXPECT_TRUE(ListRegions(dir).empty());
 }

@@ -113,7 +113,7 @@ struct Model {
 };
 
 void Flush(const Model& m, std::vector<Model>& next) {
-  const auto add = [&](int Model::*buffer, int Model::*word) {
+  const auto add = [&](int Model::* buffer, int Model::* word) {
     if (m.*buffer < 0) return;
     next.push_back(m);
     next.back().*word = next.back().*buffer;

@@ -116,7 +116,9 @@ TEST_F(CoordinatorTest, SocketPathOfALivingServerIsNotTaken) {
 
 TEST_F(CoordinatorTest, SocketPathOfADeadServerIsTakenOver) {
   const std::string address = "ipc://" + dir_ + "/c.sock";
-  { const wire::ControlServer first(address); }
+  {
+    const wire::ControlServer first(address);
+  }
   EXPECT_FALSE(std::filesystem::exists(dir_ + "/c.sock"));
   std::ofstream(dir_ + "/c.sock.lock");  // what a kill -9 leaves
   EXPECT_NO_THROW(wire::ControlServer{address});

@@ -19,8 +19,7 @@ TEST(BuildAgentTest, WorkIsDoneOnceOnAnotherThreadAndItsResultIsSeen) {
     ++built;
     builder = std::this_thread::get_id();
   });
-  AgentRunner runner(
-      agent, [](std::exception_ptr) { ADD_FAILURE(); }, kNanosPerMilli);
+  AgentRunner runner(agent, [](std::exception_ptr) { ADD_FAILURE(); }, kNanosPerMilli);
   EXPECT_FALSE(agent.Finished());
   runner.Start();
   EXPECT_FALSE(agent.Finished());  // never blocks

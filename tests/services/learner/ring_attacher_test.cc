@@ -102,8 +102,12 @@ TEST_F(RingAttacherTest, UnattachableRingOfADeadOwnerIsRemovedAndAnotherRunsIsNo
   Cycle(1);  // the first list has had its orphans
   const std::string wide = TestWorker::PathOf(dir_.path(), 1);
   const std::string stranger = TestWorker::PathOf(dir_.path(), 2, kRun + 1);
-  { TestWorker worker(dir_.path(), other, 1); }
-  { TestWorker worker(dir_.path(), layout_, 2, 256, kRun + 1); }
+  {
+    TestWorker worker(dir_.path(), other, 1);
+  }
+  {
+    TestWorker worker(dir_.path(), layout_, 2, 256, kRun + 1);
+  }
   List({{wide, 0}, {stranger, 1}});
   {
     const ShmDirLock lock(dir_.path());
