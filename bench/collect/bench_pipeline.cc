@@ -208,17 +208,17 @@ class Pipeline {
                            .capacity_rows = run_.replay_rows,
                            .commit_stride = run_.commit_stride},
                           std::make_unique<FifoSelector>(1, run_.window, run_.batch_windows));
-    RingBoard board;
-    StreamBoard streams;
+    learner::RingBoard board;
+    learner::StreamBoard streams;
     board.SetList(1, {{.path = path, .slot = 0}});
-    IngestAgent ingest({.run_id = kRunId,
-                        .shm_dir = dir_,
-                        .action_count = EnvSpecOf(run_).action.count,
-                        .wait_ns = kNanosPerMilli},
-                       replay, Bell(&shared_->bell), board, streams);
+    learner::IngestAgent ingest({.run_id = kRunId,
+                                 .shm_dir = dir_,
+                                 .action_count = EnvSpecOf(run_).action.count,
+                                 .wait_ns = kNanosPerMilli},
+                                replay, Bell(&shared_->bell), board, streams);
     std::atomic<bool> done{false};
     std::thread reader([&] {
-      ReplaySource source(replay);
+      learner::ReplaySource source(replay);
       RowBatch batch(layout_->spec, run_.window, run_.batch_windows);
       while (!done.load()) (void)source.Next(batch);
     });

@@ -182,18 +182,18 @@ struct Figures {
 };
 
 void Bench(const std::string& folder, int windows, double seconds) {
-  ControlConfig config;
+  coordinator::ControlConfig config;
   config.run = "bench";
   config.run_folder = folder;
   config.run_config.env = "cartpole";
   Resolve(config.run_config);
   const Clock& clock = MonotonicClock::Get();
-  Store store(folder + "/tetrion.db");
-  const StoredRun stored = store.Load(1);
-  StoreAgent store_agent(store, clock);
+  coordinator::Store store(folder + "/tetrion.db");
+  const coordinator::StoredRun stored = store.Load(1);
+  coordinator::StoreAgent store_agent(store, clock);
   MetricsRegistry registry;
-  ControlMetrics metrics(registry, "bench");
-  ControlAgent control(config, stored, store_agent, metrics, clock);
+  coordinator::ControlMetrics metrics(registry, "bench");
+  coordinator::ControlAgent control(config, stored, store_agent, metrics, clock);
   EchoAgent echo;
   const auto on_error = [](std::exception_ptr error) { std::rethrow_exception(error); };
   AgentRunner store_runner(store_agent, on_error), control_runner(control, on_error),
@@ -216,7 +216,7 @@ void Bench(const std::string& folder, int windows, double seconds) {
   store_runner.RequestStop();
   store_runner.Join();
   // What the client was told is what the store holds.
-  Store again(folder + "/tetrion.db");
+  coordinator::Store again(folder + "/tetrion.db");
   TETRION_CHECK(again.Load(1).counts.tokens.done == tokens.accounted(),
                 "the store has every acknowledged episode");
   constexpr const char* kRate = R"({"median":%.0f,"min":%.0f,"max":%.0f})";

@@ -26,12 +26,13 @@ LaneLoop::LaneLoop(const LaneLoopConfig& config, std::unique_ptr<VecEnv> env,
     : LaneLoop(config, std::move(env), std::move(policy), nullptr, tokens, sink, weights,
                listener) {}
 
-LaneLoop::LaneLoop(const LaneLoopConfig& config, std::unique_ptr<VecEnv> env, AnswerSource& answers,
-                   TokenSource& tokens, RowSink& sink, LaneListener& listener)
+LaneLoop::LaneLoop(const LaneLoopConfig& config, std::unique_ptr<VecEnv> env,
+                   InferenceClient& answers, TokenSource& tokens, RowSink& sink,
+                   LaneListener& listener)
     : LaneLoop(config, std::move(env), nullptr, &answers, tokens, sink, nullptr, listener) {}
 
 LaneLoop::LaneLoop(const LaneLoopConfig& config, std::unique_ptr<VecEnv> env,
-                   std::unique_ptr<Policy> policy, AnswerSource* answers, TokenSource& tokens,
+                   std::unique_ptr<Policy> policy, InferenceClient* answers, TokenSource& tokens,
                    RowSink& sink, WeightsSource* weights, LaneListener& listener)
     : config_(config),
       env_(std::move(env)),

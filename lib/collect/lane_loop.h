@@ -7,11 +7,11 @@
 #include "lib/collect/lane_listener.h"
 #include "lib/collect/sink.h"
 #include "lib/collect/token_source.h"
-#include "lib/collect/weights_source.h"
 #include "lib/core/clock.h"
 #include "lib/envs/vec_env.h"
-#include "lib/policy/answer_source.h"
+#include "lib/policy/inference_client.h"
 #include "lib/policy/policy.h"
+#include "lib/weights/weights_source.h"
 
 namespace tetrion {
 
@@ -22,8 +22,8 @@ namespace tetrion {
 // For row t: lanes whose episode ended take a token (waiting here stalls the worker: it publishes
 // first), the sink gives the row's memory, the environment writes what the actions of row t-1 led
 // to, the row is decided. With a policy of its own the loop writes action and log-probability and
-// completes the row; with an AnswerSource it publishes the row at once and takes the answer when it
-// is asked for the next one. An episode is announced to the listener only after its last row is
+// completes the row; with an InferenceClient it publishes the row at once and takes the answer when
+// it is asked for the next one. An episode is announced to the listener only after its last row is
 // published: "reported" means "in the ring". A lane for which there is no token may stay idle
 // (TakeResult::kIdle): its column then holds an empty record with is_last.
 //
@@ -48,7 +48,7 @@ class LaneLoop {
            std::unique_ptr<Policy> policy, TokenSource& tokens, RowSink& sink,
            WeightsSource* weights, LaneListener& listener);
   // Rows are decided by `answers`.
-  LaneLoop(const LaneLoopConfig& config, std::unique_ptr<VecEnv> env, AnswerSource& answers,
+  LaneLoop(const LaneLoopConfig& config, std::unique_ptr<VecEnv> env, InferenceClient& answers,
            TokenSource& tokens, RowSink& sink, LaneListener& listener);
 
   // Makes one row or waits once. Throws Error(kTryAgain) when the policy failed max_not_finite
@@ -65,7 +65,7 @@ class LaneLoop {
   enum class LaneState : std::uint8_t { kNeedsToken, kPlaying };
 
   LaneLoop(const LaneLoopConfig& config, std::unique_ptr<VecEnv> env,
-           std::unique_ptr<Policy> policy, AnswerSource* answers, TokenSource& tokens,
+           std::unique_ptr<Policy> policy, InferenceClient* answers, TokenSource& tokens,
            RowSink& sink, WeightsSource* weights, LaneListener& listener);
 
   // What the next row needs (lane_loop.cc).
@@ -96,7 +96,7 @@ class LaneLoop {
   const LaneLoopConfig config_;
   const std::unique_ptr<VecEnv> env_;
   const std::unique_ptr<Policy> policy_;  // null with answers_
-  AnswerSource* const answers_;
+  InferenceClient* const answers_;
   TokenSource& tokens_;
   RowSink& sink_;
   WeightsSource* const weights_;

@@ -3,7 +3,7 @@
 #include "lib/core/check.h"
 #include "lib/core/error.h"
 #include "lib/nn/scorer.h"
-#include "lib/nn/torch_networks.h"
+#include "lib/nn/torch/torch_networks.h"
 
 namespace tetrion {
 

@@ -62,7 +62,7 @@ std::uint64_t HostReplayRing::memory_bytes() const {
   return RingBytes(config_, layout_);
 }
 
-void HostReplayRing::BeginLife(int shard) {
+void HostReplayRing::BeginGeneration(int shard) {
   MutexLock lock(mu_);
   const auto s = static_cast<std::size_t>(shard);
   CommitShard(shard);

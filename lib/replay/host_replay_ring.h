@@ -24,7 +24,7 @@ class HostReplayRing final : public ReplayRing {
   int shards() const override { return config_.shards; }
   std::uint64_t memory_bytes() const override;
 
-  void BeginLife(int shard) override TETRION_EXCLUDES(mu_);
+  void BeginGeneration(int shard) override TETRION_EXCLUDES(mu_);
   PushResult PushRows(int shard, const std::byte* rows, int count, std::int64_t timeout_ns,
                       int& pushed) override TETRION_EXCLUDES(mu_);
   std::byte* ObsSlot(int shard, std::uint64_t row) override TETRION_EXCLUDES(mu_);

@@ -57,7 +57,7 @@ class ReplayRing {
   // --- writer thread ---
   // A new worker ring feeds the shard from its next row on: commits what the old one left; its
   // undelivered windows no longer count.
-  virtual void BeginLife(int shard) = 0;
+  virtual void BeginGeneration(int shard) = 0;
   // Copies `rows` rows lying back to back into the shard, committing every full chunk. Takes as
   // many as it may and says in `pushed` how many; waits at most `timeout_ns` for limiter or leases.
   virtual PushResult PushRows(int shard, const std::byte* rows, int count, std::int64_t timeout_ns,

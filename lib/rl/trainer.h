@@ -63,7 +63,7 @@ class Trainer {
   // update.
   virtual UpdateStats Step(BatchSource& source, std::uint32_t version) = 0;
 
-  // The acting parameters as one flat f32 buffer, in the order TorchPolicy::LoadWeights reads.
+  // The acting parameters as one flat f32 buffer, in the order NetworkPolicy::LoadWeights reads.
   virtual void PolicyBlob(std::vector<std::byte>& out) const = 0;
   virtual std::size_t PolicyBlobBytes() const = 0;
 

@@ -22,8 +22,8 @@ inline constexpr std::size_t kRegionHeaderBytes = 4096;
 // What the payload is. Append only.
 enum class RegionKind : std::uint32_t {
   kRing = 1,     // rows of one worker (spsc_ring.h)
-  kLearner = 2,  // bells and weights slots (lib/policy/learner_region.h)
-  kStream = 3,   // rows of one streamed worker and its action rings (lib/stream/native_layout.h)
+  kLearner = 2,  // bells and weights slots (lib/weights/learner_region.h)
+  kStream = 3,   // rows of one streamed worker and its action rings (lib/inference/stream_layout.h)
 };
 
 // What the owner was doing at its last heartbeat. Append only.

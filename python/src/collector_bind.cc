@@ -11,15 +11,15 @@
 #include <utility>
 #include <vector>
 
-#include "lib/collect/batch_collector.h"
 #include "lib/core/clock.h"
 #include "lib/core/error.h"
 #include "lib/envs/gym_views.h"
+#include "lib/episodes/batch_collector.h"
 #include "lib/policy/random_policy.h"
+#include "lib/vector/obs_encoder.h"
 #include "python/src/bindings.h"
 #include "python/src/collector_policy.h"
 #include "python/src/gil.h"
-#include "python/src/obs_encoder.h"
 
 namespace nb = nanobind;
 

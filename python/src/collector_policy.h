@@ -5,9 +5,9 @@
 #include <memory>
 #include <string>
 
-#include "lib/collect/episode_obs.h"
-#include "lib/collect/episode_policy.h"
-#include "python/src/obs_encoder.h"
+#include "lib/episodes/episode_obs.h"
+#include "lib/episodes/episode_policy.h"
+#include "lib/vector/obs_encoder.h"
 
 // Python's callables as a collector's workers call them. They take the GIL for the call alone; the
 // callables are borrowed from the collector, which outlives its workers.

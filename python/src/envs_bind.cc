@@ -17,9 +17,9 @@
 #include "lib/envs/gym_views.h"
 #include "lib/envs/tetris_pieces.h"
 #include "lib/envs/views.h"
+#include "lib/vector/vector_pool.h"
 #include "python/src/bindings.h"
 #include "python/src/gil.h"
-#include "python/src/vector_pool.h"
 
 namespace nb = nanobind;
 

@@ -9,14 +9,14 @@
 #include "lib/core/error.h"
 #include "lib/core/log.h"
 #include "lib/core/philox.h"
+#include "lib/inference/env_end.h"
+#include "lib/inference/stream_layout.h"
 #include "lib/metrics/log_recorder.h"
 #include "lib/setup/run_setup.h"
 #include "lib/shm/shm_dir.h"
-#include "lib/stream/native_host.h"
-#include "lib/stream/native_layout.h"
 #include "services/actor/policy_factory.h"
 
-namespace tetrion {
+namespace tetrion::actor {
 namespace {
 
 constexpr const char* kReasonNames[kWaitReasons] = {"token", "ring", "weights", "answer"};
@@ -71,8 +71,8 @@ struct Actor::Worker final : LaneListener {
   CreditQueue credits;
   std::string ring_path;
   std::unique_ptr<RingSink> sink;
-  std::unique_ptr<SlotWeights> weights;  // local
-  std::unique_ptr<NativeHost> host;      // streamed
+  std::unique_ptr<WeightsReader> weights;  // local
+  std::unique_ptr<EnvEnd> host;            // streamed
 };
 
 Actor::Actor(ActorOptions options, SignalWatcher& signals)
@@ -179,22 +179,21 @@ std::unique_ptr<LaneLoop> Actor::MakeLocal(Worker& worker, const Setting& settin
   worker.ring_path = region.path();
   worker.sink = std::make_unique<RingSink>(
       setting.stream.row, RingProducer::Create(std::move(region), ring), setting.run.commit_stride);
-  worker.weights =
-      std::make_unique<SlotWeights>(SlotWeights::Config{.shm_dir = setting.shm_dir,
-                                                        .run_id = setting.run_id,
-                                                        .spec_hash = RunConfigHash(setting.run)},
-                                    [sink = worker.sink.get()](Bell bell) { sink->SetBell(bell); });
+  worker.weights = std::make_unique<WeightsReader>(
+      WeightsReader::Config{.shm_dir = setting.shm_dir,
+                            .run_id = setting.run_id,
+                            .spec_hash = RunConfigHash(setting.run)},
+      [sink = worker.sink.get()](Bell bell) { sink->SetBell(bell); });
   return std::make_unique<LaneLoop>(LaneLoopConfig{}, MakeVecEnv(EnvConfigOf(setting.run)),
                                     MakeWorkerPolicy(options_.policy, setting.run, setting.env),
                                     worker.credits, *worker.sink, worker.weights.get(), worker);
 }
 
 std::unique_ptr<LaneLoop> Actor::MakeStreamed(Worker& worker, const Setting& setting) {
-  NativeHost::Ends ends =
-      NativeHost::Create(setting.shm_dir,
-                         StreamName(setting.run_id, setting.pid, setting.random,
-                                    static_cast<std::uint32_t>(worker.number)),
-                         setting.run_id, setting.stream, setting.env.action.count);
+  EnvEnd::Ends ends = EnvEnd::Create(setting.shm_dir,
+                                     StreamName(setting.run_id, setting.pid, setting.random,
+                                                static_cast<std::uint32_t>(worker.number)),
+                                     setting.run_id, setting.stream, setting.env.action.count);
   worker.ring_path = ends.obs.region()->path();
   worker.sink = std::make_unique<RingSink>(setting.stream.row, std::move(ends.obs),
                                            /*commit_stride=*/1);
@@ -275,4 +274,4 @@ Readiness Actor::Ready() const {
   return {.ready = problem.empty(), .reason = problem};
 }
 
-}  // namespace tetrion
+}  // namespace tetrion::actor

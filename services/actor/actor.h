@@ -9,25 +9,25 @@
 
 #include "lib/collect/credit_queue.h"
 #include "lib/collect/ring_sink.h"
-#include "lib/collect/slot_weights.h"
 #include "lib/collect/worker_pool.h"
 #include "lib/core/mutex.h"
-#include "lib/metrics/http_endpoint.h"
+#include "lib/http/http_endpoint.h"
 #include "lib/metrics/link_recorders.h"
 #include "lib/metrics/registry.h"
 #include "lib/run/signals.h"
+#include "lib/weights/weights_reader.h"
 #include "services/actor/link_agent.h"
 #include "services/actor/options.h"
 #include "services/actor/outbox.h"
 
-namespace tetrion {
+namespace tetrion::actor {
 
 // Composition root of the actor process: one link agent, N workers, one HTTP endpoint.
 //
 //   coordinator ⇄ LinkAgent ──credits──▶ CreditQueue ─▶ worker (LaneLoop) ─▶ RingSink ─▶ learner
-//                      ◀────reports──── Outbox ◀────────────┘      ▲ SlotWeights ◀──── learner
+//                      ◀────reports──── Outbox ◀────────────┘      ▲ WeightsReader ◀──── learner
 //
-// With streamed inference the loops have no policy: a NativeHost each takes the learner's answers.
+// With streamed inference the loops have no policy: a EnvEnd each takes the learner's answers.
 class Actor {
  public:
   Actor(ActorOptions options, SignalWatcher& signals);
@@ -70,4 +70,4 @@ class Actor {
   Mutex refresh_mu_;  // scrapes may overlap
 };
 
-}  // namespace tetrion
+}  // namespace tetrion::actor

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-namespace tetrion {
+namespace tetrion::actor {
 namespace {
 
 std::uint64_t FirstOf(std::uint64_t token_id) {
@@ -109,4 +109,4 @@ void HeldTokens::Clear() {
   held_ = 0;
 }
 
-}  // namespace tetrion
+}  // namespace tetrion::actor

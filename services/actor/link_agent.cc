@@ -9,7 +9,7 @@
 #include "lib/run/run_config.h"
 #include "lib/setup/member.h"
 
-namespace tetrion {
+namespace tetrion::actor {
 namespace {
 
 constexpr int kPollMs = 2;
@@ -284,4 +284,4 @@ std::string LinkAgent::Problem() const {
   return problem_;
 }
 
-}  // namespace tetrion
+}  // namespace tetrion::actor

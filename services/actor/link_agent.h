@@ -17,7 +17,7 @@
 #include "services/actor/outbox.h"
 #include "services/actor/unacked.h"
 
-namespace tetrion {
+namespace tetrion::actor {
 
 // The actor's side of the control channel: registers, turns grants into the workers' credits,
 // reports episodes until they are acknowledged, drains.
@@ -120,4 +120,4 @@ class LinkAgent final : public Agent, private wire::SessionOwner {
   std::string problem_ TETRION_GUARDED_BY(problem_mu_) = "starting";
 };
 
-}  // namespace tetrion
+}  // namespace tetrion::actor

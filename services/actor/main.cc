@@ -7,23 +7,25 @@
 #include "services/actor/actor.h"
 #include "services/actor/options.h"
 
+namespace tetrion::actor {
 namespace {
 
 int Main(int argc, const char* const* argv) {
-  tetrion::ActorOptions options;
-  if (const std::optional<int> code = tetrion::ParseActorOptions(argc, argv, options)) return *code;
+  ActorOptions options;
+  if (const std::optional<int> code = ParseActorOptions(argc, argv, options)) return *code;
   options.member.log.service = "actor";
   options.member.log.id = options.member.name;
-  tetrion::SetUpLogging(options.member.log);
-  tetrion::SignalWatcher signals(tetrion::HangupLimitMs(options.member.drain_timeout_s));
-  tetrion::log::info("tetrion-actor {} ({})", tetrion::Version(), tetrion::Revision());
-  tetrion::Actor actor(options, signals);
+  SetUpLogging(options.member.log);
+  SignalWatcher signals(HangupLimitMs(options.member.drain_timeout_s));
+  log::info("tetrion-actor {} ({})", Version(), Revision());
+  Actor actor(options, signals);
   actor.Run();
   return 0;
 }
 
 }  // namespace
+}  // namespace tetrion::actor
 
 int main(int argc, char** argv) {
-  return tetrion::GuardedMain(argc, argv, Main);
+  return tetrion::GuardedMain(argc, argv, tetrion::actor::Main);
 }

@@ -4,7 +4,7 @@
 #include "lib/run/options.h"
 #include "lib/run/run_config.h"
 
-namespace tetrion {
+namespace tetrion::actor {
 namespace {
 
 void Declare(ServiceOptions& parser, ActorOptions& o) {
@@ -61,4 +61,4 @@ std::string ActorOptionsMarkdown() {
   return parser.Markdown();
 }
 
-}  // namespace tetrion
+}  // namespace tetrion::actor

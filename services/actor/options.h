@@ -5,7 +5,7 @@
 
 #include "lib/setup/member.h"
 
-namespace tetrion {
+namespace tetrion::actor {
 
 // What the actor's user may say.
 struct ActorOptions {
@@ -21,4 +21,4 @@ std::optional<int> ParseActorOptions(int argc, const char* const* argv, ActorOpt
 // The section of docs/options.md.
 std::string ActorOptionsMarkdown();
 
-}  // namespace tetrion
+}  // namespace tetrion::actor

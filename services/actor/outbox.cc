@@ -1,6 +1,6 @@
 #include "services/actor/outbox.h"
 
-namespace tetrion {
+namespace tetrion::actor {
 
 void Outbox::PutEpisodes(int worker, std::span<const EpisodeResult> episodes) {
   MutexLock lock(mu_);
@@ -34,4 +34,4 @@ void Outbox::Take(std::vector<wire::EpisodeReport>& episodes,
   abandoned_.clear();
 }
 
-}  // namespace tetrion
+}  // namespace tetrion::actor

@@ -3,10 +3,10 @@
 #include "lib/core/error.h"
 #include "lib/policy/random_policy.h"
 #if defined(TETRION_WITH_TORCH)
-#include "lib/policy/torch_policy.h"
+#include "lib/policy/network_policy.h"
 #endif
 
-namespace tetrion {
+namespace tetrion::actor {
 
 std::unique_ptr<Policy> MakeWorkerPolicy(const std::string& kind, const RunConfig& config,
                                          const EnvSpec& env) {
@@ -22,4 +22,4 @@ std::unique_ptr<Policy> MakeWorkerPolicy(const std::string& kind, const RunConfi
 #endif
 }
 
-}  // namespace tetrion
+}  // namespace tetrion::actor

@@ -7,7 +7,7 @@
 #include "lib/policy/policy.h"
 #include "lib/run/run_config.h"
 
-namespace tetrion {
+namespace tetrion::actor {
 
 // The policy a worker acts with: `kind` "run" (the run's network, weights from the learner) or
 // "random". Throws Error(kUsage) when this build has no networks (TETRION_TORCH=OFF) and one is
@@ -15,4 +15,4 @@ namespace tetrion {
 std::unique_ptr<Policy> MakeWorkerPolicy(const std::string& kind, const RunConfig& config,
                                          const EnvSpec& env);
 
-}  // namespace tetrion
+}  // namespace tetrion::actor

@@ -7,7 +7,7 @@
 
 #include "lib/wire/messages.h"
 
-namespace tetrion {
+namespace tetrion::coordinator {
 
 // One bit for each token of a range.
 struct Bits256 {
@@ -56,4 +56,4 @@ struct Bits256 {
 };
 static_assert(sizeof(Bits256) == wire::kRangeBitmapBytes);
 
-}  // namespace tetrion
+}  // namespace tetrion::coordinator

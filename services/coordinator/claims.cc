@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-namespace tetrion {
+namespace tetrion::coordinator {
 namespace {
 
 std::string NotBelow(const char* what, std::uint64_t have, std::uint64_t limit) {
@@ -52,4 +52,4 @@ std::string ImpossibleRequest(std::uint64_t request, std::uint64_t last_request)
   return "request " + std::to_string(request) + " follows " + std::to_string(last_request);
 }
 
-}  // namespace tetrion
+}  // namespace tetrion::coordinator

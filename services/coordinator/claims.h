@@ -8,7 +8,7 @@
 #include "services/coordinator/process_table.h"
 #include "services/coordinator/session_table.h"
 
-namespace tetrion {
+namespace tetrion::coordinator {
 
 // Whether the numbers that a member tells are possible in its run. Each function returns what is
 // impossible, as one clause with both numbers, or an empty text. A member that tells an impossible
@@ -30,4 +30,4 @@ std::string ImpossibleSteps(std::uint64_t env_steps, const Process& process,
 // Requests are numbered without gaps.
 std::string ImpossibleRequest(std::uint64_t request, std::uint64_t last_request);
 
-}  // namespace tetrion
+}  // namespace tetrion::coordinator

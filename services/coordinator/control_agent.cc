@@ -8,7 +8,7 @@
 #include "lib/core/log.h"
 #include "services/coordinator/status.h"
 
-namespace tetrion {
+namespace tetrion::coordinator {
 namespace {
 
 // Each may push two changes; the store agent's reserve holds a cycle of them.
@@ -257,4 +257,4 @@ std::vector<Member> ControlAgent::Members() const {
   return members_;
 }
 
-}  // namespace tetrion
+}  // namespace tetrion::coordinator

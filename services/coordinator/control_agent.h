@@ -14,7 +14,7 @@
 #include "services/coordinator/reply_queue.h"
 #include "services/coordinator/run_book.h"
 
-namespace tetrion {
+namespace tetrion::coordinator {
 
 // The account's rules at work: the ROUTER socket, sessions, slots and the token ledger.
 //
@@ -159,4 +159,4 @@ class ControlAgent final : public Agent {
   std::vector<Member> members_ TETRION_GUARDED_BY(status_mu_);
 };
 
-}  // namespace tetrion
+}  // namespace tetrion::coordinator

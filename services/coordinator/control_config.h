@@ -6,7 +6,7 @@
 #include "lib/run/run_config.h"
 #include "services/coordinator/run_state.h"
 
-namespace tetrion {
+namespace tetrion::coordinator {
 
 // What the control agent is told.
 struct ControlConfig {
@@ -29,4 +29,4 @@ struct Member {
   bool operator==(const Member&) const = default;
 };
 
-}  // namespace tetrion
+}  // namespace tetrion::coordinator

@@ -8,7 +8,7 @@
 
 // What each message does. A handler that changes the account pushes one change and answers after
 // its ticket; without room in the store it stays silent, and the member asks again.
-namespace tetrion {
+namespace tetrion::coordinator {
 namespace {
 
 using wire::DecodeStatus;
@@ -295,4 +295,4 @@ void ControlAgent::On(const wire::PeerId& peer, const wire::Goodbye& m) {
   ReplyAfter(store_.pushed(), peer, 0, wire::GoodbyeAck{m.session});
 }
 
-}  // namespace tetrion
+}  // namespace tetrion::coordinator

@@ -1,6 +1,6 @@
 #include "services/coordinator/control_metrics.h"
 
-namespace tetrion {
+namespace tetrion::coordinator {
 namespace {
 
 // In the order of wire::Message.
@@ -92,4 +92,4 @@ void ControlMetrics::Update(const Gauges& gauges, const EpisodeWindow& window,
   RaiseTo(*malformed_, link.malformed);
 }
 
-}  // namespace tetrion
+}  // namespace tetrion::coordinator

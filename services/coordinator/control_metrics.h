@@ -10,7 +10,7 @@
 #include "services/coordinator/ledger.h"
 #include "services/coordinator/run_state.h"
 
-namespace tetrion {
+namespace tetrion::coordinator {
 
 // The control agent's recorders. The control agent is the only writer.
 class ControlMetrics {
@@ -54,4 +54,4 @@ class ControlMetrics {
   HotCounter *messages_in_, *messages_out_, *bytes_in_, *bytes_out_, *malformed_;
 };
 
-}  // namespace tetrion
+}  // namespace tetrion::coordinator

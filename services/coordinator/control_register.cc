@@ -6,7 +6,7 @@
 #include "services/coordinator/control_agent.h"
 
 // Registration: who may join, with which session and which slots.
-namespace tetrion {
+namespace tetrion::coordinator {
 namespace {
 
 std::string Joined(const std::vector<std::string>& lines) {
@@ -184,4 +184,4 @@ void ControlAgent::On(const wire::PeerId& peer, const wire::Register& m) {
   ReplyAfter(slots_ticket_, peer, number, Describe(*session, *slots));
 }
 
-}  // namespace tetrion
+}  // namespace tetrion::coordinator

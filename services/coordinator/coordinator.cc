@@ -25,7 +25,7 @@
 #include "lib/setup/run_setup.h"
 #include "lib/shm/shm_dir.h"
 
-namespace tetrion {
+namespace tetrion::coordinator {
 namespace {
 
 constexpr std::int64_t kWatchMs = 100;
@@ -284,4 +284,4 @@ void Coordinator::Run(const SignalWatcher& signals) {
   log::info("run {} ended: {}", folder_.name(), control_->Status());
 }
 
-}  // namespace tetrion
+}  // namespace tetrion::coordinator

@@ -6,7 +6,7 @@
 
 #include "lib/core/agent.h"
 #include "lib/core/mutex.h"
-#include "lib/metrics/http_endpoint.h"
+#include "lib/http/http_endpoint.h"
 #include "lib/metrics/registry.h"
 #include "lib/run/run_folder.h"
 #include "lib/run/signals.h"
@@ -18,7 +18,7 @@
 #include "services/coordinator/store.h"
 #include "services/coordinator/store_agent.h"
 
-namespace tetrion {
+namespace tetrion::coordinator {
 
 // A run as the options ask for it: new, or resumed with its own configuration and the settings of
 // learning that are given otherwise; those are recorded (RunFolder::RecordChanges) and logged.
@@ -93,4 +93,4 @@ class Coordinator {
 // leaves no folder behind, so that the same command can be given again.
 std::unique_ptr<Coordinator> MakeCoordinator(const CoordinatorOptions& options, OpenedRun run);
 
-}  // namespace tetrion
+}  // namespace tetrion::coordinator

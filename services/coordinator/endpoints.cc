@@ -6,7 +6,7 @@
 #include "lib/core/log.h"
 #include "services/coordinator/status.h"
 
-namespace tetrion {
+namespace tetrion::coordinator {
 
 EndpointsWriter::EndpointsWriter(const RunFolder& folder, const std::string& control,
                                  const std::string& http)
@@ -59,4 +59,4 @@ void RefuseOpenEndpoint(const std::string& endpoint, bool insecure) {
                   "tcp://127.0.0.1:0, or spell out --insecure on a network you trust");
 }
 
-}  // namespace tetrion
+}  // namespace tetrion::coordinator

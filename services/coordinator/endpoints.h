@@ -7,7 +7,7 @@
 #include "lib/run/run_folder.h"
 #include "services/coordinator/control_config.h"
 
-namespace tetrion {
+namespace tetrion::coordinator {
 
 // Writes where the run's services listen: endpoints.json for members and tools, file_sd.json for
 // Prometheus (file_sd_configs). Both by rename. One thread.
@@ -33,4 +33,4 @@ std::string PreviousControlEndpoint(const RunFolder& folder);
 // out.
 void RefuseOpenEndpoint(const std::string& endpoint, bool insecure);
 
-}  // namespace tetrion
+}  // namespace tetrion::coordinator

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace tetrion {
+namespace tetrion::coordinator {
 
 using wire::kRangeTokens;
 
@@ -210,4 +210,4 @@ bool Ledger::Consistent() const {
          counts_.Outstanding() == outstanding && counts_.issued == done + outstanding + free_again;
 }
 
-}  // namespace tetrion
+}  // namespace tetrion::coordinator

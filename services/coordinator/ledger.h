@@ -8,7 +8,7 @@
 
 #include "services/coordinator/bits256.h"
 
-namespace tetrion {
+namespace tetrion::coordinator {
 
 // A granted range of kRangeTokens tokens: what the ledger remembers and the store keeps.
 struct LedgerRange {
@@ -116,4 +116,4 @@ class Ledger {
   LedgerCounts counts_;
 };
 
-}  // namespace tetrion
+}  // namespace tetrion::coordinator

@@ -5,7 +5,7 @@
 #include "services/coordinator/coordinator.h"
 #include "services/coordinator/options.h"
 
-namespace tetrion {
+namespace tetrion::coordinator {
 namespace {
 
 int Main(int argc, const char* const* argv) {
@@ -22,8 +22,8 @@ int Main(int argc, const char* const* argv) {
 }
 
 }  // namespace
-}  // namespace tetrion
+}  // namespace tetrion::coordinator
 
 int main(int argc, char** argv) {
-  return tetrion::GuardedMain(argc, argv, tetrion::Main);
+  return tetrion::GuardedMain(argc, argv, tetrion::coordinator::Main);
 }

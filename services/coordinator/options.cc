@@ -7,7 +7,7 @@
 #include "lib/run/stop_after.h"
 #include "services/coordinator/endpoints.h"
 
-namespace tetrion {
+namespace tetrion::coordinator {
 
 std::optional<int> ParseOptions(int argc, const char* const* argv, CoordinatorOptions& options) {
   ServiceOptions declared("tetrion-coordinator", "coordinator",
@@ -58,4 +58,4 @@ std::optional<int> ParseOptions(int argc, const char* const* argv, CoordinatorOp
   return std::nullopt;
 }
 
-}  // namespace tetrion
+}  // namespace tetrion::coordinator

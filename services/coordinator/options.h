@@ -7,7 +7,7 @@
 #include "lib/core/log.h"
 #include "lib/run/run_config.h"
 
-namespace tetrion {
+namespace tetrion::coordinator {
 
 // What the coordinator's user may say.
 struct CoordinatorOptions {
@@ -30,4 +30,4 @@ struct CoordinatorOptions {
 // nullopt: go on with `options`; else the exit code (--help, --version). Throws Error(kUsage).
 std::optional<int> ParseOptions(int argc, const char* const* argv, CoordinatorOptions& options);
 
-}  // namespace tetrion
+}  // namespace tetrion::coordinator

@@ -1,6 +1,6 @@
 #include "services/coordinator/process_table.h"
 
-namespace tetrion {
+namespace tetrion::coordinator {
 
 void ProcessTable::Restore(const Process& process, bool gone) {
   Entry& entry = entries_[process.number];
@@ -122,4 +122,4 @@ std::vector<std::uint64_t> ProcessTable::TakeForgotten() {
   return forgotten;
 }
 
-}  // namespace tetrion
+}  // namespace tetrion::coordinator

@@ -8,7 +8,7 @@
 
 #include "lib/core/clock.h"
 
-namespace tetrion {
+namespace tetrion::coordinator {
 
 // What the account knows of one member process, whichever sessions it had.
 struct Process {
@@ -83,4 +83,4 @@ class ProcessTable {
   std::vector<std::uint64_t> dirty_, forgotten_;
 };
 
-}  // namespace tetrion
+}  // namespace tetrion::coordinator

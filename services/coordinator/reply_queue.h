@@ -7,7 +7,7 @@
 
 #include "lib/wire/socket.h"
 
-namespace tetrion {
+namespace tetrion::coordinator {
 
 // Replies that wait until the store has committed what they promise. Bounded: a reply for which
 // there is no room is dropped, and its member asks again. Control agent only.
@@ -48,4 +48,4 @@ class ReplyQueue {
   std::deque<Reply> replies_;
 };
 
-}  // namespace tetrion
+}  // namespace tetrion::coordinator

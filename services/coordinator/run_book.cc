@@ -6,7 +6,7 @@
 #include "lib/core/random.h"
 #include "services/coordinator/claims.h"
 
-namespace tetrion {
+namespace tetrion::coordinator {
 namespace {
 
 SlotTable MakeSlots(const StoredRun& stored, int max_workers) {
@@ -96,4 +96,4 @@ std::uint64_t RunBook::End(std::uint64_t number, bool returns) {
   return freed;
 }
 
-}  // namespace tetrion
+}  // namespace tetrion::coordinator

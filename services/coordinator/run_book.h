@@ -13,7 +13,7 @@
 #include "services/coordinator/store_agent.h"
 #include "services/coordinator/version_blocks.h"
 
-namespace tetrion {
+namespace tetrion::coordinator {
 
 // The tables of one run that belong together, and the only way from them to the store. A change of
 // several tables reaches the store in one step (Persist), so that the file always holds a state
@@ -55,4 +55,4 @@ class RunBook {
   bool steps_due_ = false;
 };
 
-}  // namespace tetrion
+}  // namespace tetrion::coordinator

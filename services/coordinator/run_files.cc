@@ -9,7 +9,7 @@
 #include "lib/core/error.h"
 #include "lib/core/log.h"
 
-namespace tetrion {
+namespace tetrion::coordinator {
 namespace {
 
 constexpr std::int64_t kEndpointsEveryNs = kNanosPerSecond;
@@ -88,4 +88,4 @@ std::string RunFiles::Problem() const {
   return problem_;
 }
 
-}  // namespace tetrion
+}  // namespace tetrion::coordinator

@@ -10,7 +10,7 @@
 #include "services/coordinator/control_agent.h"
 #include "services/coordinator/endpoints.h"
 
-namespace tetrion {
+namespace tetrion::coordinator {
 
 // The files that a run's coordinator keeps for members and people: endpoints.json and file_sd.json
 // when members change (at most once a second), a line of metrics.jsonl every 5 s, summary.json at
@@ -46,4 +46,4 @@ class RunFiles {
   std::string problem_ TETRION_GUARDED_BY(mu_);
 };
 
-}  // namespace tetrion
+}  // namespace tetrion::coordinator

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace tetrion {
+namespace tetrion::coordinator {
 namespace {
 
 template <typename Get>
@@ -93,4 +93,4 @@ double RunState::Progress() const {
   return std::min(progress, 1.0);
 }
 
-}  // namespace tetrion
+}  // namespace tetrion::coordinator

@@ -10,7 +10,7 @@
 #include "lib/wire/messages.h"
 #include "services/coordinator/store.h"
 
-namespace tetrion {
+namespace tetrion::coordinator {
 
 // Means over the last accounted episodes.
 class EpisodeWindow {
@@ -70,4 +70,4 @@ class RunState {
   std::deque<RateSample> samples_;
 };
 
-}  // namespace tetrion
+}  // namespace tetrion::coordinator

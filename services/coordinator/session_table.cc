@@ -5,7 +5,7 @@
 #include "lib/core/check.h"
 #include "lib/core/philox.h"
 
-namespace tetrion {
+namespace tetrion::coordinator {
 
 SessionTable::SessionTable(const Clock& clock, std::int64_t lease_ns, std::uint64_t next_sequence,
                            std::uint64_t secret)
@@ -93,4 +93,4 @@ std::int64_t SessionTable::OldestSilenceNs() const {
   return oldest_ns;
 }
 
-}  // namespace tetrion
+}  // namespace tetrion::coordinator

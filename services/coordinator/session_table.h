@@ -10,7 +10,7 @@
 #include "lib/core/clock.h"
 #include "lib/wire/messages.h"
 
-namespace tetrion {
+namespace tetrion::coordinator {
 
 // One process's membership, from registration to goodbye, expiry or its rings' release.
 struct Session {
@@ -87,4 +87,4 @@ class SessionTable {
   std::uint64_t learner_ = 0;
 };
 
-}  // namespace tetrion
+}  // namespace tetrion::coordinator

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace tetrion {
+namespace tetrion::coordinator {
 namespace {
 
 bool IsFree(const Slot& slot) {
@@ -138,4 +138,4 @@ SlotChanges SlotTable::TakeDirty() {
   return changes;
 }
 
-}  // namespace tetrion
+}  // namespace tetrion::coordinator

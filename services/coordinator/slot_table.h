@@ -11,7 +11,7 @@
 
 #include "lib/wire/messages.h"
 
-namespace tetrion {
+namespace tetrion::coordinator {
 
 // One replay shard slot and the worker ring that feeds it.
 struct Slot {
@@ -86,4 +86,4 @@ class SlotTable {
   std::uint64_t revision_ = 1;
 };
 
-}  // namespace tetrion
+}  // namespace tetrion::coordinator

@@ -4,7 +4,7 @@
 
 #include "lib/core/error.h"
 
-namespace tetrion {
+namespace tetrion::coordinator {
 namespace {
 
 constexpr int kBusyTimeoutMs = 1000;  // a reader's checkpoint may hold the file for a moment
@@ -137,4 +137,4 @@ std::span<const std::byte> Statement::Bytes(int column) const {
           static_cast<std::size_t>(sqlite3_column_bytes(statement_, column))};
 }
 
-}  // namespace tetrion
+}  // namespace tetrion::coordinator

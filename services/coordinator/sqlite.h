@@ -8,7 +8,7 @@
 struct sqlite3;
 struct sqlite3_stmt;
 
-namespace tetrion {
+namespace tetrion::coordinator {
 
 // A fault that may pass: a full disk, an exceeded quota, an I/O error, a lock that another process
 // holds, no memory, no file descriptors. Store::Commit turns it into a result, a start into an
@@ -71,4 +71,4 @@ class Statement {
   int bound_ = 0;
 };
 
-}  // namespace tetrion
+}  // namespace tetrion::coordinator

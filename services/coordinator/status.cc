@@ -7,7 +7,7 @@
 
 #include "lib/core/log.h"
 
-namespace tetrion {
+namespace tetrion::coordinator {
 namespace {
 
 std::string Number(double value) {
@@ -82,4 +82,4 @@ std::string StatusJson(const StatusInput& input) {
   return status.Text();
 }
 
-}  // namespace tetrion
+}  // namespace tetrion::coordinator

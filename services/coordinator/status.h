@@ -8,7 +8,7 @@
 #include "services/coordinator/run_state.h"
 #include "services/coordinator/session_table.h"
 
-namespace tetrion {
+namespace tetrion::coordinator {
 
 // A flat JSON object, written field by field. Numbers that are not finite become null.
 class JsonObject {
@@ -43,4 +43,4 @@ struct StatusInput {
 // {...}, actor (sums of the live actors' heartbeat figures), learner (its last figures).
 std::string StatusJson(const StatusInput& input);
 
-}  // namespace tetrion
+}  // namespace tetrion::coordinator

@@ -7,7 +7,7 @@
 #include "services/coordinator/sqlite.h"
 #include "services/coordinator/stored_check.h"
 
-namespace tetrion {
+namespace tetrion::coordinator {
 namespace {
 
 // Raised with every change of the tables; an older file is refused.
@@ -371,4 +371,4 @@ int Store::Pages() {
   return pages.Next() ? static_cast<int>(pages.Integer(0)) : 0;
 }
 
-}  // namespace tetrion
+}  // namespace tetrion::coordinator

@@ -14,7 +14,7 @@
 #include "services/coordinator/session_table.h"
 #include "services/coordinator/slot_table.h"
 
-namespace tetrion {
+namespace tetrion::coordinator {
 
 // Figures of the run that only make sense together; every change carries all of them.
 struct RunCounts {
@@ -64,8 +64,10 @@ enum class CommitResult : std::uint8_t { kOk, kPaused };
 
 // What survives a loss of power. A process that dies loses nothing of either kind.
 enum class Durability : std::uint8_t {
-  kPromise,  // synced before Commit returns: grants, sessions and their ends, versions, slots, epochs
-  kReport,  // synced with the next promise or checkpoint: episodes, steps
+  // Synced before Commit returns: grants, sessions and their ends, versions, slots, epochs.
+  kPromise,
+  // Synced with the next promise or checkpoint: episodes, steps.
+  kReport,
 };
 
 // The run's SQLite file (WAL). Changes are applied in order, each group in one transaction, so that
@@ -126,4 +128,4 @@ class Store {
   std::atomic<int> page_limit_{0};  // a lone value: relaxed
 };
 
-}  // namespace tetrion
+}  // namespace tetrion::coordinator

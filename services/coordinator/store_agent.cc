@@ -12,7 +12,7 @@
 #include "lib/core/error.h"
 #include "lib/core/log.h"
 
-namespace tetrion {
+namespace tetrion::coordinator {
 
 StoreAgent::StoreAgent(Store& store, const Clock& clock)
     : store_(store), clock_(clock), event_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
@@ -139,4 +139,4 @@ void StoreAgent::OnClose() {
   }
 }
 
-}  // namespace tetrion
+}  // namespace tetrion::coordinator

@@ -11,7 +11,7 @@
 #include "lib/core/mutex.h"
 #include "services/coordinator/store.h"
 
-namespace tetrion {
+namespace tetrion::coordinator {
 
 // Writes the control agent's changes in groups. Thread roles: the control agent pushes and reads
 // what is committed; the store agent owns the Store.
@@ -97,4 +97,4 @@ class StoreAgent final : public Agent {
   std::int64_t retry_at_ns_ = 0;
 };
 
-}  // namespace tetrion
+}  // namespace tetrion::coordinator

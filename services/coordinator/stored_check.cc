@@ -2,7 +2,7 @@
 
 #include <set>
 
-namespace tetrion {
+namespace tetrion::coordinator {
 namespace {
 
 std::string Two(const std::string& what, std::uint64_t first, const std::string& other,
@@ -73,4 +73,4 @@ std::string Contradiction(const StoredRun& run, const StoredRows& rows) {
   return text;
 }
 
-}  // namespace tetrion
+}  // namespace tetrion::coordinator

@@ -5,7 +5,7 @@
 
 #include "services/coordinator/store.h"
 
-namespace tetrion {
+namespace tetrion::coordinator {
 
 // Rows of the store that a StoredRun does not carry, counted with those that were pruned.
 struct StoredRows {
@@ -17,4 +17,4 @@ struct StoredRows {
 // that contradicts itself would count tokens twice or give numbers out again, so it is not resumed.
 std::string Contradiction(const StoredRun& run, const StoredRows& rows);
 
-}  // namespace tetrion
+}  // namespace tetrion::coordinator

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-namespace tetrion {
+namespace tetrion::coordinator {
 
 // Policy versions of the learner, reserved in committed blocks so that a version never goes down,
 // also not over a crash of either side. A limit is told only once its reservation is committed.
@@ -42,4 +42,4 @@ class VersionBlocks {
   std::uint64_t ticket_ = 0;
 };
 
-}  // namespace tetrion
+}  // namespace tetrion::coordinator

@@ -8,7 +8,7 @@
 
 #include "lib/core/agent.h"
 
-namespace tetrion {
+namespace tetrion::learner {
 
 // Does one long piece of work, once, on a thread of its own: allocating the replay and reading a
 // checkpoint may outlast the learner's lease, which the link thread must keep renewing meanwhile.
@@ -45,4 +45,4 @@ class BuildAgent final : public Agent {
   std::atomic<bool> finished_{false};
 };
 
-}  // namespace tetrion
+}  // namespace tetrion::learner

@@ -5,7 +5,7 @@
 #include "lib/core/error.h"
 #include "lib/core/log.h"
 
-namespace tetrion {
+namespace tetrion::learner {
 namespace {
 
 constexpr std::int64_t kWaitNs = 100 * kNanosPerMilli;
@@ -58,4 +58,4 @@ double CheckpointAgent::AgeSeconds() const {
   return static_cast<double>(MonotonicClock::Get().NowNs() - last_ns) * 1e-9;
 }
 
-}  // namespace tetrion
+}  // namespace tetrion::learner

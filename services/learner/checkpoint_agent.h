@@ -10,7 +10,7 @@
 #include "lib/core/clock.h"
 #include "lib/core/mutex.h"
 
-namespace tetrion {
+namespace tetrion::learner {
 
 // Writes checkpoints on a thread of its own, so that training never waits for a disk. A full or
 // failing disk is logged and tried again with the next snapshot; training goes on.
@@ -49,4 +49,4 @@ class CheckpointAgent final : public Agent {
   std::atomic<std::int64_t> last_ns_{0};
 };
 
-}  // namespace tetrion
+}  // namespace tetrion::learner

@@ -12,11 +12,11 @@
 #include "lib/core/log.h"
 #include "lib/frame/row_check.h"
 
-namespace tetrion {
+namespace tetrion::learner {
 
 struct InferenceAgent::Stream {
   std::shared_ptr<StreamShare> share;
-  NativeKernel kernel;
+  PolicyEnd kernel;
   std::uint64_t key;  // with lane and row the counter of an action's random draw
   bool told = false;  // ingest knows the first row
 };
@@ -75,7 +75,7 @@ bool InferenceAgent::TryAttach(Waiting& waiting) {
   const std::shared_ptr<StreamShare>& share = waiting.share;
   if (share->ended.load(std::memory_order_acquire)) return true;  // pairs with ingest
   try {
-    NativeKernel kernel = NativeKernel::Attach(share->path, row_, config_.run_id);
+    PolicyEnd kernel = PolicyEnd::Attach(share->path, row_, config_.run_id);
     const std::uint64_t key = std::hash<std::string>{}(share->path);
     streams_.push_back(std::make_unique<Stream>(Stream{share, std::move(kernel), key}));
     return true;
@@ -98,9 +98,9 @@ void InferenceAgent::PollStreams() {
   counters_.streams.store(streams_.size(), std::memory_order_relaxed);
   for (const auto& stream : streams_) {
     if (stream->told || stream->share->broken.load(std::memory_order_relaxed)) continue;
-    const NativeKernel::State state = stream->kernel.Poll();
-    if (state == NativeKernel::State::kBroken) Break(*stream->share, stream->kernel.problem());
-    if (state != NativeKernel::State::kStreaming) continue;
+    const PolicyEnd::State state = stream->kernel.Poll();
+    if (state == PolicyEnd::State::kBroken) Break(*stream->share, stream->kernel.problem());
+    if (state != PolicyEnd::State::kStreaming) continue;
     stream->told = true;
     stream->share->first.store(stream->kernel.first_row(), std::memory_order_relaxed);
     stream->share->answered.store(stream->kernel.answered(), std::memory_order_release);
@@ -127,7 +127,7 @@ void InferenceAgent::Gather() {
     if (stream.share->broken.load(std::memory_order_relaxed)) continue;
     std::byte* memory = stream.kernel.Next();
     if (memory == nullptr) {
-      if (stream.kernel.state() == NativeKernel::State::kBroken) {
+      if (stream.kernel.state() == PolicyEnd::State::kBroken) {
         Break(*stream.share, stream.kernel.problem());
       }
       continue;
@@ -183,7 +183,7 @@ void InferenceAgent::WriteAnswers(ActResult acted) {
     std::byte* memory = stream.kernel.Next();
     if (memory == nullptr ||
         !AnswerRow(stream, RowView(row_, memory), i * row_.spec.lanes, acted)) {
-      if (stream.kernel.state() == NativeKernel::State::kBroken) {
+      if (stream.kernel.state() == PolicyEnd::State::kBroken) {
         Break(*stream.share, stream.kernel.problem());
       }
       continue;
@@ -228,4 +228,4 @@ void InferenceAgent::Sleep() {
   AddRelaxed(counters_.wait_ns, clock_.NowNs() - start_ns);
 }
 
-}  // namespace tetrion
+}  // namespace tetrion::learner

@@ -7,17 +7,17 @@
 #include <string>
 #include <vector>
 
-#include "lib/collect/weights_source.h"
 #include "lib/core/agent.h"
 #include "lib/core/clock.h"
 #include "lib/frame/row_layout.h"
 #include "lib/frame/specs.h"
+#include "lib/inference/policy_end.h"
 #include "lib/policy/policy.h"
 #include "lib/shm/bell.h"
-#include "lib/stream/native_kernel.h"
+#include "lib/weights/weights_source.h"
 #include "services/learner/stream_board.h"
 
-namespace tetrion {
+namespace tetrion::learner {
 
 // Written by the inference thread, read by anyone; relaxed.
 struct InferenceCounters {
@@ -100,4 +100,4 @@ class InferenceAgent final : public Agent {
   InferenceCounters counters_;
 };
 
-}  // namespace tetrion
+}  // namespace tetrion::learner

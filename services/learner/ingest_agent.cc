@@ -10,7 +10,7 @@
 #include "lib/frame/row_check.h"
 #include "lib/shm/shm_dir.h"
 
-namespace tetrion {
+namespace tetrion::learner {
 namespace {
 
 // Rows taken from one ring before the next has its turn.
@@ -60,7 +60,7 @@ void IngestAgent::Begin(RingAttacher::Attached attached) {
     streams_.Add(ring->stream);
   }
   log::info("attached {} to shard {} at row {}", ring->path, ring->slot, ring->consumer.tail());
-  replay_.BeginLife(ring->slot);
+  replay_.BeginGeneration(ring->slot);
   rings_.push_back(std::move(ring));
 }
 
@@ -215,4 +215,4 @@ void IngestAgent::Sleep() {
   (void)bell_.Wait(armed, config_.wait_ns);
 }
 
-}  // namespace tetrion
+}  // namespace tetrion::learner

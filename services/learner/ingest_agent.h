@@ -17,7 +17,7 @@
 #include "services/learner/ring_board.h"
 #include "services/learner/stream_board.h"
 
-namespace tetrion {
+namespace tetrion::learner {
 
 // Written by the ingest thread, read by anyone; relaxed.
 struct IngestCounters {
@@ -107,4 +107,4 @@ class IngestAgent final : public Agent {
   std::vector<std::atomic<std::uint64_t>> backlog_rows_;  // [S]
 };
 
-}  // namespace tetrion
+}  // namespace tetrion::learner

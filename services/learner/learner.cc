@@ -6,18 +6,18 @@
 #include <thread>
 #include <utility>
 
-#include "lib/collect/slot_weights.h"
 #include "lib/core/cpu_count.h"
 #include "lib/core/error.h"
 #include "lib/core/log.h"
 #include "lib/metrics/log_recorder.h"
-#include "lib/policy/torch_policy.h"
+#include "lib/policy/network_policy.h"
 #include "lib/replay/fifo_selector.h"
 #include "lib/replay/host_replay_ring.h"
 #include "lib/run/run_folder.h"
 #include "lib/setup/init_from.h"
 #include "lib/setup/run_setup.h"
 #include "lib/shm/shm_dir.h"
+#include "lib/weights/weights_reader.h"
 #include "services/learner/checkpoint_agent.h"
 #include "services/learner/inference_agent.h"
 #include "services/learner/ingest_agent.h"
@@ -26,7 +26,7 @@
 #include "services/learner/trainer_agent.h"
 #include "services/learner/trainer_factory.h"
 
-namespace tetrion {
+namespace tetrion::learner {
 namespace {
 
 ReplayConfig ReplayConfigOf(const RunConfig& run) {
@@ -94,8 +94,8 @@ InferenceAgent::Parts InferencePartsOf(const RunConfig& run, const std::string& 
   return {.policy = MakeTorchPolicy(
               {.network = run.network, .seed = run.seed, .max_lanes = InferenceLanes(run)},
               EnvSpecOf(run)),
-          .weights = std::make_unique<SlotWeights>(
-              SlotWeights::Config{
+          .weights = std::make_unique<WeightsReader>(
+              WeightsReader::Config{
                   .shm_dir = shm_dir, .run_id = run_id, .spec_hash = RunConfigHash(run)},
               [](Bell) {}),
           .bell = region.inference_bell(),
@@ -392,4 +392,4 @@ void Learner::Fail(std::exception_ptr error) {
   signals_.RequestDrain();
 }
 
-}  // namespace tetrion
+}  // namespace tetrion::learner

@@ -8,17 +8,17 @@
 
 #include "lib/core/agent.h"
 #include "lib/core/mutex.h"
-#include "lib/metrics/http_endpoint.h"
+#include "lib/http/http_endpoint.h"
 #include "lib/metrics/link_recorders.h"
 #include "lib/metrics/registry.h"
-#include "lib/policy/learner_region.h"
 #include "lib/run/run_config.h"
 #include "lib/run/signals.h"
+#include "lib/weights/learner_region.h"
 #include "services/learner/build_agent.h"
 #include "services/learner/link_agent.h"
 #include "services/learner/options.h"
 
-namespace tetrion {
+namespace tetrion::learner {
 
 // Composition root of the learner process.
 //
@@ -66,4 +66,4 @@ class Learner {
   Mutex refresh_mu_;  // scrapes may overlap
 };
 
-}  // namespace tetrion
+}  // namespace tetrion::learner

@@ -2,7 +2,7 @@
 
 #include <string>
 
-namespace tetrion {
+namespace tetrion::learner {
 namespace {
 
 void RaiseTo(HotCounter& counter, double value) {
@@ -111,4 +111,4 @@ void LearnerMetrics::Refresh(const ReplayRing& replay, std::uint64_t capacity_ro
   checkpoints_seen_ = checkpoints.written();
 }
 
-}  // namespace tetrion
+}  // namespace tetrion::learner

@@ -11,7 +11,7 @@
 #include "services/learner/ingest_agent.h"
 #include "services/learner/trainer_agent.h"
 
-namespace tetrion {
+namespace tetrion::learner {
 
 // The learner's recorders. OnBuilt belongs to the thread that builds, OnUpdate to the trainer
 // thread; Refresh may be called by one thread at a time and brings the scraped figures up to the
@@ -48,4 +48,4 @@ class LearnerMetrics {
   std::uint64_t checkpoints_seen_ = 0;
 };
 
-}  // namespace tetrion
+}  // namespace tetrion::learner

@@ -7,7 +7,7 @@
 #include "lib/run/revision.h"
 #include "lib/setup/member.h"
 
-namespace tetrion {
+namespace tetrion::learner {
 namespace {
 
 constexpr int kPollMs = 5;
@@ -159,4 +159,4 @@ std::string LearnerLinkAgent::Problem() const {
   return problem_;
 }
 
-}  // namespace tetrion
+}  // namespace tetrion::learner

@@ -13,7 +13,7 @@
 #include "services/learner/ring_board.h"
 #include "services/learner/versions.h"
 
-namespace tetrion {
+namespace tetrion::learner {
 
 // The learner's side of the control channel: which rings come and go, which versions it may
 // publish, how far it is. The session begins before there is anything to train with: while that is
@@ -96,4 +96,4 @@ class LearnerLinkAgent final : public Agent, private wire::SessionOwner {
   std::string problem_ TETRION_GUARDED_BY(problem_mu_) = "starting";
 };
 
-}  // namespace tetrion
+}  // namespace tetrion::learner

@@ -7,23 +7,24 @@
 #include "services/learner/learner.h"
 #include "services/learner/options.h"
 
+namespace tetrion::learner {
 namespace {
 
 int Main(int argc, const char* const* argv) {
-  tetrion::LearnerOptions options;
-  if (const std::optional<int> code = tetrion::ParseLearnerOptions(argc, argv, options))
-    return *code;
+  LearnerOptions options;
+  if (const std::optional<int> code = ParseLearnerOptions(argc, argv, options)) return *code;
   options.member.log.service = "learner";
-  tetrion::SetUpLogging(options.member.log);
-  tetrion::SignalWatcher signals(tetrion::HangupLimitMs(options.member.drain_timeout_s));
-  tetrion::log::info("tetrion-learner {} ({})", tetrion::Version(), tetrion::Revision());
-  tetrion::Learner learner(options, signals);
+  SetUpLogging(options.member.log);
+  SignalWatcher signals(HangupLimitMs(options.member.drain_timeout_s));
+  log::info("tetrion-learner {} ({})", Version(), Revision());
+  Learner learner(options, signals);
   learner.Run();
   return 0;
 }
 
 }  // namespace
+}  // namespace tetrion::learner
 
 int main(int argc, char** argv) {
-  return tetrion::GuardedMain(argc, argv, Main);
+  return tetrion::GuardedMain(argc, argv, tetrion::learner::Main);
 }

@@ -2,7 +2,7 @@
 
 #include "lib/run/options.h"
 
-namespace tetrion {
+namespace tetrion::learner {
 namespace {
 
 void Declare(ServiceOptions& parser, LearnerOptions& o) {
@@ -39,4 +39,4 @@ std::string LearnerOptionsMarkdown() {
   return parser.Markdown();
 }
 
-}  // namespace tetrion
+}  // namespace tetrion::learner

@@ -5,7 +5,7 @@
 
 #include "lib/setup/member.h"
 
-namespace tetrion {
+namespace tetrion::learner {
 
 // What the learner's user may say.
 struct LearnerOptions {
@@ -22,4 +22,4 @@ std::optional<int> ParseLearnerOptions(int argc, const char* const* argv, Learne
 // The section of docs/options.md.
 std::string LearnerOptionsMarkdown();
 
-}  // namespace tetrion
+}  // namespace tetrion::learner

@@ -6,7 +6,7 @@
 #include "lib/replay/replay_ring.h"
 #include "lib/rl/trainer.h"
 
-namespace tetrion {
+namespace tetrion::learner {
 
 // A trainer's batches out of the replay: leases the windows, gathers them, closes the lease.
 // Trainer thread only.
@@ -27,4 +27,4 @@ class ReplaySource final : public BatchSource {
   ReplayRing& replay_;
 };
 
-}  // namespace tetrion
+}  // namespace tetrion::learner

@@ -10,7 +10,7 @@
 #include "lib/core/log.h"
 #include "lib/shm/shm_dir.h"
 
-namespace tetrion {
+namespace tetrion::learner {
 namespace {
 
 bool Exists(const std::string& path) {
@@ -134,4 +134,4 @@ void RingAttacher::RemoveDead() {
   dead_paths_.clear();
 }
 
-}  // namespace tetrion
+}  // namespace tetrion::learner

@@ -10,7 +10,7 @@
 #include "lib/shm/ring_consumer.h"
 #include "services/learner/ring_board.h"
 
-namespace tetrion {
+namespace tetrion::learner {
 
 // Follows the coordinator's list of rings: attaches each ring once, and gives up those that cannot
 // be attached.
@@ -88,4 +88,4 @@ class RingAttacher {
   std::atomic<std::uint64_t> given_up_{0};
 };
 
-}  // namespace tetrion
+}  // namespace tetrion::learner

@@ -10,7 +10,7 @@
 #include "lib/core/text_forms.h"
 #include "lib/wire/messages.h"
 
-namespace tetrion {
+namespace tetrion::learner {
 
 // A ring that ended; its slot is free. It is drained, and its file removed, unless it could not be
 // attached and its actor lives.
@@ -89,4 +89,4 @@ class RingBoard {
   std::vector<EndedRing> ended_ TETRION_GUARDED_BY(mu_);
 };
 
-}  // namespace tetrion
+}  // namespace tetrion::learner

@@ -9,7 +9,7 @@
 
 #include "lib/core/mutex.h"
 
-namespace tetrion {
+namespace tetrion::learner {
 
 // One streamed worker's ring as ingest and inference share it: inference answers rows, ingest moves
 // the answered ones into the replay and releases them.
@@ -53,4 +53,4 @@ class StreamBoard {
   std::vector<std::shared_ptr<StreamShare>> fresh_ TETRION_GUARDED_BY(mu_);
 };
 
-}  // namespace tetrion
+}  // namespace tetrion::learner

@@ -6,7 +6,7 @@
 
 #include "lib/core/log.h"
 
-namespace tetrion {
+namespace tetrion::learner {
 
 TrainerAgent::TrainerAgent(const Config& config, Hooks hooks, Trainer& trainer, BatchSource& source,
                            WeightsSlotWriter writer, const Versions& versions,
@@ -85,4 +85,4 @@ TrainerProgress TrainerAgent::Progress() const {
   return progress_;
 }
 
-}  // namespace tetrion
+}  // namespace tetrion::learner

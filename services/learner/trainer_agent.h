@@ -10,13 +10,13 @@
 #include "lib/core/agent.h"
 #include "lib/core/clock.h"
 #include "lib/core/mutex.h"
-#include "lib/policy/weights_slot.h"
 #include "lib/rl/trainer.h"
+#include "lib/weights/weights_slot.h"
 #include "services/learner/checkpoint_agent.h"
 #include "services/learner/training_watch.h"
 #include "services/learner/versions.h"
 
-namespace tetrion {
+namespace tetrion::learner {
 
 // What the trainer has done so far.
 struct TrainerProgress {
@@ -84,4 +84,4 @@ class TrainerAgent final : public Agent {
   TrainerProgress progress_ TETRION_GUARDED_BY(mu_);
 };
 
-}  // namespace tetrion
+}  // namespace tetrion::learner

@@ -1,9 +1,9 @@
 #include "services/learner/trainer_factory.h"
 
-#include "lib/rl/vtrace_trainer.h"
+#include "lib/rl/vtrace/vtrace_trainer.h"
 #include "lib/setup/run_setup.h"
 
-namespace tetrion {
+namespace tetrion::learner {
 
 std::unique_ptr<Trainer> MakeTrainer(const RunConfig& run, int threads) {
   const VtraceConfig config = {.network = run.network,
@@ -29,4 +29,4 @@ std::unique_ptr<Trainer> MakeTrainer(const RunConfig& run, int threads) {
   return MakeVtraceTrainer(config, EnvSpecOf(run), RowSpecOf(run));
 }
 
-}  // namespace tetrion
+}  // namespace tetrion::learner

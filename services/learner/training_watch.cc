@@ -5,7 +5,7 @@
 #include "lib/core/error.h"
 #include "lib/core/log.h"
 
-namespace tetrion {
+namespace tetrion::learner {
 
 bool TrainingWatch::Warning::Due(const Clock& clock) {
   const std::int64_t now_ns = clock.NowNs();
@@ -67,4 +67,4 @@ void TrainingWatch::LookAtSkipped(const UpdateStats& stats) {
                   "./tetrion up --resume RUN and a lower --learning-rate or a --grad-clip");
 }
 
-}  // namespace tetrion
+}  // namespace tetrion::learner

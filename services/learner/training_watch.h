@@ -6,7 +6,7 @@
 #include "lib/core/clock.h"
 #include "lib/rl/trainer.h"
 
-namespace tetrion {
+namespace tetrion::learner {
 
 // Looks at every update for signs that training goes wrong, and says so in the log; ends it when
 // nothing can be learnt any more. Each warning comes at most once a minute. One thread.
@@ -53,4 +53,4 @@ class TrainingWatch {
   Warning skip_, low_entropy_, bad_value_;
 };
 
-}  // namespace tetrion
+}  // namespace tetrion::learner

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <cstdint>
 
-namespace tetrion {
+namespace tetrion::learner {
 
 // Policy versions this learner may use: [next, limit), reserved by the coordinator in committed
 // blocks so that a version never goes down, also not over a crash. The link raises, the trainer
@@ -32,4 +32,4 @@ class Versions {
   std::atomic<std::uint32_t> limit_{0};
 };
 
-}  // namespace tetrion
+}  // namespace tetrion::learner

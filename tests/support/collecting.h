@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "lib/collect/batch_collector.h"
+#include "lib/episodes/batch_collector.h"
 #include "lib/policy/random_policy.h"
 
 namespace tetrion::testing {

@@ -12,10 +12,10 @@
 #include "lib/collect/lane_listener.h"
 #include "lib/collect/sink.h"
 #include "lib/collect/token_source.h"
-#include "lib/collect/weights_source.h"
 #include "lib/envs/vec_env.h"
-#include "lib/policy/answer_source.h"
+#include "lib/policy/inference_client.h"
 #include "lib/policy/policy.h"
+#include "lib/weights/weights_source.h"
 
 namespace tetrion::testing {
 
@@ -181,7 +181,7 @@ struct Recorder final : LaneListener {
 };
 
 // Answers every row with action 2 of version 7 unless `next` or `look` say otherwise for one call.
-class ScriptedAnswers final : public AnswerSource {
+class ScriptedAnswers final : public InferenceClient {
  public:
   explicit ScriptedAnswers(int lanes) : lanes_(lanes) {}
   AnswererState Look(std::int64_t) override { return std::exchange(look, AnswererState::kReady); }

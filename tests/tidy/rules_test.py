@@ -87,7 +87,7 @@ class RuleTest(unittest.TestCase):
         self.refuses(rules.layering, {"lib/policy/random_policy.cc": '#include "lib/nn/mlp.h"\n'})
         self.refuses(rules.layering, {"lib/unheard_of/a.h": ""})
         self.passes(rules.layering, {
-            "lib/policy/torch_policy.cc": '#include "lib/nn/mlp.h"\n',
+            "lib/policy/network_policy.cc": '#include "lib/nn/mlp.h"\n',
             "lib/frame/a.h": '#include "lib/core/check.h"\n#include "lib/frame/token.h"\n',
             "services/actor/a.cc": '#include "services/actor/a.h"\n#include "lib/wire/codec.h"\n'})
 

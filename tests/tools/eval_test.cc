@@ -18,7 +18,7 @@
 #include "lib/envs/tetris_record.h"
 #include "lib/envs/views.h"
 #include "lib/policy/random_policy.h"
-#include "lib/rl/vtrace_trainer.h"
+#include "lib/rl/vtrace/vtrace_trainer.h"
 #include "lib/run/run_folder.h"
 #include "lib/setup/run_setup.h"
 #include "tools/eval/episode_player.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "lib/envs/vec_env.h"
-#include "lib/stream/compat_host.h"
+#include "lib/region_v2/compat_host.h"
 
 namespace tetrion {
 

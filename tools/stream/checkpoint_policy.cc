@@ -2,7 +2,7 @@
 #include "lib/core/error.h"
 #include "lib/core/log.h"
 #include "lib/envs/vec_env.h"
-#include "lib/policy/torch_policy.h"
+#include "lib/policy/network_policy.h"
 #include "lib/run/run_folder.h"
 #include "lib/setup/run_setup.h"
 #include "tools/stream/stream_policy.h"

@@ -7,8 +7,8 @@
 #include <optional>
 
 #include "lib/core/check.h"
-#include "lib/stream/compat_heap.h"
-#include "lib/stream/compat_region.h"
+#include "lib/region_v2/compat_heap.h"
+#include "lib/region_v2/compat_region.h"
 
 namespace tetrion {
 namespace {

@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "lib/core/error.h"
+#include "lib/region_v2/compat_layout.h"
 #include "lib/shm/mapped_file.h"
-#include "lib/stream/compat_layout.h"
 #include "tools/stream/commands.h"
 #include "tools/stream/inspect.h"
 #include "tools/stream/region_doc.h"

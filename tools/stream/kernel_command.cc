@@ -3,7 +3,7 @@
 #include "lib/core/error.h"
 #include "lib/core/log.h"
 #include "lib/policy/random_policy.h"
-#include "lib/stream/compat_kernel.h"
+#include "lib/region_v2/compat_kernel.h"
 #include "tools/stream/commands.h"
 #include "tools/stream/latency.h"
 #include "tools/stream/stream_end.h"

@@ -9,7 +9,7 @@
 
 #include "lib/core/error.h"
 #include "lib/core/log.h"
-#include "lib/stream/compat_layout.h"
+#include "lib/region_v2/compat_layout.h"
 
 namespace tetrion {
 namespace {

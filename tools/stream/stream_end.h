@@ -8,8 +8,8 @@
 
 #include "lib/core/clock.h"
 #include "lib/core/error.h"
-#include "lib/stream/compat_end.h"
-#include "lib/stream/compat_region.h"
+#include "lib/region_v2/compat_end.h"
+#include "lib/region_v2/compat_region.h"
 #include "tools/stream/stream_options.h"
 
 namespace tetrion {

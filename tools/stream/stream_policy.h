@@ -7,7 +7,7 @@
 #include <string>
 
 #include "lib/policy/policy.h"
-#include "lib/stream/compat_kernel.h"
+#include "lib/region_v2/compat_kernel.h"
 
 namespace tetrion {
 

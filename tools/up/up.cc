@@ -8,7 +8,7 @@
 
 #include "lib/core/error.h"
 #include "lib/core/log.h"
-#include "lib/metrics/http_endpoint.h"
+#include "lib/http/http_endpoint.h"
 #include "lib/shm/shm_dir.h"
 
 namespace tetrion {

@@ -148,7 +148,7 @@ TEST(HostReplayRingTest, WrapsAtEveryOffsetWithoutLosingOrTearingAWindow) {
 TEST(HostReplayRingTest, NewRingInASlotStartsWindowsAtItsOwnFirstRow) {
   Fixture f(1, 2, 32);
   for (int row = 0; row < 6; ++row) ASSERT_EQ(f.Push(0, row), PushResult::kPushed);
-  f.ring->BeginLife(0);  // commits the partial chunk, then forgets what was undelivered
+  f.ring->BeginGeneration(0);  // commits the partial chunk, then forgets what was undelivered
   EXPECT_EQ(f.ring->Stats(0).committed_rows, 6U);
   for (int row = 100; row < 106; ++row) ASSERT_EQ(f.Push(0, row), PushResult::kPushed);
   f.ring->Flush(0);

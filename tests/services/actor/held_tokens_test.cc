@@ -6,7 +6,7 @@
 
 #include "lib/core/philox.h"
 
-namespace tetrion {
+namespace tetrion::actor {
 namespace {
 
 wire::GrantedRange Range(std::uint64_t first, std::uint32_t attempt = 0) {
@@ -129,4 +129,4 @@ TEST(HeldTokensTest, AgreesWithAPlainSetUnderRandomOperations) {
 }
 
 }  // namespace
-}  // namespace tetrion
+}  // namespace tetrion::actor

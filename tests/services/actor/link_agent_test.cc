@@ -13,7 +13,7 @@
 #include "lib/wire/codec.h"
 #include "lib/wire/socket.h"
 
-namespace tetrion {
+namespace tetrion::actor {
 namespace {
 
 using wire::Message;
@@ -280,4 +280,4 @@ TEST(LinkAgentUnreachableTest, UnreachableCoordinatorIsTheProblemAndEndsInTryAga
 }
 
 }  // namespace
-}  // namespace tetrion
+}  // namespace tetrion::actor

@@ -7,7 +7,7 @@
 
 #include "lib/core/error.h"
 
-namespace tetrion {
+namespace tetrion::actor {
 namespace {
 
 std::string RefusalOf(std::vector<const char*> argv) {
@@ -73,4 +73,4 @@ TEST(ActorOptionsTest, StreamedInferenceLeavesNoPolicyToTheWorkers) {
 }
 
 }  // namespace
-}  // namespace tetrion
+}  // namespace tetrion::actor

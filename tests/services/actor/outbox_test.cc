@@ -4,7 +4,7 @@
 
 #include <thread>
 
-namespace tetrion {
+namespace tetrion::actor {
 namespace {
 
 TEST(OutboxTest, EpisodesArriveWithTheirWorkerAndOnlyOnce) {
@@ -63,4 +63,4 @@ TEST(OutboxTest, NothingIsLostBetweenManyWorkersAndTheLink) {
 }
 
 }  // namespace
-}  // namespace tetrion
+}  // namespace tetrion::actor

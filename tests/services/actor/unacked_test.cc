@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace tetrion {
+namespace tetrion::actor {
 namespace {
 
 struct Fixture {
@@ -72,4 +72,4 @@ TEST(UnackedTest, ReconnectSendsEverythingAgainAtOnce) {
 }
 
 }  // namespace
-}  // namespace tetrion
+}  // namespace tetrion::actor

@@ -4,7 +4,7 @@
 
 #include <limits>
 
-namespace tetrion {
+namespace tetrion::coordinator {
 namespace {
 
 constexpr ReportLimits kLimits = {.max_steps = 100, .lanes = 8, .workers = 2, .version_limit = 50};
@@ -56,4 +56,4 @@ TEST(ClaimsTest, RequestsHaveNoGaps) {
 }
 
 }  // namespace
-}  // namespace tetrion
+}  // namespace tetrion::coordinator

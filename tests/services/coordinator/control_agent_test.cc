@@ -5,7 +5,7 @@
 #include "lib/core/error.h"
 #include "tests/services/coordinator/fixture.h"
 
-namespace tetrion {
+namespace tetrion::coordinator {
 namespace {
 
 class ControlAgentTest : public CoordinatorFixture {
@@ -305,8 +305,8 @@ TEST_F(ControlAgentTest, AnswerOfASessionThatWasFencedMeanwhileIsNotSent) {
   EXPECT_TRUE(std::holds_alternative<wire::Fenced>(answers[0]));
 }
 
-// A fenced member forgets what it holds; a coordinator that died before it stored the end would give
-// the member its session back, with numbers that were used before.
+// A fenced member forgets what it holds. A coordinator that died before it stored the end would
+// give the member its session back, with numbers that were used before.
 TEST_F(ControlAgentTest, MemberIsNotToldOfItsEndBeforeItIsCommitted) {
   auto client = Connect();
   const std::uint64_t session = JoinActor(*client).session;
@@ -479,4 +479,4 @@ TEST_F(ControlAgentTest, DrainTimeOutEndsTheRunWithMembersLeft) {
 }
 
 }  // namespace
-}  // namespace tetrion
+}  // namespace tetrion::coordinator

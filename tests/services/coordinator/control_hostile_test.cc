@@ -8,7 +8,7 @@
 
 // What members of other runs, other processes and broken members say changes nothing of the
 // account.
-namespace tetrion {
+namespace tetrion::coordinator {
 namespace {
 
 class ControlHostileTest : public CoordinatorFixture {
@@ -247,4 +247,4 @@ TEST_F(ShortLeaseTest, ProcessThatIsFencedTooOftenIsRefused) {
 }
 
 }  // namespace
-}  // namespace tetrion
+}  // namespace tetrion::coordinator

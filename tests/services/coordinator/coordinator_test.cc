@@ -10,7 +10,7 @@
 #include "lib/core/error.h"
 #include "lib/wire/socket.h"
 
-namespace tetrion {
+namespace tetrion::coordinator {
 namespace {
 
 class CoordinatorTest : public ::testing::Test {
@@ -164,4 +164,4 @@ TEST_F(CoordinatorTest, OneRunHasOneCoordinator) {
 }
 
 }  // namespace
-}  // namespace tetrion
+}  // namespace tetrion::coordinator

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace tetrion {
+namespace tetrion::coordinator {
 
 // What a loss of power leaves of SQLite's files: SQLite's default file system while this object
 // lives, except that it keeps, beside each database and WAL of `folder`, a copy of its content as
@@ -132,4 +132,4 @@ class DurableFiles {
   int losses_ = 0;
 };
 
-}  // namespace tetrion
+}  // namespace tetrion::coordinator

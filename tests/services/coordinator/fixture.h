@@ -20,7 +20,7 @@
 #include "services/coordinator/store.h"
 #include "services/coordinator/store_agent.h"
 
-namespace tetrion {
+namespace tetrion::coordinator {
 
 // A folder of the test's own, removed with it.
 class TestFolder {
@@ -196,4 +196,4 @@ class CoordinatorFixture : public ::testing::Test {
   std::unique_ptr<ControlAgent> control_;
 };
 
-}  // namespace tetrion
+}  // namespace tetrion::coordinator

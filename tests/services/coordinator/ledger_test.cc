@@ -8,7 +8,7 @@
 
 #include "lib/core/philox.h"
 
-namespace tetrion {
+namespace tetrion::coordinator {
 namespace {
 
 using wire::kRangeTokens;
@@ -384,4 +384,4 @@ TEST(LedgerTest, AgreesWithAPlainModelUnderRepeatedLateAndReorderedMessages) {
 }
 
 }  // namespace
-}  // namespace tetrion
+}  // namespace tetrion::coordinator

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tetrion {
+namespace tetrion::coordinator {
 namespace {
 
 class ProcessTableTest : public ::testing::Test {
@@ -98,4 +98,4 @@ TEST_F(ProcessTableTest, BanHoldsWhileTheProcessIsKnown) {
 }
 
 }  // namespace
-}  // namespace tetrion
+}  // namespace tetrion::coordinator

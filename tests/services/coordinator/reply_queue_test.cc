@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace tetrion {
+namespace tetrion::coordinator {
 namespace {
 
 std::vector<std::uint64_t> Taken(ReplyQueue& queue, std::uint64_t committed) {
@@ -35,4 +35,4 @@ TEST(ReplyQueueTest, FullQueueTakesNoMoreAndLosesNothing) {
 }
 
 }  // namespace
-}  // namespace tetrion
+}  // namespace tetrion::coordinator

@@ -3,7 +3,7 @@
 #include "tests/services/coordinator/fixture.h"
 
 // A crash leaves what was on disk; everything acknowledged before it is there afterwards.
-namespace tetrion {
+namespace tetrion::coordinator {
 namespace {
 
 using RestartTest = CoordinatorFixture;
@@ -248,4 +248,4 @@ TEST_F(RestartTest, ManyCrashesUnderLoadLoseNothingAcknowledged) {
 }
 
 }  // namespace
-}  // namespace tetrion
+}  // namespace tetrion::coordinator

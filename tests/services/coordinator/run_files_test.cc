@@ -8,7 +8,7 @@
 
 #include "tests/services/coordinator/fixture.h"
 
-namespace tetrion {
+namespace tetrion::coordinator {
 namespace {
 
 namespace fs = std::filesystem;
@@ -84,4 +84,4 @@ TEST_F(RunFilesTest, StatusIsALineEachFiveSecondsAndASummaryAtTheEnd) {
 }
 
 }  // namespace
-}  // namespace tetrion
+}  // namespace tetrion::coordinator

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tetrion {
+namespace tetrion::coordinator {
 namespace {
 
 constexpr std::int64_t kLeaseNs = 10 * kNanosPerSecond;
@@ -85,4 +85,4 @@ TEST_F(SessionTableTest, LearnerIsKnownApart) {
 }
 
 }  // namespace
-}  // namespace tetrion
+}  // namespace tetrion::coordinator

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tetrion {
+namespace tetrion::coordinator {
 namespace {
 
 using Slots = std::vector<std::int32_t>;
@@ -128,4 +128,4 @@ TEST(SlotTableTest, OrderOfDepartureSurvivesTheStore) {
 }
 
 }  // namespace
-}  // namespace tetrion
+}  // namespace tetrion::coordinator

@@ -8,7 +8,7 @@
 #include "services/coordinator/endpoints.h"
 #include "tests/services/coordinator/fixture.h"
 
-namespace tetrion {
+namespace tetrion::coordinator {
 namespace {
 
 TEST(EpisodeWindowTest, MeansCoverTheLastHundredFiniteReturns) {
@@ -107,4 +107,4 @@ TEST(EndpointsTest, OpenAddressNeedsInsecureSpelledOut) {
 }
 
 }  // namespace
-}  // namespace tetrion
+}  // namespace tetrion::coordinator

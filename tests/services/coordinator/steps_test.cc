@@ -3,7 +3,7 @@
 #include "tests/services/coordinator/fixture.h"
 
 // Steps are counted once, whatever ends: a session, the coordinator, or the actor.
-namespace tetrion {
+namespace tetrion::coordinator {
 namespace {
 
 class StepsTest : public CoordinatorFixture {
@@ -100,4 +100,4 @@ TEST_F(StepsTest, CrashBetweenHeartbeatAndStoreLosesNothing) {
 }
 
 }  // namespace
-}  // namespace tetrion
+}  // namespace tetrion::coordinator

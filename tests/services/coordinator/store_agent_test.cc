@@ -6,7 +6,7 @@
 #include "tests/services/coordinator/durable_files.h"
 #include "tests/services/coordinator/fixture.h"
 
-namespace tetrion {
+namespace tetrion::coordinator {
 namespace {
 
 // The agent over a real store, stepped by the test under a clock that the test moves. DoWork is
@@ -131,4 +131,4 @@ TEST_F(StoreAgentTest, FullQueueHasNoRoomLongBeforePushFails) {
 }
 
 }  // namespace
-}  // namespace tetrion
+}  // namespace tetrion::coordinator

@@ -9,7 +9,7 @@
 #include "tests/services/coordinator/durable_files.h"
 #include "tests/services/coordinator/fixture.h"
 
-namespace tetrion {
+namespace tetrion::coordinator {
 namespace {
 
 class StoreTest : public ::testing::Test {
@@ -205,4 +205,4 @@ TEST_F(StoreTest, FileOfAnOlderLayoutIsRefusedUntouched) {
 }
 
 }  // namespace
-}  // namespace tetrion
+}  // namespace tetrion::coordinator

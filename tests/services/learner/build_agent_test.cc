@@ -7,7 +7,7 @@
 #include "lib/core/clock.h"
 #include "lib/core/error.h"
 
-namespace tetrion {
+namespace tetrion::learner {
 namespace {
 
 TEST(BuildAgentTest, WorkIsDoneOnceOnAnotherThreadAndItsResultIsSeen) {
@@ -46,4 +46,4 @@ TEST(BuildAgentTest, WhatTheWorkThrowsComesOutOfFinished) {
 }
 
 }  // namespace
-}  // namespace tetrion
+}  // namespace tetrion::learner

@@ -8,7 +8,7 @@
 
 #include "tests/lib/shm/scratch_dir.h"
 
-namespace tetrion {
+namespace tetrion::learner {
 namespace {
 
 TrainerState StateOf(float weight) {
@@ -91,4 +91,4 @@ TEST(CheckpointAgentTest, SubmitWakesTheWaitingThreadAndNeverBlocksOnIt) {
 }
 
 }  // namespace
-}  // namespace tetrion
+}  // namespace tetrion::learner

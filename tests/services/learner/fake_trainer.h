@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "lib/core/check.h"
-#include "lib/policy/weights_slot.h"
 #include "lib/rl/trainer.h"
+#include "lib/weights/weights_slot.h"
 
-namespace tetrion {
+namespace tetrion::learner {
 
 // A trainer whose only weight counts its updates. Steps as `script` says, then as kReady.
 class FakeTrainer final : public Trainer {
@@ -70,4 +70,4 @@ class TestSlots {
   std::unique_ptr<std::byte, decltype(&std::free)> memory_;
 };
 
-}  // namespace tetrion
+}  // namespace tetrion::learner

@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "lib/stream/native_host.h"
-#include "lib/stream/native_layout.h"
+#include "lib/inference/env_end.h"
+#include "lib/inference/stream_layout.h"
 #include "tests/services/learner/ingest_fixture.h"
 #include "tests/support/no_open_files.h"
 
-namespace tetrion {
+namespace tetrion::learner {
 namespace {
 
 // Action = first byte of the lane's record, so that a row tells what its answer must be.
@@ -48,8 +48,8 @@ struct FixedWeights final : WeightsSource {
 // A streamed worker's end, its calls made by the test.
 struct Host {
   Host(const std::string& dir, const RowLayout& layout, std::uint32_t worker) : stream(layout, 16) {
-    NativeHost::Ends ends =
-        NativeHost::Create(dir, StreamName(kRun, 1, worker, worker), kRun, stream, kActions);
+    EnvEnd::Ends ends =
+        EnvEnd::Create(dir, StreamName(kRun, 1, worker, worker), kRun, stream, kActions);
     obs.emplace(std::move(ends.obs));
     host = std::move(ends.host);
     host->Place({.published = [this] { return obs->published(); },
@@ -77,7 +77,7 @@ struct Host {
 
   StreamLayout stream;
   std::optional<RingProducer> obs;
-  std::unique_ptr<NativeHost> host;
+  std::unique_ptr<EnvEnd> host;
   std::int32_t actions[2] = {-1, -1};
   std::uint32_t version = 0;
 };
@@ -355,4 +355,4 @@ TEST_F(InferenceAgentTest, CorruptCursorIsQuarantinedAndOtherStreamsGoOn) {
 }
 
 }  // namespace
-}  // namespace tetrion
+}  // namespace tetrion::learner

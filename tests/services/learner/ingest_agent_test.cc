@@ -5,7 +5,7 @@
 
 #include "tests/services/learner/ingest_fixture.h"
 
-namespace tetrion {
+namespace tetrion::learner {
 namespace {
 
 using Rows = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
@@ -186,4 +186,4 @@ TEST_F(IngestAgentTest, SleepingAgentIsWokenByAProducersBell) {
 }
 
 }  // namespace
-}  // namespace tetrion
+}  // namespace tetrion::learner

@@ -5,7 +5,7 @@
 #include "tests/services/learner/ingest_fixture.h"
 
 // What the ingest agent does about rings whose other end is dead, damaged or hostile.
-namespace tetrion {
+namespace tetrion::learner {
 namespace {
 
 class IngestFaultsTest : public IngestFixture {};
@@ -184,4 +184,4 @@ TEST_F(IngestFaultsTest, LaterListsRemoveNothing) {
 }
 
 }  // namespace
-}  // namespace tetrion
+}  // namespace tetrion::learner

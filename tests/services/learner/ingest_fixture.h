@@ -18,7 +18,7 @@
 #include "services/learner/ingest_agent.h"
 #include "tests/lib/shm/scratch_dir.h"
 
-namespace tetrion {
+namespace tetrion::learner {
 
 inline constexpr std::uint64_t kRun = 77;
 inline constexpr std::int32_t kActions = 3;
@@ -157,4 +157,4 @@ class IngestFixture : public ::testing::Test {
   std::unique_ptr<IngestAgent> agent_;
 };
 
-}  // namespace tetrion
+}  // namespace tetrion::learner

@@ -4,7 +4,7 @@
 
 #include "tests/services/learner/ingest_fixture.h"
 
-namespace tetrion {
+namespace tetrion::learner {
 namespace {
 
 class LearnerMetricsTest : public IngestFixture {
@@ -130,4 +130,4 @@ TEST_F(LearnerMetricsTest, EachCheckpointIsObservedOnce) {
 }
 
 }  // namespace
-}  // namespace tetrion
+}  // namespace tetrion::learner

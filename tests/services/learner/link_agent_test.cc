@@ -11,7 +11,7 @@
 #include "lib/wire/codec.h"
 #include "lib/wire/socket.h"
 
-namespace tetrion {
+namespace tetrion::learner {
 namespace {
 
 using wire::Message;
@@ -363,4 +363,4 @@ TEST_F(LearnerLinkTest, DrainBeforeAnySessionIsDoneAtOnce) {
 }
 
 }  // namespace
-}  // namespace tetrion
+}  // namespace tetrion::learner

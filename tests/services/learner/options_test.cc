@@ -7,7 +7,7 @@
 
 #include "lib/core/error.h"
 
-namespace tetrion {
+namespace tetrion::learner {
 namespace {
 
 LearnerOptions Parsed(std::vector<const char*> argv) {
@@ -70,4 +70,4 @@ TEST(LearnerOptionsTest, DocumentationNamesEveryOptionWithItsRange) {
 }
 
 }  // namespace
-}  // namespace tetrion
+}  // namespace tetrion::learner

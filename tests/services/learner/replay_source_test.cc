@@ -10,7 +10,7 @@
 #include "lib/replay/host_replay_ring.h"
 #include "lib/run/run_config.h"
 
-namespace tetrion {
+namespace tetrion::learner {
 namespace {
 
 constexpr int kSteps = 4, kWindows = 2, kStride = 4;
@@ -72,4 +72,4 @@ TEST_F(ReplaySourceTest, BatchesFollowEachOtherWithoutGapWhileTheWriterLapsTheRi
 }
 
 }  // namespace
-}  // namespace tetrion
+}  // namespace tetrion::learner

@@ -5,7 +5,7 @@
 #include "tests/services/learner/ingest_fixture.h"
 #include "tests/support/no_open_files.h"
 
-namespace tetrion {
+namespace tetrion::learner {
 namespace {
 
 using ::testing::HasSubstr;
@@ -150,4 +150,4 @@ TEST_F(RingAttacherTest, RingThatLeavesTheListIsNotWaitedFor) {
 }
 
 }  // namespace
-}  // namespace tetrion
+}  // namespace tetrion::learner

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tetrion {
+namespace tetrion::learner {
 namespace {
 
 TEST(RingBoardTest, AListIsTakenOncePerChange) {
@@ -63,4 +63,4 @@ TEST(RingBoardTest, ReasonsAreCutToWhatAMessageTakesAndStayPlainText) {
 }
 
 }  // namespace
-}  // namespace tetrion
+}  // namespace tetrion::learner

@@ -5,7 +5,7 @@
 #include "tests/lib/shm/scratch_dir.h"
 #include "tests/services/learner/fake_trainer.h"
 
-namespace tetrion {
+namespace tetrion::learner {
 namespace {
 
 constexpr UpdateStats kNothing = {.status = BatchStatus::kNotReady};
@@ -169,4 +169,4 @@ TEST_F(TrainerAgentTest, NothingLearntLeavesNoCheckpoint) {
 }
 
 }  // namespace
-}  // namespace tetrion
+}  // namespace tetrion::learner

@@ -7,7 +7,7 @@
 #include "lib/core/error.h"
 #include "lib/setup/run_setup.h"
 
-namespace tetrion {
+namespace tetrion::learner {
 namespace {
 
 bool IsAccepted(const std::vector<Setting>& given) {
@@ -52,4 +52,4 @@ TEST(TrainerFactoryTest, SettingsAreAcceptedExactlyWhenATrainerCanBeMadeOfThem) 
 }
 
 }  // namespace
-}  // namespace tetrion
+}  // namespace tetrion::learner

@@ -11,7 +11,7 @@
 #include "lib/core/log.h"
 #include "tests/lib/shm/scratch_dir.h"
 
-namespace tetrion {
+namespace tetrion::learner {
 namespace {
 
 using ::testing::HasSubstr;
@@ -112,4 +112,4 @@ TEST_F(TrainingWatchTest, SkippedBatchesDoNotEnterTheAverages) {
 }
 
 }  // namespace
-}  // namespace tetrion
+}  // namespace tetrion::learner

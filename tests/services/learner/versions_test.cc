@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tetrion {
+namespace tetrion::learner {
 namespace {
 
 TEST(VersionsTest, NothingIsAllowedBeforeABlockIsReserved) {
@@ -57,4 +57,4 @@ TEST(VersionsTest, ZeroIsNoVersion) {
 }
 
 }  // namespace
-}  // namespace tetrion
+}  // namespace tetrion::learner

@@ -1,0 +1,123 @@
+#include "lib/http/bounded_server.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "lib/core/clock.h"
+
+namespace tetrion {
+namespace {
+
+constexpr std::int64_t kConnectionMs = 5000;  // of a whole connection
+constexpr std::int64_t kSilenceMs = 1000;     // of one wait for the peer
+constexpr std::int64_t kLookAgainMs = 50;
+
+// An accepted socket as the library's stream; every wait ends at the connection's deadline.
+class Connection final : public httplib::Stream {
+ public:
+  Connection(int socket, const std::atomic<bool>& stopping)
+      : socket_(socket), stopping_(stopping) {}
+
+  bool is_readable() const override { return begin_ < end_ || WaitFor(POLLIN); }
+  bool is_writable() const override { return WaitFor(POLLOUT); }
+
+  ssize_t read(char* to, std::size_t bytes) override {
+    if (begin_ == end_) {
+      if (!WaitFor(POLLIN)) return -1;
+      const ssize_t n = recv(socket_, buffer_.data(), buffer_.size(), 0);
+      if (n <= 0) return n;
+      begin_ = 0;
+      end_ = static_cast<std::size_t>(n);
+    }
+    const std::size_t n = std::min(bytes, end_ - begin_);
+    std::memcpy(to, buffer_.data() + begin_, n);
+    begin_ += n;
+    return static_cast<ssize_t>(n);
+  }
+
+  ssize_t write(const char* from, std::size_t bytes) override {
+    if (!WaitFor(POLLOUT)) return -1;
+    return send(socket_, from, bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
+  }
+
+  // Nothing is served by address.
+  void get_remote_ip_and_port(std::string& ip, int& port) const override {
+    ip.clear();
+    port = 0;
+  }
+  void get_local_ip_and_port(std::string& ip, int& port) const override {
+    get_remote_ip_and_port(ip, port);
+  }
+  int socket() const override { return socket_; }
+
+ private:
+  bool WaitFor(short events) const {
+    const Deadline silence = Deadline::AfterMs(kSilenceMs);
+    while (!stopping_.load(std::memory_order_acquire) && !silence.Passed() && !deadline_.Passed()) {
+      pollfd waiting = {socket_, events, 0};
+      if (poll(&waiting, 1, kLookAgainMs) > 0) return true;
+    }
+    return false;
+  }
+
+  const int socket_;
+  const std::atomic<bool>& stopping_;
+  const Deadline deadline_ = Deadline::AfterMs(kConnectionMs);
+  std::array<char, 4096> buffer_;
+  std::size_t begin_ = 0, end_ = 0;  // unread part of buffer_
+};
+
+}  // namespace
+
+bool BoundedServer::process_and_close_socket(int socket) {
+  Connection connection(socket, stopping_);
+  bool closed = false;
+  const bool served = process_request(connection, /*close_connection=*/true, closed, nullptr);
+  ::shutdown(socket, SHUT_RDWR);
+  ::close(socket);
+  return served;
+}
+
+BoundedPool::BoundedPool(int threads, std::size_t max_queued) : max_queued_(max_queued) {
+  for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { Serve(); });
+}
+
+void BoundedPool::enqueue(std::function<void()> task) {
+  {
+    MutexLock lock(mu_);
+    while (tasks_.size() >= max_queued_) changed_.WaitFor(mu_, kLookAgainMs * kNanosPerMilli);
+    tasks_.push_back(std::move(task));
+  }
+  changed_.NotifyAll();
+}
+
+void BoundedPool::shutdown() {
+  {
+    MutexLock lock(mu_);
+    stopping_ = true;
+  }
+  changed_.NotifyAll();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void BoundedPool::Serve() {
+  while (true) {
+    std::function<void()> task;
+    {
+      MutexLock lock(mu_);
+      while (tasks_.empty() && !stopping_) changed_.WaitFor(mu_, kLookAgainMs * kNanosPerMilli);
+      if (tasks_.empty()) return;
+      task = std::move(tasks_.front());
+      tasks_.pop_front();
+    }
+    changed_.NotifyAll();
+    task();
+  }
+}
+
+}  // namespace tetrion

@@ -1,0 +1,175 @@
+#include "lib/http/http_endpoint.h"
+
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <thread>
+
+#include "lib/core/clock.h"
+#include "lib/core/error.h"
+#include "lib/core/log.h"
+#include "lib/http/bounded_server.h"
+
+namespace tetrion {
+namespace {
+
+constexpr std::size_t kMaxQueued = 16;  // connections waiting for a thread
+constexpr std::size_t kMaxBodyBytes = 0;
+
+struct HostPort {
+  std::string host;
+  std::uint16_t port = 0;
+};
+
+HostPort ParseAddress(const std::string& address) {
+  const auto colon = address.rfind(':');
+  HostPort parsed;
+  const char* end = address.data() + address.size();
+  const auto number = colon == std::string::npos
+                          ? std::from_chars_result{nullptr, std::errc::invalid_argument}
+                          : std::from_chars(address.data() + colon + 1, end, parsed.port);
+  if (number.ec != std::errc() || number.ptr != end || colon == 0) {
+    throw Error(ExitCode::kUsage,
+                "HTTP address '" + address +
+                    "': expected host:port, such as 127.0.0.1:9464 (port 0 takes a "
+                    "free one)");
+  }
+  parsed.host = address.substr(0, colon);
+  if (parsed.host.front() == '[' && parsed.host.back() == ']') {
+    parsed.host = parsed.host.substr(1, parsed.host.size() - 2);
+  }
+  return parsed;
+}
+
+std::string ReadinessJson(const Readiness& readiness) {
+  return std::string("{\"ready\":") + (readiness.ready ? "true" : "false") +
+         ",\"reason\":" + JsonQuoted(readiness.reason) + "}\n";
+}
+
+constexpr const char* kJson = "application/json";
+
+}  // namespace
+
+struct HttpEndpoint::Impl {
+  BoundedServer server;
+  std::uint16_t port = 0;
+  std::thread thread;
+  bool started = false;
+
+  void Configure();
+  void Bind(const std::string& bind, const HostPort& wanted);
+};
+
+void HttpEndpoint::Impl::Configure() {
+  server.new_task_queue = [] { return new BoundedPool(HttpEndpoint::kThreads, kMaxQueued); };
+  // Not SO_REUSEPORT, the library's default: two services would share a port unawares.
+  server.set_socket_options([](int fd) {
+    const int on = 1;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  });
+  server.set_payload_max_length(kMaxBodyBytes);
+  server.set_pre_routing_handler([](const httplib::Request& request, httplib::Response& response) {
+    if (request.method == "GET") return httplib::Server::HandlerResponse::Unhandled;
+    response.status = 405;
+    response.set_header("Allow", "GET");
+    return httplib::Server::HandlerResponse::Handled;
+  });
+  server.set_exception_handler(
+      [](const httplib::Request& request, httplib::Response& response, std::exception_ptr thrown) {
+        response.status = 500;
+        try {
+          std::rethrow_exception(thrown);
+        } catch (const std::exception& error) {
+          log::warn("page {} failed: {}", request.path, error.what());
+        } catch (...) {
+          log::warn("page {} failed", request.path);
+        }
+      });
+}
+
+void HttpEndpoint::Impl::Bind(const std::string& bind, const HostPort& wanted) {
+  errno = 0;
+  const int bound = wanted.port == 0 ? server.bind_to_any_port(wanted.host)
+                    : server.bind_to_port(wanted.host, wanted.port) ? wanted.port
+                                                                    : -1;
+  if (bound <= 0) {
+    const int reason = errno;
+    throw Error(ExitCode::kUsage,
+                "cannot serve HTTP on " + bind + ": " +
+                    (reason != 0 ? std::strerror(reason) : "address not usable") +
+                    "; choose another with --http-bind (port 0 takes a free one)");
+  }
+  port = static_cast<std::uint16_t>(bound);
+}
+
+HttpEndpoint::HttpEndpoint(const std::string& bind, const MetricsRegistry& registry,
+                           std::function<Readiness()> readiness)
+    : impl_(std::make_unique<Impl>()) {
+  const HostPort wanted = ParseAddress(bind);
+  impl_->Configure();
+  impl_->Bind(bind, wanted);
+  address_ = bind.substr(0, bind.rfind(':') + 1) + std::to_string(impl_->port);
+  impl_->server.Get("/metrics", [&registry](const httplib::Request&, httplib::Response& response) {
+    response.set_content(registry.SerializeText(), "text/plain; version=0.0.4; charset=utf-8");
+  });
+  impl_->server.Get("/livez", [](const httplib::Request&, httplib::Response& response) {
+    response.set_content("{\"alive\":true}\n", kJson);
+  });
+  impl_->server.Get("/readyz", [readiness = std::move(readiness)](const httplib::Request&,
+                                                                  httplib::Response& response) {
+    const Readiness now = readiness();
+    response.status = now.ready ? 200 : 503;
+    response.set_content(ReadinessJson(now), kJson);
+  });
+}
+
+HttpEndpoint::~HttpEndpoint() {
+  if (!impl_->started) Start();  // only a serving server closes its socket
+  Stop();
+}
+
+void HttpEndpoint::AddJson(const std::string& path, std::function<std::string()> body) {
+  impl_->server.Get(path,
+                    [body = std::move(body)](const httplib::Request&, httplib::Response& response) {
+                      response.set_content(body(), kJson);
+                    });
+}
+
+void HttpEndpoint::Start() {
+  impl_->started = true;
+  impl_->thread = std::thread([this] {
+    pthread_setname_np(pthread_self(), "http");
+    impl_->server.listen_after_bind();
+  });
+  // Stop has no effect on a server that does not run yet.
+  const Deadline deadline = Deadline::AfterMs(5000);
+  while (!impl_->server.is_running() && !deadline.Passed()) std::this_thread::yield();
+}
+
+void HttpEndpoint::Stop() {
+  if (!impl_->thread.joinable()) return;
+  impl_->server.CutConnections();
+  impl_->server.stop();
+  impl_->thread.join();
+}
+
+std::string HttpGet(const std::string& address, const std::string& path, int timeout_ms) {
+  const HostPort peer = ParseAddress(address);
+  httplib::Client client(peer.host, peer.port);
+  const std::chrono::milliseconds timeout(timeout_ms);
+  client.set_connection_timeout(timeout);
+  client.set_read_timeout(timeout);
+  client.set_write_timeout(timeout);
+  const httplib::Result result = client.Get(path);
+  const std::string what = "GET http://" + address + path + ": ";
+  if (!result) {
+    throw Error(ExitCode::kTryAgain, what + httplib::to_string(result.error()) +
+                                         "; is the service that listens there alive?");
+  }
+  if (result->status != 200) {
+    throw Error(ExitCode::kTryAgain, what + "status " + std::to_string(result->status));
+  }
+  return result->body;
+}
+
+}  // namespace tetrion

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "lib/inference/stream_layout.h"
+#include "lib/policy/inference_client.h"
+#include "lib/shm/ring_consumer.h"
+#include "lib/shm/ring_producer.h"
+#include "lib/weights/learner_watch.h"
+
+namespace tetrion {
+
+// Counters of one end; written by its thread, read by anyone, relaxed.
+struct StreamHostStats {
+  std::atomic<std::uint64_t> answers{0};
+  std::atomic<std::uint64_t> resets{0};      // kernels that have attached
+  std::atomic<std::uint64_t> seq_errors{0};  // answers to another row than the one asked
+  std::atomic<std::uint64_t> sleeps{0};      // waits that entered the kernel of the system
+};
+
+// The host end of a stream in the native layout: publishes rows, takes answers.
+//
+// Thread roles: made by one thread; Look and Take belong to the worker's thread, which is also the
+// one that fills the OBS ring.
+//
+// Whatever the kernel wrote is untrusted: cursors are judged by the rings, sequence numbers and
+// actions here, before anything of an answer is used.
+class EnvEnd final : public InferenceClient {
+ public:
+  // Makes region `dir`/`name`. The OBS ring's producer, in `obs`, keeps the region mapped and must
+  // outlive the host. Throws Error like Region::Create.
+  struct Ends {
+    RingProducer obs;
+    std::unique_ptr<EnvEnd> host;
+  };
+  static Ends Create(const std::string& dir, const std::string& name, std::uint64_t run_id,
+                     const StreamLayout& layout, std::int32_t action_count);
+
+  // What the host needs of its surroundings; set before the first Look.
+  struct Surroundings {
+    std::function<std::uint64_t()> published;  // rows published in the OBS ring
+    std::function<void(Bell)> set_obs_bell;    // gives the OBS ring the kernel's bell
+    LearnerWatch::Config learner;
+  };
+  void Place(Surroundings surroundings);
+
+  AnswererState Look(std::int64_t timeout_ns) override;
+  AnswerResult Take(std::uint64_t row, std::int32_t* actions, std::uint32_t& version,
+                    std::int64_t timeout_ns) override;
+  bool AnswererGone() const override { return learner_ && learner_->Gone(); }
+  const std::string& problem() const override { return problem_; }
+
+  const StreamHostStats& stats() const { return stats_; }
+
+ private:
+  EnvEnd(std::byte* payload, const StreamLayout& layout, std::int32_t action_count);
+
+  void FindLearner();
+  bool TakeCommands();
+  [[nodiscard]] bool Respond(const StreamResponse& response);
+  void Reset(std::uint64_t epoch);
+  AnswerResult Read(std::uint64_t row, const std::byte* record, std::int32_t* actions,
+                    std::uint32_t& version);
+  AnswerResult Broken(std::string problem);
+  bool Sleep(std::int64_t timeout_ns);
+
+  // Immutable after Place.
+  const StreamLayout layout_;
+  const std::int32_t action_count_;
+  Surroundings around_;
+  // The worker's thread.
+  std::optional<LearnerWatch> learner_;
+  Bell bell_;
+  RingProducer response_;
+  RingConsumer command_;
+  RingConsumer action_;
+  bool attached_ = false;
+  std::uint64_t epoch_ = 0;  // of the kernel attached last
+  std::string problem_;
+  StreamHostStats stats_;
+};
+
+}  // namespace tetrion

@@ -1,0 +1,271 @@
+#include "lib/nn/torch/torch_networks.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "lib/core/check.h"
+#include "lib/core/error.h"
+#include "lib/nn/init.h"
+#include "lib/nn/torch/torch_pch.h"
+
+namespace tetrion {
+namespace {
+
+using torch::Tensor;
+
+constexpr double kPolicyHeadGain = 0.01;
+constexpr std::int64_t kPlaneRows = 20, kPlaneColumns = 10, kPlanes = 2;
+constexpr std::int64_t kPlaneFloats = kPlanes * kPlaneRows * kPlaneColumns;
+constexpr std::int64_t kChannels = 32;
+constexpr std::int64_t kWide = 256;
+constexpr std::int64_t kNarrow = 64;
+
+// The library's thread count belongs to the calling thread; set it where it changes only.
+void UseThreads(int threads) {
+  thread_local int current = 0;
+  if (current != threads) at::set_num_threads(threads);
+  current = threads;
+}
+
+struct Heads {
+  Tensor logits;  // [N, A]
+  Tensor value;   // [N]
+};
+
+// A network whose forward pass is tensor operations on views of the flat parameter buffer.
+class TorchNetwork : public Network {
+ public:
+  void Infer(const float* view, const std::uint64_t* mask, int n, float* logits,
+             float* value) override {
+    UseThreads(threads_);
+    const c10::InferenceMode guard;
+    const Heads heads = Compute(ViewOf(view, n));
+    CopyOut(heads, mask, n, logits, value);
+  }
+
+  void Forward(const float* view, const std::uint64_t* mask, int n, float* logits,
+               float* value) override {
+    TETRION_CHECK(!gradients_.empty(), "Forward is for networks made for training");
+    UseThreads(threads_);
+    last_ = Compute(ViewOf(view, n));
+    mask_ = mask;
+    CopyOut({last_.logits.detach(), last_.value.detach()}, mask, n, logits, value);
+  }
+
+  void Backward(const float* grad_logits, const float* grad_value) override {
+    TETRION_CHECK(last_.logits.defined(), "Backward needs a Forward");
+    UseThreads(threads_);
+    const std::int64_t n = last_.value.size(0);
+    grad_logits_.assign(grad_logits, grad_logits + n * actions_);
+    for (std::int64_t cell = 0; mask_ != nullptr && cell < n * actions_; ++cell) {
+      if ((mask_[cell / actions_] >> (cell % actions_) & 1) == 0) {
+        grad_logits_[static_cast<std::size_t>(cell)] = 0.0F;
+      }
+    }
+    const Tensor logits = torch::from_blob(grad_logits_.data(), {n, actions_});
+    const Tensor value = torch::from_blob(const_cast<float*>(grad_value), {n});
+    torch::autograd::backward({last_.logits, last_.value}, {logits, value});
+    last_ = {};
+  }
+
+ protected:
+  TorchNetwork(const NetworkConfig& config, const EnvSpec& env)
+      : actions_(env.action.count),
+        view_floats_(env.obs.view_floats),
+        max_states_(config.max_states),
+        threads_(config.threads) {}
+
+  virtual Heads Compute(const Tensor& view) const = 0;  // view [N, F]
+
+  // After the last AddParameter: makes the tensors and sets initial values. `heads` names the
+  // policy head; one-dimensional parameters start at 0 (bias) or 1 (LayerNorm's "scale").
+  void Build(const NetworkConfig& config, const std::string& policy_head) {
+    AllocateBuffers(config.training);
+    grad_logits_.reserve(static_cast<std::size_t>(max_states_) *
+                         static_cast<std::size_t>(actions_));
+    std::uint64_t stream = 0;
+    for (const ParameterInfo& info : layout_) {
+      const std::span<float> piece = parameters().subspan(info.offset, info.size);
+      if (info.shape.size() == 1) {
+        std::fill(piece.begin(), piece.end(), info.name.ends_with("scale") ? 1.0F : 0.0F);
+      } else {
+        const std::int64_t columns = static_cast<std::int64_t>(info.size) / info.shape[0];
+        const double gain = info.name == policy_head           ? kPolicyHeadGain
+                            : info.name == "value.head.weight" ? 1.0
+                                                               : std::sqrt(2.0);
+        OrthogonalInit(piece, info.shape[0], columns, gain, config.seed, ++stream);
+      }
+      Tensor tensor = torch::from_blob(piece.data(), info.shape);
+      if (config.training) {
+        tensor.requires_grad_(true);
+        tensor.mutable_grad() = torch::from_blob(gradients_.data() + info.offset, info.shape);
+      }
+      tensors_.push_back(tensor);
+    }
+  }
+
+  // Parameter number `index` in layout order, a view of the flat buffer.
+  const Tensor& W(std::size_t index) const { return tensors_[index]; }
+
+  std::int64_t actions() const { return actions_; }
+  std::int64_t view_floats() const { return view_floats_; }
+
+ private:
+  Tensor ViewOf(const float* view, int n) const {
+    TETRION_CHECK(n >= 0 && n <= max_states_, "more states than the network was made for");
+    return torch::from_blob(const_cast<float*>(view), {n, view_floats_});
+  }
+
+  void CopyOut(const Heads& heads, const std::uint64_t* mask, int n, float* logits,
+               float* value) const {
+    const std::int64_t cells = n * actions_;
+    if (logits != nullptr) {
+      std::copy_n(heads.logits.contiguous().const_data_ptr<float>(), cells, logits);
+      for (std::int64_t cell = 0; mask != nullptr && cell < cells; ++cell) {
+        if ((mask[cell / actions_] >> (cell % actions_) & 1) == 0) logits[cell] = kMaskedLogit;
+      }
+    }
+    if (value != nullptr) {
+      std::copy_n(heads.value.contiguous().const_data_ptr<float>(), n, value);
+    }
+  }
+
+  const std::int64_t actions_;
+  const std::int64_t view_floats_;
+  const int max_states_;
+  const int threads_;
+  std::vector<Tensor> tensors_;
+  std::vector<float> grad_logits_;  // [N, A], masked
+  Heads last_;
+  const std::uint64_t* mask_ = nullptr;
+};
+
+// Linear -> LayerNorm -> SiLU, twice, then both heads: parameters first..first+11.
+Heads WideTrunk(const Tensor& x, const std::vector<Tensor>& w) {
+  Tensor h = torch::linear(x, w[0], w[1]);
+  h = torch::silu(torch::layer_norm(h, {kWide}, w[2], w[3]));
+  h = torch::silu(torch::layer_norm(torch::linear(h, w[4], w[5]), {kWide}, w[6], w[7]));
+  return {torch::linear(h, w[8], w[9]), torch::linear(h, w[10], w[11]).squeeze(1)};
+}
+
+// One linear layer's pieces in the library's [out, in] order.
+struct LinearShape {
+  const char* name;
+  std::int64_t out, in;
+};
+
+class SmallMlp final : public TorchNetwork {
+ public:
+  SmallMlp(const NetworkConfig& config, const EnvSpec& env) : TorchNetwork(config, env) {
+    name_ = "mlp";
+    for (const LinearShape& linear :
+         {LinearShape{"policy.1", kNarrow, view_floats()},
+          LinearShape{"policy.2", kNarrow, kNarrow}, LinearShape{"policy.head", actions(), kNarrow},
+          LinearShape{"value.1", kNarrow, view_floats()}, LinearShape{"value.2", kNarrow, kNarrow},
+          LinearShape{"value.head", 1, kNarrow}}) {
+      AddParameter(std::string(linear.name) + ".weight", {linear.out, linear.in});
+      AddParameter(std::string(linear.name) + ".bias", {linear.out});
+    }
+    Build(config, "policy.head.weight");
+  }
+
+ private:
+  Heads Compute(const Tensor& view) const override {
+    const auto trunk = [&](std::size_t first) {
+      Tensor h = torch::tanh(torch::linear(view, W(first), W(first + 1)));
+      h = torch::tanh(torch::linear(h, W(first + 2), W(first + 3)));
+      return torch::linear(h, W(first + 4), W(first + 5));
+    };
+    return {trunk(0), trunk(6).squeeze(1)};
+  }
+};
+
+// Declares WideTrunk's parameters for `in` inputs.
+template <typename Add>
+void AddWideTrunk(std::int64_t in, std::int64_t actions, const Add& add) {
+  std::int64_t width = in;
+  for (const char* layer : {"trunk.1", "trunk.2"}) {
+    add(std::string(layer) + ".weight", {kWide, width});
+    add(std::string(layer) + ".bias", {kWide});
+    add(std::string(layer) + ".norm.scale", {kWide});
+    add(std::string(layer) + ".norm.bias", {kWide});
+    width = kWide;
+  }
+  add("policy.head.weight", {actions, kWide});
+  add("policy.head.bias", {actions});
+  add("value.head.weight", {1, kWide});
+  add("value.head.bias", {1});
+}
+
+class WideMlp final : public TorchNetwork {
+ public:
+  WideMlp(const NetworkConfig& config, const EnvSpec& env) : TorchNetwork(config, env) {
+    name_ = "mlp";
+    AddWideTrunk(view_floats(), actions(),
+                 [this](const std::string& name, std::vector<std::int64_t> shape) {
+                   AddParameter(name, std::move(shape));
+                 });
+    Build(config, "policy.head.weight");
+    for (std::size_t i = 0; i < layout_.size(); ++i) trunk_.push_back(W(i));
+  }
+
+ private:
+  Heads Compute(const Tensor& view) const override { return WideTrunk(view, trunk_); }
+
+  std::vector<Tensor> trunk_;
+};
+
+class Conv final : public TorchNetwork {
+ public:
+  Conv(const NetworkConfig& config, const EnvSpec& env) : TorchNetwork(config, env) {
+    name_ = "conv";
+    std::int64_t channels = kPlanes;
+    for (const char* layer : {"conv.1", "conv.2", "conv.3"}) {
+      AddParameter(std::string(layer) + ".weight", {kChannels, channels, 3, 3});
+      AddParameter(std::string(layer) + ".bias", {kChannels});
+      channels = kChannels;
+    }
+    const std::int64_t flat = kChannels * kPlaneRows * kPlaneColumns + view_floats() - kPlaneFloats;
+    AddWideTrunk(flat, actions(), [this](const std::string& name, std::vector<std::int64_t> shape) {
+      AddParameter(name, std::move(shape));
+    });
+    Build(config, "policy.head.weight");
+    for (std::size_t i = 6; i < layout_.size(); ++i) trunk_.push_back(W(i));
+  }
+
+ private:
+  Heads Compute(const Tensor& view) const override {
+    const std::int64_t n = view.size(0);
+    const Tensor planes =
+        view.narrow(1, 0, kPlaneFloats).reshape({n, kPlanes, kPlaneRows, kPlaneColumns});
+    const auto conv = [&](const Tensor& x, std::size_t first) {
+      return torch::conv2d(x, W(first), W(first + 1), /*stride=*/1, /*padding=*/1);
+    };
+    const Tensor h = torch::silu(conv(planes, 0));
+    const Tensor out = torch::silu(conv(torch::silu(conv(h, 2)), 4) + h);
+    const Tensor rest = view.narrow(1, kPlaneFloats, view_floats() - kPlaneFloats);
+    return WideTrunk(torch::cat({out.flatten(1), rest}, 1), trunk_);
+  }
+
+  std::vector<Tensor> trunk_;
+};
+
+}  // namespace
+
+std::unique_ptr<Network> MakeMlp(const NetworkConfig& config, const EnvSpec& env) {
+  if (env.obs.view == "vector") return std::make_unique<SmallMlp>(config, env);
+  return std::make_unique<WideMlp>(config, env);
+}
+
+std::unique_ptr<Network> MakeConv(const NetworkConfig& config, const EnvSpec& env) {
+  if (env.obs.view != "planes" || env.obs.view_floats < kPlaneFloats) {
+    throw Error(ExitCode::kUsage, "network conv reads view planes, but " + env.name +
+                                      " was given view " + env.obs.view +
+                                      ": choose --network mlp or --view planes");
+  }
+  return std::make_unique<Conv>(config, env);
+}
+
+}  // namespace tetrion

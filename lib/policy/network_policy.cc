@@ -1,0 +1,100 @@
+#include "lib/policy/network_policy.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "lib/core/check.h"
+#include "lib/core/philox.h"
+#include "lib/nn/categorical.h"
+#include "lib/nn/network.h"
+
+namespace tetrion {
+namespace {
+
+class NetworkPolicy final : public Policy {
+ public:
+  NetworkPolicy(const TorchPolicyConfig& config, const EnvSpec& env)
+      : config_(config),
+        env_(env),
+        network_(MakeNetwork({.name = config.network,
+                              .seed = config.seed,
+                              .max_states = std::max(1, config.max_lanes)},
+                             env)) {
+    const auto lanes = static_cast<std::size_t>(std::max(1, config.max_lanes));
+    view_.resize(lanes * static_cast<std::size_t>(env.obs.view_floats));
+    logits_.resize(lanes * static_cast<std::size_t>(env.action.count));
+    log_normaliser_.resize(lanes);
+    value_.resize(lanes);
+  }
+
+  ActResult Act(const PolicyInput& in, const PolicyOutput& out) override;
+  LoadResult LoadWeights(std::span<const std::byte> blob, std::uint32_t version) override;
+  std::size_t WeightsBytes() const override { return network_->parameters().size_bytes(); }
+  std::uint32_t version() const override { return version_; }
+
+ private:
+  const TorchPolicyConfig config_;
+  const EnvSpec env_;
+  std::unique_ptr<Network> network_;
+  std::uint32_t version_ = 0;
+  std::vector<float> view_;            // [max_lanes, F]
+  std::vector<float> logits_;          // [max_lanes, A]
+  std::vector<float> log_normaliser_;  // [max_lanes]
+  std::vector<float> value_;           // [max_lanes]
+};
+
+ActResult NetworkPolicy::Act(const PolicyInput& in, const PolicyOutput& out) {
+  TETRION_CHECK(in.n <= config_.max_lanes, "more lanes than the policy was made for");
+  if (in.n == 0) return ActResult::kOk;
+  env_.obs.expand(in.records, in.n, env_.obs.queue_size, view_.data());
+  network_->Infer(view_.data(), env_.action.has_mask ? in.masks : nullptr, in.n, logits_.data(),
+                  out.value == nullptr ? nullptr : value_.data());
+  const int actions = env_.action.count;
+  // Judge everything before anything is written.
+  for (int lane = 0; lane < in.n; ++lane) {
+    const float* logits = logits_.data() + std::int64_t{lane} * actions;
+    const auto at = static_cast<std::size_t>(lane);
+    log_normaliser_[at] = LogNormaliser(logits, actions);
+    for (int a = 0; a < actions; ++a) {
+      if (!std::isfinite(logits[a])) return ActResult::kNotFinite;
+    }
+    if (out.value != nullptr && !std::isfinite(value_[at])) return ActResult::kNotFinite;
+  }
+  for (int lane = 0; lane < in.n; ++lane) {
+    const float* logits = logits_.data() + std::int64_t{lane} * actions;
+    const float log_normaliser = log_normaliser_[static_cast<std::size_t>(lane)];
+    if (config_.greedy) {
+      out.action[lane] = MostProbable(logits, actions);
+    } else {
+      const PhiloxBlock draw =
+          PhiloxDraw(config_.seed, in.token_ids[lane], in.steps[lane], PhiloxPurpose::kActions);
+      out.action[lane] = SampleCategorical(logits, actions, log_normaliser, UnitDraw(draw.word[0]));
+    }
+    out.log_prob[lane] = logits[out.action[lane]] - log_normaliser;
+  }
+  if (out.value != nullptr) std::copy_n(value_.data(), in.n, out.value);
+  return ActResult::kOk;
+}
+
+LoadResult NetworkPolicy::LoadWeights(std::span<const std::byte> blob, std::uint32_t version) {
+  const std::span<float> parameters = network_->parameters();
+  if (blob.size() != parameters.size_bytes()) return LoadResult::kWrongSize;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    float value;
+    std::memcpy(&value, blob.data() + i * sizeof value, sizeof value);
+    if (!std::isfinite(value)) return LoadResult::kNotFinite;
+  }
+  std::memcpy(parameters.data(), blob.data(), blob.size());
+  version_ = version;
+  return LoadResult::kLoaded;
+}
+
+}  // namespace
+
+std::unique_ptr<Policy> MakeTorchPolicy(const TorchPolicyConfig& config, const EnvSpec& env) {
+  return std::make_unique<NetworkPolicy>(config, env);
+}
+
+}  // namespace tetrion

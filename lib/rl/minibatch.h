@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "lib/frame/row_batch.h"
+#include "lib/frame/specs.h"
+
+namespace tetrion {
+
+// A group of b lanes of a batch, all columns contiguous as [T+1, b] and the records expanded into
+// the network's view: what one optimiser step eats. Allocated once.
+struct Minibatch {
+  Minibatch(const EnvSpec& env, int steps, int group_lanes);
+
+  // Copies lanes [first_lane, first_lane + b) of `batch`, ORs nothing and judges nothing. Rewards
+  // pass through symlog when `symlog_reward`.
+  void Fill(const EnvSpec& env, const RowBatch& batch, int first_lane, bool symlog_reward);
+
+  int steps;                              // T
+  int lanes;                              // b
+  std::vector<float> view;                // [T+1, b, F] f32
+  std::vector<std::uint64_t> mask;        // [T+1, b]; empty without masks
+  std::vector<std::int32_t> action;       // [T+1, b]
+  std::vector<float> behaviour_log_prob;  // [T+1, b]
+  std::vector<float> reward;              // [T+1, b]
+  std::vector<float> cont;                // [T+1, b]
+  std::vector<std::uint8_t> flags;        // [T+1, b]
+};
+
+}  // namespace tetrion

@@ -1,0 +1,339 @@
+#include "lib/rl/vtrace/vtrace_trainer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "lib/core/check.h"
+#include "lib/core/clock.h"
+#include "lib/core/error.h"
+#include "lib/frame/row_batch.h"
+#include "lib/nn/categorical.h"
+#include "lib/nn/network.h"
+#include "lib/rl/guarded_adam.h"
+#include "lib/rl/minibatch.h"
+#include "lib/rl/trainer_state.h"
+#include "lib/rl/vtrace/actor_critic_loss.h"
+#include "lib/rl/vtrace/vtrace.h"
+
+namespace tetrion {
+namespace {
+
+constexpr char kUpdatesCounter[] = "updates";
+
+// Adds the seconds since the last call to a stage.
+class StageTimer {
+ public:
+  StageTimer() : last_ns_(MonotonicClock::Get().NowNs()) {}
+  void AddTo(double& seconds) {
+    const std::int64_t now_ns = MonotonicClock::Get().NowNs();
+    seconds += static_cast<double>(now_ns - last_ns_) / static_cast<double>(kNanosPerSecond);
+    last_ns_ = now_ns;
+  }
+
+ private:
+  std::int64_t last_ns_;
+};
+
+[[noreturn]] void Refuse(const std::string& what) {
+  throw Error(ExitCode::kUsage, what);
+}
+
+void CheckConfig(const VtraceConfig& config, const RowSpec& rows) {
+  if (config.window < 1 || config.batch_windows < 1)
+    Refuse("window and batch_windows must be >= 1");
+  if (config.reuse < 1) Refuse("reuse must be >= 1, is " + std::to_string(config.reuse));
+  if (config.threads < 1) Refuse("trainer threads must be >= 1");
+  const int lanes = config.batch_windows * static_cast<int>(rows.lanes);
+  if (config.minibatches < 1 || lanes % config.minibatches != 0) {
+    Refuse("minibatches must divide the batch's " + std::to_string(lanes) + " lanes, is " +
+           std::to_string(config.minibatches));
+  }
+  if (!(config.discount >= 0 && config.discount <= 1 && config.lambda >= 0 && config.lambda <= 1)) {
+    Refuse("discount and lambda must lie in [0, 1]");
+  }
+  if (!(config.learning_rate >= 0) || !(config.rho_clip > 0) || !(config.c_clip > 0)) {
+    Refuse("learning_rate must be >= 0, rho_clip and c_clip > 0");
+  }
+}
+
+class VtraceTrainer final : public Trainer {
+ public:
+  VtraceTrainer(const VtraceConfig& config, const EnvSpec& env, const RowSpec& rows);
+
+  UpdateStats Step(BatchSource& source, std::uint32_t version) override;
+  void PolicyBlob(std::vector<std::byte>& out) const override;
+  std::size_t PolicyBlobBytes() const override { return network_->parameters().size_bytes(); }
+  TrainerState Save() const override;
+  void Load(const TrainerState& state) override;
+
+ private:
+  // Fills the lag figures and returns the largest lag of the batch's acting rows.
+  std::int64_t MeasureLag(std::uint32_t version, UpdateStats& stats);
+  void Update(const Minibatch& group, UpdateStats& stats);
+  // Network outputs, targets, loss and its gradient of a group; nullptr, or what is not finite.
+  const char* ForwardAndLoss(const Minibatch& group, UpdateStats& stats);
+  static void Skip(const std::string& problem, UpdateStats& stats);
+  // The advantages the policy is trained with, from unweighted_.
+  void WeighAdvantage(const Minibatch& group);
+  // How well the values fit their targets.
+  void MeasureValue(const Minibatch& group, UpdateStats& stats) const;
+  double LearningRate() const;
+
+  // Immutable after construction.
+  const VtraceConfig config_;
+  const EnvSpec env_;
+  const int group_lanes_;     // b
+  const std::int64_t cells_;  // T * b: rows with actions of a group
+  // State of learning.
+  std::unique_ptr<Network> network_;
+  GuardedAdam adam_;
+  // Buffers, overwritten by every call.
+  RowBatch batch_;
+  std::vector<Minibatch> groups_;
+  std::vector<float> logits_, grad_logits_;                   // [T, b, A]
+  std::vector<float> log_normaliser_;                         // [T, b]
+  std::vector<float> log_prob_;                               // [T+1, b]
+  std::vector<float> value_, grad_value_;                     // [T+1, b], [T, b]
+  std::vector<float> target_, advantage_, unweighted_, rho_;  // [T, b]
+  std::vector<std::int64_t> lags_;                            // [T, W]
+  std::int64_t valid_ = 0;                                    // rows of the last loss
+};
+
+std::unique_ptr<Network> MakeTrainingNetwork(const VtraceConfig& config, const EnvSpec& env,
+                                             std::int64_t states) {
+  return MakeNetwork({.name = config.network,
+                      .seed = config.seed,
+                      .max_states = static_cast<int>(states),
+                      .training = true,
+                      .threads = config.threads},
+                     env);
+}
+
+VtraceTrainer::VtraceTrainer(const VtraceConfig& config, const EnvSpec& env, const RowSpec& rows)
+    : config_(config),
+      env_(env),
+      group_lanes_(config.batch_windows * static_cast<int>(rows.lanes) / config.minibatches),
+      cells_(std::int64_t{config.window} * group_lanes_),
+      network_(MakeTrainingNetwork(config, env, cells_)),
+      adam_({.epsilon = config.adam_epsilon}, config.grad_clip, *network_),
+      batch_(rows, config.window, config.batch_windows) {
+  TETRION_CHECK(rows.record_bytes == env.obs.record_bytes && rows.has_mask == env.action.has_mask,
+                "rows must be this environment's");
+  for (int g = 0; g < config.minibatches; ++g)
+    groups_.emplace_back(env, config.window, group_lanes_);
+  const auto cells = static_cast<std::size_t>(cells_);
+  const auto with_last = cells + static_cast<std::size_t>(group_lanes_);
+  for (auto* buffer : {&logits_, &grad_logits_}) {
+    buffer->resize(cells * static_cast<std::size_t>(env.action.count));
+  }
+  for (auto* buffer :
+       {&log_normaliser_, &grad_value_, &target_, &advantage_, &unweighted_, &rho_}) {
+    buffer->resize(cells);
+  }
+  log_prob_.resize(with_last);
+  value_.resize(with_last);
+  lags_.resize(static_cast<std::size_t>(config.window * config.batch_windows));
+}
+
+UpdateStats VtraceTrainer::Step(BatchSource& source, std::uint32_t version) {
+  UpdateStats stats;
+  StageTimer timer;
+  stats.status = source.Next(batch_);
+  timer.AddTo(stats.wait_s);
+  if (stats.status != BatchStatus::kReady) return stats;
+  for (int g = 0; g < config_.minibatches; ++g) {
+    groups_[static_cast<std::size_t>(g)].Fill(env_, batch_, g * group_lanes_,
+                                              config_.symlog_reward);
+  }
+  const std::int64_t lag = MeasureLag(version, stats);
+  timer.AddTo(stats.sample_s);
+  for (int pass = 0; pass < config_.reuse; ++pass) {
+    if (pass > 0 && lag + pass > config_.max_lag) break;
+    for (const Minibatch& group : groups_) Update(group, stats);
+  }
+  return stats;
+}
+
+std::int64_t VtraceTrainer::MeasureLag(std::uint32_t version, UpdateStats& stats) {
+  for (std::size_t i = 0; i < lags_.size(); ++i) {
+    lags_[i] = std::max<std::int64_t>(0, std::int64_t{version} - batch_.policy_version[i]);
+  }
+  std::sort(lags_.begin(), lags_.end());
+  stats.lag_p50 = static_cast<double>(lags_[(lags_.size() - 1) / 2]);
+  stats.lag_p99 = static_cast<double>(lags_[(lags_.size() - 1) * 99 / 100]);
+  return lags_.back();
+}
+
+void VtraceTrainer::Update(const Minibatch& group, UpdateStats& stats) {
+  StageTimer timer;
+  const char* wrong = ForwardAndLoss(group, stats);
+  timer.AddTo(stats.forward_s);
+  stats.learning_rate = LearningRate();
+  if (wrong != nullptr) return Skip(wrong, stats);
+  if (valid_ == 0) return;
+  const std::span<float> gradients = network_->gradients();
+  network_->Backward(grad_logits_.data(), grad_value_.data());
+  timer.AddTo(stats.backward_s);
+  const AdamStep step = adam_.Step(*network_, stats.learning_rate);
+  stats.grad_norm = step.grad_norm;
+  if (step.problem.empty()) {
+    ++stats.updates;
+  } else {
+    Skip(step.problem, stats);
+  }
+  std::fill(gradients.begin(), gradients.end(), 0.0F);
+  timer.AddTo(stats.optimise_s);
+}
+
+void VtraceTrainer::Skip(const std::string& problem, UpdateStats& stats) {
+  if (stats.skipped++ == 0) stats.problem = problem;
+}
+
+const char* VtraceTrainer::ForwardAndLoss(const Minibatch& group, UpdateStats& stats) {
+  const std::uint64_t* mask = group.mask.empty() ? nullptr : group.mask.data();
+  // The last row's action is not trained: its value bootstraps, nothing more.
+  network_->Infer(group.view.data() + cells_ * env_.obs.view_floats,
+                  mask == nullptr ? nullptr : mask + cells_, group_lanes_, nullptr,
+                  value_.data() + cells_);
+  network_->Forward(group.view.data(), mask, static_cast<int>(cells_), logits_.data(),
+                    value_.data());
+  const int actions = env_.action.count;
+  for (std::int64_t i = 0; i < cells_; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    const float* logits = logits_.data() + i * actions;
+    TETRION_CHECK(group.action[at] >= 0 && group.action[at] < actions, "row holds no action");
+    log_normaliser_[at] = LogNormaliser(logits, actions);
+    log_prob_[at] = logits[group.action[at]] - log_normaliser_[at];
+  }
+  const VtraceSummary summary =
+      ComputeVtrace({config_.discount, config_.lambda, config_.rho_clip, config_.c_clip},
+                    {.steps = config_.window,
+                     .lanes = group_lanes_,
+                     .behaviour_log_prob = group.behaviour_log_prob.data(),
+                     .log_prob = log_prob_.data(),
+                     .value = value_.data(),
+                     .reward = group.reward.data(),
+                     .cont = group.cont.data(),
+                     .flags = group.flags.data()},
+                    {target_.data(), advantage_.data(), unweighted_.data(), rho_.data()});
+  if (config_.normalise_advantage) WeighAdvantage(group);
+  // The clipped surrogate weighs by the ratio itself.
+  const float* advantage = config_.ppo_clip > 0 ? unweighted_.data() : advantage_.data();
+  const ActorCriticLoss loss =
+      ComputeActorCriticLoss({config_.value_coef, config_.entropy_coef, config_.ppo_clip},
+                             {.rows = cells_,
+                              .actions = actions,
+                              .logits = logits_.data(),
+                              .log_normaliser = log_normaliser_.data(),
+                              .value = value_.data(),
+                              .action = group.action.data(),
+                              .flags = group.flags.data(),
+                              .behaviour_log_prob = group.behaviour_log_prob.data(),
+                              .target = target_.data(),
+                              .advantage = advantage},
+                             grad_logits_.data(), grad_value_.data());
+  valid_ = loss.valid;
+  stats.policy_loss = loss.policy;
+  stats.value_loss = loss.value;
+  stats.entropy = loss.entropy;
+  stats.total_loss = loss.total;
+  stats.mean_rho = summary.mean_rho;
+  stats.clipped_fraction = summary.clipped_fraction;
+  MeasureValue(group, stats);
+  if (std::isfinite(loss.total)) return nullptr;
+  return !AllFinite(group.reward) ? "a reward"
+         : !AllFinite(value_)     ? "the value of a state"
+         : !AllFinite(log_prob_)  ? "the log-probability of an action"
+                                  : "the loss";
+}
+
+// To mean 0 and deviation 1 first, times rho afterwards: the other way round a row that the policy
+// would hardly choose any more would be pushed by the mean of the others.
+void VtraceTrainer::WeighAdvantage(const Minibatch& group) {
+  double sum = 0, squares = 0, count = 0;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(cells_); ++i) {
+    if ((group.flags[i] & kIsLast) != 0) continue;
+    sum += unweighted_[i];
+    squares += static_cast<double>(unweighted_[i]) * unweighted_[i];
+    ++count;
+  }
+  if (count < 2) return;
+  const double mean = sum / count;
+  const double deviation = std::sqrt(std::max(0.0, squares / count - mean * mean)) + 1e-8;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(cells_); ++i) {
+    unweighted_[i] = static_cast<float>((unweighted_[i] - mean) / deviation);
+    advantage_[i] = rho_[i] * unweighted_[i];
+  }
+}
+
+void VtraceTrainer::MeasureValue(const Minibatch& group, UpdateStats& stats) const {
+  double count = 0, target = 0, target2 = 0, error = 0, error2 = 0;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(cells_); ++i) {
+    if ((group.flags[i] & kIsLast) != 0) continue;
+    const double v = target_[i], e = v - value_[i];
+    ++count;
+    target += v;
+    target2 += v * v;
+    error += e;
+    error2 += e * e;
+  }
+  const double variance = target2 * count - target * target;
+  stats.explained_variance = variance > 0 ? 1.0 - (error2 * count - error * error) / variance : 0.0;
+  stats.target_square = count > 0 ? target2 / count : 0.0;
+}
+
+double VtraceTrainer::LearningRate() const {
+  if (config_.decay_updates == 0) return config_.learning_rate;
+  const double done =
+      static_cast<double>(adam_.adam().steps()) / static_cast<double>(config_.decay_updates);
+  return config_.learning_rate * std::max(0.0, 1.0 - done);
+}
+
+void VtraceTrainer::PolicyBlob(std::vector<std::byte>& out) const {
+  const std::span<const float> parameters = std::as_const(*network_).parameters();
+  out.resize(parameters.size_bytes());
+  std::memcpy(out.data(), parameters.data(), parameters.size_bytes());
+}
+
+TrainerState VtraceTrainer::Save() const {
+  TrainerState state;
+  AppendTensors(network_->layout(), "policy.", std::as_const(*network_).parameters(), state);
+  AppendTensors(network_->layout(), "adam_m.", adam_.adam().mean(), state);
+  AppendTensors(network_->layout(), "adam_v.", adam_.adam().square(), state);
+  state.counters[kUpdatesCounter] = adam_.adam().steps();
+  return state;
+}
+
+void VtraceTrainer::Load(const TrainerState& state) {
+  const auto updates = state.counters.find(kUpdatesCounter);
+  if (updates == state.counters.end() || updates->second < 0) {
+    throw Error(ExitCode::kConfig,
+                "the checkpoint has no counter \"updates\": it is not a trainer's");
+  }
+  // Everything is read before anything is replaced.
+  std::vector<float> parameters(network_->parameters().size()), mean(parameters),
+      square(parameters);
+  ReadTensors(network_->layout(), "policy.", state, parameters);
+  ReadTensors(network_->layout(), "adam_m.", state, mean);
+  ReadTensors(network_->layout(), "adam_v.", state, square);
+  if (state.tensors.size() != 3 * network_->layout().size()) {
+    throw Error(ExitCode::kConfig, "the checkpoint has tensors that this trainer does not know");
+  }
+  std::copy(parameters.begin(), parameters.end(), network_->parameters().begin());
+  std::copy(mean.begin(), mean.end(), adam_.adam().mean().begin());
+  std::copy(square.begin(), square.end(), adam_.adam().square().begin());
+  adam_.adam().set_steps(updates->second);
+}
+
+}  // namespace
+
+std::unique_ptr<Trainer> MakeVtraceTrainer(const VtraceConfig& config, const EnvSpec& env,
+                                           const RowSpec& rows) {
+  CheckConfig(config, rows);
+  return std::make_unique<VtraceTrainer>(config, env, rows);
+}
+
+}  // namespace tetrion

@@ -1,0 +1,149 @@
+#include "lib/vector/lanes.h"
+
+#include <cstring>
+#include <utility>
+
+#include "lib/core/check.h"
+
+namespace tetrion {
+
+Lanes::Lanes(const PyEnvConfig& config, int count)
+    : config_(config),
+      env_config_(EnvConfigOf(config)),
+      spec_(MakeEnvSpec(env_config_)),
+      encoder_(MakeObsEncoder(config, spec_)),
+      max_steps_(config.max_steps > 0 ? config.max_steps : DefaultMaxSteps(config.env)),
+      lane_(static_cast<std::size_t>(count)),
+      record_(static_cast<std::size_t>(count) * spec_.obs.record_bytes),
+      action_(static_cast<std::size_t>(count)),
+      episode_id_(static_cast<std::size_t>(count)),
+      mask_(static_cast<std::size_t>(count)),
+      flags_(static_cast<std::size_t>(count)),
+      cont_(static_cast<std::size_t>(count)),
+      columns_(count, encoder_.bytes(), spec_.action.count, spec_.action.has_mask) {
+  for (int env = 0; env < count; ++env) columns_.env_id[static_cast<std::size_t>(env)] = env;
+}
+
+void Lanes::Seed(int env, std::uint64_t seed) {
+  EnvConfig config = env_config_;
+  config.seed = seed;
+  Lane& lane = lane_[static_cast<std::size_t>(env)];
+  lane = {.env = MakeVecEnv(config), .seed = seed, .episode = 0, .begins = true};
+}
+
+RowView Lanes::RowOf(std::size_t env) {
+  RowView row;
+  row.record = record_.data() + env * spec_.obs.record_bytes;
+  row.action = &action_[env];
+  row.mask = spec_.action.has_mask ? &mask_[env] : nullptr;
+  row.reward = &columns_.reward[env];
+  row.flags = &flags_[env];
+  row.cont = &cont_[env];
+  row.episode_id = &episode_id_[env];
+  return row;
+}
+
+void Lanes::PlayOne(std::size_t env) {
+  constexpr int kOnlyLane = 0;
+  Lane& lane = lane_[env];
+  TETRION_CHECK(lane.env != nullptr, "an environment is seeded before it plays");
+  const std::int32_t lines_before = lane.begins ? 0 : columns_.lines[env];
+  if (lane.begins) {
+    lane.env->Reset(kOnlyLane, {.id = lane.episode, .attempt = 0, .max_steps = max_steps_});
+    lane.episode += 1;
+  }
+  lane.env->Step({&kOnlyLane, 1}, &action_[env], RowOf(env));
+  lane.begins = (flags_[env] & kIsLast) != 0;
+  columns_.terminated[env] = (flags_[env] & kTerminated) != 0 ? 1 : 0;
+  columns_.truncated[env] = (flags_[env] & kTruncated) != 0 ? 1 : 0;
+  Show(env);
+  columns_.lines_cleared[env] = columns_.lines[env] - lines_before;
+}
+
+void Lanes::Show(std::size_t env) {
+  const EpisodeResult episode = lane_[env].env->Episode(0);
+  columns_.episode_return[env] = episode.episode_return;
+  columns_.episode_length[env] = static_cast<std::int32_t>(episode.length_steps);
+  columns_.lines[env] = static_cast<std::int32_t>(episode.lines);
+  std::uint8_t* mask = columns_.action_mask.data() + env * columns_.mask_bytes;
+  for (std::size_t a = 0; a < columns_.mask_bytes; ++a) mask[a] = mask_[env] >> a & 1;
+}
+
+std::vector<std::byte> Lanes::Save(int env) const {
+  const auto at = static_cast<std::size_t>(env);
+  const Lane& lane = lane_[at];
+  if (lane.env == nullptr) return {};
+  const std::vector<std::byte> game = lane.env->Save(0);
+  if (game.empty()) return {};
+  const SavedHead head = {.version = kSavedVersion,
+                          .lines_cleared = columns_.lines_cleared[at],
+                          .seed = lane.seed,
+                          .episode = lane.episode,
+                          .reward = columns_.reward[at],
+                          .begins = lane.begins ? std::uint8_t{1} : std::uint8_t{0},
+                          .terminated = columns_.terminated[at],
+                          .truncated = columns_.truncated[at],
+                          .reserved = 0};
+  std::vector<std::byte> bytes(sizeof(head) + game.size());
+  std::memcpy(bytes.data(), &head, sizeof(head));
+  std::memcpy(bytes.data() + sizeof(head), game.data(), game.size());
+  return bytes;
+}
+
+std::optional<Lanes::Saved> Lanes::Opened(std::span<const std::byte> saved) const {
+  SavedHead head;
+  if (saved.size() < sizeof(head)) return {};
+  std::memcpy(&head, saved.data(), sizeof(head));
+  if (head.version != kSavedVersion || (head.begins | head.terminated | head.truncated) > 1) {
+    return {};
+  }
+  EnvConfig config = env_config_;
+  config.seed = head.seed;
+  std::unique_ptr<VecEnv> env = MakeVecEnv(config);
+  // Tried on a row of its own: the environment to be replaced still has its.
+  std::vector<std::byte> record(spec_.obs.record_bytes);
+  std::uint64_t mask = 0;
+  std::int32_t episode_id = 0;
+  std::uint8_t flags = 0;
+  RowView row;
+  row.record = record.data();
+  row.mask = spec_.action.has_mask ? &mask : nullptr;
+  row.episode_id = &episode_id;
+  row.flags = &flags;
+  const std::span<const std::byte> game = saved.subspan(sizeof(head));
+  if (!env->Load(0, game, row) || env->token(0).max_steps != max_steps_) return {};
+  if ((flags & kIsLast) != 0 && head.begins == 0) return {};  // would step past the episode's end
+  return Saved{head, game, std::move(env)};
+}
+
+void Lanes::Put(int env, Saved saved) {
+  const auto at = static_cast<std::size_t>(env);
+  const SavedHead& head = saved.head;
+  const bool loaded = saved.env->Load(0, saved.game, RowOf(at));
+  TETRION_CHECK(loaded, "a state that was opened can be loaded");
+  lane_[at] = {.env = std::move(saved.env),
+               .seed = head.seed,
+               .episode = head.episode,
+               .begins = head.begins != 0};
+  columns_.reward[at] = head.reward;
+  columns_.terminated[at] = head.terminated;
+  columns_.truncated[at] = head.truncated;
+  columns_.lines_cleared[at] = head.lines_cleared;
+  Show(at);
+  encoder_.Encode(record(env), 1, columns_.obs.data() + at * columns_.obs_bytes);
+}
+
+void Lanes::Play(std::span<const int> envs) {
+  for (std::size_t begin = 0; begin < envs.size();) {
+    // Neighbours are encoded together.
+    std::size_t end = begin + 1;
+    while (end < envs.size() && envs[end] == envs[end - 1] + 1) ++end;
+    const auto first = static_cast<std::size_t>(envs[begin]);
+    for (std::size_t i = 0; i < end - begin; ++i) PlayOne(first + i);
+    encoder_.Encode(record(envs[begin]), static_cast<std::int64_t>(end - begin),
+                    columns_.obs.data() + first * columns_.obs_bytes);
+    begin = end;
+  }
+}
+
+}  // namespace tetrion

@@ -1,0 +1,295 @@
+#include "lib/vector/vector_pool.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <exception>
+#include <optional>
+#include <utility>
+
+#include "lib/core/check.h"
+#include "lib/core/clock.h"
+#include "lib/core/error.h"
+
+namespace tetrion {
+namespace {
+
+constexpr int kMaxEnvs = 1 << 20;
+constexpr int kMaxThreads = 256;
+// Environments played between two looks at the queue: few enough that their records stay in the
+// first-level cache until they are encoded, many enough that the lock costs nothing.
+constexpr std::size_t kChunk = 64;
+constexpr std::int64_t kIdleWaitNs = 100 * kNanosPerMilli;
+
+int CheckedCount(int count, int threads) {
+  if (count < 1 || count > kMaxEnvs) {
+    throw Error(ExitCode::kUsage, "num_envs must be 1 to " + std::to_string(kMaxEnvs) + ", not " +
+                                      std::to_string(count));
+  }
+  if (threads < 0 || threads > kMaxThreads) {
+    throw Error(ExitCode::kUsage, "threads must be 0 to " + std::to_string(kMaxThreads) + ", not " +
+                                      std::to_string(threads));
+  }
+  return count;
+}
+
+}  // namespace
+
+// Plays one queue's environments on a thread of its own.
+class VectorPool::Owner final : public Agent {
+ public:
+  Owner(VectorPool& pool, Queue& queue, int number) : pool_(pool), queue_(queue), number_(number) {}
+  std::string name() const override { return "vec-env-" + std::to_string(number_); }
+  int DoWork() override { return pool_.Work(queue_, kIdleWaitNs); }
+
+ private:
+  VectorPool& pool_;
+  Queue& queue_;
+  const int number_;
+};
+
+VectorPool::VectorPool(const PyEnvConfig& config, int count, int threads)
+    : pid_(getpid()),
+      lanes_(config, CheckedCount(count, threads)),
+      per_queue_(
+          static_cast<std::size_t>((count + std::max(threads, 1) - 1) / std::max(threads, 1))),
+      state_(static_cast<std::size_t>(count), State::kUnset),
+      before_(static_cast<std::size_t>(count)),
+      ready_(static_cast<std::size_t>(count)) {
+  for (std::size_t begin = 0; begin < static_cast<std::size_t>(count); begin += per_queue_) {
+    queues_.push_back(std::make_unique<Queue>(per_queue_));
+  }
+  if (threads == 0) return;
+  const MutexLock lock(join_mu_);
+  for (const auto& queue : queues_) {
+    owners_.push_back(std::make_unique<Owner>(*this, *queue, static_cast<int>(owners_.size())));
+    runners_.push_back(std::make_unique<AgentRunner>(*owners_.back(), [](std::exception_ptr) {
+      TETRION_CHECK(false, "playing an environment does not throw");
+    }));
+    runners_.back()->Start();
+  }
+}
+
+VectorPool::~VectorPool() {
+  Close();
+}
+
+void VectorPool::Delete(VectorPool* pool) {
+  if (!pool->InChild()) delete pool;
+}
+
+bool VectorPool::InChild() const {
+  return !owners_.empty() && getpid() != pid_;
+}
+
+PoolResult VectorPool::Claim(std::span<const int> envs, bool resets, const std::int32_t* actions) {
+  PoolResult result;
+  for (; result.item < envs.size(); ++result.item) {
+    const int env = envs[result.item];
+    if (env < 0 || env >= lanes_.count()) {
+      result.status = PoolStatus::kNoSuchEnv;
+      break;
+    }
+    State& state = state_[static_cast<std::size_t>(env)];
+    const bool in_range = resets || static_cast<std::uint32_t>(actions[result.item]) <
+                                        static_cast<std::uint32_t>(lanes_.spec().action.count);
+    if (state == State::kStepping || state == State::kReady) {
+      result.status = PoolStatus::kBusy;
+    } else if (state == State::kUnset && !resets) {
+      result.status = PoolStatus::kNotReset;
+    } else if (!in_range) {
+      result.status = PoolStatus::kBadAction;
+    } else {
+      before_[result.item] = state;
+      state = State::kStepping;
+      continue;
+    }
+    break;
+  }
+  if (result.status == PoolStatus::kOk) {
+    stepping_ += envs.size();
+    return result;
+  }
+  for (std::size_t i = 0; i < result.item; ++i) {
+    state_[static_cast<std::size_t>(envs[i])] = before_[i];
+  }
+  return result;
+}
+
+void VectorPool::Enqueue(std::span<const int> envs) {
+  // Neighbours are mostly one owner's: the owner is looked up where its range is left.
+  Queue* queue = nullptr;
+  std::size_t begin = 0;
+  for (const int env : envs) {
+    if (static_cast<std::size_t>(env) - begin >= per_queue_ || queue == nullptr) {
+      const std::size_t owner = static_cast<std::size_t>(env) / per_queue_;
+      queue = queues_[owner].get();
+      begin = owner * per_queue_;
+      queue->arrived.NotifyOne();
+    }
+    queue->pending.Push(env);
+  }
+}
+
+PoolResult VectorPool::Reset(std::span<const int> envs, const std::uint64_t* seeds) {
+  if (InChild()) return {PoolStatus::kForked};
+  {
+    const MutexLock lock(mu_);
+    if (closed_) return {PoolStatus::kClosed};
+    const PoolResult claimed = Claim(envs, /*resets=*/true, nullptr);
+    if (claimed.status != PoolStatus::kOk) return claimed;
+  }
+  // Ours alone until they are queued.
+  for (std::size_t i = 0; i < envs.size(); ++i) {
+    if (seeds != nullptr) lanes_.Seed(envs[i], seeds[i]);
+    lanes_.Restart(envs[i]);
+  }
+  {
+    const MutexLock lock(mu_);
+    Enqueue(envs);
+  }
+  if (owners_.empty()) Help();
+  return {};
+}
+
+PoolResult VectorPool::Send(std::span<const int> envs, const std::int32_t* actions) {
+  if (InChild()) return {PoolStatus::kForked};
+  {
+    const MutexLock lock(mu_);
+    if (closed_) return {PoolStatus::kClosed};
+    const PoolResult claimed = Claim(envs, /*resets=*/false, actions);
+    if (claimed.status != PoolStatus::kOk) return claimed;
+    for (std::size_t i = 0; i < envs.size(); ++i) lanes_.SetAction(envs[i], actions[i]);
+    Enqueue(envs);
+  }
+  if (owners_.empty()) Help();
+  return {};
+}
+
+int VectorPool::Work(Queue& queue, std::int64_t wait_ns) {
+  std::array<int, kChunk> envs;
+  std::size_t taken = 0;
+  {
+    const MutexLock lock(mu_);
+    if (queue.pending.size() == 0 && wait_ns > 0 && !closed_) queue.arrived.WaitFor(mu_, wait_ns);
+    while (taken < kChunk && queue.pending.size() > 0 && !closed_) {
+      envs[taken++] = queue.pending.Pop();
+    }
+  }
+  if (taken == 0) return 0;
+  lanes_.Play({envs.data(), taken});
+  const MutexLock lock(mu_);
+  for (std::size_t i = 0; i < taken; ++i) {
+    state_[static_cast<std::size_t>(envs[i])] = State::kReady;
+    ready_.Push(envs[i]);
+  }
+  stepping_ -= taken;
+  if (receivers_ > 0 && (ready_.size() >= wanted_ || stepping_ == 0)) became_ready_.NotifyAll();
+  return static_cast<int>(taken);
+}
+
+void VectorPool::Help() {
+  if (InChild()) return;
+  for (const auto& queue : queues_) {
+    while (Work(*queue, 0) > 0) continue;
+  }
+}
+
+PoolStatus VectorPool::WaitForReady(std::size_t count, const Deadline& deadline) {
+  receivers_ += 1;
+  // The least that any receiver waits for: with several of them some wake too early.
+  wanted_ = receivers_ == 1 ? count : std::min(wanted_, count);
+  became_ready_.WaitFor(mu_, deadline.LeftNs());
+  receivers_ -= 1;
+  return deadline.Passed() ? PoolStatus::kTimeout : PoolStatus::kOk;
+}
+
+PoolStatus VectorPool::Receive(std::span<int> envs, std::int64_t timeout_ns) {
+  if (InChild()) return PoolStatus::kForked;
+  const Deadline deadline(MonotonicClock::Get(), timeout_ns);
+  const MutexLock lock(mu_);
+  PoolStatus waited = PoolStatus::kOk;
+  while (!closed_ && ready_.size() < envs.size()) {
+    if (ready_.size() + stepping_ < envs.size()) return PoolStatus::kTooFew;
+    if (waited == PoolStatus::kTimeout) return waited;
+    waited = WaitForReady(envs.size(), deadline);
+  }
+  if (closed_) return PoolStatus::kClosed;
+  for (int& env : envs) {
+    env = ready_.Pop();
+    state_[static_cast<std::size_t>(env)] = State::kHeld;
+  }
+  return PoolStatus::kOk;
+}
+
+PoolStatus VectorPool::ReceiveAll(std::int64_t timeout_ns) {
+  if (InChild()) return PoolStatus::kForked;
+  const Deadline deadline(MonotonicClock::Get(), timeout_ns);
+  const MutexLock lock(mu_);
+  PoolStatus waited = PoolStatus::kOk;
+  while (!closed_ && stepping_ > 0) {
+    if (waited == PoolStatus::kTimeout) return waited;
+    waited = WaitForReady(ready_.size() + stepping_, deadline);
+  }
+  if (closed_) return PoolStatus::kClosed;
+  while (ready_.size() > 0) state_[static_cast<std::size_t>(ready_.Pop())] = State::kHeld;
+  return PoolStatus::kOk;
+}
+
+PoolResult VectorPool::AtRest(std::span<const int> envs) const {
+  for (std::size_t i = 0; i < envs.size(); ++i) {
+    if (envs[i] < 0 || envs[i] >= lanes_.count()) return {PoolStatus::kNoSuchEnv, i};
+    const State state = state_[static_cast<std::size_t>(envs[i])];
+    if (state == State::kStepping || state == State::kReady) return {PoolStatus::kBusy, i};
+  }
+  return {};
+}
+
+PoolResult VectorPool::Save(std::span<const int> envs, std::span<std::vector<std::byte>> saved) {
+  if (InChild()) return {PoolStatus::kForked};
+  const MutexLock lock(mu_);
+  if (closed_) return {PoolStatus::kClosed};
+  const PoolResult rest = AtRest(envs);
+  if (rest.status != PoolStatus::kOk) return rest;
+  for (std::size_t i = 0; i < envs.size(); ++i) {
+    saved[i] = lanes_.Save(envs[i]);
+    if (saved[i].empty()) return {PoolStatus::kNotReset, i};
+  }
+  return {};
+}
+
+PoolResult VectorPool::Load(std::span<const int> envs,
+                            std::span<const std::span<const std::byte>> saved) {
+  if (InChild()) return {PoolStatus::kForked};
+  std::vector<Lanes::Saved> opened;
+  for (std::size_t i = 0; i < envs.size(); ++i) {
+    std::optional<Lanes::Saved> one = lanes_.Opened(saved[i]);
+    if (!one.has_value()) return {PoolStatus::kBadState, i};
+    opened.push_back(std::move(*one));
+  }
+  const MutexLock lock(mu_);
+  if (closed_) return {PoolStatus::kClosed};
+  const PoolResult rest = AtRest(envs);
+  if (rest.status != PoolStatus::kOk) return rest;
+  for (std::size_t i = 0; i < envs.size(); ++i) {
+    lanes_.Put(envs[i], std::move(opened[i]));
+    state_[static_cast<std::size_t>(envs[i])] = State::kHeld;
+  }
+  return {};
+}
+
+void VectorPool::Close() {
+  if (InChild()) return;
+  {
+    const MutexLock lock(mu_);
+    closed_ = true;
+    became_ready_.NotifyAll();
+    for (const auto& queue : queues_) queue->arrived.NotifyAll();
+  }
+  const MutexLock lock(join_mu_);
+  for (const auto& runner : runners_) runner->RequestStop();
+  for (const auto& runner : runners_) runner->Join();
+}
+
+}  // namespace tetrion

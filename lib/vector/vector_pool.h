@@ -1,0 +1,147 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lib/core/agent.h"
+#include "lib/core/clock.h"
+#include "lib/core/mutex.h"
+#include "lib/vector/lanes.h"
+
+namespace tetrion {
+
+enum class PoolStatus {
+  kOk,
+  kTimeout,    // the wait's time is over; try again
+  kClosed,     // Close was called
+  kForked,     // made before a fork: its threads are in the parent process only
+  kTooFew,     // fewer environments are stepping than were waited for
+  kNoSuchEnv,  // below: `item` of the call is at fault, nothing was sent
+  kBusy,       // still stepping, or its result has not been received
+  kNotReset,   // sent an action before the first reset
+  kBadAction,  // out of range
+  kBadState,   // not bytes of Save, or of another configuration
+};
+
+struct [[nodiscard]] PoolResult {
+  PoolStatus status = PoolStatus::kOk;
+  std::size_t item = 0;  // index into the call's environments
+};
+
+// Environments stepped by threads that each own a range of them. Results are taken in the order in
+// which they finish, in batches of any size.
+//
+// Thread roles: Reset, Send and Receive may be called by any threads; Play runs on the pool's
+// threads, or in Reset and Send when there are none. Close may be called by any thread at any time.
+//
+// Invariants: 1. An environment is unset, held by the caller, stepping or ready; only held ones can
+// be sent, only ready ones be received. 2. Only the owner of a stepping environment touches it and
+// its row of columns(). 3. columns() of an environment do not change while it is held.
+class VectorPool {
+ public:
+  // `threads` 0 plays in the caller's thread. Throws Error(kUsage) for an unknown environment or
+  // observation, or counts out of range.
+  VectorPool(const PyEnvConfig& config, int count, int threads);
+  ~VectorPool();
+  VectorPool(const VectorPool&) = delete;
+  VectorPool& operator=(const VectorPool&) = delete;
+
+  // Starts the next episode of `envs`, of the given seeds or, with `seeds` null, of those they
+  // have.
+  PoolResult Reset(std::span<const int> envs, const std::uint64_t* seeds) TETRION_EXCLUDES(mu_);
+  // `actions` is [envs]; environments whose episode has ended ignore theirs and start over.
+  PoolResult Send(std::span<const int> envs, const std::int32_t* actions) TETRION_EXCLUDES(mu_);
+  // Blocks for at most `timeout_ns` until envs.size() environments are ready, then takes them.
+  PoolStatus Receive(std::span<int> envs, std::int64_t timeout_ns) TETRION_EXCLUDES(mu_);
+  // Blocks for at most `timeout_ns` until none is stepping; the caller then holds all of them.
+  PoolStatus ReceiveAll(std::int64_t timeout_ns) TETRION_EXCLUDES(mu_);
+
+  // The states of `envs`, which nobody may be stepping, into `saved` [envs] (Lanes::Save).
+  PoolResult Save(std::span<const int> envs, std::span<std::vector<std::byte>> saved)
+      TETRION_EXCLUDES(mu_);
+  // `envs` go on as saved and are held by the caller; nothing changes unless all of them can.
+  PoolResult Load(std::span<const int> envs, std::span<const std::span<const std::byte>> saved)
+      TETRION_EXCLUDES(mu_);
+
+  // Plays what waits for a thread in the caller's: whoever is about to wait for all of it is one
+  // thread more, and need not wait for the others to wake.
+  void Help() TETRION_EXCLUDES(mu_);
+
+  // Ends every wait with kClosed and joins the threads, which takes one step of a few environments.
+  // May be called twice. Does nothing in a child process, where the threads never ran.
+  void Close() TETRION_EXCLUDES(mu_, join_mu_);
+  // Deletes the pool, except in a child process made by a fork: there its locks may be held and its
+  // condition variables waited on by threads that do not exist, so its memory is left alone.
+  static void Delete(VectorPool* pool);
+
+  Lanes& lanes() { return lanes_; }
+  int threads() const { return static_cast<int>(owners_.size()); }
+
+ private:
+  enum class State : std::uint8_t { kUnset, kHeld, kStepping, kReady };
+  // A first-in, first-out queue of environments that never holds one twice, so that it never grows.
+  class Fifo {
+   public:
+    explicit Fifo(std::size_t capacity) : env_(capacity) {}
+    std::size_t size() const { return size_; }
+    void Push(int env) { env_[Wrapped(first_ + size_++)] = env; }
+    int Pop() {
+      const int env = env_[first_];
+      first_ = Wrapped(first_ + 1);
+      --size_;
+      return env;
+    }
+
+   private:
+    std::size_t Wrapped(std::size_t at) const { return at < env_.size() ? at : at - env_.size(); }
+
+    std::vector<int> env_;
+    std::size_t first_ = 0, size_ = 0;
+  };
+  // Environments of one owner that wait for their step.
+  struct Queue {
+    explicit Queue(std::size_t capacity) : pending(capacity) {}
+    Fifo pending;  // guarded by mu_
+    CondVar arrived;
+  };
+  class Owner;
+
+  bool InChild() const;
+  // Changes `envs` to stepping and queues them, or changes nothing.
+  PoolResult Claim(std::span<const int> envs, bool resets, const std::int32_t* actions)
+      TETRION_REQUIRES(mu_);
+  // Whether `envs` exist and none is stepping or waits to be received.
+  PoolResult AtRest(std::span<const int> envs) const TETRION_REQUIRES(mu_);
+  // One wait, until notified or the deadline; kTimeout past it.
+  PoolStatus WaitForReady(std::size_t count, const Deadline& deadline) TETRION_REQUIRES(mu_);
+  void Enqueue(std::span<const int> envs) TETRION_REQUIRES(mu_);
+  // Plays some of the queue's environments; returns how many. Waits at most `wait_ns` for one.
+  int Work(Queue& queue, std::int64_t wait_ns) TETRION_EXCLUDES(mu_);
+
+  // Immutable after construction.
+  const pid_t pid_;
+  Lanes lanes_;                  // an environment and its row of columns belong to whoever holds it
+  const std::size_t per_queue_;  // owner k has environments [k * per_queue_, (k + 1) * per_queue_)
+  std::vector<std::unique_ptr<Queue>> queues_;
+
+  Mutex mu_;
+  std::vector<State> state_ TETRION_GUARDED_BY(mu_);
+  std::vector<State> before_ TETRION_GUARDED_BY(mu_);  // scratch of Claim
+  Fifo ready_ TETRION_GUARDED_BY(mu_);                 // in order of completion
+  std::size_t stepping_ TETRION_GUARDED_BY(mu_) = 0;
+  std::size_t receivers_ TETRION_GUARDED_BY(mu_) = 0;  // callers that sleep
+  std::size_t wanted_ TETRION_GUARDED_BY(mu_) = 0;     // one of them wakes when so many are ready
+  bool closed_ TETRION_GUARDED_BY(mu_) = false;
+  CondVar became_ready_;
+
+  Mutex join_mu_;  // taken alone, never while holding mu_
+  std::vector<std::unique_ptr<Owner>> owners_;
+  std::vector<std::unique_ptr<AgentRunner>> runners_ TETRION_GUARDED_BY(join_mu_);
+};
+
+}  // namespace tetrion

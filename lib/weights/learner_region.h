@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "lib/shm/bell.h"
+#include "lib/shm/region.h"
+#include "lib/weights/weights_slot.h"
+
+namespace tetrion {
+
+// The one region of a run's learner: the bells that all rings' producers ring, and the weights
+// slots. A restarted learner adopts it, so that actors keep their mapping.
+//
+//   0               4096               4352                    8192
+//   | RegionHeader  | ingest BellBlock | inference BellBlock ... | weights slots (weights_slot.h)
+//
+// Thread role: made and destroyed by one thread; the views it hands out say their own roles and
+// must not outlive it.
+class LearnerRegion {
+ public:
+  // Learner. Throws Error like Region::CreateOrAdopt: kTryAgain when another learner of the run
+  // lives, kConfig when an earlier one used another blob size or layout.
+  static LearnerRegion CreateOrAdopt(const std::string& dir, std::uint64_t run_id,
+                                     std::uint64_t max_blob_bytes, std::uint64_t spec_hash);
+  // Actor. nullopt while the region does not exist or is not sealed yet; ask again. Throws Error
+  // like Region::Attach for everything else. The learner may be dead (OwnerAlive tells): its
+  // successor will adopt the same region.
+  static std::optional<LearnerRegion> Attach(const std::string& dir, std::uint64_t run_id,
+                                             std::uint64_t spec_hash);
+
+  // The ingest thread's bell, rung by the rings of workers that decide for themselves.
+  Bell bell() const;
+  // The inference thread's bell, rung by streamed workers.
+  Bell inference_bell() const;
+  WeightsSlotWriter MakeWriter() const;
+  // Returns versions above `above` only; see WeightsSlotReader.
+  WeightsSlotReader MakeReader(std::uint32_t above = 0) const;
+  std::uint64_t max_blob_bytes() const { return max_blob_bytes_; }
+  bool OwnerAlive() const { return region_.OwnerAlive(); }
+  bool adopted() const { return adopted_; }
+  Region& region() { return region_; }
+  const Region& region() const { return region_; }
+
+ private:
+  LearnerRegion(Region region, std::uint64_t max_blob_bytes, bool adopted);
+
+  Region region_;
+  std::uint64_t max_blob_bytes_;
+  bool adopted_;
+};
+
+}  // namespace tetrion

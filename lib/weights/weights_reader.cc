@@ -1,0 +1,42 @@
+#include "lib/weights/weights_reader.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace tetrion {
+
+WeightsReader::WeightsReader(const Config& config, std::function<void(Bell)> on_attached,
+                             const Clock& clock)
+    : on_attached_(std::move(on_attached)), learner_(config, clock) {}
+
+// `version`: what the policy has, possibly from an earlier region. A region made anew begins
+// without weights; the versions that come are higher, since no version is ever used twice.
+bool WeightsReader::Attached(std::uint32_t version) {
+  bool fresh = false;
+  LearnerRegion* learner = learner_.Find(&fresh);
+  if (fresh) {
+    newest_ = std::max(newest_, version);
+    reader_.emplace(learner->MakeReader(version));
+    on_attached_(learner->bell());
+  }
+  return learner != nullptr;
+}
+
+bool WeightsReader::Refresh(Policy& policy) {
+  const bool needs_weights = policy.WeightsBytes() > 0;
+  if (!Attached(policy.version())) return !needs_weights;
+  if (reader_->NewestVersion() > policy.version()) {
+    std::uint32_t version = 0;
+    if (reader_->Read(blob_, version) == WeightsRead::kFresh &&
+        policy.LoadWeights(blob_, version) != LoadResult::kLoaded) {
+      ++refused_;
+    }
+  }
+  return !needs_weights || policy.version() > 0;
+}
+
+std::uint32_t WeightsReader::NewestVersion() const {
+  return reader_ ? std::max(newest_, reader_->NewestVersion()) : 0;
+}
+
+}  // namespace tetrion

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "lib/weights/learner_watch.h"
+#include "lib/weights/weights_source.h"
+
+namespace tetrion {
+
+// Weights out of the learner's region on this host, read from the slots between rows, so that there
+// is nobody to wake.
+class WeightsReader final : public WeightsSource {
+ public:
+  using Config = LearnerWatch::Config;
+  // `on_attached` gets the learner's bell, on the worker's thread: once, and again whenever the
+  // region was made anew; the bell before it must not be rung any more.
+  WeightsReader(const Config& config, std::function<void(Bell)> on_attached,
+                const Clock& clock = MonotonicClock::Get());
+
+  bool Refresh(Policy& policy) override;
+  bool LearnerGone() const override { return learner_.Gone(); }
+  std::uint32_t NewestVersion() const override;
+  // Blobs that the policy refused (wrong size or not finite); each is skipped.
+  std::uint64_t refused() const { return refused_; }
+
+ private:
+  bool Attached(std::uint32_t version);
+
+  const std::function<void(Bell)> on_attached_;
+  LearnerWatch learner_;
+  std::optional<WeightsSlotReader> reader_;
+  std::uint32_t newest_ = 0;  // of earlier regions
+  std::vector<std::byte> blob_;
+  std::uint64_t refused_ = 0;
+};
+
+}  // namespace tetrion

@@ -1,0 +1,182 @@
+#include "lib/http/http_endpoint.h"
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "lib/core/error.h"
+
+namespace tetrion {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+constexpr int kTimeoutMs = 20'000;
+
+std::uint16_t PortOf(const std::string& address) {
+  return static_cast<std::uint16_t>(std::stoi(address.substr(address.rfind(':') + 1)));
+}
+
+// A plain TCP connection to the endpoint.
+class Peer {
+ public:
+  explicit Peer(std::uint16_t port) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in to{};
+    to.sin_family = AF_INET;
+    to.sin_port = htons(port);
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    connected_ = connect(fd_, reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0;
+  }
+  ~Peer() { close(fd_); }
+  bool connected() const { return connected_; }
+  bool Send(const std::string& text) const {
+    return send(fd_, text.data(), text.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(text.size());
+  }
+  // Everything until the other side closes, or the time-out.
+  std::string ReadAll() const {
+    std::string text;
+    char buffer[4096];
+    pollfd readable = {fd_, POLLIN, 0};
+    while (poll(&readable, 1, kTimeoutMs) == 1) {
+      const ssize_t n = recv(fd_, buffer, sizeof buffer, 0);
+      if (n <= 0) return text;
+      text.append(buffer, static_cast<std::size_t>(n));
+    }
+    ADD_FAILURE() << "the connection was not closed";
+    return text;
+  }
+
+ private:
+  int fd_;
+  bool connected_ = false;
+};
+
+class HttpEndpointTest : public testing::Test {
+ protected:
+  HttpEndpointTest()
+      : endpoint_("127.0.0.1:0", registry_,
+                  [this] { return Readiness{ready_.load(), "waiting for \"x\""}; }) {
+    endpoint_.AddJson("/status", [] { return std::string("{\"run\":\"r\"}"); });
+    endpoint_.AddJson("/broken", []() -> std::string { throw std::runtime_error("broken page"); });
+    endpoint_.Start();
+  }
+  std::string Ask(const std::string& request) {
+    const Peer peer(PortOf(endpoint_.address()));
+    EXPECT_TRUE(peer.connected());
+    EXPECT_TRUE(peer.Send(request));
+    return peer.ReadAll();
+  }
+
+  std::atomic<bool> ready_{false};
+  MetricsRegistry registry_;
+  HttpEndpoint endpoint_;
+};
+
+TEST_F(HttpEndpointTest, ServesMetricsAndPages) {
+  registry_.Counter("tetrion_learner_updates_total").Add(5);
+  EXPECT_THAT(HttpGet(endpoint_.address(), "/metrics", kTimeoutMs),
+              HasSubstr("tetrion_learner_updates_total 5\n"));
+  EXPECT_EQ(HttpGet(endpoint_.address(), "/status", kTimeoutMs), "{\"run\":\"r\"}");
+  EXPECT_EQ(HttpGet(endpoint_.address(), "/livez", kTimeoutMs), "{\"alive\":true}\n");
+}
+
+TEST_F(HttpEndpointTest, ReadinessSaysWhyNot) {
+  const std::string refused = Ask("GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_THAT(refused, StartsWith("HTTP/1.1 503"));
+  EXPECT_THAT(refused, HasSubstr(R"({"ready":false,"reason":"waiting for \"x\""})"));
+  ready_.store(true);
+  EXPECT_THAT(HttpGet(endpoint_.address(), "/readyz", kTimeoutMs), HasSubstr("{\"ready\":true"));
+}
+
+TEST_F(HttpEndpointTest, OnlyGetIsServed) {
+  for (const char* method : {"POST", "PUT", "DELETE", "OPTIONS", "HEAD", "PATCH"}) {
+    const std::string answer =
+        Ask(std::string(method) + " /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n");
+    EXPECT_THAT(answer, StartsWith("HTTP/1.1 405")) << method;
+  }
+  EXPECT_THAT(Ask("GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n"), StartsWith("HTTP/1.1 404"));
+  EXPECT_THAT(Ask("GET /metrics\r\n\r\n"), StartsWith("HTTP/1.1 400"));
+}
+
+TEST_F(HttpEndpointTest, FailingPageIsAnErrorAnswerAndNothingElse) {
+  EXPECT_THROW(HttpGet(endpoint_.address(), "/broken", kTimeoutMs), Error);
+  EXPECT_EQ(HttpGet(endpoint_.address(), "/livez", kTimeoutMs), "{\"alive\":true}\n");
+}
+
+TEST_F(HttpEndpointTest, SilentPeersAreCutAndOthersServed) {
+  const std::uint16_t port = PortOf(endpoint_.address());
+  std::vector<std::unique_ptr<Peer>> silent;
+  for (int i = 0; i < 12; ++i) {
+    silent.push_back(std::make_unique<Peer>(port));
+    EXPECT_TRUE(silent.back()->Send("GET /met"));
+  }
+  EXPECT_EQ(HttpGet(endpoint_.address(), "/livez", kTimeoutMs), "{\"alive\":true}\n");
+  for (const auto& peer : silent) peer->ReadAll();  // fails unless each connection gets closed
+}
+
+// A peer that drips a byte at a time never falls silent; the limit of the whole connection ends it.
+TEST_F(HttpEndpointTest, DrippingPeerIsCutAsAWhole) {
+  const Peer peer(PortOf(endpoint_.address()));
+  ASSERT_TRUE(peer.Send("GET /metrics HTTP/1.1\r\nX: "));
+  int drips = 0;
+  constexpr int kMaxDrips = 600;  // a minute
+  while (drips < kMaxDrips && peer.Send("x")) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    ++drips;
+  }
+  EXPECT_LT(drips, kMaxDrips);
+}
+
+TEST_F(HttpEndpointTest, StopCutsConnectionsUnderWayAndFreesThePort) {
+  const Peer peer(PortOf(endpoint_.address()));
+  ASSERT_TRUE(peer.Send("GET /metrics HT"));
+  endpoint_.Stop();
+  endpoint_.Stop();
+  EXPECT_THROW(HttpGet(endpoint_.address(), "/livez", 1000), Error);
+  HttpEndpoint next(endpoint_.address(), registry_, [] { return Readiness{true, ""}; });
+  EXPECT_EQ(next.address(), endpoint_.address());
+}
+
+TEST_F(HttpEndpointTest, PortInUseIsAUsageErrorWithAddressAndHint) {
+  try {
+    HttpEndpoint second(endpoint_.address(), registry_, [] { return Readiness{true, ""}; });
+    FAIL() << "two services share a port";
+  } catch (const Error& error) {
+    EXPECT_EQ(static_cast<int>(error.code()), 2);
+    EXPECT_THAT(error.what(), HasSubstr(endpoint_.address()));
+    EXPECT_THAT(error.what(), HasSubstr("--http-bind"));
+  }
+}
+
+TEST_F(HttpEndpointTest, ManyScrapersAtOnceGetWholeAnswers) {
+  for (int i = 0; i < 100; ++i) registry_.Gauge("tetrion_replay_rows", {std::to_string(i)}).Set(i);
+  const std::string expected = registry_.SerializeText();
+  std::vector<std::thread> threads;
+  std::atomic<int> whole{0};
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([&] {
+      for (int j = 0; j < 10; ++j) {
+        if (HttpGet(endpoint_.address(), "/metrics", kTimeoutMs) == expected) whole.fetch_add(1);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(whole.load(), 80);
+}
+
+TEST(HttpAddressTest, AddressesThatAreNoneAreRefused) {
+  MetricsRegistry registry;
+  for (const char* bind :
+       {"", "localhost", ":80", "127.0.0.1:", "127.0.0.1:99999", "127.0.0.1:8x"}) {
+    EXPECT_THROW(HttpEndpoint(bind, registry, [] { return Readiness{}; }), Error) << bind;
+  }
+}
+
+}  // namespace
+}  // namespace tetrion

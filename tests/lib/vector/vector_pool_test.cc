@@ -1,0 +1,212 @@
+#include "lib/vector/vector_pool.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "lib/core/clock.h"
+#include "lib/core/error.h"
+
+namespace tetrion {
+namespace {
+
+constexpr std::int64_t kLongNs = 30 * kNanosPerSecond;  // reached in a hang only
+
+std::vector<int> All(int n) {
+  std::vector<int> envs(static_cast<std::size_t>(n));
+  std::iota(envs.begin(), envs.end(), 0);
+  return envs;
+}
+
+std::vector<std::uint64_t> Seeds(int n) {
+  std::vector<std::uint64_t> seeds(static_cast<std::size_t>(n));
+  std::iota(seeds.begin(), seeds.end(), 100);
+  return seeds;
+}
+
+PoolStatus ResetAll(VectorPool& pool) {
+  const std::vector<int> all = All(pool.lanes().count());
+  const PoolResult sent = pool.Reset(all, Seeds(pool.lanes().count()).data());
+  return sent.status == PoolStatus::kOk ? pool.ReceiveAll(kLongNs) : sent.status;
+}
+
+// A number made of everything that `steps` whole steps showed.
+std::uint64_t DigestOf(int threads, int envs, int steps) {
+  VectorPool pool({.obs = "flat"}, envs, threads);
+  EXPECT_EQ(ResetAll(pool), PoolStatus::kOk);
+  const std::vector<int> all = All(envs);
+  std::vector<std::int32_t> actions(all.size());
+  std::uint64_t digest = 0;
+  for (int step = 0; step < steps; ++step) {
+    for (std::size_t i = 0; i < actions.size(); ++i) {
+      actions[i] = static_cast<std::int32_t>((i * 3 + static_cast<std::size_t>(step) * 5) % 8);
+    }
+    EXPECT_EQ(pool.Send(all, actions.data()).status, PoolStatus::kOk);
+    if (step % 2 == 0) pool.Help();
+    EXPECT_EQ(pool.ReceiveAll(kLongNs), PoolStatus::kOk);
+    const StepColumns& columns = pool.lanes().columns();
+    const auto* cells = reinterpret_cast<const float*>(columns.obs.data());
+    for (std::size_t i = 0; i < columns.obs.size() / sizeof(float); i += 7) {
+      digest = digest * 1099511628211ULL + static_cast<std::uint64_t>(cells[i]);
+    }
+    for (const float reward : columns.reward) digest += static_cast<std::uint64_t>(reward * 8);
+  }
+  return digest;
+}
+
+TEST(VectorPool, ThreadsChangeNothingButTheTime) {
+  const std::uint64_t alone = DigestOf(0, 37, 400);
+  EXPECT_EQ(DigestOf(1, 37, 400), alone);
+  EXPECT_EQ(DigestOf(3, 37, 400), alone);
+  EXPECT_EQ(DigestOf(64, 37, 400), alone) << "more threads than environments";
+}
+
+// Property: every environment sent is received exactly once, whatever the batch. Each environment
+// checks itself: its episode length counts its own steps, which the test counts too.
+TEST(VectorPool, PartialBatchesLoseAndRepeatNothing) {
+  constexpr int kEnvs = 50, kBatch = 7, kRounds = 2000;
+  VectorPool pool({.env = "cartpole", .max_steps = 1U << 30}, kEnvs, 3);
+  const std::vector<int> all = All(kEnvs);
+  ASSERT_EQ(pool.Reset(all, Seeds(kEnvs).data()).status, PoolStatus::kOk);
+  std::vector<int> batch(kBatch), length(kEnvs, -1);
+  std::vector<std::int32_t> actions(kBatch);
+  for (int round = 0; round < kRounds; ++round) {
+    ASSERT_EQ(pool.Receive(batch, kLongNs), PoolStatus::kOk);
+    ASSERT_EQ(std::set<int>(batch.begin(), batch.end()).size(), batch.size());
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      const auto env = static_cast<std::size_t>(batch[i]);
+      const StepColumns& columns = pool.lanes().columns();
+      ASSERT_EQ(columns.episode_length[env], length[env] + 1) << "environment " << env;
+      length[env] = columns.terminated[env] != 0 ? -1 : length[env] + 1;
+      actions[i] = (round + batch[i]) % 2;
+    }
+    ASSERT_EQ(pool.Send(batch, actions.data()).status, PoolStatus::kOk);
+  }
+  std::vector<int> rest(kEnvs);
+  ASSERT_EQ(pool.Receive(rest, kLongNs), PoolStatus::kOk);
+  std::sort(rest.begin(), rest.end());
+  EXPECT_EQ(rest, all);
+}
+
+TEST(VectorPool, RefusesWhatIsWrongAndMovesNothing) {
+  VectorPool pool({.env = "cartpole"}, 3, 0);
+  const std::vector<std::int32_t> actions = {0, 1, 0};
+  const std::vector<int> all = All(3);
+  EXPECT_EQ(pool.Send(all, actions.data()).status, PoolStatus::kNotReset);
+  ASSERT_EQ(ResetAll(pool), PoolStatus::kOk);
+
+  const std::vector<std::int32_t> wrong = {0, 1, 2};
+  const PoolResult refused = pool.Send(all, wrong.data());
+  EXPECT_EQ(refused.status, PoolStatus::kBadAction);
+  EXPECT_EQ(refused.item, 2U);
+  const std::vector<int> unknown = {0, 3}, negative = {-1}, twice = {1, 1};
+  EXPECT_EQ(pool.Send(unknown, actions.data()).status, PoolStatus::kNoSuchEnv);
+  EXPECT_EQ(pool.Send(negative, actions.data()).status, PoolStatus::kNoSuchEnv);
+  EXPECT_EQ(pool.Send(twice, actions.data()).status, PoolStatus::kBusy);
+  EXPECT_EQ(pool.Reset(twice, nullptr).status, PoolStatus::kBusy);
+  EXPECT_EQ(pool.lanes().columns().episode_length, (std::vector<std::int32_t>{0, 0, 0}));
+
+  EXPECT_EQ(pool.Send(all, actions.data()).status, PoolStatus::kOk) << "all are still held";
+  EXPECT_EQ(pool.Send(all, actions.data()).status, PoolStatus::kBusy) << "not yet received";
+  std::vector<int> four(4);
+  EXPECT_EQ(pool.Receive(four, kLongNs), PoolStatus::kTooFew);
+  EXPECT_EQ(pool.ReceiveAll(kLongNs), PoolStatus::kOk);
+}
+
+TEST(VectorPool, AWaitEndsAtItsDeadline) {
+  VectorPool pool({.env = "tetris-placement", .obs = "afterstates"}, 256, 1);
+  const std::vector<int> all = All(256);
+  ASSERT_EQ(pool.Reset(all, Seeds(256).data()).status, PoolStatus::kOk);
+  std::vector<int> batch(256);
+  PoolStatus status = PoolStatus::kTimeout;
+  while (status == PoolStatus::kTimeout) status = pool.Receive(batch, 1);
+  EXPECT_EQ(status, PoolStatus::kOk);
+}
+
+TEST(VectorPool, CloseEndsEveryWaitAndMayBeCalledByAll) {
+  for (const int threads : {0, 2}) {
+    VectorPool pool({.env = "cartpole"}, 64, threads);
+    ASSERT_EQ(ResetAll(pool), PoolStatus::kOk);
+    std::vector<std::thread> users;
+    for (int user = 0; user < 3; ++user) {
+      users.emplace_back([&pool] {
+        const std::vector<int> all = All(64);
+        const std::vector<std::int32_t> actions(64, 1);
+        std::vector<int> batch(64);
+        for (;;) {
+          if (pool.Send(all, actions.data()).status == PoolStatus::kClosed) return;
+          if (pool.Receive(batch, kLongNs) == PoolStatus::kClosed) return;
+        }
+      });
+    }
+    std::thread closer([&pool] { pool.Close(); });
+    pool.Close();
+    closer.join();
+    for (std::thread& user : users) user.join();
+    EXPECT_EQ(pool.ReceiveAll(kLongNs), PoolStatus::kClosed);
+    EXPECT_EQ(ResetAll(pool), PoolStatus::kClosed);
+  }
+}
+
+TEST(VectorPool, AChildProcessIsToldAndDoesNotHang) {
+  auto* pool = new VectorPool({.env = "cartpole"}, 8, 2);
+  ASSERT_EQ(ResetAll(*pool), PoolStatus::kOk);
+  const pid_t child = fork();
+  if (child == 0) {
+    const std::vector<std::int32_t> actions(8, 0);
+    const bool told = pool->Send(All(8), actions.data()).status == PoolStatus::kForked &&
+                      pool->ReceiveAll(kLongNs) == PoolStatus::kForked;
+    pool->Close();
+    VectorPool::Delete(pool);
+    _exit(told ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  VectorPool::Delete(pool);
+}
+
+TEST(VectorPool, CountsOutOfRangeAreErrors) {
+  EXPECT_THROW(VectorPool({}, 0, 0), Error);
+  EXPECT_THROW(VectorPool({}, (1 << 20) + 1, 0), Error);
+  EXPECT_THROW(VectorPool({}, 4, -1), Error);
+  EXPECT_THROW(VectorPool({}, 4, 257), Error);
+}
+
+TEST(VectorPool, StatesAreOfEnvironmentsAtRestAndLoadedTogetherOrNotAtAll) {
+  VectorPool pool({.env = "cartpole"}, 3, 2);
+  const std::vector<int> all = All(3);
+  std::vector<std::vector<std::byte>> saved(3), after(3);
+  EXPECT_EQ(pool.Save(all, saved).status, PoolStatus::kNotReset);
+  ASSERT_EQ(ResetAll(pool), PoolStatus::kOk);
+  ASSERT_EQ(pool.Save(all, saved).status, PoolStatus::kOk);
+  const std::vector<std::int32_t> actions(3);
+  ASSERT_EQ(pool.Send(all, actions.data()).status, PoolStatus::kOk);
+  EXPECT_EQ(pool.Save(all, after).status, PoolStatus::kBusy);
+  std::vector<std::span<const std::byte>> states(saved.begin(), saved.end());
+  EXPECT_EQ(pool.Load(all, states).status, PoolStatus::kBusy);
+  ASSERT_EQ(pool.ReceiveAll(kLongNs), PoolStatus::kOk);
+  ASSERT_EQ(pool.Save(all, after).status, PoolStatus::kOk);
+  EXPECT_NE(after, saved);
+  states[2] = states[2].first(8);
+  const PoolResult refused = pool.Load(all, states);
+  EXPECT_EQ(refused.status, PoolStatus::kBadState);
+  EXPECT_EQ(refused.item, 2U);
+  std::vector<std::vector<std::byte>> unchanged(3);
+  ASSERT_EQ(pool.Save(all, unchanged).status, PoolStatus::kOk);
+  EXPECT_EQ(unchanged, after);
+  states[2] = saved[2];
+  EXPECT_EQ(pool.Load(all, states).status, PoolStatus::kOk);
+  ASSERT_EQ(pool.Save(all, after).status, PoolStatus::kOk);
+  EXPECT_EQ(after, saved);
+}
+
+}  // namespace
+}  // namespace tetrion
