@@ -159,9 +159,11 @@ class Pipeline {
 
   std::unique_ptr<LaneLoop> MakeLoop(RowSink& sink) {
     const EnvSpec spec = EnvSpecOf(run_);
-    return std::make_unique<LaneLoop>(LaneLoopConfig{}, MakeVecEnv(EnvConfigOf(run_)),
-                                      std::make_unique<RandomPolicy>(1, spec.action), tokens_, sink,
-                                      nullptr, listener_);
+    return std::make_unique<LaneLoop>(
+        LaneLoopConfig{}, MakeVecEnv(EnvConfigOf(run_)),
+        std::make_unique<LocalDecider>(std::make_unique<RandomPolicy>(1, spec.action),
+                                       /*weights=*/nullptr, run_.lanes),
+        tokens_, sink, listener_);
   }
   RingProducer MakeProducer() {
     const RingSpec spec = {.capacity = static_cast<std::uint64_t>(run_.ring_rows),

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "lib/collect/token_source.h"
+#include "lib/collect/lane_ports.h"
 #include "lib/core/mutex.h"
 
 namespace tetrion {

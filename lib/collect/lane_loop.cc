@@ -1,10 +1,8 @@
 #include "lib/collect/lane_loop.h"
 
-#include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <numeric>
-#include <thread>
+#include <string>
 #include <utility>
 
 #include "lib/core/check.h"
@@ -12,52 +10,25 @@
 #include "lib/core/error.h"
 
 namespace tetrion {
-namespace {
-
-// Episodes that may wait for their publication before the worker allocates: every lane twice per
-// commit stride is far beyond what an environment can end.
-constexpr std::size_t kEndedReserve = 4096;
-
-}  // namespace
 
 LaneLoop::LaneLoop(const LaneLoopConfig& config, std::unique_ptr<VecEnv> env,
-                   std::unique_ptr<Policy> policy, TokenSource& tokens, RowSink& sink,
-                   WeightsSource* weights, LaneListener& listener)
-    : LaneLoop(config, std::move(env), std::move(policy), nullptr, tokens, sink, weights,
-               listener) {}
-
-LaneLoop::LaneLoop(const LaneLoopConfig& config, std::unique_ptr<VecEnv> env,
-                   InferenceClient& answers, TokenSource& tokens, RowSink& sink,
+                   std::unique_ptr<Decider> decider, TokenSource& tokens, RowSink& sink,
                    LaneListener& listener)
-    : LaneLoop(config, std::move(env), nullptr, &answers, tokens, sink, nullptr, listener) {}
-
-LaneLoop::LaneLoop(const LaneLoopConfig& config, std::unique_ptr<VecEnv> env,
-                   std::unique_ptr<Policy> policy, InferenceClient* answers, TokenSource& tokens,
-                   RowSink& sink, WeightsSource* weights, LaneListener& listener)
     : config_(config),
       env_(std::move(env)),
-      policy_(std::move(policy)),
-      answers_(answers),
+      decider_(std::move(decider)),
       tokens_(tokens),
       sink_(sink),
-      weights_(weights),
       listener_(listener),
       lanes_(env_->lanes()),
-      need_token_(lanes_),
-      state_(static_cast<std::size_t>(lanes_), LaneState::kNeedsToken),
+      book_(lanes_),
       all_lanes_(static_cast<std::size_t>(lanes_)),
       actions_(static_cast<std::size_t>(lanes_), 0),
-      episode_ids_(static_cast<std::size_t>(lanes_), 0),
-      masks_(static_cast<std::size_t>(lanes_)),
-      token_ids_(static_cast<std::size_t>(lanes_)),
-      steps_(static_cast<std::size_t>(lanes_)) {
+      episode_ids_(static_cast<std::size_t>(lanes_), 0) {
   TETRION_CHECK(static_cast<int>(sink_.layout().spec.lanes) == lanes_,
                 "sink and env differ in lanes");
   std::iota(all_lanes_.begin(), all_lanes_.end(), 0);
   playing_.reserve(static_cast<std::size_t>(lanes_));
-  abandoned_.reserve(static_cast<std::size_t>(lanes_));
-  ended_.reserve(kEndedReserve);
-  announced_.reserve(kEndedReserve);
 }
 
 RunResult LaneLoop::RunOnce(std::int64_t wait_timeout_ns) {
@@ -68,7 +39,7 @@ RunResult LaneLoop::RunOnce(std::int64_t wait_timeout_ns) {
   }
   if (tokens_.State() != TakeResult::kToken) return CutLanes(tokens_.State());
   if (!CanDecide()) return RunResult::kWaiting;
-  if (need_token_ > 0) {
+  if (book_.need_token() > 0) {
     const RunResult taken = TakeTokens();
     if (taken != RunResult::kRow) return taken;
   }
@@ -81,12 +52,11 @@ RunResult LaneLoop::RunOnce(std::int64_t wait_timeout_ns) {
 // Of the row published last; kRow when the next one can be made.
 RunResult LaneLoop::TakeAnswer() {
   const std::int64_t start_ns = clock_.NowNs();
-  const AnswerResult result =
-      answers_->Take(row_ - 1, actions_.data(), answer_version_, wait_timeout_ns_);
-  AddWait(WaitReason::kAnswer, start_ns);
+  const AnswerResult result = decider_->Take(row_ - 1, actions_.data(), wait_timeout_ns_);
+  AddWait(decider_->waits_for(), start_ns);
   switch (result) {
     case AnswerResult::kTimeout:
-      if (tokens_.State() != TakeResult::kDrain || !answers_->AnswererGone()) {
+      if (tokens_.State() != TakeResult::kDrain || !decider_->PeerGone()) {
         return RunResult::kWaiting;
       }
       AbandonWithoutRow("drain");
@@ -95,48 +65,40 @@ RunResult LaneLoop::TakeAnswer() {
       AbandonWithoutRow("reset");
       asked_ = false;
       return RunResult::kWaiting;
-    case AnswerResult::kBroken:
-      throw Error(ExitCode::kTryAgain, answers_->problem());
     case AnswerResult::kNotFinite:
-      DropLive();
       asked_ = false;
-      CountNotFinite();
+      CountNotFinite(book_.Drop(*env_));
       return RunResult::kRow;
+    case AnswerResult::kBroken:  // the decider has thrown
     case AnswerResult::kAnswer:
       break;
   }
   asked_ = false;
   not_finite_run_ = 0;
-  counters_.policy_version.store(answer_version_, std::memory_order_relaxed);
-  listener_.OnRow(asked_env_ns_, clock_.NowNs() - asked_ns_, 0);
+  counters_.policy_version.store(decider_->version(), std::memory_order_relaxed);
+  listener_.OnRow(asked_env_ns_, clock_.NowNs() - asked_ns_, decider_->lag_versions());
   return RunResult::kRow;
 }
 
 // Whether a row made now could be decided.
 bool LaneLoop::CanDecide() {
-  if (answers_ != nullptr) {
+  AnswererState state = decider_->Look(0);
+  if (state == AnswererState::kReady) return true;
+  if (state == AnswererState::kAbsent) {
     const std::int64_t start_ns = clock_.NowNs();
-    const AnswererState state = answers_->Look(wait_timeout_ns_);
-    if (state == AnswererState::kReady) return true;
-    if (state == AnswererState::kBroken) throw Error(ExitCode::kTryAgain, answers_->problem());
-    AddWait(WaitReason::kAnswer, start_ns);
-    if (state == AnswererState::kReset) AbandonWithoutRow("reset");
-    return false;
+    state = decider_->Look(wait_timeout_ns_);
+    AddWait(decider_->waits_for(), start_ns);
   }
-  if (weights_ == nullptr || weights_->Refresh(*policy_)) return true;
-  const std::int64_t start_ns = clock_.NowNs();
-  // No version exists yet: the learner has not started.
-  std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  AddWait(WaitReason::kWeights, start_ns);
-  return false;
+  if (state == AnswererState::kReset) AbandonWithoutRow("reset");
+  return state == AnswererState::kReady;
 }
 
 RunResult LaneLoop::TakeTokens() {
   for (int lane = 0; lane < lanes_; ++lane) {
-    if (state_[static_cast<std::size_t>(lane)] != LaneState::kNeedsToken) continue;
+    if (book_.Plays(lane)) continue;
     Token token;
     TakeResult result = tokens_.Take(token, 0);
-    if (result == TakeResult::kIdle && need_token_ < lanes_) return RunResult::kRow;
+    if (result == TakeResult::kIdle && book_.need_token() < lanes_) return RunResult::kRow;
     if (result == TakeResult::kTimeout || result == TakeResult::kIdle) {
       // The worker is about to block: what it has goes out first.
       sink_.Flush();
@@ -147,16 +109,11 @@ RunResult LaneLoop::TakeTokens() {
     }
     if (result == TakeResult::kTimeout || result == TakeResult::kIdle) return RunResult::kWaiting;
     if (result != TakeResult::kToken) return CutLanes(result);
-    Begin(lane, token);
+    env_->Reset(lane, token);
+    sink_.OnToken(lane, token);
+    book_.Begin(lane);
   }
   return RunResult::kRow;
-}
-
-void LaneLoop::Begin(int lane, const Token& token) {
-  env_->Reset(lane, token);
-  sink_.OnToken(lane, token);
-  state_[static_cast<std::size_t>(lane)] = LaneState::kPlaying;
-  --need_token_;
 }
 
 bool LaneLoop::ClaimRow(RowView& row) {
@@ -179,25 +136,39 @@ void LaneLoop::MakeRow(const RowView& row) {
   const std::int64_t start_ns = clock_.NowNs();
   StepPlaying(row);
   const std::int64_t env_ns = clock_.NowNs() - start_ns;
-  if (answers_ != nullptr) {
-    asked_env_ns_ = env_ns;
-    Publish(row);
-    return;
+  const Decision decision = decider_->Decide(row, *env_);
+  switch (decision) {
+    case Decision::kLater:
+      asked_env_ns_ = env_ns;
+      Publish(row);
+      return;  // told of once it is answered
+    case Decision::kDecided:
+      FinishRow(row);
+      not_finite_run_ = 0;
+      break;
+    case Decision::kNotFinite:
+    case Decision::kGiveUp: {
+      const std::span<const Token> cut = book_.Cut(row, *env_);
+      FinishRow(row);
+      if (decision == Decision::kNotFinite) {
+        CountNotFinite(cut);
+      } else if (!cut.empty()) {
+        listener_.OnAbandoned(cut, "policy");
+      }
+      break;
+    }
   }
-  Decide(row);
-  const std::int64_t inference_ns = clock_.NowNs() - start_ns - env_ns;
-  const std::uint32_t newest = weights_ == nullptr ? policy_->version() : weights_->NewestVersion();
-  listener_.OnRow(env_ns, inference_ns, newest - std::min(newest, policy_->version()));
+  listener_.OnRow(env_ns, clock_.NowNs() - start_ns - env_ns, decider_->lag_versions());
 }
 
 // The playing lanes' columns, and empty ones for the idle.
 void LaneLoop::StepPlaying(const RowView& row) {
-  if (need_token_ == 0) {
+  if (book_.need_token() == 0) {
     env_->Step(all_lanes_, actions_.data(), row);
   } else {
     playing_.clear();
     for (int lane = 0; lane < lanes_; ++lane) {
-      if (state_[static_cast<std::size_t>(lane)] == LaneState::kPlaying) {
+      if (book_.Plays(lane)) {
         playing_.push_back(lane);
       } else {
         WriteIdleLane(row, lane);
@@ -207,45 +178,9 @@ void LaneLoop::StepPlaying(const RowView& row) {
   }
   std::uint64_t steps = 0;
   for (int lane = 0; lane < lanes_; ++lane) {
-    const auto l = static_cast<std::size_t>(lane);
-    if (state_[l] == LaneState::kPlaying && (row.flags[l] & kIsFirst) == 0) ++steps;
+    if (book_.Plays(lane) && (row.flags[lane] & kIsFirst) == 0) ++steps;
   }
   AddRelaxed<std::uint64_t>(counters_.env_steps, steps);
-}
-
-// By the loop's own policy.
-void LaneLoop::Decide(const RowView& row) {
-  const ActResult acted = ActOn(row);
-  if (acted == ActResult::kOk) {
-    FinishRow(row);
-    not_finite_run_ = 0;
-    return;
-  }
-  CutLive(row);
-  FinishRow(row);
-  if (acted == ActResult::kNotFinite) {
-    CountNotFinite();
-  } else if (!abandoned_.empty()) {
-    listener_.OnAbandoned(abandoned_, "policy");
-  }
-}
-
-ActResult LaneLoop::ActOn(const RowView& row) {
-  for (int lane = 0; lane < lanes_; ++lane) {
-    const auto l = static_cast<std::size_t>(lane);
-    const EpisodeResult episode = env_->Episode(lane);
-    token_ids_[l] = episode.token_id;
-    steps_[l] = episode.length_steps;
-    // A finished game may have no legal action; its lane is acted on only to keep the batch whole.
-    if (row.mask != nullptr) masks_[l] = row.mask[l] != 0 ? row.mask[l] : 1;
-  }
-  const PolicyInput in = {.n = lanes_,
-                          .records = row.record,
-                          .masks = row.mask != nullptr ? masks_.data() : nullptr,
-                          .flags = row.flags,
-                          .token_ids = token_ids_.data(),
-                          .steps = steps_.data()};
-  return policy_->Act(in, {.action = row.action, .log_prob = row.log_prob});
 }
 
 // A lane without an episode: an empty record that ends at once.
@@ -269,32 +204,82 @@ void LaneLoop::FinishRow(const RowView& row) {
     }
   }
   std::memcpy(actions_.data(), row.action, actions_.size() * sizeof(std::int32_t));
-  counters_.policy_version.store(policy_->version(), std::memory_order_relaxed);
-  Complete(row, policy_->version());
+  counters_.policy_version.store(decider_->version(), std::memory_order_relaxed);
+  Complete(row);
 }
 
-// A row that is decided elsewhere: goes out at once, its actions and version still empty.
+// A row that is decided later: goes out at once, its actions and version still empty.
 void LaneLoop::Publish(const RowView& row) {
   std::memset(row.action, 0, actions_.size() * sizeof(std::int32_t));
   std::memset(row.log_prob, 0, actions_.size() * sizeof(float));
   asked_ = true;
   asked_ns_ = clock_.NowNs();
-  Complete(row, answer_version_);
+  Complete(row);
   sink_.Flush();
   Announce();
 }
 
-// `version` chose the actions that led to the row's episodes' ends; in a row decided here also the
-// row's own.
-void LaneLoop::Complete(const RowView& row, std::uint32_t version) {
-  EndEpisodes(row, version);
+// The decider's version chose the actions that led to the row's episodes' ends; in a row decided
+// here also the row's own.
+void LaneLoop::Complete(const RowView& row) {
+  const std::uint32_t version = decider_->version();
+  book_.EndEpisodes(row, row_, version, *env_);
   std::memcpy(episode_ids_.data(), row.episode_id, episode_ids_.size() * sizeof(std::int32_t));
   *row.header = {.row = row_, .policy_version = version, .reserved = 0};
   sink_.Complete();
   claimed_ = false;
   ++row_;
   AddRelaxed<std::uint64_t>(counters_.rows, 1);
-  if (!ended_.empty()) Announce();
+  if (book_.HasEnded()) Announce();
+}
+
+RunResult LaneLoop::CutLanes(TakeResult why) {
+  if (book_.need_token() < lanes_) {
+    RowView row;
+    if (!ClaimRow(row)) {
+      if (why != TakeResult::kDrain || !decider_->PeerGone()) return RunResult::kWaiting;
+      AbandonWithoutRow("drain");
+      return RunResult::kDrained;
+    }
+    StepPlaying(row);
+    const std::span<const Token> cut = book_.Cut(row, *env_);
+    if (decider_->answers_later()) {
+      Publish(row);
+    } else {
+      FinishRow(row);
+    }
+    if (why == TakeResult::kDrain && !cut.empty()) listener_.OnAbandoned(cut, "drain");
+  }
+  sink_.Flush();
+  Announce();
+  if (why == TakeResult::kDrain) return RunResult::kDrained;
+  tokens_.AcceptFence();
+  return RunResult::kWaiting;
+}
+
+// No reader takes a row that cuts the lanes: the ring just ends, as after a kill, or goes on with
+// other episodes.
+void LaneLoop::AbandonWithoutRow(const char* reason) {
+  const std::span<const Token> dropped = book_.Drop(*env_);
+  if (!dropped.empty()) listener_.OnAbandoned(dropped, reason);
+}
+
+// After the lanes were cut: tells of their tokens, and judges the policy.
+void LaneLoop::CountNotFinite(std::span<const Token> cut) {
+  AddRelaxed<std::uint64_t>(counters_.not_finite, 1);
+  listener_.OnAbandoned(cut, "not_finite");
+  if (++not_finite_run_ < config_.max_not_finite) return;
+  throw Error(
+      ExitCode::kTryAgain,
+      "the policy gave NaN or infinite logits on " + std::to_string(not_finite_run_) +
+          " rows in a row (version " + std::to_string(decider_->version()) +
+          "); lower it with ./tetrion up --resume RUN --learning-rate X, or begin anew with "
+          "its best weights: ./tetrion up --init-from RUN/best --learning-rate X");
+}
+
+void LaneLoop::Announce() {
+  const std::size_t announced = book_.Announce(sink_.PublishedRows(), listener_);
+  AddRelaxed<std::uint64_t>(counters_.episodes, announced);
 }
 
 void LaneLoop::AddWait(WaitReason reason, std::int64_t start_ns) {

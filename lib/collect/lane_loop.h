@@ -4,14 +4,11 @@
 #include <memory>
 #include <vector>
 
-#include "lib/collect/lane_listener.h"
-#include "lib/collect/sink.h"
-#include "lib/collect/token_source.h"
+#include "lib/collect/decider.h"
+#include "lib/collect/lane_book.h"
+#include "lib/collect/lane_ports.h"
 #include "lib/core/clock.h"
 #include "lib/envs/vec_env.h"
-#include "lib/policy/inference_client.h"
-#include "lib/policy/policy.h"
-#include "lib/weights/weights_source.h"
 
 namespace tetrion {
 
@@ -21,9 +18,9 @@ namespace tetrion {
 //
 // For row t: lanes whose episode ended take a token (waiting here stalls the worker: it publishes
 // first), the sink gives the row's memory, the environment writes what the actions of row t-1 led
-// to, the row is decided. With a policy of its own the loop writes action and log-probability and
-// completes the row; with an InferenceClient it publishes the row at once and takes the answer when
-// it is asked for the next one. An episode is announced to the listener only after its last row is
+// to, the decider decides the row. A row decided at once gets action and log-probability and is
+// complete; a row that is decided later is published at once, and its answer is taken when the loop
+// is asked for the next one. An episode is announced to the listener only after its last row is
 // published: "reported" means "in the ring". A lane for which there is no token may stay idle
 // (TakeResult::kIdle): its column then holds an empty record with is_last.
 //
@@ -37,19 +34,16 @@ enum class [[nodiscard]] RunResult {
 
 struct LaneLoopConfig {
   std::int64_t wait_timeout_ns =
-      50 * kNanosPerMilli;  // longest single wait, so that a stop is seen
+      50 * kNanosPerMilli;  // longest single wait: a stop is seen by then
   int max_not_finite = 5;   // consecutive failing rows after which the policy counts as broken
 };
 
 class LaneLoop {
  public:
-  // All references must outlive the loop. `weights` may be null for policies without weights.
+  // All references must outlive the loop.
   LaneLoop(const LaneLoopConfig& config, std::unique_ptr<VecEnv> env,
-           std::unique_ptr<Policy> policy, TokenSource& tokens, RowSink& sink,
-           WeightsSource* weights, LaneListener& listener);
-  // Rows are decided by `answers`.
-  LaneLoop(const LaneLoopConfig& config, std::unique_ptr<VecEnv> env, InferenceClient& answers,
-           TokenSource& tokens, RowSink& sink, LaneListener& listener);
+           std::unique_ptr<Decider> decider, TokenSource& tokens, RowSink& sink,
+           LaneListener& listener);
 
   // Makes one row or waits once. Throws Error(kTryAgain) when the policy failed max_not_finite
   // times in a row or an answer was impossible.
@@ -57,79 +51,52 @@ class LaneLoop {
   // The same with another bound of a single wait; 0 only looks.
   RunResult RunOnce(std::int64_t wait_timeout_ns);
 
-  // Copied from afar; see LaneCounters.
+  // Safe to read from any thread.
   const LaneCounters& counters() const { return counters_; }
 
  private:
-  // What a lane needs before the next row.
-  enum class LaneState : std::uint8_t { kNeedsToken, kPlaying };
-
-  LaneLoop(const LaneLoopConfig& config, std::unique_ptr<VecEnv> env,
-           std::unique_ptr<Policy> policy, InferenceClient* answers, TokenSource& tokens,
-           RowSink& sink, WeightsSource* weights, LaneListener& listener);
-
-  // What the next row needs (lane_loop.cc).
+  // What the next row needs.
   RunResult TakeAnswer();
   bool CanDecide();
   RunResult TakeTokens();
-  void Begin(int lane, const Token& token);
   bool ClaimRow(RowView& row);
-  // The row (lane_loop.cc).
+  // The row.
   void MakeRow(const RowView& row);
   void StepPlaying(const RowView& row);
-  void Decide(const RowView& row);
-  ActResult ActOn(const RowView& row);
   void WriteIdleLane(const RowView& row, int lane);
   void FinishRow(const RowView& row);
   void Publish(const RowView& row);
-  void Complete(const RowView& row, std::uint32_t version);
-  // How episodes end (lane_ends.cc).
+  void Complete(const RowView& row);
+  // Episodes that end otherwise than by the rules.
   RunResult CutLanes(TakeResult why);
-  void CutLive(const RowView& row);
-  void DropLive();
   void AbandonWithoutRow(const char* reason);
-  void CountNotFinite();
-  void EndEpisodes(const RowView& row, std::uint32_t version);
+  void CountNotFinite(std::span<const Token> cut);
+
   void Announce();
   void AddWait(WaitReason reason, std::int64_t start_ns);
 
   const LaneLoopConfig config_;
   const std::unique_ptr<VecEnv> env_;
-  const std::unique_ptr<Policy> policy_;  // null with answers_
-  InferenceClient* const answers_;
+  const std::unique_ptr<Decider> decider_;
   TokenSource& tokens_;
   RowSink& sink_;
-  WeightsSource* const weights_;
   LaneListener& listener_;
   const Clock& clock_ = MonotonicClock::Get();
   const int lanes_;
 
+  LaneBook book_;
   std::int64_t wait_timeout_ns_ = 0;  // of the present call
   std::uint64_t row_ = 0;             // number of the next row
-  int need_token_ = 0;      // lanes in kNeedsToken; those left when a row is made are idle
-  int not_finite_run_ = 0;  // consecutive failing rows
-  bool asked_ = false;      // row_ - 1 is published and awaits its answer
+  int not_finite_run_ = 0;            // consecutive failing rows
+  bool asked_ = false;                // row_ - 1 is published and awaits its answer
   std::int64_t asked_ns_ = 0;
   std::int64_t asked_env_ns_ = 0;
-  std::uint32_t answer_version_ = 0;  // of the last answer
-  bool claimed_ = false;              // claimed_row_ is ours but not complete
+  bool claimed_ = false;  // claimed_row_ is ours but not complete
   RowView claimed_row_;
-  std::vector<LaneState> state_;           // [M]
   std::vector<int> all_lanes_;             // [M] 0..M-1
-  std::vector<int> playing_;               // [<= M] scratch: lanes in kPlaying
+  std::vector<int> playing_;               // [<= M] scratch: lanes that play
   std::vector<std::int32_t> actions_;      // [M] of the row before
   std::vector<std::int32_t> episode_ids_;  // [M] of the row before
-  std::vector<std::uint64_t> masks_;       // [M] scratch: masks with no legal action widened
-  std::vector<std::uint64_t> token_ids_;   // [M]
-  std::vector<std::uint32_t> steps_;       // [M]
-  // Episodes that ended, in row order; announced once their last row is published.
-  struct Ended {
-    std::uint64_t last_row;
-    EpisodeResult result;
-  };
-  std::vector<Ended> ended_;
-  std::vector<EpisodeResult> announced_;  // scratch of Announce
-  std::vector<Token> abandoned_;          // scratch
   LaneCounters counters_;
 };
 

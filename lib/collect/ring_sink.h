@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "lib/collect/sink.h"
+#include "lib/collect/lane_ports.h"
 #include "lib/shm/ring_producer.h"
 
 namespace tetrion {

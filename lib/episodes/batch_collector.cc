@@ -64,8 +64,11 @@ std::unique_ptr<LaneLoop> BatchCollector::MakeLoop(const WorkerPartsFn& parts, i
   EpisodeSink& sink = *sinks_.back();
   return std::make_unique<LaneLoop>(
       LaneLoopConfig{}, MakeVecEnv(env),
-      std::make_unique<EpisodePolicy>(sink, jobs_, std::move(made.policy), std::move(made.outside)),
-      sink, sink, nullptr, sink);
+      std::make_unique<LocalDecider>(
+          std::make_unique<EpisodePolicy>(sink, jobs_, std::move(made.policy),
+                                          std::move(made.outside)),
+          /*weights=*/nullptr, env.lanes),
+      sink, sink, sink);
 }
 
 StartResult BatchCollector::Start(BatchOrder order) {

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "lib/collect/token_source.h"
+#include "lib/collect/lane_ports.h"
 #include "lib/core/mutex.h"
 #include "lib/episodes/episode_batch.h"
 

@@ -5,9 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "lib/collect/lane_listener.h"
-#include "lib/collect/sink.h"
-#include "lib/collect/token_source.h"
+#include "lib/collect/lane_ports.h"
 #include "lib/core/mutex.h"
 #include "lib/episodes/episode_batch.h"
 #include "lib/episodes/episode_jobs.h"

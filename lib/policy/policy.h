@@ -13,8 +13,12 @@ struct PolicyInput {
   const std::byte* records = nullptr;    // [n, record_bytes] u8, back to back
   const std::uint64_t* masks = nullptr;  // [n] bit a: action a legal; null without masks
   const std::uint8_t* flags = nullptr;   // [n] RowFlags; is_first resets recurrent state
-  const std::uint64_t* token_ids =
-      nullptr;  // [n] with `steps`: the counter of the action's random draw
+  // [n] which lane each entry is: recurrent state belongs to a lane id, since a batch holds lanes
+  // in any order and not all of them. Dense from 0; the id of a lane that is gone is given again,
+  // and its new lane begins with is_first.
+  const std::uint32_t* lane_ids = nullptr;
+  // [n] with `steps`: the counter of the action's random draw.
+  const std::uint64_t* token_ids = nullptr;
   const std::uint32_t* steps = nullptr;  // [n] actions taken so far in the episode
 };
 

@@ -184,9 +184,11 @@ std::unique_ptr<LaneLoop> Actor::MakeLocal(Worker& worker, const Setting& settin
                             .run_id = setting.run_id,
                             .spec_hash = RunConfigHash(setting.run)},
       [sink = worker.sink.get()](Bell bell) { sink->SetBell(bell); });
-  return std::make_unique<LaneLoop>(LaneLoopConfig{}, MakeVecEnv(EnvConfigOf(setting.run)),
-                                    MakeWorkerPolicy(options_.policy, setting.run, setting.env),
-                                    worker.credits, *worker.sink, worker.weights.get(), worker);
+  return std::make_unique<LaneLoop>(
+      LaneLoopConfig{}, MakeVecEnv(EnvConfigOf(setting.run)),
+      std::make_unique<LocalDecider>(MakeWorkerPolicy(options_.policy, setting.run, setting.env),
+                                     worker.weights.get(), setting.run.lanes),
+      worker.credits, *worker.sink, worker);
 }
 
 std::unique_ptr<LaneLoop> Actor::MakeStreamed(Worker& worker, const Setting& setting) {
@@ -205,7 +207,8 @@ std::unique_ptr<LaneLoop> Actor::MakeStreamed(Worker& worker, const Setting& set
                                   .run_id = setting.run_id,
                                   .spec_hash = RunConfigHash(setting.run)}});
   return std::make_unique<LaneLoop>(LaneLoopConfig{}, MakeVecEnv(EnvConfigOf(setting.run)),
-                                    *worker.host, worker.credits, *worker.sink, worker);
+                                    std::make_unique<StreamedDecider>(*worker.host), worker.credits,
+                                    *worker.sink, worker);
 }
 
 std::uint64_t Actor::EnvSteps() const {

@@ -16,9 +16,10 @@ namespace tetrion::learner {
 
 struct InferenceAgent::Stream {
   std::shared_ptr<StreamShare> share;
-  PolicyEnd kernel;
-  std::uint64_t key;  // with lane and row the counter of an action's random draw
-  bool told = false;  // ingest knows the first row
+  PolicyEnd end;
+  std::uint64_t key;    // with lane and row the counter of an action's random draw
+  std::uint32_t place;  // among the streams attached now; its lanes' ids are place * M + lane
+  bool told = false;    // ingest knows the first row
 };
 
 InferenceAgent::InferenceAgent(const Config& config, const RowLayout& row, Parts parts,
@@ -29,6 +30,7 @@ InferenceAgent::InferenceAgent(const Config& config, const RowLayout& row, Parts
   const auto lanes = static_cast<std::size_t>(config_.max_lanes);
   records_.resize(lanes * row_.spec.record_bytes);
   masks_.resize(lanes);
+  lane_ids_.resize(lanes);
   token_ids_.resize(lanes);
   flags_.resize(lanes);
   steps_.resize(lanes);
@@ -70,14 +72,22 @@ void InferenceAgent::TakeStreams() {
   });
 }
 
+// The lowest place that no attached stream has.
+std::uint32_t InferenceAgent::FreePlace() const {
+  std::uint32_t place = 0;
+  const auto taken = [&place](const auto& stream) { return stream->place == place; };
+  while (std::any_of(streams_.begin(), streams_.end(), taken)) ++place;
+  return place;
+}
+
 // True when the stream waits no longer.
 bool InferenceAgent::TryAttach(Waiting& waiting) {
   const std::shared_ptr<StreamShare>& share = waiting.share;
   if (share->ended.load(std::memory_order_acquire)) return true;  // pairs with ingest
   try {
-    PolicyEnd kernel = PolicyEnd::Attach(share->path, row_, config_.run_id);
+    PolicyEnd end = PolicyEnd::Attach(share->path, row_, config_.run_id);
     const std::uint64_t key = std::hash<std::string>{}(share->path);
-    streams_.push_back(std::make_unique<Stream>(Stream{share, std::move(kernel), key}));
+    streams_.push_back(std::make_unique<Stream>(Stream{share, std::move(end), key, FreePlace()}));
     return true;
   } catch (const Error& error) {
     const std::int64_t now_ns = clock_.NowNs();
@@ -98,14 +108,14 @@ void InferenceAgent::PollStreams() {
   counters_.streams.store(streams_.size(), std::memory_order_relaxed);
   for (const auto& stream : streams_) {
     if (stream->told || stream->share->broken.load(std::memory_order_relaxed)) continue;
-    const PolicyEnd::State state = stream->kernel.Poll();
-    if (state == PolicyEnd::State::kBroken) Break(*stream->share, stream->kernel.problem());
+    const PolicyEnd::State state = stream->end.Poll();
+    if (state == PolicyEnd::State::kBroken) Break(*stream->share, stream->end.problem());
     if (state != PolicyEnd::State::kStreaming) continue;
     stream->told = true;
-    stream->share->first.store(stream->kernel.first_row(), std::memory_order_relaxed);
-    stream->share->answered.store(stream->kernel.answered(), std::memory_order_release);
+    stream->share->first.store(stream->end.first_row(), std::memory_order_relaxed);
+    stream->share->answered.store(stream->end.answered(), std::memory_order_release);
     parts_.ingest.Ring();
-    log::info("answering {} from row {}", stream->share->path, stream->kernel.first_row());
+    log::info("answering {} from row {}", stream->share->path, stream->end.first_row());
   }
 }
 
@@ -125,21 +135,22 @@ void InferenceAgent::Gather() {
   for (std::size_t i = 0; i < streams_.size() && batch_.size() < most; ++i) {
     Stream& stream = *streams_[(turn_ + i) % streams_.size()];
     if (stream.share->broken.load(std::memory_order_relaxed)) continue;
-    std::byte* memory = stream.kernel.Next();
+    std::byte* memory = stream.end.Next();
     if (memory == nullptr) {
-      if (stream.kernel.state() == PolicyEnd::State::kBroken) {
-        Break(*stream.share, stream.kernel.problem());
+      if (stream.end.state() == PolicyEnd::State::kBroken) {
+        Break(*stream.share, stream.end.problem());
       }
       continue;
     }
     const std::size_t at = batch_.size() * lanes;
     if (const char* wrong = Copy(RowView(row_, memory), at)) {
-      Break(*stream.share, "row " + std::to_string(stream.kernel.next_row()) + ": " + wrong);
+      Break(*stream.share, "row " + std::to_string(stream.end.next_row()) + ": " + wrong);
       continue;
     }
     for (std::size_t l = 0; l < lanes; ++l) {
+      lane_ids_[at + l] = stream.place * row_.spec.lanes + static_cast<std::uint32_t>(l);
       token_ids_[at + l] = stream.key + l;
-      steps_[at + l] = static_cast<std::uint32_t>(stream.kernel.next_row());
+      steps_[at + l] = static_cast<std::uint32_t>(stream.end.next_row());
     }
     batch_.push_back(&stream);
   }
@@ -147,8 +158,8 @@ void InferenceAgent::Gather() {
     turn_ = (turn_ + std::max<std::size_t>(batch_.size(), 1)) % streams_.size();
 }
 
-// Takes what the policy sees of a row into the batch. The host could still write there: copied
-// once, then judged, then used. Returns what is wrong with it.
+// Takes what the policy sees of a row into the batch. The environment's end could still write
+// there: the row is copied once, then judged, then used. Returns what is wrong with it.
 const char* InferenceAgent::Copy(const RowView& row, std::size_t at) {
   const std::size_t lanes = row_.spec.lanes;
   std::byte* const records = records_.data() + at * row_.spec.record_bytes;
@@ -172,6 +183,7 @@ ActResult InferenceAgent::Act() {
                           .records = records_.data(),
                           .masks = row_.spec.has_mask ? masks_.data() : nullptr,
                           .flags = flags_.data(),
+                          .lane_ids = lane_ids_.data(),
                           .token_ids = token_ids_.data(),
                           .steps = steps_.data()};
   return parts_.policy->Act(in, {.action = actions_.data(), .log_prob = log_probs_.data()});
@@ -180,15 +192,15 @@ ActResult InferenceAgent::Act() {
 void InferenceAgent::WriteAnswers(ActResult acted) {
   for (std::size_t i = 0; i < batch_.size(); ++i) {
     Stream& stream = *batch_[i];
-    std::byte* memory = stream.kernel.Next();
+    std::byte* memory = stream.end.Next();
     if (memory == nullptr ||
         !AnswerRow(stream, RowView(row_, memory), i * row_.spec.lanes, acted)) {
-      if (stream.kernel.state() == PolicyEnd::State::kBroken) {
-        Break(*stream.share, stream.kernel.problem());
+      if (stream.end.state() == PolicyEnd::State::kBroken) {
+        Break(*stream.share, stream.end.problem());
       }
       continue;
     }
-    stream.share->answered.store(stream.kernel.answered(), std::memory_order_release);
+    stream.share->answered.store(stream.end.answered(), std::memory_order_release);
     AddRelaxed<std::uint64_t>(counters_.rows, 1);
   }
   parts_.ingest.Ring();
@@ -210,7 +222,7 @@ bool InferenceAgent::AnswerRow(Stream& stream, const RowView& row, std::size_t a
                                 .log_prob = log_probs_.data() + at,
                                 .policy_version = parts_.policy->version(),
                                 .flags = failed ? kActionNotFinite : 0U};
-  if (!stream.kernel.Answer(decision)) return false;
+  if (!stream.end.Answer(decision)) return false;
   if (failed) AddRelaxed<std::uint64_t>(counters_.not_finite, 1);
   return true;
 }
@@ -220,7 +232,7 @@ void InferenceAgent::Sleep() {
   const std::uint32_t armed = parts_.bell.Arm();
   for (const auto& stream : streams_) {
     if (stream->share->broken.load(std::memory_order_relaxed)) continue;
-    if (stream->kernel.Next() == nullptr) continue;
+    if (stream->end.Next() == nullptr) continue;
     parts_.bell.Disarm(armed);
     return;
   }

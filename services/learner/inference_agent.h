@@ -29,7 +29,7 @@ struct InferenceCounters {
 };
 
 // Decides the rows of streamed workers: one call of the policy for the waiting rows of all streams,
-// written in place, answered to the host, handed to ingest. A stream with a row that no policy
+// written in place, answered to their workers, handed to ingest. A stream with a row that no policy
 // could decide is given up before the call, so that the others of the batch hear nothing of it.
 //
 // Thread role: DoWork on the inference thread. Waits on the learner region's inference bell.
@@ -49,7 +49,7 @@ class InferenceAgent final : public Agent {
   struct Parts {
     std::unique_ptr<Policy> policy;  // of up to max_lanes lanes
     std::unique_ptr<WeightsSource> weights;
-    Bell bell;    // rung by hosts
+    Bell bell;    // rung by streamed workers
     Bell ingest;  // rung when rows are complete
     // Called after every batch with its seconds; must be quick.
     std::function<void(double)> on_batch;
@@ -72,6 +72,7 @@ class InferenceAgent final : public Agent {
 
   void TakeStreams();
   bool TryAttach(Waiting& waiting);
+  std::uint32_t FreePlace() const;
   void PollStreams();
   void Break(StreamShare& share, const std::string& why);
   void Gather();
@@ -94,7 +95,7 @@ class InferenceAgent final : public Agent {
   std::vector<std::byte> records_;
   std::vector<std::uint64_t> masks_, token_ids_;
   std::vector<std::uint8_t> flags_;
-  std::vector<std::uint32_t> steps_;
+  std::vector<std::uint32_t> lane_ids_, steps_;
   std::vector<std::int32_t> actions_;
   std::vector<float> log_probs_;
   InferenceCounters counters_;

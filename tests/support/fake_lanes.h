@@ -9,9 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "lib/collect/lane_listener.h"
-#include "lib/collect/sink.h"
-#include "lib/collect/token_source.h"
+#include "lib/collect/lane_ports.h"
 #include "lib/envs/vec_env.h"
 #include "lib/policy/inference_client.h"
 #include "lib/policy/policy.h"
@@ -184,7 +182,13 @@ struct Recorder final : LaneListener {
 class ScriptedAnswers final : public InferenceClient {
  public:
   explicit ScriptedAnswers(int lanes) : lanes_(lanes) {}
-  AnswererState Look(std::int64_t) override { return std::exchange(look, AnswererState::kReady); }
+  AnswererState Look(std::int64_t) override {
+    if (absent_looks > 0) {
+      --absent_looks;
+      return AnswererState::kAbsent;
+    }
+    return std::exchange(look, AnswererState::kReady);
+  }
   AnswerResult Take(std::uint64_t row, std::int32_t* actions, std::uint32_t& version,
                     std::int64_t) override {
     asked.push_back(row);
@@ -197,6 +201,7 @@ class ScriptedAnswers final : public InferenceClient {
   bool AnswererGone() const override { return gone; }
   const std::string& problem() const override { return problem_; }
 
+  int absent_looks = 0;
   AnswererState look = AnswererState::kReady;
   AnswerResult next = AnswerResult::kAnswer;
   AnswerResult after = AnswerResult::kAnswer;

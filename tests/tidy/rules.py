@@ -20,7 +20,6 @@ NO_TWIN = {
 }
 # Path -> test, from its own test folder, that covers it under the name of the idea it is a part of.
 TESTED_BY = {
-    "lib/collect/lane_ends.cc": "lane_loop_test.cc",
     "lib/envs/afterstates.cc": "views_test.cc",
     "lib/envs/ansi.cc": "views_test.cc",
     "lib/envs/cartpole.cc": "vec_env_test.cc",

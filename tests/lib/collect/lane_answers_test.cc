@@ -23,8 +23,8 @@ struct Fixture {
       : answers(lanes),
         sink({.record_bytes = 16, .lanes = static_cast<std::uint32_t>(lanes), .has_mask = false},
              1000),
-        loop(LaneLoopConfig{.wait_timeout_ns = 1}, std::make_unique<CountingEnv>(lanes), answers,
-             tokens, sink, recorder) {}
+        loop(LaneLoopConfig{.wait_timeout_ns = 1}, std::make_unique<CountingEnv>(lanes),
+             std::make_unique<StreamedDecider>(answers), tokens, sink, recorder) {}
 
   ListTokens tokens;
   ScriptedAnswers answers;
@@ -72,7 +72,7 @@ TEST(LaneAnswersTest, EpisodesAreAnnouncedWithTheVersionOfTheirLastAction) {
 TEST(LaneAnswersTest, NoRowIsMadeBeforeSomebodyAnswers) {
   Fixture f(1);
   f.tokens.Fill(0, 1);
-  f.answers.look = AnswererState::kAbsent;
+  f.answers.absent_looks = 2;  // at first and after the wait
   EXPECT_EQ(f.loop.RunOnce(), RunResult::kWaiting);
   EXPECT_TRUE(f.sink.rows.empty());
   EXPECT_GE(f.loop.counters().wait_ns[static_cast<int>(WaitReason::kAnswer)].load(), 0);

@@ -26,9 +26,10 @@ struct Fixture {
              stride) {
     auto scripted = std::make_unique<ScriptedPolicy>();
     policy = scripted.get();
-    loop = std::make_unique<LaneLoop>(LaneLoopConfig{.wait_timeout_ns = 1},
-                                      std::make_unique<CountingEnv>(lanes), std::move(scripted),
-                                      tokens, sink, nullptr, recorder);
+    loop = std::make_unique<LaneLoop>(
+        LaneLoopConfig{.wait_timeout_ns = 1}, std::make_unique<CountingEnv>(lanes),
+        std::make_unique<LocalDecider>(std::move(scripted), nullptr, lanes), tokens, sink,
+        recorder);
   }
   // Every row checked on its own and against its predecessor.
   void CheckRows() {
@@ -145,7 +146,8 @@ TEST(LaneLoopTest, DrainIntoAFullSinkWaitsForALivingLearnerButNotForADeadOne) {
   Recorder recorder;
   MortalLearner learner;
   LaneLoop loop({.wait_timeout_ns = 1}, std::make_unique<CountingEnv>(2),
-                std::make_unique<ScriptedPolicy>(), tokens, sink, &learner, recorder);
+                std::make_unique<LocalDecider>(std::make_unique<ScriptedPolicy>(), &learner, 2),
+                tokens, sink, recorder);
   tokens.Fill(4, 2);
   ASSERT_EQ(loop.RunOnce(), RunResult::kRow);
   sink.capacity = 1;

@@ -33,7 +33,8 @@ struct Fixture {
       policies.push_back(policy.get());
       pool.Add("worker", std::make_unique<LaneLoop>(
                              LaneLoopConfig{}, std::make_unique<testing::CountingEnv>(2),
-                             std::move(policy), queue, *sinks.back(), nullptr, listener));
+                             std::make_unique<LocalDecider>(std::move(policy), nullptr, 2), queue,
+                             *sinks.back(), listener));
     }
   }
   void Give(std::size_t worker, std::uint64_t first, std::uint64_t count) {
@@ -81,10 +82,11 @@ struct SharedThread {
   SharedThread() {
     std::vector<std::unique_ptr<LaneLoop>> loops;
     for (int i = 0; i < 2; ++i) {
-      loops.push_back(std::make_unique<LaneLoop>(LaneLoopConfig{.wait_timeout_ns = kNanosPerSecond},
-                                                 std::make_unique<testing::CountingEnv>(1),
-                                                 std::make_unique<testing::ScriptedPolicy>(),
-                                                 queues[i], sinks[i], nullptr, listener));
+      loops.push_back(std::make_unique<LaneLoop>(
+          LaneLoopConfig{.wait_timeout_ns = kNanosPerSecond},
+          std::make_unique<testing::CountingEnv>(1),
+          std::make_unique<LocalDecider>(std::make_unique<testing::ScriptedPolicy>(), nullptr, 1),
+          queues[i], sinks[i], listener));
     }
     pool.Add("both", std::move(loops));
   }

@@ -65,7 +65,8 @@ struct Oracle {
         break;
       }
       float log_prob = 0.0F;
-      const PolicyInput in = {1, row.record, row.mask, row.flags, &token, &k};
+      const std::uint32_t lane = 0;
+      const PolicyInput in = {1, row.record, row.mask, row.flags, &lane, &token, &k};
       ASSERT_EQ(policy.Act(in, {&action, &log_prob}), ActResult::kOk);
       EXPECT_EQ(batch.actions[at], action);
       EXPECT_EQ(batch.log_probs[at], log_prob);

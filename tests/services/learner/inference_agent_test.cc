@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,6 +26,7 @@ class EchoPolicy final : public Policy {
       out.action[i] = static_cast<std::int32_t>(in.records[16 * i]) % kActions;
       out.log_prob[i] = -1.5F;
       draws.emplace_back(in.token_ids[i], in.steps[i]);
+      lane_of_byte[static_cast<int>(in.records[16 * i])] = in.lane_ids[i];
     }
     return ActResult::kOk;
   }
@@ -35,6 +37,7 @@ class EchoPolicy final : public Policy {
 
   std::vector<int> calls;
   std::vector<std::pair<std::uint64_t, std::uint32_t>> draws;
+  std::map<int, std::uint32_t> lane_of_byte;  // first byte of a record -> id of its lane
   bool fail = false;
 };
 
@@ -177,6 +180,25 @@ TEST_F(InferenceAgentTest, NoTwoDecisionsShareARandomDraw) {
   std::sort(policy_->draws.begin(), policy_->draws.end());
   EXPECT_EQ(policy_->draws.size(), 12U);
   EXPECT_EQ(std::adjacent_find(policy_->draws.begin(), policy_->draws.end()), policy_->draws.end());
+}
+
+// A recurrent policy finds its state by these ids.
+TEST_F(InferenceAgentTest, LaneKeepsItsIdInWhateverOrderStreamsShareABatch) {
+  Host a(dir_.path(), layout_, 0), b(dir_.path(), layout_, 1), c(dir_.path(), layout_, 2);
+  const std::vector<Host*> hosts = {&a, &b, &c};
+  Connect(hosts);
+  std::map<int, std::uint32_t> first;
+  for (std::uint64_t row = 0; row < 6; ++row) {
+    for (std::size_t h = 0; h < hosts.size(); ++h) hosts[h]->Publish(static_cast<int>(10 * h));
+    (void)inference_->DoWork();  // two of the three
+    (void)inference_->DoWork();  // the third; the next round begins with another one
+    for (Host* host : hosts) ASSERT_EQ(host->Take(row), AnswerResult::kAnswer);
+    if (row == 0) first = policy_->lane_of_byte;
+    EXPECT_EQ(policy_->lane_of_byte, first) << "row " << row;
+  }
+  std::vector<std::uint32_t> ids;
+  for (const auto& [byte, id] : first) ids.push_back(id);
+  EXPECT_THAT(ids, ::testing::UnorderedElementsAre(0, 1, 2, 3, 4, 5));
 }
 
 TEST_F(InferenceAgentTest, UnansweredRowsDoNotReachTheReplay) {
