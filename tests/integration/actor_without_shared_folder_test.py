@@ -17,7 +17,7 @@ class ActorWithoutSharedFolder(harness.Case):
     def test_it_ends_with_the_remedy_and_the_others_go_on(self):
         command = mounts.private_command()
         if not command:
-            self.skipTest("this machine lets nobody mount a folder of his own")
+            self.skipTest("this machine lets no user mount a folder")
         run = self.new_run().start_by_hand()
         run.expect_progress()
         run.killed.add("actor-1")  # it cannot say what it played

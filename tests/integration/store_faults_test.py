@@ -56,7 +56,7 @@ class HeldDatabase(Faults):
 class FullDisk(Faults):
     def setUp(self):
         if not mounts.mine():
-            self.skipTest("this machine lets nobody mount a folder of his own")
+            self.skipTest("this machine lets no user mount a folder")
 
     def fill(self, path):
         """Takes what is left of the disk, to the last page."""
