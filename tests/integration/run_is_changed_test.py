@@ -91,7 +91,7 @@ class RunIsChanged(harness.Case):
         level = self.greedy(run, "x")
         self.assertGreater(level, 100)
         new = ["--runs-dir", run.runs, "--shm-dir", run.shm, "--run", "y", "--init-from", "x",
-               "--workers", "1", "--threads", "1", "--stop-after", "1s"]
+               "--workers", "1", "--threads", "1", "--stop-after", "2000steps"]
         code, said = self.call("tetrion-up", *new, "--env", "tetris")
         self.assertEqual(code, USAGE, said)
         self.assertIn("over view vector of 4 numbers", said)

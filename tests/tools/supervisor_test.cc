@@ -334,6 +334,26 @@ TEST_F(SupervisorTest, ChildAskedBeforeItWatchesForSignalsHasDrained) {
   EXPECT_EQ(supervisor_.exit_code(), 0);
 }
 
+TEST_F(SupervisorTest, ActorThatComesAsTheRunEndsIsNoFailure) {
+  supervisor_.Drain("test");
+  host_.End("actor-0", {false, 75});
+  supervisor_.Tick();
+  host_.EndAll({false, 0});
+  EXPECT_EQ(supervisor_.Tick(), State::kEnded);
+  EXPECT_EQ(supervisor_.exit_code(), 0);
+  EXPECT_EQ(supervisor_.failed_child(), "");
+}
+
+TEST_F(SupervisorTest, LearnerThatLosesTheRunWhileDrainingShowsInTheExitCode) {
+  supervisor_.Drain("test");
+  host_.End("learner", {false, 75});
+  supervisor_.Tick();
+  host_.EndAll({false, 0});
+  EXPECT_EQ(supervisor_.Tick(), State::kEnded);
+  EXPECT_EQ(supervisor_.exit_code(), 75);
+  EXPECT_EQ(supervisor_.failed_child(), "learner");
+}
+
 TEST_F(SupervisorTest, DeathWhileDrainingShowsInTheExitCode) {
   supervisor_.Drain("test");
   host_.End("learner", {true, SIGSEGV});

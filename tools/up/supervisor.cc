@@ -137,6 +137,12 @@ bool Supervisor::SomeActorMayWork() const {
 void Supervisor::OnExitWhileDraining(const Child& child, const ChildExit& exit) {
   // SIGTERM: it was asked before it could watch for signals, and has nothing to drain.
   if (Judge(exit) == ExitVerdict::kDone || (exit.signalled && exit.code == SIGTERM)) return;
+  // It came as the run ended and was turned away, or lost its peers, which had ended before it.
+  const bool turned_away = !exit.signalled && exit.code == static_cast<int>(ExitCode::kTryAgain);
+  if (child.spec.role == ChildSpec::Role::kActor && turned_away) {
+    log::info("{} ended with {} while the run drained", child.spec.name, Describe(exit));
+    return;
+  }
   log::warn("{} ended with {} while draining", child.spec.name, Describe(exit));
   if (exit_code_ != 0) return;
   exit_code_ = static_cast<int>(ExitCode::kTryAgain);

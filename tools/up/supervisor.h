@@ -41,7 +41,8 @@ class ProcessHost {
 //             whose restarts are used up is left out: one start each kLeftOutPauseMs. Only when
 //             every actor is left out and none was ever healthy has the run failed.
 //   draining: every child is asked once (SIGTERM), nothing is started any more; a child that is
-//             alive after the drain time-out is killed.
+//             alive after the drain time-out is killed. Any end but with 0 shows in the exit code,
+//             save an actor's with 75: it came too late to play.
 //   ended:    no child lives.
 // One thread, which calls Tick some times a second; nothing blocks.
 class Supervisor {
