@@ -46,10 +46,9 @@ class CompatRegion {
 // The kernel's part of set-up, under its role. Lays out what has no magic yet, each magic last, and
 // adopts what has: indices are never zeroed, epochs go up by one, and the rings the kernel consumes
 // are skipped to their heads. `stream`: lay out stream rings too, where the region's size says,
-// unless another program's heap reaches there; a pair of which one is there is completed in any
-// case.
-// Returns whether anything was adopted. Throws Error(kConfig) naming header, value found and value
-// needed when the region holds something else, before it has written anything.
+// unless another program's heap reaches there; half a pair is always completed. Returns whether
+// anything was adopted. Throws Error(kConfig) naming header, value found and value needed when the
+// region holds something else, before it has written anything.
 bool LayOutOrAdoptCompat(std::span<std::byte> memory, bool stream);
 
 // Everything wrong with a region, one sentence each ("command ring at 0x0: magic is 0x..., need

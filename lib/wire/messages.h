@@ -9,8 +9,9 @@
 namespace tetrion::wire {
 
 // The control messages between coordinator, actors and learner as plain structs; proto/control.fbs
-// is their encoding, codec.h the only bridge between the two. Bounds (enforced by codec.cc on both
-// sides, so that no message exceeds 64 KiB) stand beside each vector and string.
+// is their encoding, codec.h the only bridge between the two. Bounds stand beside each vector and
+// string; sender and receiver enforce them (codec_encode.cc, codec_decode.cc), so that no message
+// exceeds 64 KiB.
 
 inline constexpr std::uint16_t kProtocolVersion = 2;
 inline constexpr std::size_t kMaxMessageBytes = 64 * 1024;

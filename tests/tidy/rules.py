@@ -4,7 +4,9 @@ one sentence a finding, starting with path:line."""
 import posixpath
 import re
 
+import house_rules
 import layers
+import prose_rules
 import source
 
 CPP = (".h", ".cc", ".cu")
@@ -139,6 +141,7 @@ def walls(tree):
         for include in source.includes(text):
             for wall in layers.WALLS:
                 if (re.fullmatch(wall.pattern, include.path) and
+                        not path.startswith(wall.behind) and
                         not product_path.startswith(wall.behind)):
                     found.append(f"{path}:{include.line}: includes {include.path}; {wall.name} "
                                  f"stays behind {', '.join(wall.behind)}")
@@ -309,5 +312,6 @@ def documented_layers(tree):
 
 
 ENFORCED = (layering, walls, torch_free, includes_resolve, function_length, line_length,
-            file_length, banned, marks, pragma_once, twins, links, documented_layers)
+            file_length, banned, marks, pragma_once, twins, links, documented_layers,
+            *house_rules.ENFORCED, *prose_rules.ENFORCED)
 REPORTED = (long_headers,)

@@ -3,6 +3,7 @@
 Good enough for this tree's style (Google layout by clang-format); not a parser.
 """
 
+import functools
 import re
 from typing import NamedTuple
 
@@ -27,6 +28,13 @@ class Include(NamedTuple):
     quoted: bool  # "path", not <path>
 
 
+class Declared(NamedTuple):
+    namespace: str  # "tetrion::actor"; a nameless namespace shows as "-"
+    name: str  # as written: "Ring", "Ring::Push", "Ring::Impl"
+    line: int
+    is_type: bool
+
+
 class Function(NamedTuple):
     name: str
     line: int  # of the signature's first line
@@ -37,6 +45,7 @@ def _spaces(text):
     return re.sub(r"[^\n]", " ", text)
 
 
+@functools.lru_cache(maxsize=None)
 def code_only(text):
     """The text with comments and string contents blanked; every line keeps its number."""
     def blank(match):
@@ -57,13 +66,21 @@ def raw_string_lines(text):
     return lines
 
 
-def _without_comments(text):
+def without_comments(text):
+    """The text with comments blanked and strings left as they are."""
     return _TOKEN.sub(lambda m: _spaces(m.group()) if m.group()[0] == "/" else m.group(), text)
 
 
+def comments_only(text):
+    """The text's comments; all else is blanked."""
+    code = without_comments(text)
+    return "".join(c if c == "\n" or c != d else " " for c, d in zip(text, code))
+
+
+@functools.lru_cache(maxsize=None)
 def includes(text):
     """Every #include of the text, those in comments left out."""
-    text = _without_comments(text)
+    text = without_comments(text)
     return [Include(m.group(2), text.count("\n", 0, m.start()) + 1, m.group(1) == '"')
             for m in _INCLUDE.finditer(text)]
 
@@ -109,3 +126,60 @@ def _function(code, start, end):
     signature = code[start:code.index("(", start)].split()
     return Function(signature[-1] if signature else "?", first,
                     code.count("\n", 0, end) + 1 - first + 1)
+
+
+_NAMESPACE = re.compile(r"(?:inline\s+)?namespace\b\s*(?:\[\[.*?\]\]\s*)?([\w:]*)$")
+_TYPE = re.compile(
+    r"\b(?:class|struct|union|enum(?:\s+(?:class|struct))?)\s+"
+    r"(?:\[\[.*?\]\]\s*|alignas\s*\([^()]*\)\s*|[A-Z_]+\([^()]*\)\s+)*"
+    r"((?:\w+::)*\w+)\s*(?:final\b\s*)?(?:$|:(?!:))", re.DOTALL)
+
+
+def _without_angles(text):
+    """The text without template arguments and attributes."""
+    text = re.sub(r"\[\[.*?\]\]", " ", text, flags=re.DOTALL)
+    before = None
+    while before != text:
+        before, text = text, re.sub(r"(?<!operator)<[^<>()]*>", "", text)
+    return text
+
+
+def _function_name(header):
+    words = _without_angles(header).split("(", 1)[0].split()
+    operator = next((w for w in words if re.search(r"\boperator", w)), None)
+    return operator or (words[-1] if words else "")
+
+
+@functools.lru_cache(maxsize=None)
+def declared(text):
+    """Types and functions that the text defines in a namespace, members outside of their class
+    included."""
+    code = _DIRECTIVE.sub(lambda m: _spaces(m.group()), code_only(text))
+    found, scopes, start = [], [], 0  # scopes: the namespace's name, or None for anything else
+    for match in re.finditer(r"[{};]", code):
+        token, at = match.group(), match.start()
+        if token == "{":
+            header = code[start:at].strip()
+            scopes.append(_enter(header, scopes, code.count("\n", 0, at) + 1, found))
+        elif token == "}" and scopes:
+            scopes.pop()
+        start = match.end()
+    return tuple(found)
+
+
+def _enter(header, scopes, line, found):
+    """The name of the namespace that the header opens, else None; notes what it defines."""
+    namespace = _NAMESPACE.search(header)
+    if namespace:
+        return namespace.group(1) or "-"
+    if header.startswith("extern"):
+        return ""
+    if None in scopes:
+        return None
+    where = "::".join(name for name in scopes if name)
+    kind = _TYPE.search(_without_angles(re.sub(r"^template\s*<", "<", header)))
+    if kind and "(" not in header[:kind.start()]:
+        found.append(Declared(where, kind.group(1), line, True))
+    elif _opens_function(header) and not header.startswith(","):  # else a member's initialiser
+        found.append(Declared(where, _function_name(header), line, False))
+    return None

@@ -1,0 +1,264 @@
+"""Rules about what belongs together: classes and their files, names of types, users of functions,
+metrics, layers, packages, environments. Each takes {path: text} and returns findings, as in
+rules.py. An entry of an allow-list that excuses nothing any more is a finding, too."""
+
+import collections
+import posixpath
+import re
+
+import layers
+import source
+
+CPP = (".h", ".cc", ".cu")
+PRODUCT = ("lib/", "services/", "tools/", "python/")
+HERE = "tests/tidy/house_rules.py"
+
+# (source, class) -> reason. Members of the class stand in a source of another name than its header.
+SECOND_SOURCES = {
+    ("lib/collect/lane_ends.cc", "LaneLoop"): "waits for the loop's own division into classes",
+    ("lib/region_v2/compat_host_impl.cc", "CompatHost"): "members of its Impl, one idea a file",
+    ("lib/region_v2/compat_kernel_impl.cc", "CompatKernel"): "members of its Impl, as above",
+    ("lib/region_v2/compat_kernel_episode.cc", "CompatKernel"): "members of its Impl, as above",
+    ("services/coordinator/control_messages.cc", "ControlAgent"): "waits for the agent's division",
+    ("services/coordinator/control_register.cc", "ControlAgent"): "waits for the agent's division",
+}
+
+# (namespace, type) -> reason. More than one file defines it.
+SAME_NAMES = {}
+
+# (header, function) -> reason. Public in a header of lib, named by no other product file.
+WITHOUT_PRODUCT_USER = {
+    ("lib/checkpoint/checkpoint_store.h", "SetPauseHook"): "a test kills the writer between steps",
+    ("lib/core/agent.h", "OnStart"): "to be overridden",
+    ("lib/core/agent.h", "MaxCycleNs"): "waits to become a metric",
+    ("lib/core/clock.h", "AdvanceMs"): "FakeClock, the tests' clock",
+    ("lib/envs/colour_record.h", "ColourRow"): "the record's definition, read by tests",
+    ("lib/envs/colour_record.h", "ColourAt"): "the record's definition, read by tests",
+    ("lib/envs/packed2.h", "DrawPacked2"): "for policies that see pixels",
+    ("lib/envs/rules_cuda.h", "CudaDeviceCount"): "for the test on a device",
+    ("lib/envs/rules_cuda.h", "PlayLanesOnDevice"): "as above",
+    ("lib/envs/rules_cuda.h", "StepCartPolesOnDevice"): "as above",
+    ("lib/episodes/episode_obs.h", "MakeRecordWriter"): "the plainest writer, for tests",
+    ("lib/nn/dense_kernels.h", "BaselineDenseKernels"): "tests compare the fast kernels with it",
+    ("lib/region_v2/compat_kernel.h", "Metadata"): "a command of the foreign protocol",
+    ("lib/region_v2/compat_kernel.h", "Ping"): "a command of the foreign protocol",
+    ("lib/run/options.h", "Summary"): "waits for its removal",
+    ("lib/run/run_config.h", "FifoReplayRows"): "a test compares it with the selector's need",
+    ("lib/shm/bell.h", "WakesApprox"): "tests and benchmarks count system calls",
+    ("lib/shm/ring_consumer.h", "BacklogApprox"): "tests count what is left",
+    ("lib/shm/ring_producer.h", "SpaceWaits"): "tests see that a full ring waits",
+    ("lib/shm/shm_dir.h", "ReapRun"): "waits for its user",
+    ("lib/wire/backoff.h", "DelayNs"): "tests see how delays grow",
+}
+
+# Metric -> reason. Declared in the catalog and recorded by nothing.
+UNRECORDED = {
+    "tetrion_actor_policy_version": "waits for its recorder or its removal",
+    "tetrion_ring_capacity_rows": "waits for its recorder or its removal",
+    "tetrion_ring_doorbells_total": "waits for its recorder or its removal",
+}
+
+ENVIRONMENTS = ("cartpole", "tetris", "tetris-placement")
+ENVIRONMENT_HOME = "lib/envs/registry.cc"
+# Path -> reason. Names environments although it is not the registry.
+NAMES_ENVIRONMENTS = {
+    "lib/run/run_config.cc": "waits for the registry to tell defaults and presets",
+    "lib/run/run_config.h": "the default of a run",
+    "lib/vector/obs_encoder.cc": "waits for the registry to tell views and step limits",
+    "lib/vector/obs_encoder.h": "the default of a vector environment",
+    "python/src/collector_bind.cc": "waits for the registry to tell views",
+    "python/src/envs_bind.cc": "waits for the registry to tell views",
+    "tools/eval/eval.cc": "waits for the registry to tell pictures",
+    "tools/eval/linear_policy.cc": "known features of one environment",
+    "tools/eval/record_picture.cc": "waits for the registry to tell pictures",
+    "tools/stream/cartpole_env.cc": "the foreign protocol's one environment",
+    "tools/stream/checkpoint_policy.cc": "the foreign protocol's one environment",
+    "tools/stream/stream_options.cc": "the foreign protocol's one environment",
+    "tools/stream/stream_options.h": "the foreign protocol's one environment",
+}
+
+
+def _product(tree, suffixes=CPP):
+    return ((path, text) for path, text in sorted(tree.items())
+            if path.endswith(suffixes) and path.startswith(PRODUCT))
+
+
+def _stem(path):
+    return posixpath.splitext(path)[0]
+
+
+def _stale(allowed, used, tree, name, path_of):
+    """Entries of an allow-list that excuse nothing, of files that this tree has."""
+    return [f"{HERE}:1: {name} excuses {key}, which needs no excuse" for key in allowed
+            if key not in used and path_of(key) in tree]
+
+
+def _homes(tree):
+    """{(namespace, type): [(path, line)]} of the product's types, nameless namespaces left out."""
+    homes = collections.defaultdict(list)
+    for path, text in _product(tree):
+        for what in source.declared(text):
+            if what.is_type and "::" not in what.name and "-" not in what.namespace:
+                homes[what.namespace, what.name].append((path, what.line))
+    return homes
+
+
+def _header_of(name, namespace, homes):
+    """The header that defines a class which a namespace or one around it sees; None without."""
+    while namespace and (namespace, name) not in homes:
+        namespace = namespace.rpartition("::")[0]
+    return next((path for path, _ in homes.get((namespace, name), ()) if path.endswith(".h")), None)
+
+
+def class_sources(tree):
+    """A class has one source, of its header's name: a second one hides a second class."""
+    homes, found, excused = _homes(tree), {}, set()
+    for path, text in _product(tree, (".cc", ".cu")):
+        names = source.declared(text)
+        local = {what.name for what in names if what.is_type}
+        for what in names:
+            owner = what.name.split("::")[0]
+            if "::" not in what.name or owner in local or (path, owner) in found:
+                continue
+            header = _header_of(owner, what.namespace, homes)
+            if header is None or _stem(header) == _stem(path):
+                continue
+            if (path, owner) in SECOND_SOURCES:
+                excused.add((path, owner))
+                continue
+            found[path, owner] = (f"{path}:{what.line}: {what.name} is a member of a class of "
+                                  f"{header}; a class has one source")
+    return [*found.values(),
+            *_stale(SECOND_SOURCES, excused, tree, "SECOND_SOURCES", lambda key: key[0])]
+
+
+def type_names(tree):
+    """No two files define a type of one name in one namespace."""
+    found = []
+    for (namespace, name), places in sorted(_homes(tree).items()):
+        files = sorted({path for path, _ in places})
+        if len(files) > 1 and (namespace, name) not in SAME_NAMES:
+            path, line = places[-1]
+            others = ", ".join(file for file in files if file != path)
+            found.append(f"{path}:{line}: {namespace}::{name} is defined in {others}, too")
+    return found
+
+
+def product_users(tree):
+    """A function of a lib header is named by another product file or by its own source."""
+    users = collections.defaultdict(set)
+    for path, text in _product(tree):
+        for word in set(re.findall(r"\w+", source.code_only(text))):
+            users[word].add(_stem(path))
+    found, excused = [], set()
+    for path, text in _product(tree, (".h",)):
+        if not path.startswith("lib/"):
+            continue
+        code, own = source.code_only(text), source.code_only(tree.get(_stem(path) + ".cc", ""))
+        for match in re.finditer(r"\b([A-Z]\w*[a-z]\w*)\s*\(", code):
+            name = match.group(1)
+            named = re.compile(rf"\b{name}\b")
+            # In its source once: there it is defined.
+            if users[name] != {_stem(path)} or max(len(named.findall(code)),
+                                                   len(named.findall(own))) > 1:
+                continue
+            if (path, name) in WITHOUT_PRODUCT_USER:
+                excused.add((path, name))
+                continue
+            line = code.count("\n", 0, match.start()) + 1
+            found.append(f"{path}:{line}: no product file uses {name}")
+    return found + _stale(WITHOUT_PRODUCT_USER, excused, tree, "WITHOUT_PRODUCT_USER",
+                          lambda key: key[0])
+
+
+def recorded_metrics(tree):
+    """Every metric of the catalog is named by a product file that records it."""
+    catalogs = [path for path, text in _product(tree, (".h",))
+                if path.startswith("lib/metrics/") and re.search(r"\bkCatalog\s*=", text)]
+    elsewhere = "\n".join(source.without_comments(text) for path, text in _product(tree)
+                          if path not in catalogs)
+    found = []
+    for path in catalogs:
+        text = source.without_comments(tree[path])
+        for match in re.finditer(r'"(tetrion_\w+)"', text):
+            recorded, excused = match.group() in elsewhere, match.group(1) in UNRECORDED
+            where = f"{path}:{text.count(chr(10), 0, match.start()) + 1}: {match.group(1)}"
+            if not recorded and not excused:
+                found.append(f"{where} is recorded nowhere")
+            elif recorded and excused:
+                found.append(f"{where} is recorded; its line in {HERE} is stale")
+        found += [f"{path}:1: {name} of UNRECORDED is not declared" for name in UNRECORDED
+                  if f'"{name}"' not in text]
+    return found
+
+
+def _edges(tree):
+    """{(folder of lib, folder of lib that it includes): paths}."""
+    edges = collections.defaultdict(set)
+    for path, text in _product(tree):
+        if path.startswith("lib/"):
+            for include in source.includes(text):
+                if include.path.startswith("lib/"):
+                    edges[path.split("/")[1], include.path.split("/")[1]].add(path)
+    return edges
+
+
+def layers_used(tree):
+    """Every layer has a folder, and every edge that layers.py allows is used."""
+    edges, folders, found = _edges(tree), layers.folders_of(tree), []
+    for layer in layers.LAYERS:
+        if layer.folder in layers.PLANNED:
+            if layer.folder in folders:
+                found.append(f"tests/tidy/layers.py:1: lib/{layer.folder} is there; it is no "
+                             "longer PLANNED")
+        elif layer.folder not in folders:
+            found.append(f"tests/tidy/layers.py:1: there is no lib/{layer.folder}")
+        else:
+            found += [f"tests/tidy/layers.py:1: lib/{layer.folder} may include lib/{other} and "
+                      "never does" for other in layer.may_include
+                      if other not in layers.PLANNED and (layer.folder, other) not in edges]
+    for prefix, (extra, _) in layers.EXTRA.items():
+        found += [f"tests/tidy/layers.py:1: {prefix} may include lib/{other} and never does"
+                  for other in extra
+                  if not any(path.startswith(prefix)
+                             for path in edges.get((prefix.split("/")[1], other), ()))]
+    return found
+
+
+_PACKAGE = re.compile(r"^[^#\n]*\b(?:find_package|pkg_check_modules)\s*\(\s*([\w+-]+)",
+                      re.MULTILINE)
+
+
+def packages(tree):
+    """Every package that CMake looks for stands behind a wall, or has a reason to need none."""
+    walls = {wall.package for wall in layers.WALLS}
+    found = []
+    for path, text in sorted(tree.items()):
+        if not (path.endswith(".cmake") or posixpath.basename(path) == "CMakeLists.txt"):
+            continue
+        for match in _PACKAGE.finditer(text):
+            if match.group(1) not in walls and match.group(1) not in layers.UNWALLED:
+                found.append(f"{path}:{text.count(chr(10), 0, match.start()) + 1}: "
+                             f"{match.group(1)} has no wall in tests/tidy/layers.py")
+    return found
+
+
+def environment_names(tree):
+    """The registry names environments; everything else asks it."""
+    names = re.compile('"(?:' + "|".join(map(re.escape, ENVIRONMENTS)) + ')"')
+    found, excused = [], set()
+    for path, text in _product(tree):
+        if path == ENVIRONMENT_HOME:
+            continue
+        text = source.without_comments(text)
+        for match in names.finditer(text):
+            if path in NAMES_ENVIRONMENTS:
+                excused.add(path)
+                continue
+            found.append(f"{path}:{text.count(chr(10), 0, match.start()) + 1}: names "
+                         f"{match.group()}; ask {ENVIRONMENT_HOME}")
+    return found + _stale(NAMES_ENVIRONMENTS, excused, tree, "NAMES_ENVIRONMENTS", lambda key: key)
+
+
+ENFORCED = (class_sources, type_names, product_users, recorded_metrics, layers_used, packages,
+            environment_names)

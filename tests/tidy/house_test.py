@@ -1,0 +1,116 @@
+"""Every rule of house_rules.py refuses what it exists to refuse, and nothing else."""
+
+import unittest
+from unittest import mock
+
+import house_rules
+import layers
+from rule_case import RuleCase
+
+CLASS = "namespace tetrion {\nclass A {\n  void F();\n};\n}\n"
+MEMBER = "namespace tetrion {\nvoid A::F() {\n}\n}\n"
+
+
+class HouseTest(RuleCase):
+
+    def test_class_sources(self):
+        header = {"lib/core/a.h": CLASS}
+        self.refuses(house_rules.class_sources, {**header, "lib/core/a_more.cc": MEMBER})
+        self.refuses(house_rules.class_sources, {**header, "services/actor/b.cc": MEMBER})
+        nested = MEMBER.replace("A::F", "A::Impl::F")
+        self.refuses(house_rules.class_sources, {**header, "lib/core/a_impl.cc": nested})
+        inner = "namespace tetrion::actor {\nvoid A::F() {\n}\n}\n"
+        self.refuses(house_rules.class_sources, {**header, "services/actor/b.cc": inner})
+        self.passes(house_rules.class_sources, {**header, "lib/core/a.cc": MEMBER})
+        self.passes(house_rules.class_sources, {**header, "lib/core/b.cc": CLASS + MEMBER})
+        self.passes(house_rules.class_sources, {
+            **header, "lib/core/b.cc": "namespace tetrion {\nint F() { return A::G(); }\n}\n"})
+
+    def test_class_sources_may_be_excused_but_no_excuse_may_be_stale(self):
+        excuse = {("lib/core/a_more.cc", "A"): "reason"}
+        with mock.patch.object(house_rules, "SECOND_SOURCES", excuse):
+            self.passes(house_rules.class_sources, {"lib/core/a.h": CLASS,
+                                                    "lib/core/a_more.cc": MEMBER})
+            stale = self.refuses(house_rules.class_sources, {"lib/core/a.h": CLASS,
+                                                             "lib/core/a_more.cc": ""})
+            self.assertIn("needs no excuse", stale[0])
+
+    def test_type_names(self):
+        self.refuses(house_rules.type_names, {"lib/core/a.h": CLASS, "services/actor/b.h": CLASS})
+        self.refuses(house_rules.type_names, {
+            "lib/core/a.h": CLASS, "services/actor/b.cc": "namespace tetrion { enum class A {}; }"})
+        other = CLASS.replace("namespace tetrion", "namespace tetrion::actor")
+        self.passes(house_rules.type_names, {
+            "lib/core/a.h": CLASS, "services/actor/b.h": other,
+            "lib/core/c.h": "namespace tetrion {\nclass A;\nstruct B { struct A {}; };\n}\n",
+            "lib/core/d.cc": "namespace tetrion {\nnamespace {\nstruct A {};\n}\n}\n",
+            "tests/lib/core/a_test.cc": CLASS})
+
+    def test_product_users(self):
+        header = {"lib/core/a.h": "// Used()\nint Used(int a);\nint Unused();\n"}
+        uses = {"lib/core/b.cc": "int x = Used(1); // Unused()\n"}
+        self.refuses(house_rules.product_users, {
+            **header, **uses, "tests/lib/core/a_test.cc": "int x = Unused();\n"})
+        self.passes(house_rules.product_users, {
+            **header, **uses, "python/src/a_bind.cc": "int x = Unused();\n"})
+        self.passes(house_rules.product_users, {
+            **header, **uses, "lib/core/a.cc": "int Unused() { return 1; }\nint x = Unused();\n"})
+
+    def test_product_users_has_no_stale_excuse(self):
+        with mock.patch.object(house_rules, "WITHOUT_PRODUCT_USER",
+                               {("lib/core/a.h", "Unused"): "reason"}):
+            self.passes(house_rules.product_users, {"lib/core/a.h": "int Unused();\n"})
+            self.refuses(house_rules.product_users, {"lib/core/a.h": "int Other_;\n"})
+
+    def test_recorded_metrics(self):
+        catalog = {"lib/metrics/catalog.h": 'constexpr A kCatalog = {G("tetrion_a"),\n'
+                                            'G("tetrion_b")};\n'}
+        recorded = {"services/actor/a.cc": 'r.Counter("tetrion_a");\n'}
+        with mock.patch.object(house_rules, "UNRECORDED", {}):
+            self.refuses(house_rules.recorded_metrics, {**catalog, **recorded})
+            self.refuses(house_rules.recorded_metrics, {
+                **catalog, **recorded, "services/actor/b.h": '// "tetrion_b"\n',
+                "tests/a_test.cc": '"tetrion_b"'})
+            self.passes(house_rules.recorded_metrics, {
+                **catalog, **recorded, "lib/metrics/b.h": 'f("tetrion_b");\n'})
+        with mock.patch.object(house_rules, "UNRECORDED", {"tetrion_b": "reason"}):
+            self.passes(house_rules.recorded_metrics, {**catalog, **recorded})
+            self.refuses(house_rules.recorded_metrics, {
+                **catalog, **recorded, "lib/metrics/b.h": 'f("tetrion_b");\n'})
+        with mock.patch.object(house_rules, "UNRECORDED", {"tetrion_c": "reason"}):
+            self.refuses(house_rules.recorded_metrics, {**catalog, **recorded}, count=2)
+
+    def test_layers_used(self):
+        tree = {"lib/core/a.h": "", "lib/shm/b.h": '#include "lib/core/a.h"\n'}
+        table = (layers.Layer("core", "", ()), layers.Layer("shm", "", ("core",)))
+        with mock.patch.multiple(layers, LAYERS=table, EXTRA={}, PLANNED={}):
+            self.passes(house_rules.layers_used, tree)
+            self.refuses(house_rules.layers_used, {**tree, "lib/shm/b.h": ""})
+            self.refuses(house_rules.layers_used, {"lib/core/a.h": ""})
+        with mock.patch.multiple(layers, LAYERS=table, EXTRA={}, PLANNED={"core": "later"}):
+            self.refuses(house_rules.layers_used, tree)
+            self.passes(house_rules.layers_used, {"lib/shm/b.h": ""})
+        with mock.patch.multiple(layers, LAYERS=table, PLANNED={},
+                                 EXTRA={"lib/shm/b": (("nn",), "reason")}):
+            self.refuses(house_rules.layers_used, tree)
+
+    def test_packages(self):
+        for call in ("find_package(Unheard REQUIRED)", "  pkg_check_modules(unheard REQUIRED a)",
+                     "if(A) find_package( Unheard)"):
+            self.refuses(house_rules.packages, {"lib/core/CMakeLists.txt": f"{call}\n"})
+        self.passes(house_rules.packages, {
+            "cmake/a.cmake": "find_package(spdlog REQUIRED)\npkg_check_modules(libzmq REQUIRED)\n"
+                             "# find_package(Unheard)\nfind_package_handle_standard_args(Unheard)\n"
+                             "find_package(Threads REQUIRED)\n"})
+
+    def test_environment_names(self):
+        self.refuses(house_rules.environment_names, {"services/actor/a.cc": 'e == "tetris";\n'})
+        self.refuses(house_rules.environment_names, {"lib/vector/a.h": 'e == "cartpole"\n'})
+        self.passes(house_rules.environment_names, {
+            "lib/envs/registry.cc": '{"tetris-placement"}', "tests/a_test.cc": '"tetris"',
+            "lib/core/a.cc": '// "tetris"\nf("tetris.h", "the tetris");\n'})
+        self.refuses(house_rules.environment_names, {"lib/run/run_config.cc": ""})  # stale
+
+
+if __name__ == "__main__":
+    unittest.main()

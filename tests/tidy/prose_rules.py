@@ -1,0 +1,134 @@
+"""Rules about comments and documents: what they name exists, folders explain themselves, no comment
+was torn by a formatter. Each takes {path: text} and returns findings, as in rules.py."""
+
+import collections
+import posixpath
+import re
+
+import source
+
+CPP = (".h", ".cc", ".cu")
+SCRIPT = (".py", ".sh", ".cmake", ".txt", ".yml", ".toml")
+HERE = "tests/tidy/prose_rules.py"
+
+# A comment line of at most SHORT characters after one of at least LONG columns, amid a paragraph.
+LONG = 85
+SHORT = 22
+
+# Files that name files which are not there: prefix -> reason.
+NAMES_ANYTHING = {
+    "CHANGELOG.md": "history",
+    "tests/tidy/": "made-up names of examples",
+}
+# Names as written -> reason.
+NOT_IN_THE_TREE = {
+    "control_generated.h": "flatc writes it",
+    "a.cc": "the example of a CMake function",
+    "envs/registry.h": "waits for the registry's header",
+}
+
+# A folder of lib, services or tools with more than this many files has a README with every unit.
+FILES_WITHOUT_README = 6
+# Folder -> reason.
+WITHOUT_README = {
+    "lib/checkpoint": "waits for its README",
+    "lib/collect": "waits for its README",
+    "lib/core": "waits for its division into smaller ones",
+    "lib/episodes": "waits for its README",
+    "lib/frame": "waits for its README",
+    "lib/metrics": "waits for its division into smaller ones",
+    "lib/nn": "waits for its README",
+    "lib/region_v2": "waits for its README",
+    "lib/replay": "waits for its division into smaller ones",
+    "lib/rl": "waits for its division into smaller ones",
+    "lib/run": "waits for its division into smaller ones",
+    "lib/vector": "waits for its division into smaller ones",
+    "lib/weights": "waits for its README",
+    "lib/wire": "waits for its README",
+    "services/actor": "waits for its division into smaller ones",
+    "services/coordinator": "waits for its division into smaller ones",
+    "services/learner": "waits for its division into smaller ones",
+    "tools/eval": "waits for its division into smaller ones",
+    "tools/load": "waits for its README",
+    "tools/stream": "waits for its division into smaller ones",
+    "tools/up": "waits for its README",
+}
+
+
+def orphan_comments(tree):
+    """No scrap of a line in a comment's paragraph: what a formatter leaves when it wraps."""
+    found = []
+    for path, text in sorted(tree.items()):
+        if not path.endswith(CPP + SCRIPT + (".fbs",)):
+            continue
+        lines = text.splitlines()
+        comments = [re.match(r"(\s*(?://|#) )(\S.*)$", line) for line in lines]
+        for i in range(1, len(lines) - 1):
+            before, this, after = comments[i - 1:i + 2]
+            if (before and this and after and before.group(1) == this.group(1) == after.group(1)
+                    and len(lines[i - 1]) >= LONG and len(this.group(2)) <= SHORT
+                    and not re.match(r"(-|\d+\.|[A-Z]\w*:) ", after.group(2))):
+                found.append(f"{path}:{i + 1}: '{this.group(2)}' stands alone; wrap the paragraph")
+    return found
+
+
+_FILE = re.compile(r"(?<![\w./<{*$-])((?:[\w.-]+/)*[\w-]+\.(?:h|cc|cu|py|md|fbs))"
+                   r"(?![\w(*-]|\.\w|/)")
+
+
+def _prose(path, text):
+    """Comments and documents, every line at its place; None for other files."""
+    if path.endswith(".md"):
+        return text
+    if path.endswith(CPP):
+        return source.comments_only(text)
+    if path.endswith(".fbs"):
+        return "\n".join(line.partition("//")[2] for line in text.splitlines())
+    if path.endswith(SCRIPT):
+        return "\n".join(line.partition("#")[2] for line in text.splitlines())
+    return None
+
+
+def named_files(tree):
+    """Files that comments and documents name are there, under that path or the end of it."""
+    ends = collections.defaultdict(list)
+    for path in tree:
+        ends[posixpath.basename(path)].append("/" + path)
+    found = []
+    for path, text in sorted(tree.items()):
+        prose = None if path.startswith(tuple(NAMES_ANYTHING)) else _prose(path, text)
+        for match in _FILE.finditer(prose or ""):
+            name = match.group(1)
+            tail = "/" + re.sub(r"^(\.\.?/)+", "", name)
+            places = ends[posixpath.basename(name)]
+            if name not in NOT_IN_THE_TREE and not any(p.endswith(tail) for p in places):
+                found.append(f"{path}:{prose.count(chr(10), 0, match.start()) + 1}: names {name}, "
+                             "which is not there")
+    return found
+
+
+def folder_readmes(tree):
+    """A folder of more than FILES_WITHOUT_README files has a README that names every unit."""
+    files = collections.defaultdict(list)
+    for path in tree:
+        folder, name = posixpath.split(path)
+        if folder.startswith(("lib/", "services/", "tools/")):
+            if name not in ("CMakeLists.txt", "README.md"):
+                files[folder].append(name)
+    found = []
+    for folder, names in sorted(files.items()):
+        readme = tree.get(f"{folder}/README.md")
+        if readme is None and len(names) > FILES_WITHOUT_README and folder not in WITHOUT_README:
+            found.append(f"{folder}:1: {len(names)} files and no README.md")
+        if readme is not None and folder in WITHOUT_README:
+            found.append(f"{folder}/README.md:1: is there; its line in {HERE} is stale")
+        if readme is not None:
+            units = {posixpath.splitext(name)[0] for name in names}
+            found += [f"{folder}/README.md:1: does not name {unit}" for unit in sorted(units)
+                      if not re.search(rf"`{re.escape(unit)}(?:\.[^`]*)?`", readme)]
+    return found + [f"{HERE}:1: WITHOUT_README excuses {folder}, which needs no excuse"
+                    for folder in WITHOUT_README
+                    if folder in files and len(files[folder]) <= FILES_WITHOUT_README]
+
+
+ENFORCED = (orphan_comments, named_files, folder_readmes)
