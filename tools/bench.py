@@ -1,4 +1,4 @@
-"""Measures this machine: ./tetrion bench [--quick] [--only TEXT].
+"""Measures this machine: ./tetrion bench [--quick] [--only TEXT] [--compare [FILE]].
 
 Runs every program in build/release/bench, then the scripts beside their sources that need Python:
 rivals (bench/replay/rivals.py), the Python package (bench/python), the whole system
@@ -7,7 +7,9 @@ rivals (bench/replay/rivals.py), the Python package (bench/python), the whole sy
   {"what", "unit", "ours": {median, min, max}, "rival": {"name", median, min, max} | null,
    "ratio": {median, min, max} | null, "target": ">= 1.2x" | "<= 0.75x" | ">= 25M" | null}
 A target ending in x is about the ratio, any other about our own figure; a "note" is printed below.
-Prints one table and writes bench/results/<date>-<machine>.json.
+Prints one table and writes bench/results/<date>-<machine>.json. With --compare it says which ratios
+are worse by 10 % or more than in FILE, or than their newest in bench/results from a machine of the
+same kind (cpu, cores, flags, --quick or not), and ends with exit status 1 if any is.
 """
 
 import argparse
@@ -22,7 +24,9 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "release"
+RESULTS = ROOT / "bench" / "results"
 PROGRAM_TIMEOUT_S = 600
+WORSE = 0.10
 _TARGET = re.compile(r"\s*(>=|<=|≥|≤)?\s*([0-9.]+(?:e[0-9]+)?)\s*([kMG]?)\s*(x?)\s*$")
 _SCALE = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9}
 
@@ -171,12 +175,74 @@ def machine():
             "revision": output_of("git", "describe", "--always", "--dirty") or "unknown"}
 
 
+def kind(result):
+    """What two results must share before their ratios may be held against each other."""
+    where = result.get("machine", {})
+    return where.get("cpu"), where.get("cores"), where.get("flags"), bool(result.get("quick"))
+
+
+def ratios(result):
+    """{(program, what): (median of the ratio, whether less is better)}."""
+    return {(f.get("program"), f["what"]): (f["ratio"]["median"],
+                                            str(f.get("target") or "").lstrip()[:1] in ("<", "≤"))
+            for f in result["figures"] if f.get("ratio") and f["ratio"].get("median")}
+
+
+def stored(result, folder):
+    """The newest ratio of each name among the folder's results of the same kind, as ratios()."""
+    newest = {}
+    for path in sorted(folder.glob("*.json")):  # named by date
+        try:
+            old = json.loads(path.read_text(encoding="utf-8"))
+            if kind(old) == kind(result):
+                newest.update(ratios(old))
+        except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+            print(f"{path}: left out, no result: {error}", file=sys.stderr)
+    return newest
+
+
+def fallen(before, now):
+    """A sentence for each ratio that is worse in `now` than in `before` by WORSE or more."""
+    found = []
+    for name in before.keys() & now.keys():
+        (was, _), (value, less_is_better) = before[name], now[name]
+        loss = value / was - 1 if less_is_better else 1 - value / was
+        if loss >= WORSE - 1e-9:
+            found.append(f"{name[1]}: the ratio was {was:.3g}x, it is {value:.3g}x "
+                         f"({100 * loss:.0f} % worse)")
+    return sorted(found)
+
+
+def compare(result, file):
+    """Prints what is worse than in `file`, or than in bench/results; returns the exit status."""
+    if file:
+        try:
+            old = json.loads(pathlib.Path(file).read_text(encoding="utf-8"))
+            before = ratios(old)
+            if kind(old) != kind(result):
+                print(f"compare: {file} is of another kind of machine: {kind(old)}")
+        except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+            print(f"tetrion bench: {file} is no result to compare with: {error}", file=sys.stderr)
+            return 2
+    else:
+        before = stored(result, RESULTS)
+    now = ratios(result)
+    worse = fallen(before, now)
+    print(*(f"worse: {sentence}" for sentence in worse), sep="\n", end="\n" if worse else "")
+    print(f"compare: {len(before.keys() & now.keys())} of {len(now)} ratios were measured before, "
+          f"{len(worse)} are worse by {100 * WORSE:.0f} % or more")
+    return 1 if worse else 0
+
+
 def main():
     parser = argparse.ArgumentParser(prog="./tetrion bench", description=__doc__.split("\n")[0])
     parser.add_argument("--quick", action="store_true", help="shorter windows, at most 3 minutes")
     parser.add_argument("--only", default="", metavar="TEXT", help="programs whose name holds TEXT")
     parser.add_argument("--folder", type=pathlib.Path, default=BUILD / "bench",
                         help="the folder with the programs")
+    parser.add_argument("--compare", nargs="?", const="", metavar="FILE",
+                        help="exit status 1 when a ratio is 10 %% worse than in FILE, or than "
+                             "the newest one stored for this kind of machine")
     parser.add_argument("--out", type=pathlib.Path, help="the result file")
     args = parser.parse_args()
     chosen = []
@@ -200,14 +266,14 @@ def main():
     print(*(f"note: {f['what']}: {f['note']}" for f in figures if f.get("note")), sep="\n")
     print(*(f"failed: {error}" for error in errors), sep="\n")
     now = datetime.datetime.now()
-    out = args.out or (ROOT / "bench" / "results" /
-                       f"{now:%Y%m%d-%H%M%S}-{platform.node() or 'machine'}.json")
+    out = args.out or (RESULTS / f"{now:%Y%m%d-%H%M%S}-{platform.node() or 'machine'}.json")
     out.parent.mkdir(parents=True, exist_ok=True)
     result = {"date": f"{now:%Y-%m-%d %H:%M:%S}", "quick": args.quick, "machine": where,
               "figures": [{**f, "verdict": verdict(f)} for f in figures], "errors": errors}
+    compared = 0 if args.compare is None else compare(result, args.compare)
     out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     print(f"written: {out}")
-    return 1 if errors else 0
+    return 1 if errors else compared
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 """tools/bench.py and tools/plot.py: what they make of good, odd and missing input."""
 
+import contextlib
+import io
 import json
 import os
 import pathlib
@@ -84,6 +86,70 @@ class Bench(unittest.TestCase):
         done, _ = self.run_it()
         self.assertEqual(done.returncode, 2)
         self.assertIn("no program", done.stderr)
+
+    def result(self, ratio, quick=False, cores=2, target=None):
+        return {"machine": {"cpu": "c", "cores": cores, "flags": "-O3", "revision": "r"},
+                "quick": quick, "figures": [{**figure(1, ratio, target), "program": "p"}]}
+
+    def store(self, name, result):
+        path = self.base / name
+        path.write_text(json.dumps(result))
+        return path
+
+    def fallen(self, old, new):
+        return bench.fallen(bench.ratios(old), bench.ratios(new))
+
+    def test_a_ratio_that_fell_by_a_tenth_is_told(self):
+        old = self.result(2.0)
+        self.assertEqual(self.fallen(old, self.result(1.81)), [])
+        self.assertEqual(self.fallen(old, self.result(3.0)), [])
+        self.assertIn("was 2x, it is 1.8x (10 % worse)", self.fallen(old, self.result(1.8))[0])
+
+    def test_where_less_is_better_a_higher_ratio_is_worse(self):
+        old = self.result(0.5, target="<= 0.75x")
+        self.assertEqual(self.fallen(old, self.result(0.4, target="<= 0.75x")), [])
+        self.assertEqual(len(self.fallen(old, self.result(0.6, target="<= 0.75x"))), 1)
+
+    def test_ratios_that_only_one_result_has_are_left_out(self):
+        self.assertEqual(self.fallen(self.result(None), self.result(1.0)), [])
+        self.assertEqual(self.fallen(self.result(1.0), self.result(None)), [])
+
+    def test_the_newest_ratio_of_the_same_kind_of_machine_counts(self):
+        self.store("20260101-a.json", self.result(1.0))
+        self.store("20260102-a.json", self.result(1.1))
+        self.store("20260103-a.json", self.result(None))  # measured something else
+        self.store("20260104-a.json", self.result(1.2, quick=True))
+        self.store("20260105-a.json", self.result(1.3, cores=8))
+        (self.base / "20260106-a.json").write_text("{broken")
+        with contextlib.redirect_stderr(io.StringIO()) as told:
+            found = bench.stored(self.result(1.0), self.base)
+        self.assertEqual(list(found.values()), [(1.1, False)])
+        self.assertIn("20260106-a.json: left out", told.getvalue())
+        with contextlib.redirect_stderr(io.StringIO()):
+            self.assertEqual(bench.stored(self.result(1.0, cores=3), self.base), {})
+
+    def test_a_run_is_compared_with_a_file(self):
+        self.program("good", f"echo '{json.dumps(figure(3, 2.0))}'")
+        old = self.result(2.5)
+        old["figures"][0]["program"] = "good"
+        done, result = self.run_it("--compare", str(self.store("old.json", old)))
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("worse: w: the ratio was 2.5x, it is 2x (20 % worse)", done.stdout)
+        self.assertIn("1 of 1 ratios were measured before, 1 are worse", done.stdout)
+        self.assertEqual(len(result["figures"]), 1)
+        old["figures"][0]["ratio"]["median"] = 2.1
+        done, _ = self.run_it("--compare", str(self.store("old.json", old)))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("0 are worse", done.stdout)
+
+    def test_a_file_that_is_no_result_is_refused(self):
+        self.program("good", f"echo '{json.dumps(figure(3, 2.0))}'")
+        for text in ("{}", "[]", "broken"):
+            (self.base / "x.json").write_text(text)
+            done, _ = self.run_it("--compare", str(self.base / "x.json"))
+            self.assertEqual(done.returncode, 2, text)
+            self.assertIn("is no result to compare with", done.stderr)
+        self.assertEqual(self.run_it("--compare", "/not/there.json")[0].returncode, 2)
 
 
 class Plot(unittest.TestCase):
