@@ -15,14 +15,14 @@ StreamBlock* BlockOf(std::byte* payload, const StreamLayout& layout) {
   return reinterpret_cast<StreamBlock*>(payload + layout.block);
 }
 
-// The kernel closes no ring: a closed word is as wrong as an impossible cursor.
+// The policy's end closes no ring: a closed word is as wrong as an impossible cursor.
 std::string ReasonOf(const RingConsumer& ring, const std::string& name) {
   return "the " + name + " ring: " +
          (ring.corrupt_reason().empty() ? "it is marked closed" : ring.corrupt_reason());
 }
 
-// Lays out what surrounds the OBS ring. The action and command rings' producers are the kernel's
-// business: made here and forgotten, they leave empty rings behind.
+// Lays out what surrounds the OBS ring. The producers made here leave empty action and command
+// rings behind; the policy's end produces into them.
 void LayOut(std::byte* payload, const StreamLayout& layout) {
   StreamBlock* block = BlockOf(payload, layout);
   block->magic = kStreamMagic;
@@ -42,14 +42,14 @@ EnvEnd::Ends EnvEnd::Create(const std::string& dir, const std::string& name, std
                                  layout.obs.spec_hash);
   std::byte* payload = region.payload();
   LayOut(payload, layout);
-  std::unique_ptr<EnvEnd> host(new EnvEnd(payload, layout, action_count));
-  return {.obs = RingProducer::Create(std::move(region), layout.obs), .host = std::move(host)};
+  std::unique_ptr<EnvEnd> env_end(new EnvEnd(payload, layout, action_count));
+  return {.obs = RingProducer::Create(std::move(region), layout.obs), .host = std::move(env_end)};
 }
 
 EnvEnd::EnvEnd(std::byte* payload, const StreamLayout& layout, std::int32_t action_count)
     : layout_(layout),
       action_count_(action_count),
-      bell_(&BlockOf(payload, layout)->host_bell),
+      bell_(&BlockOf(payload, layout)->env_bell),
       response_(RingProducer::Over(payload + layout.response_ring, layout.response)),
       command_(RingConsumer::Over(payload + layout.command_ring, layout.command)),
       action_(RingConsumer::Over(payload + layout.action_ring, layout.action)) {}
@@ -59,7 +59,7 @@ void EnvEnd::Place(Surroundings surroundings) {
   learner_.emplace(around_.learner);
 }
 
-// The bell comes with the learner's region; until then the kernel polls.
+// The bell comes with the learner's region; until then the policy's end polls.
 void EnvEnd::FindLearner() {
   bool fresh = false;
   LearnerRegion* learner = learner_->Find(&fresh);
@@ -97,7 +97,7 @@ AnswerResult EnvEnd::Take(std::uint64_t row, std::int32_t* actions, std::uint32_
   }
 }
 
-// True when a kernel has (re)attached. Bounded, whatever the kernel sends meanwhile.
+// True when a policy's end has (re)attached. Bounded, whatever it sends meanwhile.
 bool EnvEnd::TakeCommands() {
   bool reset = false;
   for (std::uint64_t i = 0; i < kStreamCommands; ++i) {
@@ -110,7 +110,7 @@ bool EnvEnd::TakeCommands() {
     std::memcpy(&command, peek.records, sizeof command);
     command_.Release(1);
     if (command.cmd == kStreamReset) {
-      // A repeated question whose answer was on its way already.
+      // A repeated question; its answer was on its way already.
       if (attached_ && command.epoch == epoch_) continue;
       Reset(command.epoch);
       reset = true;
@@ -126,7 +126,7 @@ bool EnvEnd::TakeCommands() {
   return reset;
 }
 
-// Answers to rows published so far are void; the kernel goes on with the row after them.
+// Answers to rows published so far are void; the policy's end goes on with the row after them.
 void EnvEnd::Reset(std::uint64_t epoch) {
   for (std::uint64_t left = action_.capacity(); left > 0;) {
     const RingPeek peek = action_.Peek();
@@ -145,11 +145,11 @@ void EnvEnd::Reset(std::uint64_t epoch) {
   AddRelaxed<std::uint64_t>(stats_.resets, 1);
 }
 
-// False when the kernel has left no room: one that reads no responses gets no more of them.
+// False when the ring is full: a policy's end that reads no responses gets no more of them.
 bool EnvEnd::Respond(const StreamResponse& response) {
   RingProducer::Loan loan = response_.Claim();
   if (response_.corrupt()) {
-    (void)Broken("the kernel's cursor in the response ring is impossible");
+    (void)Broken("the learner's cursor in the response ring is impossible");
   }
   if (!loan.ok()) return false;
   std::memcpy(loan.record(), &response, sizeof response);
@@ -172,7 +172,7 @@ AnswerResult EnvEnd::Read(std::uint64_t row, const std::byte* record, std::int32
   AddRelaxed<std::uint64_t>(stats_.answers, 1);
   if ((head.flags & kActionNotFinite) != 0) return AnswerResult::kNotFinite;
   const std::size_t lanes = layout_.row.spec.lanes;
-  // Copied before it is judged: the kernel could still write here.
+  // Copied before it is judged: the policy's end could still write here.
   std::memcpy(actions, record + layout_.actions, lanes * sizeof(std::int32_t));
   for (std::size_t l = 0; l < lanes; ++l) {
     if (actions[l] >= 0 && actions[l] < action_count_) continue;
@@ -190,7 +190,7 @@ AnswerResult EnvEnd::Broken(std::string problem) {
   return AnswerResult::kBroken;
 }
 
-// Sleeps until the kernel rings; false when there was no time left to sleep.
+// Sleeps until the policy's end rings; false when there was no time left to sleep.
 bool EnvEnd::Sleep(std::int64_t timeout_ns) {
   if (timeout_ns <= 0) return false;
   const std::uint32_t armed = bell_.Arm();

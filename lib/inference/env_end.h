@@ -15,25 +15,26 @@
 
 namespace tetrion {
 
-// Counters of one end; written by its thread, read by anyone, relaxed.
-struct StreamHostStats {
+// Counters of the environment's end; its thread writes them, any thread reads them, relaxed.
+struct EnvEndStats {
   std::atomic<std::uint64_t> answers{0};
-  std::atomic<std::uint64_t> resets{0};      // kernels that have attached
+  std::atomic<std::uint64_t> resets{0};      // policy's ends that have attached
   std::atomic<std::uint64_t> seq_errors{0};  // answers to another row than the one asked
-  std::atomic<std::uint64_t> sleeps{0};      // waits that entered the kernel of the system
+  std::atomic<std::uint64_t> sleeps{0};      // waits that entered the system's kernel
 };
 
-// The host end of a stream in the native layout: publishes rows, takes answers.
+// The environment's end of a stream (an actor's worker): publishes rows, takes the answers of the
+// policy's end.
 //
-// Thread roles: made by one thread; Look and Take belong to the worker's thread, which is also the
-// one that fills the OBS ring.
+// Thread roles: any one thread makes it; the worker's thread, which also fills the OBS ring, calls
+// Look and Take.
 //
-// Whatever the kernel wrote is untrusted: cursors are judged by the rings, sequence numbers and
-// actions here, before anything of an answer is used.
+// Everything that the policy's end wrote is untrusted: the rings judge cursors, this class judges
+// sequence numbers and actions before it uses any part of an answer.
 class EnvEnd final : public InferenceClient {
  public:
   // Makes region `dir`/`name`. The OBS ring's producer, in `obs`, keeps the region mapped and must
-  // outlive the host. Throws Error like Region::Create.
+  // outlive the environment's end, `host`. Throws Error like Region::Create.
   struct Ends {
     RingProducer obs;
     std::unique_ptr<EnvEnd> host;
@@ -41,10 +42,10 @@ class EnvEnd final : public InferenceClient {
   static Ends Create(const std::string& dir, const std::string& name, std::uint64_t run_id,
                      const StreamLayout& layout, std::int32_t action_count);
 
-  // What the host needs of its surroundings; set before the first Look.
+  // What this end needs of its surroundings; set before the first Look.
   struct Surroundings {
     std::function<std::uint64_t()> published;  // rows published in the OBS ring
-    std::function<void(Bell)> set_obs_bell;    // gives the OBS ring the kernel's bell
+    std::function<void(Bell)> set_obs_bell;    // gives the OBS ring the bell of the policy's end
     LearnerWatch::Config learner;
   };
   void Place(Surroundings surroundings);
@@ -55,7 +56,7 @@ class EnvEnd final : public InferenceClient {
   bool AnswererGone() const override { return learner_ && learner_->Gone(); }
   const std::string& problem() const override { return problem_; }
 
-  const StreamHostStats& stats() const { return stats_; }
+  const EnvEndStats& stats() const { return stats_; }
 
  private:
   EnvEnd(std::byte* payload, const StreamLayout& layout, std::int32_t action_count);
@@ -80,9 +81,9 @@ class EnvEnd final : public InferenceClient {
   RingConsumer command_;
   RingConsumer action_;
   bool attached_ = false;
-  std::uint64_t epoch_ = 0;  // of the kernel attached last
+  std::uint64_t epoch_ = 0;  // of the policy's end that attached last
   std::string problem_;
-  StreamHostStats stats_;
+  EnvEndStats stats_;
 };
 
 }  // namespace tetrion

@@ -52,9 +52,9 @@ PolicyEnd::PolicyEnd(RingConsumer obs, const StreamLayout& layout, std::byte* pa
       response_(RingConsumer::Over(payload + layout.response_ring, layout.response)),
       epoch_(block_->epoch.load(std::memory_order_relaxed) + 1) {
   block_->epoch.store(epoch_, std::memory_order_relaxed);
-  const Bell host(&block_->host_bell);
-  command_.SetBell(host);
-  action_.SetBell(host);
+  const Bell env_bell(&block_->env_bell);
+  command_.SetBell(env_bell);
+  action_.SetBell(env_bell);
 }
 
 PolicyEnd::State PolicyEnd::Poll() {
@@ -67,8 +67,8 @@ PolicyEnd::State PolicyEnd::Poll() {
 void PolicyEnd::Ask() {
   next_ask_ns_ = clock_->NowNs() + kAskAgainNs;
   RingProducer::Loan loan = command_.Claim();
-  if (command_.corrupt()) Break("the host's cursor in the command ring is impossible");
-  if (!loan.ok()) return;  // the host sleeps over its commands; it will find one of them
+  if (command_.corrupt()) Break("the actor's cursor in the command ring is impossible");
+  if (!loan.ok()) return;  // full of earlier questions; the environment's end will find one of them
   const StreamCommand reset = {.cmd = kStreamReset,
                                .flags = 0,
                                .reserved = 0,
@@ -80,7 +80,7 @@ void PolicyEnd::Ask() {
   command_.Publish();
 }
 
-// Responses to an earlier kernel carry its epoch and are passed over.
+// Responses to an earlier policy's end carry its epoch and are passed over.
 void PolicyEnd::TakeResponses() {
   for (std::uint64_t i = 0; i < kStreamCommands && state_ == State::kAsking; ++i) {
     const RingPeek peek = response_.Peek();
@@ -91,20 +91,20 @@ void PolicyEnd::TakeResponses() {
     response_.Release(1);
     if (response.epoch != epoch_ || response.orig_cmd != kStreamReset) continue;
     if (response.status != kStreamOk) {
-      Break("the host refused ENV_RESET with status " + std::to_string(response.status));
+      Break("the actor refused ENV_RESET with status " + std::to_string(response.status));
     } else {
       Begin(response.result);
     }
   }
 }
 
-// The host's next row is `row`: everything before it is void.
+// The environment's end goes on with `row`: everything before it is void.
 void PolicyEnd::Begin(std::uint64_t row) {
   while (obs_.tail() != row) {
     const RingPeek peek = obs_.Peek();
     const std::uint64_t left = row - obs_.tail();
     if (peek.status != RingStatus::kOk || left > layout_.obs.capacity) {
-      Break("the host means to go on with row " + std::to_string(row) + ", it has published " +
+      Break("the actor means to go on with row " + std::to_string(row) + ", it has published " +
             std::to_string(obs_.head()));
       return;
     }
@@ -120,10 +120,10 @@ std::byte* PolicyEnd::Next() {
   if (peek.status == RingStatus::kCorrupt) Break(obs_.corrupt_reason());
   if (peek.status != RingStatus::kOk) return nullptr;
   if (action_.FreeRecords() == 0) {
-    if (action_.corrupt()) Break("the host's cursor in the ACTION ring is impossible");
+    if (action_.corrupt()) Break("the actor's cursor in the ACTION ring is impossible");
     return nullptr;
   }
-  // The peek is const for readers; the kernel owns the row's empty columns.
+  // The peek is const for readers; the policy's end owns the row's empty columns.
   return const_cast<std::byte*>(peek.records);
 }
 
@@ -140,7 +140,7 @@ bool PolicyEnd::Answer(const RowDecision& decision) {
                              .policy_version = decision.policy_version,
                              .flags = decision.flags,
                              .reserved = 0};
-  // The row is only written, never read again: the host could write there too.
+  // The row is only written, never read again: the environment's end could write there too.
   const std::size_t lanes = layout_.row.spec.lanes;
   row.header->policy_version = decision.policy_version;
   std::memcpy(row.action, decision.action, lanes * sizeof(std::int32_t));

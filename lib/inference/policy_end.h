@@ -13,7 +13,7 @@
 
 namespace tetrion {
 
-// What is decided for a row, in memory of the kernel's own.
+// What the policy decides for a row, in memory that the environment's end cannot write.
 struct RowDecision {
   const std::int32_t* action = nullptr;  // [M]
   const float* log_prob = nullptr;       // [M]
@@ -21,12 +21,13 @@ struct RowDecision {
   std::uint32_t flags = 0;  // ActionFlags
 };
 
-// The kernel end of one stream in the native layout: attaches, sees rows, answers them. It never
-// releases a row: whoever feeds the replay does, up to `answered()`.
+// The policy's end of one stream: attaches, sees rows, answers them. It never releases a row: the
+// learner's ingest does, up to `answered()`, when the replay has a copy.
 //
 // Thread role: one thread (the learner's inference agent). Nothing here blocks.
 //
-// Whatever the host wrote is untrusted; what is impossible breaks the stream for good.
+// Everything that the environment's end wrote is untrusted; what is impossible breaks the stream
+// for good.
 class PolicyEnd {
  public:
   enum class State {
@@ -45,7 +46,7 @@ class PolicyEnd {
   State state() const { return state_; }
 
   // The oldest unanswered row, [row_bytes] u8, writable in its empty columns; null when there is
-  // none for now or the host has left no room for an answer. Only while kStreaming.
+  // none for now or the ACTION ring is full. Only while kStreaming.
   std::byte* Next();
   std::uint64_t next_row() const { return obs_.tail(); }
   // Completes the row that Next returned and answers it. False when the stream has broken
@@ -71,7 +72,7 @@ class PolicyEnd {
   const StreamLayout layout_;
   const Clock* clock_;
   StreamBlock* block_;
-  RingConsumer obs_;  // looks ahead of the one who releases
+  RingConsumer obs_;  // looks ahead of ingest, which releases
   RingProducer command_, action_;
   RingConsumer response_;
   State state_ = State::kAsking;

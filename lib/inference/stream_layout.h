@@ -12,8 +12,8 @@
 
 namespace tetrion {
 
-// The native layout of streamed inference: one region per streamed worker, owned by the host (the
-// actor's worker), in which the kernel (the learner's inference agent) writes answers.
+// The layout of streamed inference: one region per streamed worker. The environment's end (the
+// actor's worker) owns it; the policy's end (the learner's inference agent) writes answers into it.
 //
 //   0              4096                                   stream                    region_bytes
 //   | RegionHeader | OBS ring: RingBlock page, rows ... | StreamBlock page | command ring |
@@ -21,17 +21,20 @@ namespace tetrion {
 //
 // Every ring is the one of lib/shm/spsc_ring.h: head and tail free-running u64 on 128-byte lines of
 // their own, all of the capacity usable, records at a multiple of 64.
-//   OBS       row of RowLayout, host -> kernel. Row t is record t. The host leaves the columns
-//             action, log_prob and the header's policy_version empty; the kernel fills them in
-//             place and thereby completes the row for the replay, which alone releases it.
-//   ACTION    ActionRecord, kernel -> host: one per row, in order, seq = the row's number.
-//   COMMAND   StreamCommand, kernel -> host.  RESPONSE  StreamResponse, host -> kernel.
+//   OBS       row of RowLayout, environment -> policy. Row t is record t. The environment's end
+//             leaves the columns action, log_prob and the header's policy_version empty; the
+//             policy's end fills them in place and thereby completes the row for the replay, which
+//             alone releases it.
+//   ACTION    ActionRecord, policy -> environment: one per row, in order, seq = the row's number.
+//   COMMAND   StreamCommand, policy -> environment.
+//   RESPONSE  StreamResponse, environment -> policy.
 //
-// Attach: the kernel sends ENV_RESET with an epoch of its own choice, greater than the block's. The
-// host gives up its live episodes, discards queued answers and answers with result = number of the
-// next row it will publish; the kernel passes everything before it (counted lost) and answers from
-// there on. A restarted kernel does the same. The host's death is seen by the region's flock, the
-// kernel's by the flock of the learner's region.
+// Attach: the policy's end sends ENV_RESET with an epoch of its own choice, greater than the
+// block's. The environment's end gives up its live episodes, discards queued answers and responds
+// with result = number of the next row it will publish. The policy's end passes everything before
+// that row (counted lost) and answers from there on. A restarted policy's end does the same. The
+// region's flock tells the death of the environment's end, the flock of the learner's region that
+// of the policy's end.
 inline constexpr std::uint32_t kStreamMagic = 0x5354524D;  // "STRM"
 // Bump whenever a field moves or changes meaning; magic and version never move.
 inline constexpr std::uint32_t kStreamVersion = 2;
@@ -45,8 +48,8 @@ struct StreamBlock {
   std::uint64_t action_record_bytes;  // of an ACTION record
   std::uint64_t action_capacity;      // of the ACTION ring, a power of two
   std::uint64_t reserved[4];          // 0
-  std::atomic<std::uint64_t> epoch;   // of the kernel attached last; kernel
-  BellBlock host_bell;                // the kernel wakes the host
+  std::atomic<std::uint64_t> epoch;   // of the policy's end attached last, which writes it
+  BellBlock env_bell;                 // the policy's end wakes the environment's
 };
 static_assert(offsetof(StreamBlock, version) == 4);
 static_assert(offsetof(StreamBlock, row_hash) == 8);
@@ -54,7 +57,7 @@ static_assert(offsetof(StreamBlock, action_record_bytes) == 16);
 static_assert(offsetof(StreamBlock, action_capacity) == 24);
 static_assert(offsetof(StreamBlock, reserved) == 32);
 static_assert(offsetof(StreamBlock, epoch) == 64);
-static_assert(offsetof(StreamBlock, host_bell) == 128);
+static_assert(offsetof(StreamBlock, env_bell) == 128);
 static_assert(sizeof(StreamBlock) == 384);
 inline constexpr std::uint64_t kStreamBlockBytes = 4096;  // its page
 
@@ -70,7 +73,7 @@ struct StreamCommand {
   std::uint16_t cmd;       // StreamCommandCode
   std::uint16_t flags;     // 0
   std::uint32_t reserved;  // 0
-  std::uint64_t epoch;     // the kernel's
+  std::uint64_t epoch;     // of the policy's end
   std::uint64_t timestamp_ns;
   std::uint64_t reserved2;  // 0
 };
@@ -95,7 +98,7 @@ static_assert(offsetof(StreamResponse, result) == 16);
 static_assert(offsetof(StreamResponse, timestamp_ns) == 24);
 
 enum ActionFlags : std::uint32_t {
-  kActionNotFinite = 1,  // the policy failed: the kernel has cut the row's live lanes
+  kActionNotFinite = 1,  // the policy failed: its end has cut the row's live lanes
 };
 
 // Head of an ACTION record; actions i32[M] and log-probabilities f32[M] follow.

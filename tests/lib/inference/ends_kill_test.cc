@@ -1,4 +1,4 @@
-// kill -9 of either end of a native stream at random moments: the other goes on, no row is torn.
+// kill -9 of either end of a stream at random moments: the other goes on, no row is torn.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -67,12 +67,12 @@ bool Whole(const RowView& row, std::uint64_t number) {
 }
 
 // Answers whatever there is and releases it, as inference and ingest do together.
-void Serve(PolicyEnd& kernel, RingConsumer& ingest) {
-  (void)kernel.Poll();
-  std::byte* memory = kernel.Next();
+void Serve(PolicyEnd& policy_end, RingConsumer& ingest) {
+  (void)policy_end.Poll();
+  std::byte* memory = policy_end.Next();
   if (memory != nullptr) {
     const RowView row(Row(), memory);
-    if (!Whole(row, kernel.next_row())) _exit(3);
+    if (!Whole(row, policy_end.next_row())) _exit(3);
     std::int32_t actions[kLanes];
     constexpr float kLogProbs[kLanes] = {};
     for (std::size_t l = 0; l < kLanes; ++l) {
@@ -80,35 +80,35 @@ void Serve(PolicyEnd& kernel, RingConsumer& ingest) {
       std::memcpy(&tag, row.record + 16 * l, sizeof tag);
       actions[l] = RightAction(tag);
     }
-    (void)kernel.Answer({.action = actions, .log_prob = kLogProbs});
+    (void)policy_end.Answer({.action = actions, .log_prob = kLogProbs});
   }
-  while (ingest.tail() < kernel.answered() && ingest.Peek().status == RingStatus::kOk) {
+  while (ingest.tail() < policy_end.answered() && ingest.Peek().status == RingStatus::kOk) {
     ingest.Release(1);
   }
 }
 
-// A host whose loop is the test's.
-struct Host {
-  Host(const std::string& dir, std::uint32_t number) : layout(Row(), 16) {
+// A worker with an environment's end; the test calls its turns.
+struct Worker {
+  Worker(const std::string& dir, std::uint32_t number) : layout(Row(), 16) {
     EnvEnd::Ends ends =
         EnvEnd::Create(dir, StreamName(kRun, getpid(), number, 0), kRun, layout, kActions);
     obs.emplace(std::move(ends.obs));
-    host = std::move(ends.host);
-    host->Place({.published = [this] { return obs->published(); },
-                 .set_obs_bell = [](Bell) {},
-                 .learner = {.shm_dir = dir, .run_id = kRun, .spec_hash = 1}});
+    env_end = std::move(ends.host);
+    env_end->Place({.published = [this] { return obs->published(); },
+                    .set_obs_bell = [](Bell) {},
+                    .learner = {.shm_dir = dir, .run_id = kRun, .spec_hash = 1}});
   }
   // One turn of a worker; true when an answer was taken. EXPECTs that it was right.
   bool Turn() {
     if (!asked) {
-      if (host->Look(kNanosPerMilli) != AnswererState::kReady) return false;
+      if (env_end->Look(kNanosPerMilli) != AnswererState::kReady) return false;
       WriteRow(*obs);
       asked = true;
     }
     std::int32_t actions[kLanes];
     std::uint32_t version = 0;
     const std::uint64_t row = obs->published() - 1;
-    switch (host->Take(row, actions, version, kNanosPerMilli)) {
+    switch (env_end->Take(row, actions, version, kNanosPerMilli)) {
       case AnswerResult::kTimeout:
         return false;
       case AnswerResult::kReset:
@@ -118,7 +118,7 @@ struct Host {
       case AnswerResult::kAnswer:
         break;
       default:
-        ADD_FAILURE() << host->problem();
+        ADD_FAILURE() << env_end->problem();
         return false;
     }
     asked = false;
@@ -128,15 +128,15 @@ struct Host {
 
   StreamLayout layout;
   std::optional<RingProducer> obs;
-  std::unique_ptr<EnvEnd> host;
+  std::unique_ptr<EnvEnd> env_end;
   bool asked = false;
   int resets = 0;
 };
 
-[[noreturn]] void RunKernel(const std::string& path) {
-  PolicyEnd kernel = PolicyEnd::Attach(path, Row(), kRun);
+[[noreturn]] void RunPolicyEnd(const std::string& path) {
+  PolicyEnd policy_end = PolicyEnd::Attach(path, Row(), kRun);
   RingConsumer ingest = RingConsumer::Attach(path, Row().Hash(), {}, RegionKind::kStream);
-  while (true) Serve(kernel, ingest);
+  while (true) Serve(policy_end, ingest);
 }
 
 void KillAndReap(pid_t child) {
@@ -152,31 +152,31 @@ std::int64_t RandomNs(int round, std::int64_t most_ns) {
   return static_cast<std::int64_t>(draw.word[0]) * most_ns >> 32;
 }
 
-TEST(NativeKillTest, HostOutlivesKernelsKilledAtRandom) {
+TEST(StreamEndsKillTest, EnvEndOutlivesPolicyEndsKilledAtRandom) {
   const ScratchDir scratch;
-  Host host(scratch.path(), 1);
-  const std::string path = host.obs->region()->path();
+  Worker worker(scratch.path(), 1);
+  const std::string path = worker.obs->region()->path();
   const Clock& clock = MonotonicClock::Get();
   for (int round = 0; round < kRounds; ++round) {
     const pid_t child = fork();
     ASSERT_GE(child, 0);
-    if (child == 0) RunKernel(path);
+    if (child == 0) RunPolicyEnd(path);
     const Deadline kill_at(clock, RandomNs(round, 4 * kNanosPerMilli));
-    while (!kill_at.Passed()) (void)host.Turn();
+    while (!kill_at.Passed()) (void)worker.Turn();
     KillAndReap(child);
   }
-  // Then one that is left alone.
+  // Then a policy's end that is left alone.
   const pid_t child = fork();
   ASSERT_GE(child, 0);
-  if (child == 0) RunKernel(path);
+  if (child == 0) RunPolicyEnd(path);
   const Deadline deadline(clock, kSlowNs);
-  for (int answers = 0; answers < 1000 && !deadline.Passed();) answers += host.Turn() ? 1 : 0;
+  for (int answers = 0; answers < 1000 && !deadline.Passed();) answers += worker.Turn() ? 1 : 0;
   EXPECT_FALSE(deadline.Passed());
   KillAndReap(child);
-  EXPECT_GT(host.resets, 0);
+  EXPECT_GT(worker.resets, 0);
 }
 
-TEST(NativeKillTest, KernelSeesEveryHostsDeathAndOnlyWholeRows) {
+TEST(StreamEndsKillTest, PolicyEndSeesEveryEnvEndsDeathAndOnlyWholeRows) {
   const ScratchDir scratch;
   std::uint64_t rows = 0;
   for (int round = 0; round < kRounds; ++round) {
@@ -185,25 +185,25 @@ TEST(NativeKillTest, KernelSeesEveryHostsDeathAndOnlyWholeRows) {
     const pid_t child = fork();
     ASSERT_GE(child, 0);
     if (child == 0) {
-      Host host(scratch.path(), static_cast<std::uint32_t>(round));
-      const std::string path = host.obs->region()->path();
+      Worker worker(scratch.path(), static_cast<std::uint32_t>(round));
+      const std::string path = worker.obs->region()->path();
       if (write(ready[1], path.c_str(), path.size() + 1) < 0) _exit(4);
-      while (true) (void)host.Turn();
+      while (true) (void)worker.Turn();
     }
     char path[256] = {};
     ASSERT_GT(read(ready[0], path, sizeof path - 1), 0);
     close(ready[0]);
     close(ready[1]);
-    PolicyEnd kernel = PolicyEnd::Attach(path, Row(), kRun);
+    PolicyEnd policy_end = PolicyEnd::Attach(path, Row(), kRun);
     RingConsumer ingest = RingConsumer::Attach(path, Row().Hash(), {}, RegionKind::kStream);
     const Deadline kill_at(MonotonicClock::Get(), RandomNs(round, 4 * kNanosPerMilli));
-    while (!kill_at.Passed()) Serve(kernel, ingest);
+    while (!kill_at.Passed()) Serve(policy_end, ingest);
     KillAndReap(child);
     EXPECT_FALSE(ingest.OwnerAlive());
     // What it had published is still there, whole.
-    for (int i = 0; i < 64; ++i) Serve(kernel, ingest);
-    EXPECT_EQ(kernel.Next(), nullptr);
-    rows += kernel.answered();
+    for (int i = 0; i < 64; ++i) Serve(policy_end, ingest);
+    EXPECT_EQ(policy_end.Next(), nullptr);
+    rows += policy_end.answered();
     ingest.Unlink();
   }
   EXPECT_GT(rows, 100U);

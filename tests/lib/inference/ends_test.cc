@@ -1,4 +1,4 @@
-// Both ends of a stream in the native layout, in one process.
+// Both ends of a stream, in one process.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -14,7 +14,6 @@
 #include "lib/core/philox.h"
 #include "lib/inference/env_end.h"
 #include "lib/inference/policy_end.h"
-#include "lib/region_v2/compat_layout.h"
 #include "lib/shm/shm_dir.h"
 #include "lib/weights/learner_region.h"
 #include "tests/support/single_step.h"
@@ -30,20 +29,20 @@ constexpr std::int32_t kZeros[kLanes] = {};
 constexpr float kLogProbs[kLanes] = {-0.5F, -0.5F, -0.5F};
 constexpr std::int64_t kSlowNs = 60 * kNanosPerSecond;  // only a hang takes so long
 
-class NativeStreamTest : public ::testing::Test {
+class StreamEndsTest : public ::testing::Test {
  protected:
-  NativeStreamTest() : layout_(RowLayout({.record_bytes = 16, .lanes = kLanes}), kRows) {
+  StreamEndsTest() : layout_(RowLayout({.record_bytes = 16, .lanes = kLanes}), kRows) {
     char pattern[] = "/tmp/tetrion_stream_XXXXXX";
     dir_ = mkdtemp(pattern);
     path_ = dir_ + "/" + StreamName(kRun, 1, 2, 0);
     EnvEnd::Ends ends = EnvEnd::Create(dir_, StreamName(kRun, 1, 2, 0), kRun, layout_, kActions);
     obs_.emplace(std::move(ends.obs));
-    host_ = std::move(ends.host);
-    host_->Place({.published = [this] { return obs_->published(); },
-                  .set_obs_bell = [this](Bell bell) { obs_->SetBell(bell); },
-                  .learner = {.shm_dir = dir_, .run_id = kRun, .spec_hash = 1}});
+    env_end_ = std::move(ends.host);
+    env_end_->Place({.published = [this] { return obs_->published(); },
+                     .set_obs_bell = [this](Bell bell) { obs_->SetBell(bell); },
+                     .learner = {.shm_dir = dir_, .run_id = kRun, .spec_hash = 1}});
   }
-  ~NativeStreamTest() override { std::filesystem::remove_all(dir_); }
+  ~StreamEndsTest() override { std::filesystem::remove_all(dir_); }
 
   void PublishRow() {
     RingProducer::Loan loan = obs_->Claim();
@@ -55,37 +54,37 @@ class NativeStreamTest : public ::testing::Test {
     obs_->Publish();
   }
   PolicyEnd Attach() { return PolicyEnd::Attach(path_, layout_.row, kRun, clock_); }
-  // The kernel asks, the host agrees, the kernel sees it.
-  void Handshake(PolicyEnd& kernel) {
-    ASSERT_EQ(kernel.Poll(), PolicyEnd::State::kAsking);
-    ASSERT_EQ(host_->Look(0), AnswererState::kReset);
-    ASSERT_EQ(kernel.Poll(), PolicyEnd::State::kStreaming) << kernel.problem();
-    ASSERT_EQ(host_->Look(0), AnswererState::kReady);
+  // The policy's end asks, the environment's end agrees, the policy's end sees it.
+  void Handshake(PolicyEnd& policy_end) {
+    ASSERT_EQ(policy_end.Poll(), PolicyEnd::State::kAsking);
+    ASSERT_EQ(env_end_->Look(0), AnswererState::kReset);
+    ASSERT_EQ(policy_end.Poll(), PolicyEnd::State::kStreaming) << policy_end.problem();
+    ASSERT_EQ(env_end_->Look(0), AnswererState::kReady);
   }
-  void AnswerWith(PolicyEnd& kernel, std::int32_t action, std::uint32_t version) {
-    ASSERT_NE(kernel.Next(), nullptr);
+  void AnswerWith(PolicyEnd& policy_end, std::int32_t action, std::uint32_t version) {
+    ASSERT_NE(policy_end.Next(), nullptr);
     std::int32_t actions[kLanes];
     for (int l = 0; l < kLanes; ++l) actions[l] = action + l;
-    ASSERT_TRUE(Decide(kernel, actions, 0, version));
+    ASSERT_TRUE(Decide(policy_end, actions, 0, version));
   }
-  static bool Decide(PolicyEnd& kernel, const std::int32_t* actions = kZeros,
+  static bool Decide(PolicyEnd& policy_end, const std::int32_t* actions = kZeros,
                      std::uint32_t flags = 0, std::uint32_t version = 0) {
-    return kernel.Answer(
+    return policy_end.Answer(
         {.action = actions, .log_prob = kLogProbs, .policy_version = version, .flags = flags});
   }
-  AnswerResult Take(std::uint64_t row) { return host_->Take(row, actions_, version_, 0); }
+  AnswerResult Take(std::uint64_t row) { return env_end_->Take(row, actions_, version_, 0); }
   std::byte* Payload() { return obs_->region()->payload(); }
 
   FakeClock clock_;
   std::string dir_, path_;
   StreamLayout layout_;
   std::optional<RingProducer> obs_;
-  std::unique_ptr<EnvEnd> host_;
+  std::unique_ptr<EnvEnd> env_end_;
   std::int32_t actions_[kLanes] = {};
   std::uint32_t version_ = 0;
 };
 
-TEST_F(NativeStreamTest, LayoutKeepsEveryPartApartAndOnItsOwnPage) {
+TEST_F(StreamEndsTest, LayoutKeepsEveryPartApartAndOnItsOwnPage) {
   EXPECT_EQ(layout_.block, AlignUp(RingMemoryBytes(layout_.obs), 4096));
   EXPECT_EQ(layout_.command_ring, layout_.block + 4096);
   EXPECT_GE(layout_.response_ring, layout_.command_ring + RingMemoryBytes(layout_.command));
@@ -96,24 +95,24 @@ TEST_F(NativeStreamTest, LayoutKeepsEveryPartApartAndOnItsOwnPage) {
   EXPECT_EQ(layout_.log_probs, 32U + kLanes * 4U);
 }
 
-TEST_F(NativeStreamTest, NobodyAnswersBeforeAKernelHasAttached) {
-  EXPECT_EQ(host_->Look(0), AnswererState::kAbsent);
+TEST_F(StreamEndsTest, NoAnswerComesBeforeAPolicyEndHasAttached) {
+  EXPECT_EQ(env_end_->Look(0), AnswererState::kAbsent);
   EXPECT_EQ(Take(0), AnswerResult::kTimeout);
-  PolicyEnd kernel = Attach();
-  EXPECT_EQ(kernel.Next(), nullptr);
-  Handshake(kernel);
+  PolicyEnd policy_end = Attach();
+  EXPECT_EQ(policy_end.Next(), nullptr);
+  Handshake(policy_end);
 }
 
-TEST_F(NativeStreamTest, EveryRowIsAnsweredInPlaceAndInOrderOverManyLaps) {
-  PolicyEnd kernel = Attach();
-  Handshake(kernel);
+TEST_F(StreamEndsTest, EveryRowIsAnsweredInPlaceAndInOrderOverManyLaps) {
+  PolicyEnd policy_end = Attach();
+  Handshake(policy_end);
   RingConsumer replay = RingConsumer::Attach(path_, layout_.row.Hash(), {}, RegionKind::kStream);
   for (std::uint64_t row = 0; row < 5 * kRows; ++row) {
     PublishRow();
-    ASSERT_EQ(kernel.next_row(), row);
-    AnswerWith(kernel, static_cast<std::int32_t>(row % 3), static_cast<std::uint32_t>(row));
-    EXPECT_EQ(kernel.answered(), row + 1);
-    ASSERT_EQ(Take(row), AnswerResult::kAnswer) << host_->problem();
+    ASSERT_EQ(policy_end.next_row(), row);
+    AnswerWith(policy_end, static_cast<std::int32_t>(row % 3), static_cast<std::uint32_t>(row));
+    EXPECT_EQ(policy_end.answered(), row + 1);
+    ASSERT_EQ(Take(row), AnswerResult::kAnswer) << env_end_->problem();
     EXPECT_EQ(actions_[2], static_cast<std::int32_t>(row % 3 + 2));
     EXPECT_EQ(version_, row);
     const RingPeek peek = replay.Peek();
@@ -122,21 +121,21 @@ TEST_F(NativeStreamTest, EveryRowIsAnsweredInPlaceAndInOrderOverManyLaps) {
     EXPECT_EQ(RowView(layout_.row, copy.data()).action[1], static_cast<std::int32_t>(row % 3 + 1));
     replay.Release(1);
   }
-  EXPECT_EQ(host_->stats().answers.load(), 5 * kRows);
+  EXPECT_EQ(env_end_->stats().answers.load(), 5 * kRows);
 }
 
-TEST_F(NativeStreamTest, KernelNeverReleasesARowItself) {
-  PolicyEnd kernel = Attach();
-  Handshake(kernel);
+TEST_F(StreamEndsTest, PolicyEndNeverReleasesARowItself) {
+  PolicyEnd policy_end = Attach();
+  Handshake(policy_end);
   for (std::uint64_t row = 0; row < kRows; ++row) {
     PublishRow();
-    AnswerWith(kernel, 0, 1);
+    AnswerWith(policy_end, 0, 1);
     ASSERT_EQ(Take(row), AnswerResult::kAnswer);
   }
   EXPECT_FALSE(obs_->Claim().ok());
 }
 
-TEST_F(NativeStreamTest, NewKernelVoidsQueuedRowsAndGoesOnWithTheNext) {
+TEST_F(StreamEndsTest, NewPolicyEndVoidsQueuedRowsAndGoesOnWithTheNext) {
   {
     PolicyEnd first = Attach();
     Handshake(first);
@@ -144,7 +143,7 @@ TEST_F(NativeStreamTest, NewKernelVoidsQueuedRowsAndGoesOnWithTheNext) {
     AnswerWith(first, 1, 9);
     ASSERT_EQ(Take(0), AnswerResult::kAnswer);
     PublishRow();
-    AnswerWith(first, 2, 9);  // dies before the host takes it
+    AnswerWith(first, 2, 9);  // dies before the environment's end takes it
   }
   PolicyEnd second = Attach();
   ASSERT_EQ(second.Poll(), PolicyEnd::State::kAsking);
@@ -156,10 +155,10 @@ TEST_F(NativeStreamTest, NewKernelVoidsQueuedRowsAndGoesOnWithTheNext) {
   AnswerWith(second, 1, 10);
   ASSERT_EQ(Take(2), AnswerResult::kAnswer);
   EXPECT_EQ(version_, 10U);
-  EXPECT_EQ(host_->stats().resets.load(), 2U);
+  EXPECT_EQ(env_end_->stats().resets.load(), 2U);
 }
 
-TEST_F(NativeStreamTest, ResponsesToADeadKernelArePassedOver) {
+TEST_F(StreamEndsTest, ResponsesToADeadPolicyEndArePassedOver) {
   {
     PolicyEnd first = Attach();
     (void)first.Poll();
@@ -168,25 +167,25 @@ TEST_F(NativeStreamTest, ResponsesToADeadKernelArePassedOver) {
     PolicyEnd second = Attach();
     (void)second.Poll();
   }
-  EXPECT_EQ(host_->Look(0), AnswererState::kReset);  // answers both
+  EXPECT_EQ(env_end_->Look(0), AnswererState::kReset);  // answers both
   PolicyEnd third = Attach();
   EXPECT_EQ(third.Poll(), PolicyEnd::State::kAsking);
-  EXPECT_EQ(host_->Look(0), AnswererState::kReset);
+  EXPECT_EQ(env_end_->Look(0), AnswererState::kReset);
   EXPECT_EQ(third.Poll(), PolicyEnd::State::kStreaming);
 }
 
-TEST_F(NativeStreamTest, KernelAsksAgainWhenTheHostStaysSilent) {
-  PolicyEnd kernel = Attach();
-  (void)kernel.Poll();
-  (void)kernel.Poll();
+TEST_F(StreamEndsTest, PolicyEndAsksAgainWhenTheEnvEndStaysSilent) {
+  PolicyEnd policy_end = Attach();
+  (void)policy_end.Poll();
+  (void)policy_end.Poll();
   auto* ring = reinterpret_cast<RingBlock*>(Payload() + layout_.command_ring);
   EXPECT_EQ(ring->head.load(), 1U);
   clock_.AdvanceMs(1001);
-  (void)kernel.Poll();
+  (void)policy_end.Poll();
   EXPECT_EQ(ring->head.load(), 2U);
 }
 
-TEST_F(NativeStreamTest, UnknownCommandGetsAnErrorWithTheCommand) {
+TEST_F(StreamEndsTest, UnknownCommandGetsAnErrorWithTheCommand) {
   std::optional<RingProducer> raw =
       RingProducer::Adopt(Payload() + layout_.command_ring, layout_.command);
   ASSERT_TRUE(raw.has_value());
@@ -195,92 +194,92 @@ TEST_F(NativeStreamTest, UnknownCommandGetsAnErrorWithTheCommand) {
   std::memcpy(loan.record(), &command, sizeof command);
   loan.Complete();
   raw->Publish();
-  EXPECT_EQ(host_->Look(0), AnswererState::kAbsent);
+  EXPECT_EQ(env_end_->Look(0), AnswererState::kAbsent);
   RingConsumer responses = RingConsumer::Over(Payload() + layout_.response_ring, layout_.response);
   const RingPeek peek = responses.Peek();
   ASSERT_EQ(peek.status, RingStatus::kOk);
   StreamResponse response;
   std::memcpy(&response, peek.records, sizeof response);
-  EXPECT_EQ(response.status, kCompatError);
+  EXPECT_EQ(response.status, kStreamError);
   EXPECT_EQ(response.result, 0x4711U);
   EXPECT_EQ(response.epoch, 5U);
 }
 
-TEST_F(NativeStreamTest, NotFiniteAnswerIsSaid) {
-  PolicyEnd kernel = Attach();
-  Handshake(kernel);
+TEST_F(StreamEndsTest, NotFiniteAnswerIsSaid) {
+  PolicyEnd policy_end = Attach();
+  Handshake(policy_end);
   PublishRow();
-  ASSERT_NE(kernel.Next(), nullptr);
-  ASSERT_TRUE(Decide(kernel, kZeros, kActionNotFinite));
+  ASSERT_NE(policy_end.Next(), nullptr);
+  ASSERT_TRUE(Decide(policy_end, kZeros, kActionNotFinite));
   EXPECT_EQ(Take(0), AnswerResult::kNotFinite);
 }
 
-TEST_F(NativeStreamTest, SkippedSeqBreaksTheStreamWithBothNumbers) {
-  PolicyEnd kernel = Attach();
-  Handshake(kernel);
+TEST_F(StreamEndsTest, SkippedSeqBreaksTheStreamWithBothNumbers) {
+  PolicyEnd policy_end = Attach();
+  Handshake(policy_end);
   PublishRow();
-  AnswerWith(kernel, 0, 1);
+  AnswerWith(policy_end, 0, 1);
   EXPECT_EQ(Take(1), AnswerResult::kBroken);
-  EXPECT_NE(host_->problem().find("row 0, asked was row 1"), std::string::npos);
-  EXPECT_EQ(host_->stats().seq_errors.load(), 1U);
+  EXPECT_NE(env_end_->problem().find("row 0, asked was row 1"), std::string::npos);
+  EXPECT_EQ(env_end_->stats().seq_errors.load(), 1U);
 }
 
-TEST_F(NativeStreamTest, ActionOutOfRangeBreaksTheStreamAndIsNotPlayed) {
+TEST_F(StreamEndsTest, ActionOutOfRangeBreaksTheStreamAndIsNotPlayed) {
   for (const std::int32_t bad : {kActions - 1, -3}) {
-    PolicyEnd kernel = Attach();
-    (void)kernel.Poll();
-    (void)host_->Look(0);
-    ASSERT_EQ(kernel.Poll(), PolicyEnd::State::kStreaming);
+    PolicyEnd policy_end = Attach();
+    (void)policy_end.Poll();
+    (void)env_end_->Look(0);
+    ASSERT_EQ(policy_end.Poll(), PolicyEnd::State::kStreaming);
     PublishRow();
-    const std::uint64_t row = kernel.next_row();
-    AnswerWith(kernel, bad, 1);  // lane 2 gets bad + 2
+    const std::uint64_t row = policy_end.next_row();
+    AnswerWith(policy_end, bad, 1);  // lane 2 gets bad + 2
     EXPECT_EQ(Take(row), AnswerResult::kBroken);
-    EXPECT_NE(host_->problem().find("has action"), std::string::npos);
+    EXPECT_NE(env_end_->problem().find("has action"), std::string::npos);
     EXPECT_EQ(actions_[0], 0);
   }
 }
 
-TEST_F(NativeStreamTest, HostThatGoesOnBeyondWhatItPublishedBreaksTheStream) {
+TEST_F(StreamEndsTest, EnvEndThatGoesOnBeyondWhatItPublishedBreaksTheStream) {
   PublishRow();
-  PolicyEnd kernel = Attach();
-  (void)kernel.Poll();
-  (void)host_->Look(0);
-  // The host's honest answer, spoilt.
+  PolicyEnd policy_end = Attach();
+  (void)policy_end.Poll();
+  (void)env_end_->Look(0);
+  // The honest answer of the environment's end, spoilt.
   auto* response =
       reinterpret_cast<StreamResponse*>(Payload() + layout_.response_ring + kRingRecordsOffset);
   response->result = 5;
-  EXPECT_EQ(kernel.Poll(), PolicyEnd::State::kBroken);
-  EXPECT_NE(kernel.problem().find("row 5"), std::string::npos);
-  EXPECT_EQ(kernel.Next(), nullptr);
+  EXPECT_EQ(policy_end.Poll(), PolicyEnd::State::kBroken);
+  EXPECT_NE(policy_end.problem().find("row 5"), std::string::npos);
+  EXPECT_EQ(policy_end.Next(), nullptr);
 }
 
-TEST_F(NativeStreamTest, RepeatedQuestionIsAnsweredOnce) {
-  PolicyEnd kernel = Attach();
-  (void)kernel.Poll();
+TEST_F(StreamEndsTest, RepeatedQuestionIsAnsweredOnce) {
+  PolicyEnd policy_end = Attach();
+  (void)policy_end.Poll();
   clock_.AdvanceMs(1001);
-  (void)kernel.Poll();  // the host was slow: the question stands there twice
-  EXPECT_EQ(host_->Look(0), AnswererState::kReset);
-  EXPECT_EQ(kernel.Poll(), PolicyEnd::State::kStreaming);
-  EXPECT_EQ(host_->Look(0), AnswererState::kReady);
-  EXPECT_EQ(host_->stats().resets.load(), 1U);
+  (void)policy_end.Poll();  // asked twice before the environment's end looked
+  EXPECT_EQ(env_end_->Look(0), AnswererState::kReset);
+  EXPECT_EQ(policy_end.Poll(), PolicyEnd::State::kStreaming);
+  EXPECT_EQ(env_end_->Look(0), AnswererState::kReady);
+  EXPECT_EQ(env_end_->stats().resets.load(), 1U);
 }
 
-TEST_F(NativeStreamTest, DamagedCommandRingBreaksTheStreamAtOnce) {
+TEST_F(StreamEndsTest, DamagedCommandRingBreaksTheStreamAtOnce) {
   auto* ring = reinterpret_cast<RingBlock*>(Payload() + layout_.command_ring);
   ring->head.store(1000);
-  EXPECT_EQ(host_->Look(kSlowNs), AnswererState::kBroken);
-  EXPECT_NE(host_->problem().find("command ring"), std::string::npos);
-  EXPECT_EQ(host_->Take(0, actions_, version_, kSlowNs), AnswerResult::kBroken);
+  EXPECT_EQ(env_end_->Look(kSlowNs), AnswererState::kBroken);
+  EXPECT_NE(env_end_->problem().find("command ring"), std::string::npos);
+  EXPECT_EQ(env_end_->Take(0, actions_, version_, kSlowNs), AnswerResult::kBroken);
 }
 
-TEST_F(NativeStreamTest, ClosedActionRingBreaksTheStreamAtOnce) {
+TEST_F(StreamEndsTest, ClosedActionRingBreaksTheStreamAtOnce) {
   auto* ring = reinterpret_cast<RingBlock*>(Payload() + layout_.action_ring);
   ring->closed.store(1);
-  EXPECT_EQ(host_->Take(0, actions_, version_, kSlowNs), AnswerResult::kBroken);
-  EXPECT_NE(host_->problem().find("closed"), std::string::npos);
+  EXPECT_EQ(env_end_->Take(0, actions_, version_, kSlowNs), AnswerResult::kBroken);
+  EXPECT_NE(env_end_->problem().find("closed"), std::string::npos);
 }
 
-TEST_F(NativeStreamTest, DamagedResponseRingBreaksTheStreamWhenItIsNeeded) {
+TEST_F(StreamEndsTest, DamagedResponseRingBreaksTheStreamWhenItIsNeeded) {
   std::optional<RingProducer> raw =
       RingProducer::Adopt(Payload() + layout_.command_ring, layout_.command);
   ASSERT_TRUE(raw.has_value());
@@ -288,29 +287,29 @@ TEST_F(NativeStreamTest, DamagedResponseRingBreaksTheStreamWhenItIsNeeded) {
   AnswererState state = AnswererState::kReset;
   for (std::uint64_t i = 0; i <= kStreamCommands && state == AnswererState::kReset; ++i) {
     RingProducer::Loan loan = raw->Claim();
-    const StreamCommand reset = {.cmd = kCompatEnvReset, .epoch = 100 + i};
+    const StreamCommand reset = {.cmd = kStreamReset, .epoch = 100 + i};
     std::memcpy(loan.record(), &reset, sizeof reset);
     loan.Complete();
     raw->Publish();
-    state = host_->Look(0);
+    state = env_end_->Look(0);
   }
-  EXPECT_EQ(host_->Look(0), AnswererState::kBroken);
-  EXPECT_NE(host_->problem().find("response ring"), std::string::npos);
+  EXPECT_EQ(env_end_->Look(0), AnswererState::kBroken);
+  EXPECT_NE(env_end_->problem().find("response ring"), std::string::npos);
 }
 
-TEST_F(NativeStreamTest, DamagedTailOfTheCommandRingBreaksTheKernelsEnd) {
-  PolicyEnd kernel = Attach();
+TEST_F(StreamEndsTest, DamagedTailOfTheCommandRingBreaksThePolicyEnd) {
+  PolicyEnd policy_end = Attach();
   auto* ring = reinterpret_cast<RingBlock*>(Payload() + layout_.command_ring);
   ring->tail.store(1000);
   for (std::uint64_t i = 0; i <= kStreamCommands; ++i) {
-    (void)kernel.Poll();
+    (void)policy_end.Poll();
     clock_.AdvanceMs(1001);
   }
-  EXPECT_EQ(kernel.state(), PolicyEnd::State::kBroken);
-  EXPECT_NE(kernel.problem().find("command ring"), std::string::npos);
+  EXPECT_EQ(policy_end.state(), PolicyEnd::State::kBroken);
+  EXPECT_NE(policy_end.problem().find("command ring"), std::string::npos);
 }
 
-TEST_F(NativeStreamTest, AttachRefusesAnotherLayoutRunOrVersion) {
+TEST_F(StreamEndsTest, AttachRefusesAnotherLayoutRunOrVersion) {
   const RowLayout other({.record_bytes = 16, .lanes = kLanes + 1});
   EXPECT_THROW(PolicyEnd::Attach(path_, other, kRun), Error);
   EXPECT_THROW(PolicyEnd::Attach(path_, layout_.row, kRun + 1), Error);
@@ -326,9 +325,9 @@ TEST_F(NativeStreamTest, AttachRefusesAnotherLayoutRunOrVersion) {
 }
 
 // Every byte beside the row ring may be anything: calls return, nothing is touched out of bounds.
-TEST_F(NativeStreamTest, HostileContentNeverHangsNorEscapes) {
-  PolicyEnd kernel = Attach();
-  Handshake(kernel);
+TEST_F(StreamEndsTest, HostileContentNeverHangsNorEscapes) {
+  PolicyEnd policy_end = Attach();
+  Handshake(policy_end);
   std::byte* const from = Payload() + layout_.block;
   const std::uint64_t words = (layout_.region_bytes - kRegionHeaderBytes - layout_.block) / 8;
   for (std::uint64_t i = 0; i < 200'000; ++i) {
@@ -339,10 +338,10 @@ TEST_F(NativeStreamTest, HostileContentNeverHangsNorEscapes) {
                                     ? draw.word[1] % 20
                                     : (std::uint64_t{draw.word[1]} << 32) | draw.word[2];
     std::memcpy(from + at * 8, &value, 8);
-    (void)host_->Look(0);
+    (void)env_end_->Look(0);
     (void)Take(draw.word[2] % 4);
-    (void)kernel.Poll();
-    if (kernel.Next() != nullptr) (void)Decide(kernel);
+    (void)policy_end.Poll();
+    if (policy_end.Next() != nullptr) (void)Decide(policy_end);
     if (i % 64 == 0) {
       try {
         PolicyEnd again = Attach();
@@ -354,90 +353,90 @@ TEST_F(NativeStreamTest, HostileContentNeverHangsNorEscapes) {
   }
 }
 
-TEST_F(NativeStreamTest, RowsRingTheLearnersBellAlsoAfterItsRegionWasMadeAnew) {
+TEST_F(StreamEndsTest, RowsRingTheLearnersBellAlsoAfterItsRegionWasMadeAnew) {
   int bells = 0;
-  host_->Place({.published = [this] { return obs_->published(); },
-                .set_obs_bell =
-                    [&](Bell bell) {
-                      obs_->SetBell(bell);
-                      ++bells;
-                    },
-                .learner = {.shm_dir = dir_, .run_id = kRun, .spec_hash = 1}});
+  env_end_->Place({.published = [this] { return obs_->published(); },
+                   .set_obs_bell =
+                       [&](Bell bell) {
+                         obs_->SetBell(bell);
+                         ++bells;
+                       },
+                   .learner = {.shm_dir = dir_, .run_id = kRun, .spec_hash = 1}});
   const auto look_until = [&](int count) {
     const Deadline deadline = Deadline::AfterMs(20'000);
-    while (bells < count && !deadline.Passed()) (void)host_->Look(kNanosPerMilli);
+    while (bells < count && !deadline.Passed()) (void)env_end_->Look(kNanosPerMilli);
     return bells;
   };
   std::optional<LearnerRegion> first = LearnerRegion::CreateOrAdopt(dir_, kRun, 64, 1);
   ASSERT_EQ(look_until(1), 1);
   first->region().Unlink();
   first.reset();
-  EXPECT_TRUE(host_->AnswererGone());
+  EXPECT_TRUE(env_end_->AnswererGone());
   const LearnerRegion second = LearnerRegion::CreateOrAdopt(dir_, kRun, 64, 1);
   ASSERT_EQ(look_until(2), 2);
-  EXPECT_FALSE(host_->AnswererGone());
+  EXPECT_FALSE(env_end_->AnswererGone());
   const std::uint32_t armed = second.inference_bell().Arm();
   PublishRow();
   EXPECT_EQ(second.inference_bell().Wait(armed, 0), BellResult::kRung);
 }
 
-// The answer comes a few instructions before or after the host, in Take, says that it sleeps.
-// Property: the host sleeps only while there is none; a host that slept over it would find it when
-// its time is over.
-TEST_F(NativeStreamTest, AnswerThatComesWhileTheHostGoesToSleepIsFound) {
+// The answer comes a few instructions before or after the environment's end, in Take, says that it
+// sleeps. Property: it sleeps only while there is none; one that slept over an answer would find it
+// when its time is over.
+TEST_F(StreamEndsTest, AnswerThatComesWhileTheEnvEndGoesToSleepIsFound) {
   if (!testing::kCanSingleStep) GTEST_SKIP() << "single steps need x86-64 without TSan";
   constexpr std::int64_t kNapNs = 4 * kNanosPerSecond;
-  const auto& word = reinterpret_cast<StreamBlock*>(Payload() + layout_.block)->host_bell.word;
-  PolicyEnd kernel = Attach();
-  Handshake(kernel);
+  const auto& word = reinterpret_cast<StreamBlock*>(Payload() + layout_.block)->env_bell.word;
+  PolicyEnd policy_end = Attach();
+  Handshake(policy_end);
   int armed_at = 0;  // instructions of Take until the bell is armed
   for (const int before : {0, 1, 2, 4, 8, 16, 32}) {
     PublishRow();
-    const std::uint64_t row = kernel.next_row();
+    const std::uint64_t row = policy_end.next_row();
     int steps = 0;
     bool answered = false;
     AnswerResult result = AnswerResult::kTimeout;
     const std::int64_t start_ns = MonotonicClock::Get().NowNs();
-    testing::SingleStep([&] { result = host_->Take(row, actions_, version_, kNapNs); },
+    testing::SingleStep([&] { result = env_end_->Take(row, actions_, version_, kNapNs); },
                         [&](const unsigned char*) {
                           ++steps;
                           const bool armed = (word.load() & 1U) != 0;
                           if (before == 0 ? !armed : steps < armed_at - before) return true;
-                          answered = kernel.Next() != nullptr && Decide(kernel);
+                          answered = policy_end.Next() != nullptr && Decide(policy_end);
                           return false;
                         });
     const std::int64_t took_ns = MonotonicClock::Get().NowNs() - start_ns;
     if (before == 0) armed_at = steps;
     ASSERT_TRUE(answered);
-    ASSERT_EQ(result, AnswerResult::kAnswer) << host_->problem();
+    ASSERT_EQ(result, AnswerResult::kAnswer) << env_end_->problem();
     ASSERT_LT(took_ns, kNapNs / 2) << "answered " << before << " instructions before the sleep";
   }
 }
 
 // Each end sleeps whenever it has nothing to do, for longer than an answer ever takes. Property:
 // the other wakes it, every time; one wake-up that does not come ends the test as a time-out.
-TEST_F(NativeStreamTest, SleepingEndsWakeEachOther) {
+TEST_F(StreamEndsTest, SleepingEndsWakeEachOther) {
   LearnerRegion learner = LearnerRegion::CreateOrAdopt(dir_, kRun, 64, 1);
-  EXPECT_FALSE(host_->AnswererGone());
+  EXPECT_FALSE(env_end_->AnswererGone());
   constexpr std::uint64_t kMany = 20'000;
   constexpr std::int64_t kNapNs = 5 * kNanosPerSecond;
   std::atomic<bool> stop{false};
-  std::thread kernel_thread([&] {
-    PolicyEnd kernel = PolicyEnd::Attach(path_, layout_.row, kRun);
+  std::thread policy_thread([&] {
+    PolicyEnd policy_end = PolicyEnd::Attach(path_, layout_.row, kRun);
     RingConsumer replay = RingConsumer::Attach(path_, layout_.row.Hash(), {}, RegionKind::kStream);
     Bell bell = learner.inference_bell();
-    while (kernel.answered() < kMany && !stop) {
-      (void)kernel.Poll();
-      if (kernel.Next() != nullptr) {
-        const std::int32_t actions[kLanes] = {static_cast<std::int32_t>(kernel.next_row() % 5)};
-        if (!Decide(kernel, actions)) continue;
-        while (replay.tail() < kernel.answered() && replay.Peek().status == RingStatus::kOk) {
+    while (policy_end.answered() < kMany && !stop) {
+      (void)policy_end.Poll();
+      if (policy_end.Next() != nullptr) {
+        const std::int32_t actions[kLanes] = {static_cast<std::int32_t>(policy_end.next_row() % 5)};
+        if (!Decide(policy_end, actions)) continue;
+        while (replay.tail() < policy_end.answered() && replay.Peek().status == RingStatus::kOk) {
           replay.Release(1);
         }
         continue;
       }
       const std::uint32_t armed = bell.Arm();
-      if (kernel.state() == PolicyEnd::State::kStreaming && kernel.Next() == nullptr) {
+      if (policy_end.state() == PolicyEnd::State::kStreaming && policy_end.Next() == nullptr) {
         (void)bell.Wait(armed, kNapNs);
       } else {
         bell.Disarm(armed);
@@ -445,20 +444,20 @@ TEST_F(NativeStreamTest, SleepingEndsWakeEachOther) {
     }
   });
   AnswererState state = AnswererState::kAbsent;
-  for (int i = 0; i < 10 && state != AnswererState::kReady; ++i) state = host_->Look(kNapNs);
+  for (int i = 0; i < 10 && state != AnswererState::kReady; ++i) state = env_end_->Look(kNapNs);
   EXPECT_EQ(state, AnswererState::kReady);
   for (std::uint64_t row = 0; row < kMany && !stop; ++row) {
     PublishRow();
     const Deadline patience(MonotonicClock::Get(), kNapNs);
-    const AnswerResult result = host_->Take(row, actions_, version_, kNapNs);
-    EXPECT_EQ(result, AnswerResult::kAnswer) << "row " << row << ": " << host_->problem();
+    const AnswerResult result = env_end_->Take(row, actions_, version_, kNapNs);
+    EXPECT_EQ(result, AnswerResult::kAnswer) << "row " << row << ": " << env_end_->problem();
     EXPECT_EQ(actions_[0], static_cast<std::int32_t>(row % 5));
     EXPECT_FALSE(patience.Passed()) << "an end slept over row " << row;
     stop = HasFailure();
   }
   stop = true;
   learner.inference_bell().Ring();
-  kernel_thread.join();
+  policy_thread.join();
 }
 
 }  // namespace
