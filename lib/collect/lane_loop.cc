@@ -257,14 +257,14 @@ RunResult LaneLoop::CutLanes(TakeResult why) {
   return RunResult::kWaiting;
 }
 
-// No reader takes a row that cuts the lanes: the ring just ends, as after a kill, or goes on with
-// other episodes.
+// Cuts the lanes without a row that says so, where no reader would see it: the ring just ends, as
+// after a kill, or goes on with other episodes.
 void LaneLoop::AbandonWithoutRow(const char* reason) {
   const std::span<const Token> dropped = book_.Drop(*env_);
   if (!dropped.empty()) listener_.OnAbandoned(dropped, reason);
 }
 
-// After the lanes were cut: tells of their tokens, and judges the policy.
+// After the lanes were cut: reports their tokens, and counts the policy's failures in a row.
 void LaneLoop::CountNotFinite(std::span<const Token> cut) {
   AddRelaxed<std::uint64_t>(counters_.not_finite, 1);
   listener_.OnAbandoned(cut, "not_finite");

@@ -51,7 +51,7 @@ class LaneLoop {
   // The same with another bound of a single wait; 0 only looks.
   RunResult RunOnce(std::int64_t wait_timeout_ns);
 
-  // Safe to read from any thread.
+  // Safe to read from any thread; see LaneCounters.
   const LaneCounters& counters() const { return counters_; }
 
  private:

@@ -15,7 +15,7 @@ enum class [[nodiscard]] TakeResult {
   kToken,    // a token was taken
   kTimeout,  // none came in time; ask again
   kIdle,     // none for now: the lane stays idle while other lanes play
-  kDrain,    // none will come any more: cut the live lanes, return their tokens, stop
+  kDrain,    // no token will come any more: cut the live lanes, return their tokens, stop
   kFenced,   // the session ended: cut the live lanes, drop their tokens, call AcceptFence, go on
 };
 
@@ -76,7 +76,7 @@ class LaneListener {
 enum class WaitReason { kToken = 0, kRing = 1, kWeights = 2, kAnswer = 3 };
 inline constexpr int kWaitReasons = 4;
 
-// Written by the worker, safe to read from any thread; relaxed, since no figure orders another.
+// The worker writes them, any thread reads them; relaxed, since no figure orders another.
 struct alignas(128) LaneCounters {
   std::atomic<std::uint64_t> env_steps{0};   // actions executed
   std::atomic<std::uint64_t> rows{0};        // rows completed

@@ -174,7 +174,7 @@ std::shared_ptr<EpisodeBatch> BatchCollector::Finish() {
     if (error != nullptr) std::rethrow_exception(error);
     throw Error(ExitCode::kTryAgain, "the collector was closed during the request");
   }
-  // No worker has a lane in it any more, whoever still holds the request.
+  // No worker has a lane in the batch any more, even where one still holds the request.
   std::shared_ptr<EpisodeBatch> batch = std::move(request_->owner);
   std::uint64_t steps = 0;
   for (int row = 0; row < request_->episodes; ++row) {
@@ -205,7 +205,7 @@ void BatchCollector::EndRequest() {
   if (closed()) FreeIdleMemory();
 }
 
-// Whoever ends last, the requester or the closer, finds the other one gone.
+// Both the requester and the closer call it; the one that ends last frees the memory.
 void BatchCollector::FreeIdleMemory() {
   if (busy_.exchange(true, std::memory_order_acquire)) return;
   for (std::shared_ptr<EpisodeBatch>& batch : double_) batch.reset();

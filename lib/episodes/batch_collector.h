@@ -21,14 +21,14 @@ struct BatchCollectorConfig {
   int workers = 1;             // threads; 0 plays in the caller's thread, with few lanes at a time
   int steps = 1;               // K
   bool by_completion = false;  // episodes in the order they finish instead of by job
-  bool double_buffer = false;  // two batches for ever instead of one that is the caller's
+  bool double_buffer = false;  // two batches take turns; else the caller owns each batch
 };
 
 // What a worker is made of, called in the constructor for workers 0..n-1 (0 where n is 0).
 struct WorkerParts {
   std::unique_ptr<ObsWriter> writer;
-  std::unique_ptr<Policy> policy;              // this
-  std::unique_ptr<ObservationPolicy> outside;  // or that
+  std::unique_ptr<Policy> policy;              // exactly one of these two
+  std::unique_ptr<ObservationPolicy> outside;  // is set
 };
 using WorkerPartsFn = std::function<WorkerParts(int worker)>;
 
@@ -54,8 +54,8 @@ struct CollectorStats {
 
 // Plays batches of episodes on workers of its own.
 //
-// Thread roles: one requester at a time calls Start, Wait, Finish and Cancel; anybody calls Close
-// and stats, also a policy on a worker's thread.
+// Thread roles: one requester at a time calls Start, Wait, Finish and Cancel; any thread may call
+// Close and stats, also a policy on a worker's thread.
 class BatchCollector {
  public:
   // Throws Error(kUsage) for an unknown environment or view. The threads start here.
@@ -112,7 +112,7 @@ class BatchCollector {
   Mutex join_mu_;                                    // one joins at a time
   WorkerPool pool_;
   const std::shared_ptr<BatchPool> batches_;
-  // With double_buffer; whoever holds busy_.
+  // With double_buffer; only the thread that has set busy_ touches them.
   std::shared_ptr<EpisodeBatch> double_[2];
   int next_double_ = 0;              // the one not handed out last
   std::atomic<bool> joined_{false};  // the workers have ended

@@ -6,8 +6,8 @@
 namespace tetrion {
 namespace {
 
-constexpr std::size_t kMaxIdle = 2;  // the double buffer of whoever drops a batch per request
-// A batch much larger than asked for would keep memory that nobody needs.
+constexpr std::size_t kMaxIdle = 2;  // a caller that drops a batch per request has two in turn
+// A batch much larger than asked for would keep memory that no request needs.
 constexpr int kMaxOversize = 4;
 
 }  // namespace

@@ -22,8 +22,8 @@ class ZeroPages {
   ZeroPages& operator=(const ZeroPages&) = delete;
   std::byte* data() const { return data_; }  // 64-byte aligned
   std::size_t size() const { return bytes_; }
-  // Makes `bytes` at `at` zeros. Whole pages go back to the kernel where there are several, so that
-  // neither time nor memory is spent on what nobody touched. Returns the bytes written.
+  // Makes `bytes` at `at` zeros. Several whole pages go back to the kernel instead, so that pages
+  // which no writer touches again cost neither time nor memory. Returns the bytes written.
   std::size_t Clear(std::byte* at, std::size_t bytes);
 
  private:
@@ -51,7 +51,8 @@ struct EpisodeEnd {
 // follow the steps played, not K. `dones` alone is written, a byte a step. Short rows are written
 // whole, in huge pages. An unfinished row holds anything.
 //
-// Thread roles: a row belongs to one writer at a time; whoever hands rows over orders the writes.
+// Thread roles: a row belongs to one writer at a time; the thread that hands it over orders the
+// writes.
 class EpisodeBatch {
  public:
   // `obs_bytes` is one observation's size, `mask_actions` how many actions a mask is of (0 without
@@ -88,12 +89,12 @@ class EpisodeBatch {
   void Abandon(int row, int steps_begun) { Touch(row, steps_begun); }
   // A finished row of `from` (same K and obs_bytes) becomes row `row` of this batch.
   void CopyRow(int row, const EpisodeBatch& from, int from_row);
-  // Somebody else may have written into the arrays: every step of every row is padded anew.
+  // The caller may have written into the arrays: pads every step of every row anew.
   void MarkDirty();
   // Bytes written as padding so far, those of CopyRow included. Any thread.
   std::uint64_t padded_bytes() const { return padded_bytes_.load(std::memory_order_relaxed); }
 
-  // Written through the functions above; read by whoever the batch is handed to.
+  // The functions above write them; the batch's owner reads them.
   std::span<std::int32_t> lengths;       // [capacity]
   std::span<std::uint8_t> terminated;    // [capacity] 0 or 1
   std::span<std::uint8_t> truncated;     // [capacity] 0 or 1

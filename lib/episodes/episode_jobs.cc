@@ -25,8 +25,8 @@ bool BatchRequest::FinishStaged(const Staged& row) {
 void BatchRequest::Fail(std::exception_ptr failure) {
   {
     const MutexLock lock(mu);
-    // Swapped, not copied: what loses is destroyed outside the lock, since it may be somebody
-    // else's exception with locks of its own.
+    // Swapped, not copied: the exception that is not kept is destroyed outside the lock, since it
+    // may be one of the caller's with locks of its own.
     if (error == nullptr && !cancelled.load(std::memory_order_relaxed)) std::swap(error, failure);
   }
   Cancel();

@@ -23,12 +23,13 @@ class ObsWriter {
   virtual std::size_t bytes() const = 0;
   // `record` is u8[record_bytes], `out` is u8[bytes()]. May throw: the request fails with it.
   virtual void Write(const std::byte* record, const ObsPlace& place, std::byte* out) = 0;
-  // Orders what was written before a later release of any lock. Once an episode.
+  // Store fence for streaming writes: orders them before a later release of a lock. The worker
+  // calls it once an episode, before it publishes.
   virtual void Flush() {}
 };
 
-// The view of `obs` as floats. `streaming` writes around the caches, for observations that nobody
-// reads before the whole batch is there: half the memory traffic.
+// The view of `obs` as floats. `streaming` writes around the caches, for observations that no
+// thread reads before the whole batch is there: half the memory traffic.
 std::unique_ptr<ObsWriter> MakeViewWriter(const ObsSpec& obs, bool streaming);
 // The record itself.
 std::unique_ptr<ObsWriter> MakeRecordWriter(const ObsSpec& obs);

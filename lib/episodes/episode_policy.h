@@ -32,8 +32,8 @@ struct LaneDecisions {
   std::span<float> values;          // [n] zeros on entry
 };
 
-// Decides by what observations show: whoever lives outside this library. One instance per worker,
-// called on its thread. May throw: the request fails with it.
+// A policy that the library's user implements (Python): decides by observations. One instance per
+// worker, called on its thread. May throw: the request fails with it.
 class ObservationPolicy {
  public:
   virtual ~ObservationPolicy() = default;

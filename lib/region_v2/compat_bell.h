@@ -82,7 +82,7 @@ class CompatBell {
     unrung_ = 0;
     unheard_ = false;
     ++stats.doorbells;
-    // Release: whoever reads the new count sees what was published before. Pairs with Arm.
+    // Release: an end that reads the new count sees what was published before. Pairs with Arm.
     CompatWord(*doorbell_).store(++count_, std::memory_order_release);
   }
   void Ring(CompatStats& stats) {

@@ -27,8 +27,8 @@ inline constexpr CompatRingPlace kCompatResponsePlace = {
 CompatRingPlace ObsPlaceOf(const CompatStreamPlace& place);
 CompatRingPlace ActionPlaceOf(const CompatStreamPlace& place);
 
-// A shared word at `field` bytes behind `at`; its acquire pairs with the release of whoever lays
-// the header out.
+// A shared word at `field` bytes behind `at`; its acquire pairs with the release of the end that
+// lays the header out.
 std::uint32_t LoadCompatWord(const std::byte* at, std::size_t field);
 
 // As CompatProblems, but a header whose magic is 0 is no problem: the kernel makes it.

@@ -31,7 +31,7 @@ class CompatHeap {
   std::uint32_t free_blocks() const { return free_blocks_; }
 
  private:
-  // Process-local truth: what lies in the region may be overwritten by anybody.
+  // Process-local truth: any process may overwrite what lies in the region.
   struct Blob {
     std::uint16_t id = 0;
     std::uint32_t first_block = 0;

@@ -50,8 +50,8 @@ struct CompatHost::Impl {
   bool streaming = false;
   bool running = false;   // an episode is, and is not done
   std::uint32_t seq = 0;  // of the last observation
-  // An ERROR nobody asked for that found the response ring full. No command is served before it has
-  // gone, hence no stream runs and there is never a second one.
+  // An unrequested ERROR that found the response ring full. No command is served before it is sent,
+  // hence no stream runs and there is never a second one.
   std::optional<CompatErrorCode> untold;
   std::optional<std::array<float, 4>> new_weights;
   std::uint16_t model_blob = 0;

@@ -20,7 +20,7 @@ inline void CompatPause() {
 // One end's view of the index that the other end of a ring stores.
 //
 // The format asks for one aligned 32-bit store per index. Other programs do worse: Python's
-// struct.pack_into, for one, zeroes the word, then fills it byte by byte, and whoever reads it in
+// struct.pack_into, for one, zeroes the word, then fills it byte by byte, and a reader in
 // between finds 0 or the index without some of its bytes: a number below the index. So an index
 // that goes up, or from the last slot to the first, is believed at once, which is all that the
 // reader of a busy ring pays for. An index that goes down by any other way has wrapped or is half

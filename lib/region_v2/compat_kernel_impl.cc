@@ -103,7 +103,7 @@ CompatResult CompatKernel::Impl::Answer(const CompatResponse& response) {
 // it happens to be our number; all answers look alike to the rest. What counts then is the order: a
 // host answers each command before it takes the next. Hence once our PING has been taken and some
 // PING answered, and nothing is left in the response ring, no answer to an earlier command is to
-// come; at most the one to our PING is, and whoever waits for something else passes over that.
+// come; at most the one to our PING is, and a wait for something else passes over that.
 CompatResult CompatKernel::Impl::PollPing(std::uint32_t nonce, bool& answered) {
   CompatResponse response = {};
   const CompatResult result = PollResponse(kCompatPing, response);

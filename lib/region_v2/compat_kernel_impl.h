@@ -75,8 +75,8 @@ struct CompatKernel::Impl {
   Phase phase = Phase::kIdle;
   bool streaming = false;
   bool done = false;
-  // Responses to somebody's or an earlier command may still arrive: a PING's answer comes after
-  // them.
+  // Responses to an earlier command, of this or another kernel, may still arrive: a PING's answer
+  // comes after them.
   bool barrier_due;
   std::uint32_t pings = 0;
   std::uint32_t seq = 0;   // of the last observation

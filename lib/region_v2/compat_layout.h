@@ -15,7 +15,7 @@
 //   0xFE000  OBS ring         32 B header + 64 x 32 B     host -> kernel
 //   0xFF000  ACTION ring      32 B header + 64 x 16 B     kernel -> host
 //   0x100000 end of the 1 MiB region. A 2 MiB region may hold OBS here and ACTION at 0x101000
-//            instead; whoever attaches finds them by their magics.
+//            instead; an attaching end finds them by their magics.
 //
 // Little-endian, naturally aligned. The kernel (policy) lays the region out, every magic last; the
 // host (environment) waits for the magics. Offsets and sizes never change: other programs know
@@ -91,8 +91,8 @@ enum CompatStatus : std::uint16_t {
   kCompatError = 0x8001,  // result: CompatErrorCode, or the command itself when it is unknown
   kCompatBusy = 0x8002,   // 8 observation blobs unacknowledged, or the heap is full: ask again
 };
-// `result` of an ERROR response. One for kCompatEnvStep that nobody asked for says that the host
-// has closed the stream.
+// `result` of an ERROR response. An unrequested one for kCompatEnvStep says that the host has
+// closed the stream.
 enum CompatErrorCode : std::uint32_t {
   kCompatErrorStreaming = 1,  // ENV_STEP while streaming
   kCompatErrorAction = 2,     // no such action

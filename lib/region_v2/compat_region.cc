@@ -92,7 +92,7 @@ std::optional<CompatStreamPlace> FreeStreamPlace(std::span<const std::byte> memo
 }  // namespace
 
 bool LayOutOrAdoptCompat(std::span<std::byte> memory, bool stream) {
-  // Nothing is written before everything has been judged: the region may be somebody else's.
+  // Nothing is written before everything has been judged: another program may own the region.
   if (const auto problems = CompatProblemsBeforeLayout(memory); !problems.empty()) {
     throw Error(ExitCode::kConfig, "unusable region: " + problems.front() +
                                        "; another program's or a damaged region: remove it or "

@@ -29,7 +29,7 @@ class CompatRegion {
   // creates a missing plain file with `bytes` (1 or 2 MiB); an existing one may have either size
   // and keeps it; of a character device either role maps `bytes`. The host waits up to `timeout_ns`
   // for the file to be there and large enough. Throws Error: kTryAgain when the file does not come
-  // or the role is taken by somebody else; kUsage when it is too small (have and need), cannot be
+  // or another process has the role; kUsage when it is too small (have and need), cannot be
   // mapped or may not be opened.
   static CompatRegion Open(const std::string& path, CompatRole role,
                            std::size_t bytes = kCompatRegionBytes, std::int64_t timeout_ns = 0);

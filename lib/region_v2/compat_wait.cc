@@ -14,7 +14,7 @@ namespace {
 // times the answer of a peer that is awake.
 constexpr int kSpins = 4000;
 
-// A yield that takes longer has run somebody else.
+// A yield that takes longer has run another thread.
 constexpr std::int64_t kYieldAloneNs = 3'000;
 constexpr int kFewestSpins = 64;  // of spins: a share so small where the peer needs our core
 

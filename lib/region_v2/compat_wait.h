@@ -18,8 +18,8 @@ struct CompatLifeSigns {
 };
 
 // How an end waits: spin, yield, sleep on its doorbell; watches the peer meanwhile and shows its
-// own heartbeats. Used by the end's thread only. After a fruitless poll call Spin, once that says
-// no Rest, then poll again; Done when a poll found something.
+// own heartbeats. Used by the end's thread only. Call Spin after an empty poll; when it returns
+// false call Rest, then poll again. Call Done after a poll that found something.
 class CompatWaiter {
  public:
   // `mine_bell` is what this end sleeps on, `other_bell` what it rings: batches still held back

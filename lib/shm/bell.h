@@ -69,7 +69,7 @@ class Bell {
   // Consumer. Announces a sleep; returns the value to hand to Wait or Disarm. Re-check every source
   // afterwards.
   std::uint32_t Arm() { return block_->word.fetch_or(1U, std::memory_order_seq_cst) | 1U; }
-  // Consumer. Takes the announcement back; a ring that came in between is no matter.
+  // Consumer. Takes the announcement back; a ring in between does no harm.
   void Disarm(std::uint32_t armed) {
     block_->word.compare_exchange_strong(armed, armed + 1, std::memory_order_seq_cst);
   }

@@ -7,7 +7,7 @@ namespace tetrion {
 
 enum class [[nodiscard]] FutexResult {
   kWoken,    // by FutexWake, a signal or spuriously: the caller re-checks its condition
-  kChanged,  // the word no longer held `expected`: nobody slept
+  kChanged,  // the word no longer held `expected`: the caller did not sleep
   kTimeout,
 };
 

@@ -58,8 +58,8 @@ std::size_t BytesOf(int fd, const std::string& path, std::size_t min_bytes,
                                       " bytes, need at least " + std::to_string(min_bytes) +
                                       "; remove it or enlarge it");
   }
-  // A file with holes would fault at first touch when its file system is full. Where holes cannot
-  // be filled there are none to fear, or nobody can help.
+  // A file with holes would fault at first touch when its file system is full. A file system that
+  // cannot fill holes has none, or there is no remedy: only ENOSPC is an error.
   if (S_ISREG(status.st_mode) && fallocate(fd, 0, 0, end) != 0 && errno == ENOSPC) {
     throw ErrnoError(ExitCode::kTryAgain, "cannot fill the holes of " + path, ENOSPC,
                      "make room in its file system");

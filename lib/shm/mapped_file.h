@@ -13,9 +13,9 @@ enum class [[nodiscard]] ByteLock {
   kUnsupported,    // the file system or device has no locks
 };
 
-// A file mapped shared and writable, whoever made it: a plain file, a file in /dev/shm, QEMU's
-// ivshmem memory, a device. Unlike Region it has no header, no owner and no fixed folder. One
-// thread constructs, locks and destroys; the memory is anybody's.
+// A file of any maker, mapped shared and writable: a plain file, a file in /dev/shm, QEMU's ivshmem
+// memory, a device. Unlike Region it has no header, no owner and no fixed folder. One thread
+// constructs, locks and destroys; any thread may use the memory.
 class MappedFile {
  public:
   // Maps an existing file of at least `min_bytes`, all of it. A character device has no size: of

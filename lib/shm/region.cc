@@ -34,7 +34,7 @@ class OpenFile {
   int fd_;
 };
 
-// Maps the whole file and makes every page present, so that nobody faults while working.
+// Maps the whole file and makes every page present, so that no thread faults while working.
 ipc::mapped_region MapWhole(int fd, const std::string& path, std::uint64_t bytes) {
   try {
     ipc::mapped_region mapping(OpenFile(fd), ipc::read_write, 0, bytes);
@@ -209,7 +209,7 @@ Region Region::CreateOrAdopt(const std::string& dir, const std::string& name, Re
   std::string not_ready;
   std::unique_ptr<Impl> impl = Impl::Adopt(path, kind, bytes, run_id, spec_hash, not_ready);
   if (impl) return Region(std::move(impl));
-  // A live creator may be laying the region out; after a dead one nobody can have attached.
+  // A live creator may be laying the region out; no process can have attached after a dead one.
   if (const FileDescriptor half_made = OpenNoFollow(path, O_RDWR); half_made.valid()) {
     if (!TryLockExclusive(half_made.get())) {
       throw Error(ExitCode::kTryAgain, path + " has a live owner that is just starting");

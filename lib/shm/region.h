@@ -23,7 +23,7 @@ namespace tetrion {
 class Region {
  public:
   // Makes `dir`/`name` of `bytes` (header included) and locks it. The payload is zero. The creator
-  // lays it out and then calls Seal; until then nobody can attach.
+  // lays it out and then calls Seal; until then no process can attach.
   // Throws Error: kTryAgain when memory is short (naming bytes needed and free), kUsage when the
   // name is taken or the folder unusable.
   static Region Create(const std::string& dir, const std::string& name, RegionKind kind,

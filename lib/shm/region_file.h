@@ -8,7 +8,7 @@
 
 namespace tetrion {
 
-// File-descriptor plumbing of region.cc and shm_dir.cc; nobody else includes it.
+// File descriptors, locks and allocation for the sources of lib/shm; not included elsewhere.
 
 // Owns a file descriptor.
 class FileDescriptor {
@@ -37,8 +37,8 @@ Error ErrnoError(ExitCode code, const std::string& what, int error, const std::s
 // errno set on failure.
 FileDescriptor OpenNoFollow(const std::string& path, int flags);
 
-// Takes the exclusive flock if nobody holds it for more than the moment of a probe (tries for 50
-// ms).
+// Takes the exclusive flock unless another process holds it for longer than a probe does (tries for
+// 50 ms).
 bool TryLockExclusive(int fd);
 // Whether a process holds the exclusive flock of a file that this descriptor does not lock itself.
 // Takes the shared lock for a moment; never blocks.

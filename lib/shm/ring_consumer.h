@@ -15,8 +15,8 @@ namespace tetrion {
 enum class [[nodiscard]] RingStatus {
   kOk,
   kEmpty,           // for now; a dead owner publishes no more, ask OwnerAlive
-  kClosedAndEmpty,  // for ever
-  kCorrupt,         // quarantined, for ever: see RingConsumer::corrupt_reason
+  kClosedAndEmpty,  // final
+  kCorrupt,         // quarantined, final: see RingConsumer::corrupt_reason
 };
 
 // A contiguous run of published records, up to the end of the ring's memory.
@@ -84,8 +84,8 @@ class RingConsumer {
   // capacity. Any thread may call it on a ring over a region.
   std::uint64_t BacklogApprox() const;
 
-  // Whether the producer's process lives (its flock). Once false, whatever Peek then still finds is
-  // all there will ever be. Over plain memory always true.
+  // Whether the producer's process lives (its flock). Once false, no record follows those that Peek
+  // still finds. Over plain memory always true.
   bool OwnerAlive() const { return !region_ || region_->OwnerAlive(); }
   // Removes the ring's file; see Region::Unlink and Region::TryUnlink.
   void Unlink() {

@@ -67,7 +67,7 @@ class RingProducer {
   static RingProducer Over(std::byte* memory, const RingSpec& spec, std::uint64_t first = 0);
 
   // Goes on where an earlier producer of the same memory ended, dead or gone; the ring must have
-  // been laid out with this spec, and nobody else may produce. nullopt when the memory holds
+  // been laid out with this spec, and no other producer may be alive. nullopt when the memory holds
   // another ring or impossible cursors.
   static std::optional<RingProducer> Adopt(std::byte* memory, const RingSpec& spec);
 
@@ -103,7 +103,7 @@ class RingProducer {
   std::uint64_t published() const { return published_; }
   // Records that can be claimed now; looks at the consumer's cursor.
   std::uint64_t FreeRecords();
-  // Blocks until there is space or `timeout_ns` has passed. Publish first: nobody else will.
+  // Blocks until there is space or `timeout_ns` has passed. Publish first: no other thread will.
   SpaceResult WaitForSpace(std::int64_t timeout_ns);
 
   // Publishes what is complete and tells the consumer that nothing follows. May be called twice.

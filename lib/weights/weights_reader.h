@@ -11,8 +11,8 @@
 
 namespace tetrion {
 
-// Weights out of the learner's region on this host, read from the slots between rows, so that there
-// is nobody to wake.
+// Reads weights from the slots of the learner's region on this host. The worker calls it between
+// rows, so that no other thread has to be woken.
 class WeightsReader final : public WeightsSource {
  public:
   using Config = LearnerWatch::Config;

@@ -6,7 +6,7 @@
 
 namespace tetrion {
 
-// Where a worker's policy gets newer weights from. Worker thread only, one instance per worker.
+// Gives a worker's policy newer weights. Worker thread only, one instance per worker.
 class WeightsSource {
  public:
   virtual ~WeightsSource() = default;

@@ -188,7 +188,7 @@ struct AbandonAck {
 };
 
 struct Stat {
-  std::string name;  // <= 64 bytes; keys in docs/metrics.md, "status figures"
+  std::string name;  // <= 64 bytes; its key in /status and metrics.jsonl
   double value = 0;
 };
 

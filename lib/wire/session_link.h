@@ -58,16 +58,16 @@ class SessionLink {
   // kTryAgain when refused for good in this process, or after give_up_ns of silence.
   void DoWork(int timeout_ms);
 
-  // False while there is no coordinator or it has not answered; sends are then dropped, which their
-  // senders, who repeat until answered, do not mind.
+  // False while there is no coordinator or it has not answered. Sends are dropped then; senders
+  // repeat until answered.
   bool registered() const { return registered_; }
   std::uint64_t session() const { return session_; }
   // The session for a goodbye: the present one, or the one that was fenced last.
   std::uint64_t last_session() const { return session_ != 0 ? session_ : fenced_session_; }
   const Identity& identity() const { return identity_; }
   bool Send(const Message& message);
-  // No heartbeat or registration goes out any more: with the goodbye, or when a session ends that
-  // was about to. A heartbeat behind a goodbye would be answered with Fenced.
+  // Stops heartbeats and registrations: call it with the goodbye, or when a session ends that was
+  // about to say goodbye. The coordinator would answer a heartbeat behind a goodbye with Fenced.
   void Retire() { retired_ = true; }
 
   // Why not `registered`, for /readyz.
