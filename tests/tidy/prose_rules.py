@@ -31,27 +31,15 @@ NOT_IN_THE_TREE = {
 FILES_WITHOUT_README = 6
 # Folder -> reason.
 WITHOUT_README = {
-    "lib/checkpoint": "waits for its README",
-    "lib/collect": "waits for its README",
-    "lib/core": "waits for its division into smaller ones",
-    "lib/episodes": "waits for its README",
-    "lib/frame": "waits for its README",
-    "lib/metrics": "waits for its division into smaller ones",
-    "lib/nn": "waits for its README",
-    "lib/region_v2": "waits for its README",
-    "lib/replay": "waits for its division into smaller ones",
-    "lib/rl": "waits for its division into smaller ones",
-    "lib/run": "waits for its division into smaller ones",
-    "lib/vector": "waits for its division into smaller ones",
-    "lib/weights": "waits for its README",
-    "lib/wire": "waits for its README",
-    "services/actor": "waits for its division into smaller ones",
-    "services/coordinator": "waits for its division into smaller ones",
-    "services/learner": "waits for its division into smaller ones",
-    "tools/eval": "waits for its division into smaller ones",
-    "tools/load": "waits for its README",
-    "tools/stream": "waits for its division into smaller ones",
-    "tools/up": "waits for its README",
+    "lib/replay": "is being divided",
+    "lib/rl": "is being divided",
+    "lib/run": "is being merged",
+    "lib/vector": "is being divided",
+    "services/actor": "is being divided",
+    "services/coordinator": "is being divided",
+    "services/learner": "is being divided",
+    "tools/eval": "waits for the registry to tell pictures",
+    "tools/stream": "waits for its merges",
 }
 
 
