@@ -88,9 +88,10 @@ def _stem(path):
 
 
 def _stale(allowed, used, tree, name, path_of):
-    """Entries of an allow-list that excuse nothing, of files that this tree has."""
+    """Entries of an allow-list that excuse nothing. In a made-up tree, without this file, only
+    those of files that it has."""
     return [f"{HERE}:1: {name} excuses {key}, which needs no excuse" for key in allowed
-            if key not in used and path_of(key) in tree]
+            if key not in used and (path_of(key) in tree or HERE in tree)]
 
 
 def _homes(tree):

@@ -34,6 +34,8 @@ class HouseTest(RuleCase):
             stale = self.refuses(house_rules.class_sources, {"lib/core/a.h": CLASS,
                                                              "lib/core/a_more.cc": ""})
             self.assertIn("needs no excuse", stale[0])
+            self.passes(house_rules.class_sources, {"lib/core/a.h": CLASS})
+            self.refuses(house_rules.class_sources, {"lib/core/a.h": CLASS, house_rules.HERE: ""})
 
     def test_type_names(self):
         self.refuses(house_rules.type_names, {"lib/core/a.h": CLASS, "services/actor/b.h": CLASS})

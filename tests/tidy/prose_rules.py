@@ -82,17 +82,22 @@ def named_files(tree):
     ends = collections.defaultdict(list)
     for path in tree:
         ends[posixpath.basename(path)].append("/" + path)
-    found = []
+    found, excused = [], set()
     for path, text in sorted(tree.items()):
         prose = None if path.startswith(tuple(NAMES_ANYTHING)) else _prose(path, text)
         for match in _FILE.finditer(prose or ""):
             name = match.group(1)
             tail = "/" + re.sub(r"^(\.\.?/)+", "", name)
             places = ends[posixpath.basename(name)]
-            if name not in NOT_IN_THE_TREE and not any(p.endswith(tail) for p in places):
-                found.append(f"{path}:{prose.count(chr(10), 0, match.start()) + 1}: names {name}, "
-                             "which is not there")
-    return found
+            if any(p.endswith(tail) for p in places):
+                continue
+            if name in NOT_IN_THE_TREE:
+                excused.add(name)
+                continue
+            found.append(f"{path}:{prose.count(chr(10), 0, match.start()) + 1}: names {name}, "
+                         "which is not there")
+    return found + [f"{HERE}:1: NOT_IN_THE_TREE excuses {name}, which needs no excuse"
+                    for name in NOT_IN_THE_TREE if HERE in tree and name not in excused]
 
 
 def folder_readmes(tree):
@@ -115,8 +120,8 @@ def folder_readmes(tree):
             found += [f"{folder}/README.md:1: does not name {unit}" for unit in sorted(units)
                       if not re.search(rf"`{re.escape(unit)}(?:\.[^`]*)?`", readme)]
     return found + [f"{HERE}:1: WITHOUT_README excuses {folder}, which needs no excuse"
-                    for folder in WITHOUT_README
-                    if folder in files and len(files[folder]) <= FILES_WITHOUT_README]
+                    for folder in WITHOUT_README if (folder in files or HERE in tree)
+                    and len(files.get(folder, ())) <= FILES_WITHOUT_README]
 
 
 ENFORCED = (orphan_comments, named_files, folder_readmes)

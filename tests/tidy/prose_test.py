@@ -31,6 +31,10 @@ class ProseTest(RuleCase):
                          "// *_test.cc, <f>.cc, lib/a/a.{h,cc}, a.h(3), e.html\n"
                          "// control_generated.h\n",
             "CHANGELOG.md": "gone.cc is gone"})
+        excuse = {"gone.h": "reason"}
+        with mock.patch.object(prose_rules, "NOT_IN_THE_TREE", excuse):
+            self.passes(prose_rules.named_files, {"a.md": "gone.h", prose_rules.HERE: ""})
+            self.refuses(prose_rules.named_files, {"a.md": "-", prose_rules.HERE: ""})
 
     def test_folder_readmes(self):
         many = {f"lib/core/a{i}.{suffix}": "" for i in range(4) for suffix in ("h", "cc")}
@@ -46,6 +50,7 @@ class ProseTest(RuleCase):
         with mock.patch.object(prose_rules, "WITHOUT_README", {"lib/core": "reason"}):
             self.passes(prose_rules.folder_readmes, many)
             self.refuses(prose_rules.folder_readmes, {"lib/core/a0.h": ""})
+            self.refuses(prose_rules.folder_readmes, {prose_rules.HERE: ""})
             self.refuses(prose_rules.folder_readmes,
                          {"lib/core/a0.h": "", "lib/core/README.md": "`a0`"}, count=2)
 

@@ -11,6 +11,7 @@ import source
 
 CPP = (".h", ".cc", ".cu")
 PRODUCT = ("lib/", "services/", "tools/")
+HERE = "tests/tidy/rules.py"
 MAX_FUNCTION_LINES = 70
 MAX_COLUMNS = 100
 MAX_HEADER_LINES = 150
@@ -280,7 +281,9 @@ def twins(tree):
             found.append(f"{path}:1: no test in {folder}, and no reason in tests/tidy/rules.py")
         if tested and (path in TESTED_BY or path in NO_TWIN):
             found.append(f"{path}:1: is tested; its line in tests/tidy/rules.py is stale")
-    return found
+    return found + [f"{HERE}:1: {path} is not there; its line is stale"
+                    for path in (*NO_TWIN, *TESTED_BY, *NO_PRAGMA_ONCE)
+                    if HERE in tree and path not in tree]
 
 
 def links(tree):

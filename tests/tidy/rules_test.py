@@ -216,6 +216,10 @@ class RuleTest(RuleCase):
         self.refuses(rules.twins, {"lib/envs/planes.cc": ""})  # the named test is missing
         self.passes(rules.twins, {"lib/envs/planes.cc": "", "tests/lib/envs/views_test.cc": ""})
 
+    def test_twins_has_no_line_of_a_file_that_is_gone(self):
+        lines = len({**rules.NO_TWIN, **rules.TESTED_BY, **rules.NO_PRAGMA_ONCE})
+        self.refuses(rules.twins, {rules.HERE: ""}, count=lines)
+
     def test_links(self):
         self.refuses(rules.links, {"README.md": "[x](docs/GONE.md)\n"})
         self.refuses(rules.links, {"docs/a.md": "![x](pictures/p.png)\n"})
