@@ -15,7 +15,6 @@ HERE = "tests/tidy/house_rules.py"
 
 # (source, class) -> reason. Members of the class stand in a source of another name than its header.
 SECOND_SOURCES = {
-    ("lib/collect/lane_ends.cc", "LaneLoop"): "waits for the loop's own division into classes",
     ("lib/region_v2/compat_host_impl.cc", "CompatHost"): "members of its Impl, one idea a file",
     ("lib/region_v2/compat_kernel_impl.cc", "CompatKernel"): "members of its Impl, as above",
     ("lib/region_v2/compat_kernel_episode.cc", "CompatKernel"): "members of its Impl, as above",
