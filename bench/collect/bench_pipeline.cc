@@ -23,8 +23,9 @@
 #include "lib/core/check.h"
 #include "lib/core/log.h"
 #include "lib/policy/random_policy.h"
-#include "lib/replay/fifo_selector.h"
-#include "lib/replay/host_replay_ring.h"
+#include "lib/replay/gate.h"
+#include "lib/replay/host_rows.h"
+#include "lib/replay/selectors/fifo.h"
 #include "lib/setup/run_setup.h"
 #include "lib/shm/shm_dir.h"
 #include "services/learner/ingest_agent.h"
@@ -205,11 +206,10 @@ class Pipeline {
 
   // The learner's end: attaches, measures, tells the child to stop and drains its ring.
   Rate Learn(const std::string& path, std::int64_t length_ns) {
-    HostReplayRing replay({.row = layout_->spec,
-                           .shards = 1,
-                           .capacity_rows = run_.replay_rows,
-                           .commit_stride = run_.commit_stride},
-                          std::make_unique<FifoSelector>(1, run_.window, run_.batch_windows));
+    ReplayGate replay({.capacity_rows = run_.replay_rows, .commit_stride = run_.commit_stride},
+                      std::make_unique<FifoSelector>(1, run_.window),
+                      FifoLimiter(run_.batch_windows));
+    HostRows memory(layout_->spec, 1, run_.replay_rows);
     learner::RingBoard board;
     learner::StreamBoard streams;
     board.SetList(1, {{.path = path, .slot = 0}});
@@ -217,10 +217,10 @@ class Pipeline {
                                  .shm_dir = dir_,
                                  .action_count = EnvSpecOf(run_).action.count,
                                  .wait_ns = kNanosPerMilli},
-                                replay, Bell(&shared_->bell), board, streams);
+                                replay, memory, Bell(&shared_->bell), board, streams);
     std::atomic<bool> done{false};
     std::thread reader([&] {
-      learner::ReplaySource source(replay);
+      learner::ReplaySource source(replay, memory);
       RowBatch batch(layout_->spec, run_.window, run_.batch_windows);
       while (!done.load()) (void)source.Next(batch);
     });

@@ -13,7 +13,8 @@
 #include "bench/envs/windows.h"
 #include "lib/core/check.h"
 #include "lib/core/philox.h"
-#include "lib/replay/host_replay_ring.h"
+#include "lib/replay/gate.h"
+#include "lib/replay/host_rows.h"
 
 namespace tetrion::bench {
 namespace {
@@ -21,14 +22,13 @@ namespace {
 constexpr int kLanes = 16, kSteps = 64, kShards = 4, kPushRows = 64;
 constexpr RowSpec kRow = {.record_bytes = 1440, .lanes = kLanes, .has_mask = false};
 
-// Never holds inserts back; draws one window of all lanes at a time, in order or anywhere.
+// Draws one window of all lanes at a time, in order or anywhere.
 class BenchSelector final : public Selector {
  public:
-  void OnCommit(int, std::uint64_t, std::uint64_t) override {}
+  void OnCommit(int, std::uint64_t) override {}
   void OnReclaim(int, std::uint64_t) override {}
-  void OnNewLife(int) override {}
-  bool MayInsert() const override { return true; }
-  std::int64_t overwritten() const override { return 0; }
+  void OnGeneration(int, std::uint64_t) override {}
+  ItemCounts counts() const override { return {.size = 1}; }
   DrawResult Draw(int, std::span<const ShardRange> ranges,
                   std::vector<tetrion::Window>& out) override {
     const PhiloxBlock draw = PhiloxDraw(1, draws_, 0, PhiloxPurpose::kSampler);
@@ -54,10 +54,10 @@ class ReplayBench {
       : layout_(kRow),
         capacity_rows_(static_cast<int>(total_bytes / kShards / layout_.row_bytes / 64 * 64)),
         selector_(new BenchSelector),
-        ring_({.row = kRow, .shards = kShards, .capacity_rows = capacity_rows_, .commit_stride = 8},
-              std::unique_ptr<Selector>(selector_)),
+        gate_({.shards = kShards, .capacity_rows = capacity_rows_, .commit_stride = 8},
+              std::unique_ptr<Selector>(selector_), Limiter::Unlimited()),
+        rows_(kRow, kShards, capacity_rows_),
         source_(kPushRows * layout_.row_bytes),
-        batch_(kRow, kSteps, 1),
         raw_(static_cast<std::size_t>(capacity_rows_) * kShards * layout_.row_bytes),
         raw_batch_((kSteps + 1) * layout_.row_bytes) {
     for (int filled = 0; filled < capacity_rows_ * kShards; filled += kPushRows) {
@@ -66,15 +66,15 @@ class ReplayBench {
     }
   }
 
-  std::uint64_t bytes() const { return ring_.memory_bytes(); }
+  std::uint64_t bytes() const { return rows_.memory_bytes(); }
 
   double PushSome() {
     const int shard = pushes_++ % kShards;
-    Stamp(static_cast<std::uint32_t>(ring_.Stats(shard).written_rows));
+    Stamp(static_cast<std::uint32_t>(gate_.Stats(shard).written_rows));
     int pushed = 0;
-    TETRION_CHECK(
-        ring_.PushRows(shard, source_.data(), kPushRows, 0, pushed) == PushResult::kPushed,
-        "nothing holds the writer back");
+    TETRION_CHECK(PushRows(gate_, rows_, shard, source_.data(), kPushRows, 0, pushed) ==
+                      AcquireResult::kAcquired,
+                  "nothing holds the writer back");
     return kPushRows * kLanes;
   }
   double RawPushSome() {
@@ -90,9 +90,16 @@ class ReplayBench {
   }
   double GatherSome(bool uniform) {
     selector_->uniform = uniform;
-    const ReadLease lease = ring_.OpenLease(1, kSteps + 1, 0);
+    const ReadLease lease = gate_.OpenLease(1, kSteps + 1, 0);
     TETRION_CHECK(static_cast<bool>(lease), "the replay is full of rows");
-    ring_.Gather(lease, batch_);
+    rows_.Gather(lease, 0, kLanes,
+                 {.record = record_.data(),
+                  .action = action_.data(),
+                  .log_prob = log_prob_.data(),
+                  .reward = reward_.data(),
+                  .flags = flags_.data(),
+                  .cont = cont_.data()});
+    rows_.GatherVersions(lease, version_.data());
     first_row_ = lease.windows()[0].start;
     return (kSteps + 1) * kLanes;
   }
@@ -116,7 +123,7 @@ class ReplayBench {
   // The last batch holds the rows its lease named.
   void CheckBatch() const {
     for (std::size_t t = 0; t <= kSteps; ++t) {
-      TETRION_CHECK(batch_.policy_version[t] == static_cast<std::uint32_t>(first_row_ + t),
+      TETRION_CHECK(version_[t] == static_cast<std::uint32_t>(first_row_ + t),
                     "a gathered row is another one");
     }
   }
@@ -144,10 +151,18 @@ class ReplayBench {
 
   const RowLayout layout_;
   const int capacity_rows_;
-  BenchSelector* const selector_;  // owned by ring_
-  HostReplayRing ring_;
+  BenchSelector* const selector_;  // owned by gate_
+  ReplayGate gate_;
+  HostRows rows_;
   std::vector<std::byte> source_;  // rows to push
-  RowBatch batch_;
+  // The batch's columns.
+  static constexpr std::size_t kCells = std::size_t{kSteps + 1} * kLanes;
+  std::vector<std::byte> record_ = std::vector<std::byte>(kCells * kRow.record_bytes);
+  std::vector<std::int32_t> action_ = std::vector<std::int32_t>(kCells);
+  std::vector<float> log_prob_ = std::vector<float>(kCells);
+  std::vector<float> reward_ = std::vector<float>(kCells), cont_ = std::vector<float>(kCells);
+  std::vector<std::uint8_t> flags_ = std::vector<std::uint8_t>(kCells);
+  std::vector<std::uint32_t> version_ = std::vector<std::uint32_t>(kSteps + 1);
   std::vector<std::byte> raw_;  // as large as the replay
   std::vector<std::byte> raw_batch_;
   int pushes_ = 0;

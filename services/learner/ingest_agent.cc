@@ -18,10 +18,11 @@ constexpr std::uint32_t kRowsPerTurn = 64;
 
 }  // namespace
 
-IngestAgent::IngestAgent(const Config& config, ReplayRing& replay, Bell bell, RingBoard& board,
-                         StreamBoard& streams, const Clock& clock)
+IngestAgent::IngestAgent(const Config& config, ReplayGate& replay, ReplayRows& memory, Bell bell,
+                         RingBoard& board, StreamBoard& streams, const Clock& clock)
     : config_(config),
       replay_(replay),
+      memory_(memory),
       bell_(bell),
       board_(board),
       streams_(streams),
@@ -29,10 +30,10 @@ IngestAgent::IngestAgent(const Config& config, ReplayRing& replay, Bell bell, Ri
       attacher_({.run_id = config.run_id,
                  .shm_dir = config.shm_dir,
                  .shards = replay.shards(),
-                 .layout_hash = replay.layout().Hash(),
+                 .layout_hash = memory.layout().Hash(),
                  .retry_ns = config.attach_retry_ns},
                 board, clock),
-      rows_(kRowsPerTurn * replay.layout().row_bytes),
+      rows_(kRowsPerTurn * memory.layout().row_bytes),
       backlog_rows_(static_cast<std::size_t>(replay.shards())) {}
 
 int IngestAgent::DoWork() {
@@ -91,7 +92,7 @@ int IngestAgent::Pump(Ring& ring) {
     LookForEnd(ring, peek.status);
     return 0;
   }
-  if (ring.consumer.stride_bytes() != replay_.layout().row_bytes) {
+  if (ring.consumer.stride_bytes() != memory_.layout().row_bytes) {
     Quarantine(ring, "its rows have another size than the run's",
                ring.consumer.head() - ring.consumer.tail());
     return 0;
@@ -113,9 +114,9 @@ int IngestAgent::Pump(Ring& ring) {
   if (!CheckRows(ring, peek)) return 0;
   int pushed = 0;
   const std::int64_t start_ns = clock_.NowNs();
-  const PushResult result = replay_.PushRows(ring.slot, rows_.data(), static_cast<int>(peek.count),
-                                             config_.wait_ns, pushed);
-  if (result != PushResult::kPushed) {
+  const AcquireResult result = PushRows(replay_, memory_, ring.slot, rows_.data(),
+                                        static_cast<int>(peek.count), config_.wait_ns, pushed);
+  if (result != AcquireResult::kAcquired) {
     AddRelaxed(counters_.limited_ns, clock_.NowNs() - start_ns);
   }
   ring.consumer.Release(static_cast<std::uint64_t>(pushed));
@@ -123,7 +124,7 @@ int IngestAgent::Pump(Ring& ring) {
   backlog_rows_[static_cast<std::size_t>(ring.slot)].store(
       ring.consumer.head() - ring.consumer.tail(), std::memory_order_relaxed);
   // A limited push has waited already: no sleep on top.
-  return std::max(pushed, result == PushResult::kPushed ? 0 : 1);
+  return std::max(pushed, result == AcquireResult::kAcquired ? 0 : 1);
 }
 
 // Rows that were published for a learner that is gone: nobody has decided them.
@@ -152,7 +153,7 @@ void IngestAgent::AwaitAnswers(Ring& ring) {
 bool IngestAgent::CheckRows(Ring& ring, const RingPeek& peek) {
   const std::size_t stride = ring.consumer.stride_bytes();
   for (std::uint32_t i = 0; i < peek.count; ++i) {
-    const char* wrong = CheckRow(replay_.layout(), rows_.data() + i * stride, peek.first + i,
+    const char* wrong = CheckRow(memory_.layout(), rows_.data() + i * stride, peek.first + i,
                                  config_.action_count, config_.check_records);
     if (wrong == nullptr) continue;
     Quarantine(ring, "row " + std::to_string(peek.first + i) + ": " + wrong,

@@ -10,7 +10,8 @@
 #include "lib/core/agent.h"
 #include "lib/core/clock.h"
 #include "lib/frame/specs.h"
-#include "lib/replay/replay_ring.h"
+#include "lib/replay/gate.h"
+#include "lib/replay/rows.h"
 #include "lib/shm/bell.h"
 #include "lib/shm/ring_consumer.h"
 #include "services/learner/ring_attacher.h"
@@ -52,8 +53,8 @@ class IngestAgent final : public Agent {
     std::int64_t last_answers_ns = 500 * kNanosPerMilli;
   };
   // References outlive the agent.
-  IngestAgent(const Config& config, ReplayRing& replay, Bell bell, RingBoard& board,
-              StreamBoard& streams, const Clock& clock = MonotonicClock::Get());
+  IngestAgent(const Config& config, ReplayGate& replay, ReplayRows& memory, Bell bell,
+              RingBoard& board, StreamBoard& streams, const Clock& clock = MonotonicClock::Get());
 
   std::string name() const override { return "ingest"; }
   int DoWork() override;
@@ -93,7 +94,8 @@ class IngestAgent final : public Agent {
   void Sleep();
 
   const Config config_;
-  ReplayRing& replay_;
+  ReplayGate& replay_;
+  ReplayRows& memory_;
   Bell bell_;
   RingBoard& board_;
   StreamBoard& streams_;

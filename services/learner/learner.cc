@@ -11,8 +11,9 @@
 #include "lib/core/log.h"
 #include "lib/metrics/log_recorder.h"
 #include "lib/policy/network_policy.h"
-#include "lib/replay/fifo_selector.h"
-#include "lib/replay/host_replay_ring.h"
+#include "lib/replay/gate.h"
+#include "lib/replay/host_rows.h"
+#include "lib/replay/selectors/fifo.h"
 #include "lib/run/run_folder.h"
 #include "lib/setup/init_from.h"
 #include "lib/setup/run_setup.h"
@@ -29,9 +30,8 @@
 namespace tetrion::learner {
 namespace {
 
-ReplayConfig ReplayConfigOf(const RunConfig& run) {
-  return {.row = RowSpecOf(run),
-          .shards = run.max_workers,
+GateConfig GateConfigOf(const RunConfig& run) {
+  return {.shards = run.max_workers,
           .capacity_rows = run.replay_rows,
           .commit_stride = run.commit_stride};
 }
@@ -140,7 +140,8 @@ struct Learner::Engine {
   CheckpointAgent checkpoints;
   const std::uint64_t resumed_updates;
   LearnerRegion region;
-  HostReplayRing replay;
+  ReplayGate replay;
+  HostRows rows;
   ReplaySource source;
   LearnerMetrics metrics;
   StreamBoard streams;
@@ -163,15 +164,16 @@ Learner::Engine::Engine(Learner& owner, const wire::Registered& registered)
           RunFolder::At(registered.run_folder), *trainer)),
       region(LearnerRegion::CreateOrAdopt(registered.shm_dir, registered.run_id,
                                           trainer->PolicyBlobBytes(), RunConfigHash(run))),
-      replay(ReplayConfigOf(run),
-             std::make_unique<FifoSelector>(run.max_workers, run.window, run.batch_windows)),
-      source(replay),
+      replay(GateConfigOf(run), std::make_unique<FifoSelector>(run.max_workers, run.window),
+             FifoLimiter(run.batch_windows)),
+      rows(RowSpecOf(run), run.max_workers, run.replay_rows),
+      source(replay, rows),
       metrics(owner.metrics_, run.max_workers),
       ingest({.run_id = registered.run_id,
               .shm_dir = registered.shm_dir,
               .action_count = EnvSpecOf(run).action.count,
               .check_records = EnvSpecOf(run).obs.check},
-             replay, region.bell(), owner.board_, streams),
+             replay, rows, region.bell(), owner.board_, streams),
       inference({.run_id = registered.run_id,
                  .action_count = EnvSpecOf(run).action.count,
                  .check_records = EnvSpecOf(run).obs.check,
@@ -193,7 +195,7 @@ Learner::Engine::Engine(Learner& owner, const wire::Registered& registered)
       inference_runner(inference, [&owner](std::exception_ptr e) { owner.Fail(e); }),
       trainer_runner(training, [&owner](std::exception_ptr e) { owner.Fail(e); }) {
   log::info("replay of {} shards x {} rows x {} lanes: {} bytes", run.max_workers, run.replay_rows,
-            run.lanes, replay.memory_bytes());
+            run.lanes, rows.memory_bytes());
 }
 
 CheckpointInfo Learner::Engine::Describe(const Learner& owner) const {
@@ -374,7 +376,8 @@ void Learner::RefreshMetrics() {
   Engine* engine = ready_engine_.load(std::memory_order_acquire);
   if (engine == nullptr) return;
   MutexLock lock(refresh_mu_);
-  engine->metrics.Refresh(engine->replay, static_cast<std::uint64_t>(engine->run.replay_rows),
+  engine->metrics.Refresh(engine->replay, engine->rows.memory_bytes(),
+                          static_cast<std::uint64_t>(engine->run.replay_rows),
                           engine->training.Progress(), engine->ingest, engine->inference,
                           engine->checkpoints,
                           static_cast<double>(engine->run.window * engine->run.batch_windows));

@@ -22,7 +22,7 @@ namespace tetrion::learner {
 
 // Composition root of the learner process.
 //
-//   actors' rings ─▶ IngestAgent ─▶ ReplayRing ─▶ ReplaySource ─▶ TrainerAgent ─▶ weights slots
+//   actors' rings ─▶ IngestAgent ─▶ ReplayGate ─▶ ReplaySource ─▶ TrainerAgent ─▶ weights slots
 //                      ▲       ▲                                       │                └▶ actors
 //            RingBoard │       │ StreamBoard: answered rows            └▶ CheckpointAgent ─▶ disk
 //   coordinator ⇄ LearnerLinkAgent   InferenceAgent ─▶ actions of streamed actors

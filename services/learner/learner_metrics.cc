@@ -72,10 +72,10 @@ void LearnerMetrics::OnUpdate(const UpdateStats& stats) {
   explained_.Set(stats.explained_variance);
 }
 
-void LearnerMetrics::Refresh(const ReplayRing& replay, std::uint64_t capacity_rows,
-                             const TrainerProgress& progress, const IngestAgent& ingest,
-                             const InferenceAgent& inference, const CheckpointAgent& checkpoints,
-                             double batch_rows) {
+void LearnerMetrics::Refresh(const ReplayGate& replay, std::uint64_t memory_bytes,
+                             std::uint64_t capacity_rows, const TrainerProgress& progress,
+                             const IngestAgent& ingest, const InferenceAgent& inference,
+                             const CheckpointAgent& checkpoints, double batch_rows) {
   for (std::size_t s = 0; s < shards_.size(); ++s) {
     const ShardStats stats = replay.Stats(static_cast<int>(s));
     shards_[s].rows->Set(static_cast<double>(stats.valid_rows));
@@ -83,8 +83,7 @@ void LearnerMetrics::Refresh(const ReplayRing& replay, std::uint64_t capacity_ro
     shards_[s].capacity->Set(static_cast<double>(capacity_rows));
     shards_[s].ring_used->Set(static_cast<double>(ingest.BacklogRows(static_cast<int>(s))));
     shards_[s].lag->Set(static_cast<double>(stats.written_rows - stats.committed_rows));
-    shards_[s].bytes->Set(static_cast<double>(replay.memory_bytes()) /
-                          static_cast<double>(shards_.size()));
+    shards_[s].bytes->Set(static_cast<double>(memory_bytes) / static_cast<double>(shards_.size()));
   }
   const double rows = static_cast<double>(ingest.counters().rows.load());
   RaiseTo(updates_, static_cast<double>(progress.updates));

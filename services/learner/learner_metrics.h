@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "lib/metrics/registry.h"
-#include "lib/replay/replay_ring.h"
+#include "lib/replay/gate.h"
 #include "lib/rl/trainer.h"
 #include "services/learner/checkpoint_agent.h"
 #include "services/learner/inference_agent.h"
@@ -24,7 +24,7 @@ class LearnerMetrics {
   void OnUpdate(const UpdateStats& stats);
   // Inference thread.
   void OnInference(double seconds) { inference_s_.Observe(seconds); }
-  void Refresh(const ReplayRing& replay, std::uint64_t capacity_rows,
+  void Refresh(const ReplayGate& replay, std::uint64_t memory_bytes, std::uint64_t capacity_rows,
                const TrainerProgress& progress, const IngestAgent& ingest,
                const InferenceAgent& inference, const CheckpointAgent& checkpoints,
                double batch_rows);

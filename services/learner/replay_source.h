@@ -3,7 +3,8 @@
 #include <cstdint>
 
 #include "lib/core/clock.h"
-#include "lib/replay/replay_ring.h"
+#include "lib/replay/gate.h"
+#include "lib/replay/host_rows.h"
 #include "lib/rl/trainer.h"
 
 namespace tetrion::learner {
@@ -12,19 +13,28 @@ namespace tetrion::learner {
 // Trainer thread only.
 class ReplaySource final : public BatchSource {
  public:
-  explicit ReplaySource(ReplayRing& replay) : replay_(replay) {}
+  ReplaySource(ReplayGate& gate, const HostRows& rows) : gate_(gate), rows_(rows) {}
 
   BatchStatus Next(RowBatch& batch) override {
-    ReadLease lease = replay_.OpenLease(batch.windows, batch.steps + 1, kWaitNs);
+    const ReadLease lease = gate_.OpenLease(batch.windows, batch.steps + 1, kWaitNs);
     if (!lease) return BatchStatus::kNotReady;
-    replay_.Gather(lease, batch);
+    rows_.Gather(lease, 0, batch.lanes,
+                 {.record = batch.record.data(),
+                  .action = batch.action.data(),
+                  .log_prob = batch.log_prob.data(),
+                  .mask = batch.mask.empty() ? nullptr : batch.mask.data(),
+                  .reward = batch.reward.data(),
+                  .flags = batch.flags.data(),
+                  .cont = batch.cont.data()});
+    rows_.GatherVersions(lease, batch.policy_version.data());
     return BatchStatus::kReady;
   }
 
  private:
   static constexpr std::int64_t kWaitNs = 50 * kNanosPerMilli;
 
-  ReplayRing& replay_;
+  ReplayGate& gate_;
+  const HostRows& rows_;
 };
 
 }  // namespace tetrion::learner

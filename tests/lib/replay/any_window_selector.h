@@ -6,28 +6,28 @@
 #include <vector>
 
 #include "lib/core/philox.h"
-#include "lib/replay/selector.h"
+#include "lib/replay/selectors/selector.h"
 
 namespace tetrion::testing {
 
-// Draws any windows of `rows` rows that the ranges allow, by chance and as often as it is asked,
-// and never holds the writer: leases alone protect what is read. Tells a test what the ring says.
+// Draws any windows of `rows` rows that the ranges allow, by chance and as often as it is asked:
+// leases alone protect what is read. Tells a test what the gate says.
 class AnyWindowSelector final : public Selector {
  public:
-  explicit AnyWindowSelector(int rows) : rows_(static_cast<std::uint64_t>(rows)) {}
+  explicit AnyWindowSelector(int rows, std::uint64_t seed = 1)
+      : rows_(static_cast<std::uint64_t>(rows)), seed_(seed) {}
 
-  void OnCommit(int shard, std::uint64_t, std::uint64_t committed) override {
+  void OnCommit(int shard, std::uint64_t committed) override {
     if (on_commit) on_commit(shard, committed);
   }
   void OnReclaim(int, std::uint64_t) override {}
-  void OnNewLife(int) override {}
-  bool MayInsert() const override { return true; }
-  std::int64_t overwritten() const override { return 0; }
+  void OnGeneration(int, std::uint64_t) override {}
+  ItemCounts counts() const override { return {.size = 1}; }
   DrawResult Draw(int count, std::span<const ShardRange> ranges,
                   std::vector<Window>& out) override {
     std::vector<Window> drawn;
     for (int i = 0; i < count; ++i) {
-      const PhiloxBlock draw = PhiloxDraw(1, ++draws_, 0, PhiloxPurpose::kSampler);
+      const PhiloxBlock draw = PhiloxDraw(seed_, ++draws_, 0, PhiloxPurpose::kSampler);
       const auto shard = BoundedDraw(draw.word[0], static_cast<std::uint32_t>(ranges.size()));
       const ShardRange& range = ranges[shard];
       if (range.hi < range.lo + rows_) return {.ready = false, .have = i, .need = count};
@@ -41,11 +41,12 @@ class AnyWindowSelector final : public Selector {
     return {.ready = true, .have = count, .need = count};
   }
 
-  // Called under the ring's mutex: rows below `committed` are visible from now on.
+  // Called under the gate's mutex: rows below `committed` are visible from now on.
   std::function<void(int shard, std::uint64_t committed)> on_commit;
 
  private:
   const std::uint64_t rows_;
+  const std::uint64_t seed_;
   std::uint64_t draws_ = 0;
 };
 

@@ -8,10 +8,12 @@
 #include <vector>
 
 #include "lib/core/clock.h"
-#include "lib/replay/fifo_selector.h"
-#include "lib/replay/host_replay_ring.h"
+#include "lib/replay/gate.h"
+#include "lib/replay/host_rows.h"
+#include "lib/replay/selectors/fifo.h"
 #include "lib/run/run_config.h"
 #include "tests/lib/replay/any_window_selector.h"
+#include "tests/lib/replay/gathered.h"
 
 namespace tetrion {
 namespace {
@@ -23,15 +25,13 @@ TEST(LapWhileReadingStressTest, GatheredRowsCarryTheirOwnTagsOverAThousandLaps) 
   constexpr int kShards = 2, kLanes = 4, kWindow = 4, kStride = 2;
   constexpr int kCapacity = static_cast<int>(FifoReplayRows(kWindow, 1, kStride));
   constexpr std::uint64_t kRows = 1000ULL * kCapacity + 3;
-  HostReplayRing ring({.row = {.record_bytes = 16, .lanes = kLanes, .has_mask = true},
-                       .shards = kShards,
-                       .capacity_rows = kCapacity,
-                       .commit_stride = kStride},
-                      std::make_unique<FifoSelector>(kShards, kWindow, 1));
+  ReplayGate gate({.shards = kShards, .capacity_rows = kCapacity, .commit_stride = kStride},
+                  std::make_unique<FifoSelector>(kShards, kWindow), FifoLimiter(1));
+  HostRows memory({.record_bytes = 16, .lanes = kLanes, .has_mask = true}, kShards, kCapacity);
   std::atomic<bool> done{false};
 
   std::thread writer([&] {
-    const RowLayout& layout = ring.layout();
+    const RowLayout& layout = memory.layout();
     std::vector<std::byte> row(layout.row_bytes);
     for (std::uint64_t r = 0; r < kRows; ++r) {
       for (int shard = 0; shard < kShards; ++shard) {
@@ -45,25 +45,25 @@ TEST(LapWhileReadingStressTest, GatheredRowsCarryTheirOwnTagsOverAThousandLaps) 
           view.flags[lane] = 0;
         }
         int pushed = 0;
-        while (ring.PushRows(shard, row.data(), 1, kNanosPerSecond, pushed) !=
-               PushResult::kPushed) {
+        while (PushRows(gate, memory, shard, row.data(), 1, kNanosPerSecond, pushed) !=
+               AcquireResult::kAcquired) {
         }
       }
     }
     done = true;
   });
 
-  RowBatch batch(ring.layout().spec, kWindow, 1);
+  testing::Gathered batch(memory.layout().spec, kWindow + 1, kLanes);
   std::vector<std::uint64_t> next(kShards, 0);
   std::uint64_t wrong = 0, windows = 0;
   while (true) {
     const bool was_done = done;
-    ReadLease lease = ring.OpenLease(1, kWindow + 1, 10 * kNanosPerMilli);
+    ReadLease lease = gate.OpenLease(1, kWindow + 1, 10 * kNanosPerMilli);
     if (!lease) {
       if (was_done) break;
       continue;
     }
-    ring.Gather(lease, batch);
+    memory.Gather(lease, 0, kLanes, batch.Columns());
     const auto shard = static_cast<std::size_t>(lease.windows()[0].shard);
     const std::uint64_t start = lease.windows()[0].start;
     lease.Close();
@@ -92,11 +92,10 @@ TEST(LapWhileReadingStressTest, GatheredRowsCarryTheirOwnTagsOverAThousandLaps) 
 TEST(LapWhileReadingStressTest, LeasesAloneKeepTheWriterFromRowsBeingRead) {
   constexpr int kLanes = 64, kWindow = 6, kStride = 4, kCapacity = 16, kBatch = 9;
   constexpr std::uint64_t kRows = 100'000, kMostRows = 50 * kRows, kWindows = 2'000;
-  HostReplayRing ring({.row = {.record_bytes = 16, .lanes = kLanes, .has_mask = true},
-                       .capacity_rows = kCapacity,
-                       .commit_stride = kStride},
-                      std::make_unique<testing::AnyWindowSelector>(kWindow + 1));
-  const RowLayout& layout = ring.layout();
+  ReplayGate gate({.capacity_rows = kCapacity, .commit_stride = kStride},
+                  std::make_unique<testing::AnyWindowSelector>(kWindow + 1), Limiter::Unlimited());
+  HostRows memory({.record_bytes = 16, .lanes = kLanes, .has_mask = true}, 1, kCapacity);
+  const RowLayout& layout = memory.layout();
   std::atomic<std::uint64_t> windows{0};
   std::atomic<bool> done{false}, torn{false};
 
@@ -114,18 +113,18 @@ TEST(LapWhileReadingStressTest, LeasesAloneKeepTheWriterFromRowsBeingRead) {
         std::fill_n(view.mask, kLanes, tag);
       }
       int pushed = 0;
-      static_cast<void>(ring.PushRows(0, rows.data(), count, kNanosPerSecond, pushed));
+      static_cast<void>(PushRows(gate, memory, 0, rows.data(), count, kNanosPerSecond, pushed));
       next += static_cast<std::uint64_t>(pushed);
     }
     done = true;
   });
 
-  RowBatch batch(layout.spec, kWindow, 1);
+  testing::Gathered batch(layout.spec, kWindow + 1, kLanes);
   std::uint64_t wrong = 0;
   while (!done && !torn) {
-    const ReadLease lease = ring.OpenLease(1, kWindow + 1, 0);
+    const ReadLease lease = gate.OpenLease(1, kWindow + 1, 0);
     if (!lease) continue;
-    ring.Gather(lease, batch);
+    memory.Gather(lease, 0, kLanes, batch.Columns());
     ++windows;
     for (std::size_t cell = 0; cell < batch.mask.size(); ++cell) {
       const std::uint64_t tag = lease.windows()[0].start + cell / kLanes;

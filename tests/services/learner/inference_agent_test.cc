@@ -152,11 +152,10 @@ TEST_F(InferenceAgentTest, RowIsAnsweredAndReachesTheReplayWithItsActions) {
   EXPECT_EQ(batches_, 8);
   ReadLease lease = replay_->OpenLease(1, kSteps + 1, 0);
   ASSERT_TRUE(lease);
-  RowBatch batch(layout_.spec, kSteps, 1);
-  replay_->Gather(lease, batch);
-  EXPECT_EQ(batch.action[2 * 3 + 1], (3 + 1) % 3);  // row 3, lane 1
-  EXPECT_EQ(batch.log_prob[2 * 3 + 1], -1.5F);
-  EXPECT_EQ(batch.policy_version[3], 42U);
+  const RowView row(layout_, memory_->Row(0, lease.windows()[0].start + 3));
+  EXPECT_EQ(row.action[1], (3 + 1) % 3);
+  EXPECT_EQ(row.log_prob[1], -1.5F);
+  EXPECT_EQ(row.header->policy_version, 42U);
 }
 
 TEST_F(InferenceAgentTest, WaitingRowsOfAllStreamsAreDecidedInOneCallUpToTheLimit) {

@@ -170,7 +170,7 @@ TEST_F(IngestAgentTest, SleepingAgentIsWokenByAProducersBell) {
                      .shm_dir = dir_.path(),
                      .action_count = kActions,
                      .wait_ns = 30 * kNanosPerSecond},
-                    *replay_, Bell(&bell_), board_, streams_);
+                    *replay_, *memory_, Bell(&bell_), board_, streams_);
   auto worker = MakeWorker(1);
   worker->producer().SetBell(Bell(&bell_));
   List({{worker->path(), 0}});

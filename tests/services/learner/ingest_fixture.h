@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "lib/core/clock.h"
-#include "lib/frame/row_batch.h"
-#include "lib/replay/fifo_selector.h"
-#include "lib/replay/host_replay_ring.h"
+#include "lib/replay/gate.h"
+#include "lib/replay/host_rows.h"
+#include "lib/replay/selectors/fifo.h"
 #include "lib/shm/shm_dir.h"
 #include "lib/shm/spsc_ring.h"
 #include "services/learner/ingest_agent.h"
@@ -99,15 +99,16 @@ class IngestFixture : public ::testing::Test {
   // `batch_windows` sets the limiter: ingest waits at twice as many undelivered windows.
   void Build(int batch_windows = 100, const Clock* clock = nullptr) {
     agent_.reset();
-    replay_ = std::make_unique<HostReplayRing>(
-        ReplayConfig{.row = layout_.spec, .shards = 3, .capacity_rows = 1024, .commit_stride = 4},
-        std::make_unique<FifoSelector>(3, kSteps, batch_windows));
+    replay_ = std::make_unique<ReplayGate>(
+        GateConfig{.shards = 3, .capacity_rows = 1024, .commit_stride = 4},
+        std::make_unique<FifoSelector>(3, kSteps), FifoLimiter(batch_windows));
+    memory_ = std::make_unique<HostRows>(layout_.spec, 3, 1024);
     agent_ = std::make_unique<IngestAgent>(IngestAgent::Config{.run_id = kRun,
                                                                .shm_dir = dir_.path(),
                                                                .action_count = kActions,
                                                                .check_records = CheckTestRecords,
                                                                .wait_ns = kNanosPerMilli},
-                                           *replay_, Bell(&bell_), board_, streams_,
+                                           *replay_, *memory_, Bell(&bell_), board_, streams_,
                                            clock == nullptr ? clock_ : *clock);
   }
   std::unique_ptr<TestWorker> MakeWorker(std::uint32_t worker, std::uint64_t capacity = 256) {
@@ -131,16 +132,12 @@ class IngestFixture : public ::testing::Test {
     std::vector<std::pair<std::uint32_t, std::uint32_t>> rows;
     ReadLease lease = replay_->OpenLease(windows, kSteps + 1, 0);
     if (!lease) return rows;
-    RowBatch batch(layout_.spec, kSteps, windows);
-    replay_->Gather(lease, batch);
-    for (int w = 0; w < windows; ++w) {
-      for (int t = 0; t <= kSteps; ++t) {
-        const auto cell = static_cast<std::size_t>(t * windows + w);
+    for (const Window& window : lease.windows()) {
+      for (std::uint64_t t = 0; t <= kSteps; ++t) {
+        const RowView row(layout_, memory_->Row(window.shard, window.start + t));
         std::uint32_t worker = 0;
-        std::memcpy(&worker,
-                    batch.record.data() + cell * layout_.spec.lanes * layout_.spec.record_bytes,
-                    sizeof worker);
-        rows.emplace_back(worker, batch.policy_version[cell]);
+        std::memcpy(&worker, row.record, sizeof worker);
+        rows.emplace_back(worker, row.header->policy_version);
       }
     }
     return rows;
@@ -152,7 +149,8 @@ class IngestFixture : public ::testing::Test {
   FakeClock clock_;
   RingBoard board_;
   std::uint64_t revision_ = 0;
-  std::unique_ptr<HostReplayRing> replay_;
+  std::unique_ptr<ReplayGate> replay_;
+  std::unique_ptr<HostRows> memory_;
   StreamBoard streams_;
   std::unique_ptr<IngestAgent> agent_;
 };

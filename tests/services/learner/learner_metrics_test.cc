@@ -12,7 +12,8 @@ class LearnerMetricsTest : public IngestFixture {
   LearnerMetricsTest() : checkpoints_(folder_.path(), 3), metrics_(registry_, 3) {}
 
   void Refresh() {
-    metrics_.Refresh(*replay_, 1024, progress_, *agent_, inference_, checkpoints_, 8.0);
+    metrics_.Refresh(*replay_, memory_->memory_bytes(), 1024, progress_, *agent_, inference_,
+                     checkpoints_, 8.0);
   }
   // Value of the series with exactly this name and these labels, as the scrape shows it.
   double Scraped(const std::string& series) {
@@ -42,7 +43,7 @@ TEST_F(LearnerMetricsTest, ShardsShowWhatTheReplayHolds) {
   EXPECT_EQ(Scraped("tetrion_replay_commit_lag_rows{shard=\"1\"}"), 2);
   EXPECT_EQ(Scraped("tetrion_replay_capacity_rows{shard=\"1\"}"), 1024);
   EXPECT_EQ(Scraped("tetrion_replay_bytes{shard=\"0\"}") * 3,
-            static_cast<double>(replay_->memory_bytes()));
+            static_cast<double>(memory_->memory_bytes()));
 }
 
 TEST_F(LearnerMetricsTest, BacklogOfARingIsWhatTheLimiterKeepsOut) {

@@ -6,8 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "lib/replay/fifo_selector.h"
-#include "lib/replay/host_replay_ring.h"
+#include "lib/replay/selectors/fifo.h"
 #include "lib/run/run_config.h"
 
 namespace tetrion::learner {
@@ -19,11 +18,9 @@ constexpr int kCapacity = static_cast<int>(FifoReplayRows(kSteps, kWindows, kStr
 class ReplaySourceTest : public ::testing::Test {
  protected:
   ReplaySourceTest()
-      : replay_({.row = layout_.spec,
-                 .shards = 1,
-                 .capacity_rows = kCapacity,
-                 .commit_stride = kStride},
-                std::make_unique<FifoSelector>(1, kSteps, kWindows)),
+      : replay_({.capacity_rows = kCapacity, .commit_stride = kStride},
+                std::make_unique<FifoSelector>(1, kSteps), FifoLimiter(kWindows)),
+        memory_(layout_.spec, 1, kCapacity),
         batch_(layout_.spec, kSteps, kWindows) {}
 
   // Pushes rows, at most `count`, until the limiter says no; returns how many went in.
@@ -33,20 +30,22 @@ class ReplaySourceTest : public ::testing::Test {
       const RowHeader header = {.row = next_, .policy_version = next_, .reserved = 0};
       std::memcpy(row.data(), &header, sizeof header);
       int pushed = 0;
-      if (replay_.PushRows(0, row.data(), 1, 0, pushed) != PushResult::kPushed) return i;
+      if (PushRows(replay_, memory_, 0, row.data(), 1, 0, pushed) != AcquireResult::kAcquired)
+        return i;
       ++next_;
     }
     return count;
   }
 
   const RowLayout layout_{{.record_bytes = 16, .lanes = 1, .has_mask = false}};
-  HostReplayRing replay_;
+  ReplayGate replay_;
+  HostRows memory_;
   RowBatch batch_;
   std::uint32_t next_ = 0;
 };
 
 TEST_F(ReplaySourceTest, IsNotReadyUntilAWholeBatchIsCommitted) {
-  ReplaySource source(replay_);
+  ReplaySource source(replay_, memory_);
   EXPECT_EQ(source.Next(batch_), BatchStatus::kNotReady);
   ASSERT_EQ(Push(8), 8);  // one window and the beginning of another
   EXPECT_EQ(source.Next(batch_), BatchStatus::kNotReady);
@@ -55,7 +54,7 @@ TEST_F(ReplaySourceTest, IsNotReadyUntilAWholeBatchIsCommitted) {
 }
 
 TEST_F(ReplaySourceTest, BatchesFollowEachOtherWithoutGapWhileTheWriterLapsTheRing) {
-  ReplaySource source(replay_);
+  ReplaySource source(replay_, memory_);
   std::uint32_t start = 0;
   for (int round = 0; round < 50; ++round) {
     Push(1000);  // up to the limiter

@@ -1,4 +1,4 @@
-#include "lib/replay/fifo_selector.h"
+#include "lib/replay/selectors/fifo.h"
 
 #include <gtest/gtest.h>
 
@@ -13,26 +13,26 @@ std::vector<Window> DrawAll(FifoSelector& selector) {
 }
 
 TEST(FifoSelectorTest, WindowNeedsOneRowMoreThanItsTransitions) {
-  FifoSelector selector(1, 4, 1);
-  selector.OnCommit(0, 0, 4);
-  EXPECT_EQ(selector.undelivered(), 0);
-  selector.OnCommit(0, 0, 5);
-  EXPECT_EQ(selector.undelivered(), 1);
+  FifoSelector selector(1, 4);
+  selector.OnCommit(0, 4);
+  EXPECT_EQ(selector.counts().size, 0);
+  selector.OnCommit(0, 5);
+  EXPECT_EQ(selector.counts().size, 1);
 }
 
 TEST(FifoSelectorTest, ConsecutiveWindowsOverlapByOneRow) {
-  FifoSelector selector(1, 4, 8);
-  selector.OnCommit(0, 0, 14);
+  FifoSelector selector(1, 4);
+  selector.OnCommit(0, 14);
   const std::vector<Window> windows = DrawAll(selector);
   ASSERT_EQ(windows.size(), 3U);
   for (std::size_t k = 0; k < 3; ++k) EXPECT_EQ(windows[k].start, 4 * k);
 }
 
 TEST(FifoSelectorTest, DeliversOldestFirstAcrossShardsAndEachOnce) {
-  FifoSelector selector(2, 4, 8);
-  selector.OnCommit(1, 0, 5);
-  selector.OnCommit(0, 0, 5);
-  selector.OnCommit(1, 0, 9);
+  FifoSelector selector(2, 4);
+  selector.OnCommit(1, 5);
+  selector.OnCommit(0, 5);
+  selector.OnCommit(1, 9);
   std::vector<Window> out;
   ASSERT_TRUE(selector.Draw(2, {}, out).ready);
   EXPECT_EQ(out[0].shard, 1);
@@ -46,41 +46,44 @@ TEST(FifoSelectorTest, DeliversOldestFirstAcrossShardsAndEachOnce) {
 
 // The limiter, walked along the number line of undelivered windows.
 TEST(FifoSelectorTest, LimiterAllowsInsertsBelowTwiceTheBatch) {
-  FifoSelector selector(1, 1, 3);
+  FifoSelector selector(1, 1);
+  const Limiter limiter = FifoLimiter(3);
   for (std::uint64_t committed = 0; committed <= 6; ++committed) {
-    selector.OnCommit(0, 0, committed + 1);
-    EXPECT_EQ(selector.undelivered(), static_cast<std::int64_t>(committed));
-    EXPECT_EQ(selector.MayInsert(), committed < 6) << committed;
+    selector.OnCommit(0, committed + 1);
+    EXPECT_EQ(selector.counts().size, static_cast<std::int64_t>(committed));
+    EXPECT_EQ(limiter.MayInsert(selector.counts()), committed < 6) << committed;
   }
   std::vector<Window> out;
   ASSERT_TRUE(selector.Draw(1, {}, out).ready);
-  EXPECT_TRUE(selector.MayInsert());
+  EXPECT_TRUE(limiter.MayInsert(selector.counts()));
 }
 
-TEST(FifoSelectorTest, NewLifeUncountsUndeliveredWindowsAndStartsAtItsOwnBase) {
-  FifoSelector selector(2, 4, 2);
-  selector.OnCommit(0, 0, 13);
-  selector.OnCommit(1, 0, 5);
-  selector.OnNewLife(0);
-  EXPECT_EQ(selector.undelivered(), 1);
-  selector.OnCommit(0, 13, 17);
-  EXPECT_EQ(selector.undelivered(), 1);  // rows 13..16: one short
-  selector.OnCommit(0, 13, 18);
+TEST(FifoSelectorTest, NewGenerationUncountsUndeliveredWindowsAndStartsAtItsOwnBase) {
+  FifoSelector selector(2, 4);
+  selector.OnCommit(0, 13);
+  selector.OnCommit(1, 5);
+  selector.OnGeneration(0, 13);
+  EXPECT_EQ(selector.counts().size, 1);
+  EXPECT_EQ(selector.counts().lost, 0);
+  selector.OnCommit(0, 17);
+  EXPECT_EQ(selector.counts().size, 1);  // rows 13..16: one short
+  selector.OnCommit(0, 18);
   const std::vector<Window> windows = DrawAll(selector);
   ASSERT_EQ(windows.size(), 2U);
   EXPECT_EQ(windows[1].start, 13U);
 }
 
 TEST(FifoSelectorTest, OverwrittenWindowsAreDroppedAndCounted) {
-  FifoSelector selector(2, 2, 8);
-  selector.OnCommit(0, 0, 7);
-  selector.OnCommit(1, 0, 3);
+  FifoSelector selector(2, 2);
+  selector.OnCommit(0, 7);
+  selector.OnCommit(1, 3);
   selector.OnReclaim(0, 3);
-  EXPECT_EQ(selector.overwritten(), 2);
+  EXPECT_EQ(selector.counts().lost, 2);
   const std::vector<Window> windows = DrawAll(selector);
   ASSERT_EQ(windows.size(), 2U);
   EXPECT_EQ(windows[0].shard, 0);
   EXPECT_EQ(windows[0].start, 4U);
+  EXPECT_EQ(selector.counts().inserted, selector.counts().drawn);
 }
 
 }  // namespace

@@ -1,0 +1,139 @@
+#include "lib/replay/host_rows.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "lib/core/align.h"
+#include "lib/core/check.h"
+#include "lib/core/error.h"
+#include "lib/frame/row_check.h"
+
+namespace tetrion {
+namespace {
+
+constexpr std::size_t kBaseAlignBytes = 256;
+
+std::byte* Allocate(const RowLayout& layout, int shards, std::uint64_t capacity_rows) {
+  const std::size_t bytes =
+      AlignUp(static_cast<std::size_t>(shards) * capacity_rows * layout.row_bytes, kBaseAlignBytes);
+  void* memory = std::aligned_alloc(kBaseAlignBytes, bytes);
+  if (memory == nullptr) {
+    throw Error(ExitCode::kTryAgain, "no memory for a replay of " + std::to_string(bytes) +
+                                         " bytes (" + std::to_string(shards) + " shards x " +
+                                         std::to_string(capacity_rows) + " rows x " +
+                                         std::to_string(layout.row_bytes) +
+                                         " bytes); lower --max-workers, --replay-rows or --lanes");
+  }
+  std::memset(memory, 0, bytes);  // pages are there before the first row arrives
+  return static_cast<std::byte*>(memory);
+}
+
+// `column`: [M, cell_bytes] of a row; `out`: [cells, cell_bytes] or null.
+void CopyCells(void* out, const std::byte* column, std::size_t cell_bytes, std::size_t lane,
+               std::size_t lanes, std::size_t cell) {
+  if (out == nullptr) return;
+  std::memcpy(static_cast<std::byte*>(out) + cell * cell_bytes, column + lane * cell_bytes,
+              lanes * cell_bytes);
+}
+
+}  // namespace
+
+HostRows::HostRows(const RowSpec& row, int shards, int capacity_rows)
+    : layout_(row),
+      shards_(shards),
+      capacity_rows_(static_cast<std::uint64_t>(capacity_rows)),
+      memory_(Allocate(layout_, shards, capacity_rows_)) {}
+
+HostRows::~HostRows() {
+  std::free(memory_);
+}
+
+std::uint64_t HostRows::memory_bytes() const {
+  return static_cast<std::uint64_t>(shards_) * capacity_rows_ * layout_.row_bytes;
+}
+
+const Event* HostRows::Write(const Chunk& chunk, const std::byte* src) {
+  std::memcpy(Row(chunk.shard, chunk.first), src,
+              static_cast<std::size_t>(chunk.rows) * layout_.row_bytes);
+  return nullptr;
+}
+
+std::byte* HostRows::Row(int shard, std::uint64_t row) const {
+  return memory_ + (static_cast<std::uint64_t>(shard) * capacity_rows_ + row % capacity_rows_) *
+                       layout_.row_bytes;
+}
+
+int HostRows::BatchLanes(const ReadLease& lease) const {
+  int lanes = 0;
+  for (const Window& window : lease.windows()) {
+    lanes += window.lane < 0 ? static_cast<int>(layout_.spec.lanes) : 1;
+  }
+  return lanes;
+}
+
+void HostRows::Gather(const ReadLease& lease, int first_lane, int lanes,
+                      const RowColumns& out) const {
+  const int end_lane = first_lane + lanes;
+  int begin = 0;  // of the window's lanes in the batch
+  for (const Window& window : lease.windows()) {
+    const int end = begin + (window.lane < 0 ? static_cast<int>(layout_.spec.lanes) : 1);
+    const int from = std::max(begin, first_lane), to = std::min(end, end_lane);
+    for (int t = 0; from < to && t < lease.rows(); ++t) {
+      CopyLanes(Row(window.shard, window.start + static_cast<std::uint64_t>(t)),
+                static_cast<std::size_t>(std::max(window.lane, 0) + from - begin),
+                static_cast<std::size_t>(to - from),
+                static_cast<std::size_t>(t) * static_cast<std::size_t>(lanes) +
+                    static_cast<std::size_t>(from - first_lane),
+                out);
+    }
+    begin = end;
+  }
+  TETRION_CHECK(first_lane >= 0 && end_lane <= begin, "the batch has fewer lanes");
+  if (out.flags == nullptr) return;
+  const auto b = static_cast<std::size_t>(lanes);
+  for (std::size_t cell = 0; cell < b * static_cast<std::size_t>(lease.rows() - 1); ++cell) {
+    if ((out.flags[cell + b] & kIsFirst) != 0) out.flags[cell] |= kIsLast;
+  }
+}
+
+void HostRows::CopyLanes(const std::byte* row, std::size_t lane, std::size_t lanes,
+                         std::size_t cell, const RowColumns& out) const {
+  const std::size_t record_bytes = layout_.spec.record_bytes;
+  CopyCells(out.record, row + layout_.record, record_bytes, lane, lanes, cell);
+  if (out.view != nullptr) {
+    out.obs->expand(row + layout_.record + lane * record_bytes, static_cast<std::int64_t>(lanes),
+                    out.obs->queue_size,
+                    out.view + cell * static_cast<std::size_t>(out.obs->view_floats));
+  }
+  CopyCells(out.action, row + layout_.action, sizeof *out.action, lane, lanes, cell);
+  CopyCells(out.log_prob, row + layout_.log_prob, sizeof *out.log_prob, lane, lanes, cell);
+  if (layout_.spec.has_mask) {
+    CopyCells(out.mask, row + layout_.mask, sizeof *out.mask, lane, lanes, cell);
+  }
+  CopyCells(out.reward, row + layout_.reward, sizeof *out.reward, lane, lanes, cell);
+  CopyCells(out.flags, row + layout_.flags, sizeof *out.flags, lane, lanes, cell);
+  CopyCells(out.cont, row + layout_.cont, sizeof *out.cont, lane, lanes, cell);
+}
+
+void HostRows::GatherVersions(const ReadLease& lease, std::uint32_t* out) const {
+  for (int t = 0; t < lease.rows(); ++t) {
+    for (const Window& window : lease.windows()) {
+      RowHeader header;
+      std::memcpy(&header, Row(window.shard, window.start + static_cast<std::uint64_t>(t)),
+                  sizeof header);
+      *out++ = header.policy_version;
+    }
+  }
+}
+
+const char* HostRows::CheckInvariants(int shard, std::uint64_t from, std::uint64_t to) const {
+  for (std::uint64_t row = from; row + 1 < to; ++row) {
+    if (const char* wrong = CheckRowPair(layout_, Row(shard, row), Row(shard, row + 1)))
+      return wrong;
+  }
+  return nullptr;
+}
+
+}  // namespace tetrion

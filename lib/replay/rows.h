@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "lib/frame/row_layout.h"
+#include "lib/replay/event.h"
+#include "lib/replay/gate.h"
+
+namespace tetrion {
+
+// The replay's memory: S shards of Tcap rows each (lib/frame/row_layout.h), allocated once; what
+// ingest needs to know of it. A gate with the same shards and capacity says which rows may be
+// written and read when; the memory itself checks nothing of that.
+class ReplayRows {
+ public:
+  virtual ~ReplayRows() = default;
+
+  virtual const RowLayout& layout() const = 0;
+  virtual std::uint64_t memory_bytes() const = 0;
+  // Writer thread. Copies the chunk's rows from `src`, where they lie back to back. Returns the
+  // event to commit them with; until it has passed `src` must stay as it is. nullptr: done.
+  virtual const Event* Write(const Chunk& chunk, const std::byte* src) = 0;
+};
+
+// Writer thread. Puts `count` rows lying back to back into the shard, committing every full stride:
+// as many as the gate lets in, waiting at most `timeout_ns` for each chunk. `pushed` says how many.
+AcquireResult PushRows(ReplayGate& gate, ReplayRows& memory, int shard, const std::byte* rows,
+                       int count, std::int64_t timeout_ns, int& pushed);
+
+}  // namespace tetrion

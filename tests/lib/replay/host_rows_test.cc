@@ -1,0 +1,122 @@
+#include "lib/replay/host_rows.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "tests/lib/replay/rows_suite.h"
+
+namespace tetrion {
+namespace {
+
+class HostMemory {
+ public:
+  HostMemory(const RowSpec& row, int shards, int capacity_rows)
+      : rows_(row, shards, capacity_rows) {}
+  HostRows& rows() { return rows_; }
+  testing::Gathered Gather(const ReadLease& lease, int first_lane, int lanes) {
+    testing::Gathered got(rows_.layout().spec, lease.rows(), lanes);
+    rows_.Gather(lease, first_lane, lanes, got.Columns());
+    return got;
+  }
+  std::vector<std::uint32_t> Versions(const ReadLease& lease) {
+    std::vector<std::uint32_t> versions(static_cast<std::size_t>(lease.rows()) *
+                                        lease.windows().size());
+    rows_.GatherVersions(lease, versions.data());
+    return versions;
+  }
+  std::int32_t Action(int shard, std::uint64_t row, int lane) {
+    return RowView(rows_.layout(), rows_.Row(shard, row)).action[lane];
+  }
+
+ private:
+  HostRows rows_;
+};
+
+class HostRowsTest : public testing::RowsSuite<HostMemory> {};
+
+}  // namespace
+
+namespace testing {
+INSTANTIATE_TYPED_TEST_SUITE_P(Host, RowsSuite, HostMemory);
+}  // namespace testing
+
+namespace {
+
+TEST_F(HostRowsTest, AddressesAreAlignedAndNeverMove) {
+  Build(std::make_unique<testing::ScriptedSelector>(), Limiter::Unlimited(), 1);
+  const HostRows& rows = memory_->rows();
+  const std::byte* const first = rows.Row(0, 0);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(first) % 256, 0U);
+  ASSERT_EQ(Push(0, 1, 2 * testing::kSuiteCapacity), 2 * testing::kSuiteCapacity);
+  EXPECT_EQ(rows.Row(0, testing::kSuiteCapacity), first);
+  EXPECT_EQ(rows.Row(0, testing::kSuiteCapacity + 1), first + rows.layout().row_bytes);
+  EXPECT_EQ(rows.Row(1, 0), first + testing::kSuiteCapacity * rows.layout().row_bytes);
+  EXPECT_EQ(rows.memory_bytes(), 2 * testing::kSuiteCapacity * rows.layout().row_bytes);
+}
+
+TEST_F(HostRowsTest, RowsOfAChunkCanBeFilledInPlace) {
+  auto& selector = Build(std::make_unique<testing::ScriptedSelector>(), Limiter::Unlimited(), 0);
+  const RowLayout& layout = memory_->rows().layout();
+  for (int i = 0; i < 2; ++i) {
+    const Chunk chunk = gate_->Acquire(0, testing::kSuiteStride, 0);
+    for (std::uint64_t row = chunk.first; row < chunk.first + testing::kSuiteStride; ++row) {
+      const auto tagged = testing::TaggedRow(layout, 0, row);
+      std::memcpy(memory_->rows().Row(0, row), tagged.data(), tagged.size());
+    }
+    gate_->Commit(chunk);
+  }
+  selector.windows = {{.shard = 0, .start = 3}};
+  const ReadLease lease = Lease(1);
+  EXPECT_EQ(memory_->Gather(lease, 1, 1).action[0], testing::TagOf(0, 3, 1));
+}
+
+// Doubles every number of a record.
+void Expand(const std::byte* records, std::int64_t n, int, float* out) {
+  for (std::int64_t i = 0; i < n; ++i) {
+    std::int32_t tag = 0;
+    std::memcpy(&tag, records + i * testing::kSuiteRow.record_bytes, sizeof tag);
+    out[i] = 2.0F * static_cast<float>(tag);
+  }
+}
+
+TEST_F(HostRowsTest, RecordsAreExpandedIntoViewsAndColumnsLeftOutStayAsTheyAre) {
+  auto& selector = Build(std::make_unique<testing::ScriptedSelector>(), Limiter::Unlimited(),
+                         testing::kSuiteCapacity);
+  selector.windows = {{.shard = 1, .start = 2}, {.shard = 0, .start = 5, .lane = 1}};
+  const ReadLease lease = Lease(2);
+  const ObsSpec obs = {.record_bytes = 8, .view_floats = 1, .expand = Expand};
+  std::vector<float> view(5 * 2);
+  memory_->rows().Gather(lease, 2, 2, {.obs = &obs, .view = view.data()});
+  for (std::size_t t = 0; t < 5; ++t) {
+    EXPECT_EQ(view[t * 2], 2.0F * static_cast<float>(testing::TagOf(1, 2 + t, 2)));
+    EXPECT_EQ(view[t * 2 + 1], 2.0F * static_cast<float>(testing::TagOf(0, 5 + t, 1)));
+  }
+}
+
+TEST_F(HostRowsTest, CheckInvariantsNamesWhatIsWrong) {
+  Build(std::make_unique<testing::ScriptedSelector>(), Limiter::Unlimited(), 0);
+  const RowLayout& layout = memory_->rows().layout();
+  const auto push = [&](std::uint64_t row, std::int32_t episode, std::uint8_t flags) {
+    auto bytes = testing::TaggedRow(layout, 0, row);
+    const RowView view(layout, bytes.data());
+    view.episode_id[0] = episode;
+    view.flags[0] = flags;
+    int pushed = 0;
+    EXPECT_EQ(PushRows(*gate_, memory_->rows(), 0, bytes.data(), 1, 0, pushed),
+              AcquireResult::kAcquired);
+  };
+  for (std::uint64_t row = 0; row < 8; ++row) {
+    const std::uint8_t flags = row == 4 ? kIsLast : row == 5 ? kIsFirst : 0;
+    push(row, row >= 5 ? 1 : 0, flags);
+  }
+  EXPECT_EQ(memory_->rows().CheckInvariants(0, 0, 8), nullptr);
+  push(8, 0, 0);  // the episode id goes back without is_first
+  EXPECT_STREQ(memory_->rows().CheckInvariants(0, 0, 9),
+               "is_first and episode_id do not move together");
+}
+
+}  // namespace
+}  // namespace tetrion
