@@ -15,6 +15,7 @@
 #include "lib/core/philox.h"
 #include "lib/replay/gate.h"
 #include "lib/replay/host_rows.h"
+#include "lib/replay/selectors/uniform.h"
 
 namespace tetrion::bench {
 namespace {
@@ -31,12 +32,11 @@ class BenchSelector final : public Selector {
   ItemCounts counts() const override { return {.size = 1}; }
   DrawResult Draw(int, std::span<const ShardRange> ranges,
                   std::vector<tetrion::Window>& out) override {
-    const PhiloxBlock draw = PhiloxDraw(1, draws_, 0, PhiloxPurpose::kSampler);
+    if (uniform) return anywhere_.Draw(1, ranges, out);
     const auto shard = static_cast<int>(draws_ % kShards);
     const ShardRange& range = ranges[static_cast<std::size_t>(shard)];
     const std::uint64_t starts = range.hi - range.lo - kSteps;
-    const std::uint64_t start =
-        uniform ? draw.word[0] % starts : draws_ / kShards * kSteps % starts;
+    const std::uint64_t start = draws_ / kShards * kSteps % starts;
     ++draws_;
     out.push_back({.shard = shard, .start = range.lo + start});
     return {.ready = true, .have = 1, .need = 1};
@@ -45,6 +45,7 @@ class BenchSelector final : public Selector {
   bool uniform = false;
 
  private:
+  UniformSelector anywhere_{{.shards = kShards, .window_rows = kSteps + 1}};
   std::uint64_t draws_ = 0;
 };
 

@@ -34,9 +34,9 @@ struct [[nodiscard]] DrawResult {
   std::int64_t need = 0;
 };
 
-// Decides which committed rows become a batch; fifo.h draws every window once, in order. When the
-// writer or the reader has to wait is the limiter's affair (lib/replay/limiter.h). Called under the
-// gate's mutex by writer and reader; no call blocks.
+// Decides which committed rows become a batch: fifo.h draws every window once, in order; uniform.h
+// draws any, as often as it is asked. When writer and reader have to wait is the limiter's affair
+// (lib/replay/limiter.h). Called under the gate's mutex by writer and reader; no call blocks.
 class Selector {
  public:
   virtual ~Selector() = default;
