@@ -18,6 +18,7 @@
 #include <thread>
 
 #include "bench/envs/windows.h"
+#include "bench/replay/columns.h"
 #include "lib/collect/lane_loop.h"
 #include "lib/collect/ring_sink.h"
 #include "lib/core/check.h"
@@ -29,7 +30,6 @@
 #include "lib/setup/run_setup.h"
 #include "lib/shm/shm_dir.h"
 #include "services/learner/ingest_agent.h"
-#include "services/learner/replay_source.h"
 
 namespace tetrion::bench {
 namespace {
@@ -220,9 +220,12 @@ class Pipeline {
                                 replay, memory, Bell(&shared_->bell), board, streams);
     std::atomic<bool> done{false};
     std::thread reader([&] {
-      learner::ReplaySource source(replay, memory);
-      RowBatch batch(layout_->spec, run_.window, run_.batch_windows);
-      while (!done.load()) (void)source.Next(batch);
+      Columns columns(layout_->spec, run_.window + 1, run_.batch_windows);
+      while (!done.load()) {
+        const ReadLease lease =
+            replay.OpenLease(run_.batch_windows, run_.window + 1, 50 * kNanosPerMilli);
+        if (lease) columns.Gather(memory, lease);
+      }
     });
     const auto run_for = [&](std::int64_t ns) {
       const Deadline deadline(MonotonicClock::Get(), ns);

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "bench/envs/windows.h"
+#include "bench/replay/columns.h"
 #include "lib/core/check.h"
 #include "lib/core/philox.h"
 #include "lib/replay/gate.h"
@@ -93,14 +94,7 @@ class ReplayBench {
     selector_->uniform = uniform;
     const ReadLease lease = gate_.OpenLease(1, kSteps + 1, 0);
     TETRION_CHECK(static_cast<bool>(lease), "the replay is full of rows");
-    rows_.Gather(lease, 0, kLanes,
-                 {.record = record_.data(),
-                  .action = action_.data(),
-                  .log_prob = log_prob_.data(),
-                  .reward = reward_.data(),
-                  .flags = flags_.data(),
-                  .cont = cont_.data()});
-    rows_.GatherVersions(lease, version_.data());
+    columns_.Gather(rows_, lease);
     first_row_ = lease.windows()[0].start;
     return (kSteps + 1) * kLanes;
   }
@@ -124,7 +118,7 @@ class ReplayBench {
   // The last batch holds the rows its lease named.
   void CheckBatch() const {
     for (std::size_t t = 0; t <= kSteps; ++t) {
-      TETRION_CHECK(version_[t] == static_cast<std::uint32_t>(first_row_ + t),
+      TETRION_CHECK(columns_.version()[t] == static_cast<std::uint32_t>(first_row_ + t),
                     "a gathered row is another one");
     }
   }
@@ -156,14 +150,7 @@ class ReplayBench {
   ReplayGate gate_;
   HostRows rows_;
   std::vector<std::byte> source_;  // rows to push
-  // The batch's columns.
-  static constexpr std::size_t kCells = std::size_t{kSteps + 1} * kLanes;
-  std::vector<std::byte> record_ = std::vector<std::byte>(kCells * kRow.record_bytes);
-  std::vector<std::int32_t> action_ = std::vector<std::int32_t>(kCells);
-  std::vector<float> log_prob_ = std::vector<float>(kCells);
-  std::vector<float> reward_ = std::vector<float>(kCells), cont_ = std::vector<float>(kCells);
-  std::vector<std::uint8_t> flags_ = std::vector<std::uint8_t>(kCells);
-  std::vector<std::uint32_t> version_ = std::vector<std::uint32_t>(kSteps + 1);
+  Columns columns_{kRow, kSteps + 1, 1};
   std::vector<std::byte> raw_;  // as large as the replay
   std::vector<std::byte> raw_batch_;
   int pushes_ = 0;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/rl/trainer.h"
+#include "lib/checkpoint/state.h"
 
 namespace tetrion {
 

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "lib/frame/row_batch.h"
 #include "lib/frame/specs.h"
+#include "lib/rl/train_batch.h"
 
 namespace tetrion {
 
@@ -13,9 +13,9 @@ namespace tetrion {
 struct Minibatch {
   Minibatch(const EnvSpec& env, int steps, int group_lanes);
 
-  // Copies lanes [first_lane, first_lane + b) of `batch`, ORs nothing and judges nothing. Rewards
-  // pass through symlog when `symlog_reward`.
-  void Fill(const EnvSpec& env, const RowBatch& batch, int first_lane, bool symlog_reward);
+  // Gathers lanes [first_lane, first_lane + b) of `batch`, whose T must be ours. Rewards pass
+  // through symlog when `symlog_reward`.
+  void Fill(const EnvSpec& env, const TrainBatch& batch, int first_lane, bool symlog_reward);
 
   int steps;                              // T
   int lanes;                              // b

@@ -2,25 +2,19 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 
-#include "lib/frame/row_batch.h"
+#include "lib/checkpoint/state.h"
+#include "lib/rl/train_batch.h"
 
 namespace tetrion {
-
-enum class [[nodiscard]] BatchStatus {
-  kReady,     // the batch was overwritten with fresh rows
-  kNotReady,  // not enough committed rows before the source's deadline; try again
-  kClosed,    // no batch will come any more
-};
 
 // Where a trainer's rows come from. Next blocks up to the source's own deadline (at most 100 ms).
 class BatchSource {
  public:
   virtual ~BatchSource() = default;
-  virtual BatchStatus Next(RowBatch& batch) = 0;
+  virtual TrainBatch Next() = 0;
 };
 
 // What one call of Step did. All figures are of the last optimiser step of the call.
@@ -40,17 +34,6 @@ struct UpdateStats {
   std::string problem;  // of the first of them: what was not finite
   // Seconds spent per stage of this call: wait, sample, forward, backward, optimise.
   double wait_s = 0, sample_s = 0, forward_s = 0, backward_s = 0, optimise_s = 0;
-};
-
-// Named float tensors and counters of a trainer, as they go into a checkpoint (lib/checkpoint).
-struct TrainerState {
-  struct Tensor {
-    std::string name;
-    std::vector<std::int64_t> shape;
-    std::vector<float> data;
-  };
-  std::vector<Tensor> tensors;
-  std::map<std::string, std::int64_t> counters;  // "updates", "policy_version", ...
 };
 
 // A learning algorithm. One thread calls everything; PolicyBlob's bytes may be handed elsewhere.

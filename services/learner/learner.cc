@@ -167,7 +167,7 @@ Learner::Engine::Engine(Learner& owner, const wire::Registered& registered)
       replay(GateConfigOf(run), std::make_unique<FifoSelector>(run.max_workers, run.window),
              FifoLimiter(run.batch_windows)),
       rows(RowSpecOf(run), run.max_workers, run.replay_rows),
-      source(replay, rows),
+      source(replay, rows, run.window, run.batch_windows),
       metrics(owner.metrics_, run.max_workers),
       ingest({.run_id = registered.run_id,
               .shm_dir = registered.shm_dir,

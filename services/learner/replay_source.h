@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 #include "lib/core/clock.h"
 #include "lib/replay/gate.h"
@@ -9,25 +10,17 @@
 
 namespace tetrion::learner {
 
-// A trainer's batches out of the replay: leases the windows, gathers them, closes the lease.
-// Trainer thread only.
+// A trainer's batches out of the replay: `windows` windows of `steps` transitions, leased. Trainer
+// thread only. Gate and rows outlive the source and its batches.
 class ReplaySource final : public BatchSource {
  public:
-  ReplaySource(ReplayGate& gate, const HostRows& rows) : gate_(gate), rows_(rows) {}
+  ReplaySource(ReplayGate& gate, const HostRows& rows, int steps, int windows)
+      : gate_(gate), rows_(rows), steps_(steps), windows_(windows) {}
 
-  BatchStatus Next(RowBatch& batch) override {
-    const ReadLease lease = gate_.OpenLease(batch.windows, batch.steps + 1, kWaitNs);
-    if (!lease) return BatchStatus::kNotReady;
-    rows_.Gather(lease, 0, batch.lanes,
-                 {.record = batch.record.data(),
-                  .action = batch.action.data(),
-                  .log_prob = batch.log_prob.data(),
-                  .mask = batch.mask.empty() ? nullptr : batch.mask.data(),
-                  .reward = batch.reward.data(),
-                  .flags = batch.flags.data(),
-                  .cont = batch.cont.data()});
-    rows_.GatherVersions(lease, batch.policy_version.data());
-    return BatchStatus::kReady;
+  TrainBatch Next() override {
+    ReadLease lease = gate_.OpenLease(windows_, steps_ + 1, kWaitNs);
+    if (!lease) return TrainBatch(BatchStatus::kNotReady);
+    return {std::move(lease), rows_};
   }
 
  private:
@@ -35,6 +28,8 @@ class ReplaySource final : public BatchSource {
 
   ReplayGate& gate_;
   const HostRows& rows_;
+  const int steps_;    // T
+  const int windows_;  // W
 };
 
 }  // namespace tetrion::learner

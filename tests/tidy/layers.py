@@ -19,7 +19,7 @@ class Layer(NamedTuple):
 LAYERS = (
     Layer("core", "check, error, clock, deadline, Philox, log, annotated mutex, agent", ()),
     Layer("cuda", "error check, stream, device buffer, launch helpers", ("core",)),
-    Layer("frame", "row layout, record and action specs, row batch, token", ("core", "cuda")),
+    Layer("frame", "row layout, record and action specs, token", ("core", "cuda")),
     Layer("metrics", "metric catalog, hot-path counters, registry", ("core",)),
     Layer("http", "HTTP endpoint with its bounded server, client", ("core", "metrics")),
     Layer("envs", "rules, records and expanders, vector environments, registry",
@@ -45,9 +45,10 @@ LAYERS = (
           ("core", "frame", "cuda")),
     Layer("nn", "networks, dense kernels, distributions; nn/torch with the tensor library",
           ("core", "frame")),
-    Layer("rl", "trainer interface, optimiser; vtrace/: its formulas and trainer",
-          ("core", "frame", "nn")),
-    Layer("checkpoint", "safetensors and manifest, written by rename", ("core",)),
+    Layer("checkpoint", "a trainer's state; safetensors and manifest, written by rename",
+          ("core",)),
+    Layer("rl", "trainer interface, batches, optimiser; vtrace/: its formulas and trainer",
+          ("core", "frame", "nn", "replay", "checkpoint")),
     Layer("setup", "what a run's settings and a member's options mean to the modules",
           ("core", "frame", "envs", "wire", "run", "checkpoint")),
 )
@@ -60,7 +61,6 @@ PLANNED = {
 # Single files that may include more than their folder: path prefix -> (extra folders, reason).
 EXTRA = {
     "lib/policy/network_policy": (("nn",), "the policy that runs a network"),
-    "lib/checkpoint/": (("rl",), "TrainerState, the plain struct that a checkpoint stores"),
 }
 
 

@@ -34,7 +34,7 @@ TESTED_BY = {
     "lib/nn/scorer.cc": "network_test.cc",
     "lib/nn/torch/torch_networks.cc": "../network_test.cc",
     "lib/rl/minibatch.cc": "vtrace/vtrace_trainer_test.cc",
-    "lib/rl/trainer_state.cc": "vtrace/vtrace_trainer_test.cc",
+    "lib/rl/parameter_tensors.cc": "vtrace/vtrace_trainer_test.cc",
     "lib/run/option_list.cc": "options_test.cc",
     "lib/run/value_text.cc": "run_config_test.cc",
     "lib/shm/ring_block.cc": "spsc_ring_test.cc",

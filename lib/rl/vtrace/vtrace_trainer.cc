@@ -9,12 +9,11 @@
 #include "lib/core/check.h"
 #include "lib/core/clock.h"
 #include "lib/core/error.h"
-#include "lib/frame/row_batch.h"
 #include "lib/nn/categorical.h"
 #include "lib/nn/network.h"
 #include "lib/rl/guarded_adam.h"
 #include "lib/rl/minibatch.h"
-#include "lib/rl/trainer_state.h"
+#include "lib/rl/parameter_tensors.h"
 #include "lib/rl/vtrace/actor_critic_loss.h"
 #include "lib/rl/vtrace/vtrace.h"
 
@@ -70,6 +69,8 @@ class VtraceTrainer final : public Trainer {
   void Load(const TrainerState& state) override;
 
  private:
+  // Gathers the next batch into groups_ and versions_.
+  BatchStatus Take(BatchSource& source, StageTimer& timer, UpdateStats& stats);
   // Fills the lag figures and returns the largest lag of the batch's acting rows.
   std::int64_t MeasureLag(std::uint32_t version, UpdateStats& stats);
   void Update(const Minibatch& group, UpdateStats& stats);
@@ -91,13 +92,13 @@ class VtraceTrainer final : public Trainer {
   std::unique_ptr<Network> network_;
   GuardedAdam adam_;
   // Buffers, overwritten by every call.
-  RowBatch batch_;
   std::vector<Minibatch> groups_;
   std::vector<float> logits_, grad_logits_;                   // [T, b, A]
   std::vector<float> log_normaliser_;                         // [T, b]
   std::vector<float> log_prob_;                               // [T+1, b]
   std::vector<float> value_, grad_value_;                     // [T+1, b], [T, b]
   std::vector<float> target_, advantage_, unweighted_, rho_;  // [T, b]
+  std::vector<std::uint32_t> versions_;                       // [T+1, W]
   std::vector<std::int64_t> lags_;                            // [T, W]
   std::int64_t valid_ = 0;                                    // rows of the last loss
 };
@@ -118,8 +119,7 @@ VtraceTrainer::VtraceTrainer(const VtraceConfig& config, const EnvSpec& env, con
       group_lanes_(config.batch_windows * static_cast<int>(rows.lanes) / config.minibatches),
       cells_(std::int64_t{config.window} * group_lanes_),
       network_(MakeTrainingNetwork(config, env, cells_)),
-      adam_({.epsilon = config.adam_epsilon}, config.grad_clip, *network_),
-      batch_(rows, config.window, config.batch_windows) {
+      adam_({.epsilon = config.adam_epsilon}, config.grad_clip, *network_) {
   TETRION_CHECK(rows.record_bytes == env.obs.record_bytes && rows.has_mask == env.action.has_mask,
                 "rows must be this environment's");
   for (int g = 0; g < config.minibatches; ++g)
@@ -135,19 +135,15 @@ VtraceTrainer::VtraceTrainer(const VtraceConfig& config, const EnvSpec& env, con
   }
   log_prob_.resize(with_last);
   value_.resize(with_last);
+  versions_.resize(static_cast<std::size_t>((config.window + 1) * config.batch_windows));
   lags_.resize(static_cast<std::size_t>(config.window * config.batch_windows));
 }
 
 UpdateStats VtraceTrainer::Step(BatchSource& source, std::uint32_t version) {
   UpdateStats stats;
   StageTimer timer;
-  stats.status = source.Next(batch_);
-  timer.AddTo(stats.wait_s);
+  stats.status = Take(source, timer, stats);
   if (stats.status != BatchStatus::kReady) return stats;
-  for (int g = 0; g < config_.minibatches; ++g) {
-    groups_[static_cast<std::size_t>(g)].Fill(env_, batch_, g * group_lanes_,
-                                              config_.symlog_reward);
-  }
   const std::int64_t lag = MeasureLag(version, stats);
   timer.AddTo(stats.sample_s);
   for (int pass = 0; pass < config_.reuse; ++pass) {
@@ -157,9 +153,24 @@ UpdateStats VtraceTrainer::Step(BatchSource& source, std::uint32_t version) {
   return stats;
 }
 
+// The batch, and with it the lease, ends here: the writer has its rows back before the update.
+BatchStatus VtraceTrainer::Take(BatchSource& source, StageTimer& timer, UpdateStats& stats) {
+  const TrainBatch batch = source.Next();
+  timer.AddTo(stats.wait_s);
+  if (batch.status() != BatchStatus::kReady) return batch.status();
+  TETRION_CHECK(batch.windows() == config_.batch_windows &&
+                    batch.lanes() == group_lanes_ * config_.minibatches,
+                "the source's batches must keep the trainer's shape");
+  for (int g = 0; g < config_.minibatches; ++g) {
+    groups_[static_cast<std::size_t>(g)].Fill(env_, batch, g * group_lanes_, config_.symlog_reward);
+  }
+  batch.GatherVersions(versions_.data());
+  return BatchStatus::kReady;
+}
+
 std::int64_t VtraceTrainer::MeasureLag(std::uint32_t version, UpdateStats& stats) {
   for (std::size_t i = 0; i < lags_.size(); ++i) {
-    lags_[i] = std::max<std::int64_t>(0, std::int64_t{version} - batch_.policy_version[i]);
+    lags_[i] = std::max<std::int64_t>(0, std::int64_t{version} - versions_[i]);
   }
   std::sort(lags_.begin(), lags_.end());
   stats.lag_p50 = static_cast<double>(lags_[(lags_.size() - 1) / 2]);

@@ -42,7 +42,7 @@ class FakeTrainer final : public Trainer {
 
 class NoSource final : public BatchSource {
  public:
-  BatchStatus Next(RowBatch&) override { return BatchStatus::kNotReady; }
+  TrainBatch Next() override { return TrainBatch(BatchStatus::kNotReady); }
 };
 
 // Weights slots in ordinary memory and what a policy sees in them.

@@ -21,7 +21,7 @@ class ReplaySourceTest : public ::testing::Test {
       : replay_({.capacity_rows = kCapacity, .commit_stride = kStride},
                 std::make_unique<FifoSelector>(1, kSteps), FifoLimiter(kWindows)),
         memory_(layout_.spec, 1, kCapacity),
-        batch_(layout_.spec, kSteps, kWindows) {}
+        source_(replay_, memory_, kSteps, kWindows) {}
 
   // Pushes rows, at most `count`, until the limiter says no; returns how many went in.
   int Push(int count) {
@@ -40,28 +40,31 @@ class ReplaySourceTest : public ::testing::Test {
   const RowLayout layout_{{.record_bytes = 16, .lanes = 1, .has_mask = false}};
   ReplayGate replay_;
   HostRows memory_;
-  RowBatch batch_;
+  ReplaySource source_;
   std::uint32_t next_ = 0;
 };
 
 TEST_F(ReplaySourceTest, IsNotReadyUntilAWholeBatchIsCommitted) {
-  ReplaySource source(replay_, memory_);
-  EXPECT_EQ(source.Next(batch_), BatchStatus::kNotReady);
+  EXPECT_EQ(source_.Next().status(), BatchStatus::kNotReady);
   ASSERT_EQ(Push(8), 8);  // one window and the beginning of another
-  EXPECT_EQ(source.Next(batch_), BatchStatus::kNotReady);
+  EXPECT_EQ(source_.Next().status(), BatchStatus::kNotReady);
   ASSERT_EQ(Push(4), 4);
-  EXPECT_EQ(source.Next(batch_), BatchStatus::kReady);
+  EXPECT_EQ(source_.Next().status(), BatchStatus::kReady);
 }
 
 TEST_F(ReplaySourceTest, BatchesFollowEachOtherWithoutGapWhileTheWriterLapsTheRing) {
-  ReplaySource source(replay_, memory_);
   std::uint32_t start = 0;
   for (int round = 0; round < 50; ++round) {
     Push(1000);  // up to the limiter
-    ASSERT_EQ(source.Next(batch_), BatchStatus::kReady);
+    const TrainBatch batch = source_.Next();
+    ASSERT_EQ(batch.status(), BatchStatus::kReady);
+    EXPECT_EQ(batch.steps(), kSteps);
+    EXPECT_EQ(batch.lanes(), kWindows);  // windows of one lane
+    std::vector<std::uint32_t> version(static_cast<std::size_t>((kSteps + 1) * kWindows));
+    batch.GatherVersions(version.data());
     for (int w = 0; w < kWindows; ++w) {
       for (int t = 0; t <= kSteps; ++t) {
-        EXPECT_EQ(batch_.policy_version[static_cast<std::size_t>(t * kWindows + w)],
+        EXPECT_EQ(version[static_cast<std::size_t>(t * kWindows + w)],
                   start + static_cast<std::uint32_t>(t));
       }
       start += kSteps;

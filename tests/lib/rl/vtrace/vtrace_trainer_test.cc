@@ -5,11 +5,15 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <memory>
 #include <optional>
 
 #include "lib/core/error.h"
 #include "lib/nn/categorical.h"
 #include "lib/nn/network.h"
+#include "lib/replay/gate.h"
+#include "lib/replay/host_rows.h"
+#include "lib/replay/selectors/fifo.h"
 #include "tests/lib/nn/test_envs.h"
 
 namespace tetrion {
@@ -33,16 +37,26 @@ VtraceConfig BanditConfig() {
 // the policy has learned.
 class BanditSource final : public BatchSource {
  public:
-  BatchStatus Next(RowBatch& batch) override {
-    if (batches_ == limit) return BatchStatus::kClosed;
+  // `batches`: how many were taken before, of another source that this one goes on.
+  explicit BanditSource(int batches = 0) : batches_(batches) {}
+
+  TrainBatch Next() override {
+    if (batches_ == limit) return TrainBatch(BatchStatus::kClosed);
     ++batches_;
+    gate_.BeginGeneration(0);
     for (int t = 0; t <= kSteps; ++t) {
-      for (int lane = 0; lane < kLanes; ++lane) Fill(batch, t, lane);
+      const Chunk chunk = gate_.Acquire(0, 1, 0);
+      RowView row(rows_.layout(), rows_.Row(0, chunk.first));
+      row.header->policy_version = row_version;
+      // Of a window's first row nothing is read that would lie before it.
+      const RowView before(rows_.layout(), rows_.Row(0, t == 0 ? 0 : chunk.first - 1));
+      for (int lane = 0; lane < kLanes; ++lane) Fill(row, before, t, lane);
+      if (t == kSteps && unfinished_view) LeaveUnfinished(row);
+      gate_.Commit(chunk);
     }
-    if (unfinished_view) LeaveUnfinished(batch);
-    std::fill(batch.policy_version.begin(), batch.policy_version.end(), row_version);
-    return BatchStatus::kReady;
+    return {gate_.OpenLease(1, kSteps + 1, 0), rows_};
   }
+  int batches() const { return batches_; }
 
   int limit = 1 << 30;
   float poison = 0.0F;  // added to every reward
@@ -51,39 +65,47 @@ class BanditSource final : public BatchSource {
   std::optional<float> unfinished_view;  // the last rows' episodes go on, and look like this
 
  private:
-  void LeaveUnfinished(RowBatch& batch) const {
+  static constexpr std::size_t kViewFloats = 4;
+  static constexpr int kCapacity = 64;
+
+  static std::byte* RecordOf(const RowView& row, int lane) {
+    return row.record + static_cast<std::size_t>(lane) * kViewFloats * sizeof(float);
+  }
+  void LeaveUnfinished(RowView& row) const {
     for (int lane = 0; lane < kLanes; ++lane) {
-      const auto cell = static_cast<std::size_t>(kSteps * kLanes + lane);
-      const float view[4] = {*unfinished_view, 1.0F, 0.0F, 0.0F};
-      std::memcpy(batch.record.data() + cell * sizeof view, view, sizeof view);
-      batch.flags[cell] = 0;
-      batch.cont[cell] = 1.0F;
+      const float view[kViewFloats] = {*unfinished_view, 1.0F, 0.0F, 0.0F};
+      std::memcpy(RecordOf(row, lane), view, sizeof view);
+      row.flags[lane] = 0;
+      row.cont[lane] = 1.0F;
     }
   }
-  void Fill(RowBatch& batch, int t, int lane) {
-    const auto cell = static_cast<std::size_t>(t * kLanes + lane);
+  void Fill(RowView& row, const RowView& before, int t, int lane) const {
     const bool last = (t + lane) % 2 == 1;  // rows alternate: decide, end
     const PhiloxBlock draw =
-        PhiloxDraw(static_cast<std::uint64_t>(batches_), cell, 0, PhiloxPurpose::kSampler);
+        PhiloxDraw(static_cast<std::uint64_t>(batches_),
+                   static_cast<std::uint64_t>(t * kLanes + lane), 0, PhiloxPurpose::kSampler);
     const std::int32_t paying = static_cast<std::int32_t>(draw.word[0] & 1);
-    const float view[4] = {paying == 1 ? 1.0F : -1.0F, 1.0F, 0.0F, last ? 1.0F : 0.0F};
-    std::memcpy(batch.record.data() + cell * sizeof view, view, sizeof view);
+    const float view[kViewFloats] = {paying == 1 ? 1.0F : -1.0F, 1.0F, 0.0F, last ? 1.0F : 0.0F};
+    std::memcpy(RecordOf(row, lane), view, sizeof view);
     const double one = action_one[static_cast<std::size_t>(paying)];
     const bool is_one = !last && UnitDraw(draw.word[1]) < one;
-    batch.action[cell] = is_one ? 1 : 0;
-    batch.log_prob[cell] = last ? 0.0F : static_cast<float>(std::log(is_one ? one : 1.0 - one));
-    batch.flags[cell] = last ? kIsLast | kTerminated : kIsFirst;
-    batch.cont[cell] = last ? 0.0F : 1.0F;
-    batch.reward[cell] = poison;
+    row.action[lane] = is_one ? 1 : 0;
+    row.log_prob[lane] = last ? 0.0F : static_cast<float>(std::log(is_one ? one : 1.0 - one));
+    row.flags[lane] = last ? kIsLast | kTerminated : kIsFirst;
+    row.cont[lane] = last ? 0.0F : 1.0F;
+    row.reward[lane] = poison;
     if (t > 0 && last) {
-      const std::size_t before = cell - kLanes;
       float context = 0;
-      std::memcpy(&context, batch.record.data() + before * sizeof view, sizeof context);
-      batch.reward[cell] += (batch.action[before] == 1) == (context > 0) ? 1.0F : 0.0F;
+      std::memcpy(&context, RecordOf(before, lane), sizeof context);
+      row.reward[lane] += (before.action[lane] == 1) == (context > 0) ? 1.0F : 0.0F;
     }
   }
 
-  int batches_ = 0;
+  int batches_;
+  ReplayGate gate_{{.capacity_rows = kCapacity, .commit_stride = 1},
+                   std::make_unique<FifoSelector>(1, kSteps),
+                   FifoLimiter(/*batch_windows=*/1)};
+  HostRows rows_{BanditRows(), 1, kCapacity};
 };
 
 std::unique_ptr<Trainer> MakeBanditTrainer(const VtraceConfig& config) {
@@ -186,7 +208,7 @@ TEST(VtraceTrainerTest, SavedAndLoadedTrainingContinuesBitForBit) {
   ASSERT_NE(BlobOf(*first), BlobOf(*second));
   second->Load(first->Save());
   EXPECT_EQ(BlobOf(*first), BlobOf(*second));
-  BanditSource same = source;
+  BanditSource same(source.batches());
   for (int i = 0; i < 20; ++i) {
     const UpdateStats a = first->Step(source, 0), b = second->Step(same, 0);
     EXPECT_EQ(a.total_loss, b.total_loss);

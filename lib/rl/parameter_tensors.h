@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "lib/checkpoint/state.h"
 #include "lib/nn/network.h"
-#include "lib/rl/trainer.h"
 
 namespace tetrion {
 
@@ -13,8 +13,7 @@ namespace tetrion {
 void AppendTensors(const std::vector<ParameterInfo>& layout, const std::string& prefix,
                    std::span<const float> values, TrainerState& state);
 
-// The reverse, into `values`. Throws Error(kConfig) naming the tensor that is missing, has another
-// shape or holds NaN or infinity; `values` may then be partly written.
+// The reverse, into `values`. Throws as ReadTensor does; `values` may then be partly written.
 void ReadTensors(const std::vector<ParameterInfo>& layout, const std::string& prefix,
                  const TrainerState& state, std::span<float> values);
 

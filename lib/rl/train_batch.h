@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include "lib/replay/host_rows.h"
+#include "lib/replay/lease.h"
+
+namespace tetrion {
+
+enum class [[nodiscard]] BatchStatus {
+  kReady,     // the batch holds rows
+  kNotReady,  // not enough committed rows before the source's deadline; try again
+  kClosed,    // no batch will come any more
+};
+
+// What a trainer gets: W windows of T+1 rows, leased for as long as the batch lives. Nothing is
+// copied before the trainer gathers, straight into the columns that its algorithm wants. The lease
+// holds the writer up: a trainer drops the batch once it has gathered.
+//
+// Move-only; trainer thread. Must not outlive its source.
+class TrainBatch {
+ public:
+  // A batch without rows; `status` says why.
+  explicit TrainBatch(BatchStatus status) : status_(status) {}
+  // `lease` is open; `rows` outlives the batch.
+  TrainBatch(ReadLease lease, const HostRows& rows)
+      : status_(BatchStatus::kReady), lease_(std::move(lease)), rows_(&rows) {}
+
+  BatchStatus status() const { return status_; }
+
+  // --- kReady only ---
+  int steps() const { return lease_.rows() - 1; }                            // T
+  int windows() const { return static_cast<int>(lease_.windows().size()); }  // W
+  int lanes() const { return rows_->BatchLanes(lease_); }                    // B
+  // Lanes [first_lane, first_lane + lanes) into columns of T+1 rows, as HostRows::Gather.
+  void Gather(int first_lane, int lanes, const RowColumns& out) const {
+    rows_->Gather(lease_, first_lane, lanes, out);
+  }
+  // Policy version of every row: [T+1, W].
+  void GatherVersions(std::uint32_t* out) const { rows_->GatherVersions(lease_, out); }
+
+ private:
+  BatchStatus status_;
+  ReadLease lease_;
+  const HostRows* rows_ = nullptr;
+};
+
+}  // namespace tetrion
