@@ -161,10 +161,6 @@ void ReplayGate::CloseLease(int entry, const Event* last_read) {
   changed_.NotifyAll();
 }
 
-void ReadLease::CloseAfter(const Event* last_read) {
-  if (ReplayGate* gate = std::exchange(gate_, nullptr)) gate->CloseLease(entry_, last_read);
-}
-
 ShardStats ReplayGate::Stats(int shard) const {
   MutexLock lock(mu_);
   const CommitManager& commit = commits_[static_cast<std::size_t>(shard)];

@@ -60,7 +60,8 @@ void CheckConfig(const VtraceConfig& config, const RowSpec& rows) {
 
 class VtraceTrainer final : public Trainer {
  public:
-  VtraceTrainer(const VtraceConfig& config, const EnvSpec& env, const RowSpec& rows);
+  VtraceTrainer(const VtraceConfig& config, const EnvSpec& env, const RowSpec& rows,
+                std::unique_ptr<GradientSync> sync);
 
   UpdateStats Step(BatchSource& source, std::uint32_t version) override;
   void PolicyBlob(std::vector<std::byte>& out) const override;
@@ -91,6 +92,7 @@ class VtraceTrainer final : public Trainer {
   // State of learning.
   std::unique_ptr<Network> network_;
   GuardedAdam adam_;
+  const std::unique_ptr<GradientSync> sync_;
   // Buffers, overwritten by every call.
   std::vector<Minibatch> groups_;
   std::vector<float> logits_, grad_logits_;                   // [T, b, A]
@@ -113,13 +115,15 @@ std::unique_ptr<Network> MakeTrainingNetwork(const VtraceConfig& config, const E
                      env);
 }
 
-VtraceTrainer::VtraceTrainer(const VtraceConfig& config, const EnvSpec& env, const RowSpec& rows)
+VtraceTrainer::VtraceTrainer(const VtraceConfig& config, const EnvSpec& env, const RowSpec& rows,
+                             std::unique_ptr<GradientSync> sync)
     : config_(config),
       env_(env),
       group_lanes_(config.batch_windows * static_cast<int>(rows.lanes) / config.minibatches),
       cells_(std::int64_t{config.window} * group_lanes_),
       network_(MakeTrainingNetwork(config, env, cells_)),
-      adam_({.epsilon = config.adam_epsilon}, config.grad_clip, *network_) {
+      adam_({.epsilon = config.adam_epsilon}, config.grad_clip, *network_),
+      sync_(std::move(sync)) {
   TETRION_CHECK(rows.record_bytes == env.obs.record_bytes && rows.has_mask == env.action.has_mask,
                 "rows must be this environment's");
   for (int g = 0; g < config.minibatches; ++g)
@@ -187,6 +191,7 @@ void VtraceTrainer::Update(const Minibatch& group, UpdateStats& stats) {
   if (valid_ == 0) return;
   const std::span<float> gradients = network_->gradients();
   network_->Backward(grad_logits_.data(), grad_value_.data());
+  sync_->AllReduce(gradients);
   timer.AddTo(stats.backward_s);
   const AdamStep step = adam_.Step(*network_, stats.learning_rate);
   stats.grad_norm = step.grad_norm;
@@ -342,9 +347,10 @@ void VtraceTrainer::Load(const TrainerState& state) {
 }  // namespace
 
 std::unique_ptr<Trainer> MakeVtraceTrainer(const VtraceConfig& config, const EnvSpec& env,
-                                           const RowSpec& rows) {
+                                           const RowSpec& rows,
+                                           std::unique_ptr<GradientSync> sync) {
   CheckConfig(config, rows);
-  return std::make_unique<VtraceTrainer>(config, env, rows);
+  return std::make_unique<VtraceTrainer>(config, env, rows, std::move(sync));
 }
 
 }  // namespace tetrion

@@ -6,6 +6,7 @@
 
 #include "lib/frame/row_layout.h"
 #include "lib/frame/specs.h"
+#include "lib/rl/gradient_sync.h"
 #include "lib/rl/trainer.h"
 
 namespace tetrion {
@@ -41,12 +42,16 @@ struct VtraceConfig {
 // config.batch_windows windows. Every buffer is allocated here. Throws Error(kUsage) for settings
 // out of range.
 //
+// An update calls `sync` once, with every parameter's gradient; one that is skipped before its
+// backward pass (a loss that is not finite, no row to learn from) does not.
+//
 // Parameters stay finite whatever a batch holds (lib/rl/guarded_adam.h): an update that is not
 // finite is skipped or taken back, and UpdateStats says so.
 //
 // Save names: "policy.<parameter>", "adam_m.<parameter>", "adam_v.<parameter>" and the counter
 // "updates".
-std::unique_ptr<Trainer> MakeVtraceTrainer(const VtraceConfig& config, const EnvSpec& env,
-                                           const RowSpec& rows);
+std::unique_ptr<Trainer> MakeVtraceTrainer(
+    const VtraceConfig& config, const EnvSpec& env, const RowSpec& rows,
+    std::unique_ptr<GradientSync> sync = std::make_unique<OneLearner>());
 
 }  // namespace tetrion

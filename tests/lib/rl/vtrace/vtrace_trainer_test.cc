@@ -332,6 +332,38 @@ TEST(VtraceTrainerTest, LastRowOfAnUnfinishedEpisodeBootstraps) {
   EXPECT_NE(update_with(1.0F), update_with(3.0F));
 }
 
+// Stands for a second learner whose gradient is three times ours: the mean is twice ours.
+class DoublingSync final : public GradientSync {
+ public:
+  explicit DoublingSync(std::vector<std::size_t>& sizes) : sizes_(sizes) {}
+  void AllReduce(std::span<float> gradients) override {
+    sizes_.push_back(gradients.size());
+    for (float& gradient : gradients) gradient *= 2.0F;
+  }
+
+ private:
+  std::vector<std::size_t>& sizes_;
+};
+
+TEST(VtraceTrainerTest, WholeGradientIsReducedBeforeItsNormOnceAnUpdate) {
+  VtraceConfig config = BanditConfig();
+  const auto alone = MakeBanditTrainer(config);
+  std::vector<std::size_t> sizes;
+  const auto synced =
+      MakeVtraceTrainer(config, BanditEnv(), BanditRows(), std::make_unique<DoublingSync>(sizes));
+  BanditSource source, same;
+  EXPECT_EQ(synced->Step(source, 0).grad_norm, 2.0 * alone->Step(same, 0).grad_norm);
+  EXPECT_EQ(sizes, std::vector<std::size_t>{synced->PolicyBlobBytes() / sizeof(float)});
+
+  sizes.clear();
+  config.minibatches = 4;
+  config.reuse = 2;
+  const auto grouped =
+      MakeVtraceTrainer(config, BanditEnv(), BanditRows(), std::make_unique<DoublingSync>(sizes));
+  EXPECT_EQ(grouped->Step(source, 0).updates, 8);
+  EXPECT_EQ(sizes.size(), 8U);
+}
+
 TEST(VtraceTrainerTest, BatchIsReusedOnlyWhileItsLagAllows) {
   VtraceConfig config = BanditConfig();
   config.reuse = 3;
