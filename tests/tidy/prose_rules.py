@@ -31,8 +31,6 @@ NOT_IN_THE_TREE = {
 FILES_WITHOUT_README = 6
 # Folder -> reason.
 WITHOUT_README = {
-    "lib/replay": "is being divided",
-    "lib/rl": "is being divided",
     "lib/run": "is being merged",
     "lib/vector": "is being divided",
     "services/actor": "is being divided",
