@@ -6,8 +6,8 @@ namespace tetrion {
 // in front of it is done. The host's work is done when its call returns, so it needs no event:
 // nullptr stands for a point that has passed.
 //
-// Owned by whoever records it, and outlives the gate that it was given to. May be recorded anew for
-// later work of the same order: then the gate waits for the later point, which is never too early.
+// Owned by its recorder; outlives the gate that it was given to. May be recorded anew for later
+// work of the same order: then the gate waits for the later point, which is never too early.
 class Event {
  public:
   virtual ~Event() = default;

@@ -22,7 +22,7 @@ class HostRows final : public ReplayRows {
   const RowLayout& layout() const override { return layout_; }
   std::uint64_t memory_bytes() const override;
   const Event* Write(const Chunk& chunk, const std::byte* src) override;
-  // Memory of a row, for whoever holds a chunk of it (fills it in place) or a lease (reads it).
+  // Memory of a row: for the holder of its chunk, who fills it in place, or of a lease, who reads.
   std::byte* Row(int shard, std::uint64_t row) const;
 
   // --- reader thread, lease open ---

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "lib/core/check.h"
 #include "lib/replay/host_rows.h"
 #include "lib/replay/lease.h"
 
@@ -23,9 +24,11 @@ class TrainBatch {
  public:
   // A batch without rows; `status` says why.
   explicit TrainBatch(BatchStatus status) : status_(status) {}
-  // `lease` is open; `rows` outlives the batch.
+  // CHECKs that `lease` is open; `rows` outlives the batch.
   TrainBatch(ReadLease lease, const HostRows& rows)
-      : status_(BatchStatus::kReady), lease_(std::move(lease)), rows_(&rows) {}
+      : status_(BatchStatus::kReady), lease_(std::move(lease)), rows_(&rows) {
+    TETRION_CHECK(static_cast<bool>(lease_), "a batch holds an open lease");
+  }
 
   BatchStatus status() const { return status_; }
 

@@ -35,7 +35,7 @@ struct [[nodiscard]] DrawResult {
 };
 
 // Decides which committed rows become a batch: fifo.h draws every window once, in order; uniform.h
-// draws any, as often as it is asked. When writer and reader have to wait is the limiter's affair
+// draws any, as often as it is asked. When writer and reader have to wait, the limiter decides
 // (lib/replay/limiter.h). Called under the gate's mutex by writer and reader; no call blocks.
 class Selector {
  public:

@@ -217,6 +217,15 @@ TEST(ReplayGateTest, ClosedLeasesWhoseRowsAreStillReadBoundTheReader) {
   EXPECT_TRUE(open.Lease());
 }
 
+TEST(ReplayGateTest, LeasesReuseTheMemoryOfTheirWindows) {
+  Open open;
+  ASSERT_EQ(open.Push(kCapacity), AcquireResult::kAcquired);
+  const Window* memory = open.gate->OpenLease(8, kWindowRows, 0).windows().data();
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_EQ(open.gate->OpenLease(1 + i % 8, kWindowRows, 0).windows().data(), memory);
+  }
+}
+
 TEST(ReplayGateDeathTest, ChunkThatWasNotAcquiredLastIsABug) {
   Open open;
   const Chunk chunk = open.gate->Acquire(0, 1, 0);
