@@ -33,6 +33,7 @@ TESTED_BY = {
     "lib/metrics/catalog.cc": "registry_test.cc",
     "lib/nn/scorer.cc": "network_test.cc",
     "lib/nn/torch/torch_networks.cc": "../network_test.cc",
+    "lib/replay/lease.cc": "gate_test.cc",
     "lib/rl/minibatch.cc": "vtrace/vtrace_trainer_test.cc",
     "lib/rl/parameter_tensors.cc": "vtrace/vtrace_trainer_test.cc",
     "lib/run/option_list.cc": "options_test.cc",
