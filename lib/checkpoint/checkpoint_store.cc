@@ -15,6 +15,7 @@
 #include "lib/checkpoint/manifest.h"
 #include "lib/checkpoint/safetensors.h"
 #include "lib/core/error.h"
+#include "lib/core/file.h"
 
 namespace tetrion {
 namespace {
@@ -33,31 +34,11 @@ constexpr std::uint64_t kMaxCheckpointBytes = std::uint64_t{16} << 30;
   throw Error(ExitCode::kTryAgain, "cannot " + what + " " + path + ": " + std::strerror(errno));
 }
 
-class FileHandle {
- public:
-  FileHandle(const std::string& path, int flags)
-      : fd_(::open(path.c_str(), flags | O_CLOEXEC, 0600)) {}
-  ~FileHandle() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  FileHandle(const FileHandle&) = delete;
-  FileHandle& operator=(const FileHandle&) = delete;
-  int fd() const { return fd_; }
-
- private:
-  const int fd_;
-};
-
-void SyncFolder(const std::string& folder) {
-  const FileHandle handle(folder, O_RDONLY | O_DIRECTORY);
-  if (handle.fd() < 0 || ::fsync(handle.fd()) != 0) Fail("sync", folder);
-}
-
 // The file's bytes. Throws Error(kConfig) when it is missing, no plain file or larger than `limit`.
 std::vector<std::byte> ReadFile(const std::string& path, std::uint64_t limit) {
-  const FileHandle handle(path, O_RDONLY | O_NOFOLLOW);
+  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
   struct stat info = {};
-  if (handle.fd() < 0 || ::fstat(handle.fd(), &info) != 0 || !S_ISREG(info.st_mode)) {
+  if (!file.valid() || ::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
     throw Error(ExitCode::kConfig, path + " cannot be read: " + std::strerror(errno));
   }
   if (static_cast<std::uint64_t>(info.st_size) > limit) {
@@ -66,7 +47,7 @@ std::vector<std::byte> ReadFile(const std::string& path, std::uint64_t limit) {
   std::vector<std::byte> bytes(static_cast<std::size_t>(info.st_size));
   std::size_t done = 0;
   while (done < bytes.size()) {
-    const ssize_t count = ::read(handle.fd(), bytes.data() + done, bytes.size() - done);
+    const ssize_t count = ::read(file.get(), bytes.data() + done, bytes.size() - done);
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) throw Error(ExitCode::kConfig, path + " ends early");
     done += static_cast<std::size_t>(count);
@@ -150,28 +131,15 @@ void CheckpointStore::WriteDurably(const std::string& name, const std::vector<st
     if (pause_hook_ != nullptr)
       pause_hook_(static_cast<SavePoint>(static_cast<int>(written) + step));
   };
-  const std::string path = folder_ + "/" + name;
-  const std::string temporary = path + kTemporarySuffix;
-  try {
-    const FileHandle handle(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW);
-    if (handle.fd() < 0) Fail("create", temporary);
-    std::size_t done = 0;
-    while (done < bytes.size()) {
-      const ssize_t count = ::write(handle.fd(), bytes.data() + done, bytes.size() - done);
-      if (count < 0 && errno == EINTR) continue;
-      if (count <= 0) Fail("write", temporary);
-      done += static_cast<std::size_t>(count);
-    }
-    reached(0);
-    if (::fsync(handle.fd()) != 0) Fail("sync", temporary);
-    reached(1);
-    if (::rename(temporary.c_str(), path.c_str()) != 0) Fail("rename", temporary);
-  } catch (const Error&) {
-    ::unlink(temporary.c_str());
-    throw;
-  }
+  FileReplacement file(folder_ + "/" + name, kTemporarySuffix);
+  if (!file.Create(0600)) Fail("create", file.part_path());
+  if (!file.Write(bytes)) Fail("write", file.part_path());
+  reached(0);
+  if (!file.Sync()) Fail("sync", file.part_path());
+  reached(1);
+  if (!file.Place()) Fail("rename", file.part_path());
   reached(2);
-  SyncFolder(folder_);
+  if (!file.SyncFolder()) Fail("sync", folder_);
   reached(3);
 }
 

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "lib/checkpoint/json_value.h"
 #include "lib/core/error.h"
-#include "lib/core/log.h"
+#include "lib/core/json.h"
+#include "lib/core/json_value.h"
 
 namespace tetrion {
 namespace {

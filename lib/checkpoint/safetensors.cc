@@ -7,10 +7,10 @@
 #include <set>
 #include <string_view>
 
-#include "lib/checkpoint/json_value.h"
 #include "lib/core/check.h"
 #include "lib/core/error.h"
-#include "lib/core/log.h"
+#include "lib/core/json.h"
+#include "lib/core/json_value.h"
 
 namespace tetrion {
 namespace {

@@ -19,6 +19,8 @@
 #include <vector>
 
 #include "lib/core/error.h"
+#include "lib/core/file.h"
+#include "lib/core/json.h"
 #include "lib/core/mutex.h"
 #include "lib/core/nowait_writer.h"
 
@@ -30,12 +32,9 @@ std::atomic<std::uint64_t> lost_log_lines{0};  // counted by sinks; pairs with L
 // Lines to a descriptor, dropped where it does not take them at once. Any thread.
 class NoWaitSink final : public spdlog::sinks::sink {
  public:
-  // Owns `owned_fd` unless it is -1; `fd` may be the same.
-  NoWaitSink(int fd, int owned_fd, bool colours)
-      : owned_fd_(owned_fd), colours_(colours), writer_(fd) {}
-  ~NoWaitSink() override {
-    if (owned_fd_ >= 0) close(owned_fd_);
-  }
+  NoWaitSink(int fd, bool colours) : colours_(colours), writer_(fd) {}
+  explicit NoWaitSink(FileDescriptor file)
+      : file_(std::move(file)), colours_(false), writer_(file_.get()) {}
 
   void log(const spdlog::details::log_msg& message) override TETRION_EXCLUDES(mu_) {
     MutexLock lock(mu_);
@@ -87,7 +86,7 @@ class NoWaitSink final : public spdlog::sinks::sink {
       "\033[31m\033[1m", "\033[1m\033[41m", "\033[m"};
   static constexpr std::string_view kPlain = "\033[m";
 
-  const int owned_fd_;
+  const FileDescriptor file_;  // invalid: stderr
   const bool colours_;
   Mutex mu_;
   NoWaitWriter writer_ TETRION_GUARDED_BY(mu_);
@@ -98,7 +97,7 @@ class NoWaitSink final : public spdlog::sinks::sink {
 spdlog::sink_ptr StderrSink() {
   const bool colours =
       spdlog::details::os::in_terminal(stderr) && spdlog::details::os::is_color_terminal();
-  return std::make_shared<NoWaitSink>(STDERR_FILENO, -1, colours);
+  return std::make_shared<NoWaitSink>(STDERR_FILENO, colours);
 }
 
 // O_NONBLOCK: a log file may be a named pipe; one without a reader is refused.
@@ -106,14 +105,14 @@ spdlog::sink_ptr FileSink(const std::string& path) {
   std::error_code ignored;  // open says it better
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
   if (!folder.empty()) std::filesystem::create_directories(folder, ignored);
-  const int fd =
-      open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0644);
-  if (fd < 0) {
+  FileDescriptor file(
+      open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0644));
+  if (!file.valid()) {
     throw Error(ExitCode::kUsage, "cannot write the log file " + path + ": " +
                                       std::strerror(errno) +
                                       "; make its folder writable or choose another run folder");
   }
-  return std::make_shared<NoWaitSink>(fd, fd, /*colours=*/false);
+  return std::make_shared<NoWaitSink>(std::move(file));
 }
 
 // `%*` of the JSON pattern: the message as a quoted, escaped JSON string.
@@ -121,8 +120,7 @@ class QuotedMessage final : public spdlog::custom_flag_formatter {
  public:
   void format(const spdlog::details::log_msg& message, const std::tm&,
               spdlog::memory_buf_t& out) override {
-    const std::string quoted =
-        JsonQuoted(std::string(message.payload.data(), message.payload.size()));
+    const std::string quoted = JsonQuoted({message.payload.data(), message.payload.size()});
     out.append(quoted.data(), quoted.data() + quoted.size());
   }
   std::unique_ptr<custom_flag_formatter> clone() const override {
@@ -151,24 +149,6 @@ std::string Pattern(const LogConfig& config) {
 }
 
 }  // namespace
-
-std::string JsonQuoted(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (byte < 0x20) {
-      char escaped[8];
-      std::snprintf(escaped, sizeof escaped, "\\u%04x", static_cast<unsigned>(byte));
-      out += escaped;
-    } else {
-      out += c;
-    }
-  }
-  return out + "\"";
-}
 
 std::uint64_t LostLogLines() {
   return lost_log_lines.load(std::memory_order_relaxed);

@@ -28,9 +28,6 @@ void SetUpLogging(const LogConfig& config);
 // Lines that this process has dropped so far, of stderr and file together. Any thread.
 std::uint64_t LostLogLines();
 
-// Text as a JSON string literal, quotes included.
-std::string JsonQuoted(const std::string& text);
-
 namespace log = ::spdlog;
 
 }  // namespace tetrion

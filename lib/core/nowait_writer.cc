@@ -26,11 +26,7 @@ int OwnDescription(int fd) {
 
 }  // namespace
 
-NoWaitWriter::NoWaitWriter(int fd) : fd_(fd), own_fd_(OwnDescription(fd)) {}
-
-NoWaitWriter::~NoWaitWriter() {
-  if (own_fd_ >= 0) close(own_fd_);
-}
+NoWaitWriter::NoWaitWriter(int fd) : fd_(fd), own_(OwnDescription(fd)) {}
 
 bool NoWaitWriter::Write(std::string_view text) noexcept {
   if (torn_ && !WriteAll("\n")) return false;
@@ -39,7 +35,7 @@ bool NoWaitWriter::Write(std::string_view text) noexcept {
 
 // Also keeps SIGPIPE away: a pipe without a reader polls as POLLERR.
 bool NoWaitWriter::TakesMore() const noexcept {
-  pollfd ready = {own_fd_ >= 0 ? own_fd_ : fd_, POLLOUT, 0};
+  pollfd ready = {WrittenTo(), POLLOUT, 0};
   return poll(&ready, 1, 0) == 1 && ready.revents == POLLOUT;
 }
 
@@ -48,7 +44,7 @@ bool NoWaitWriter::WriteAll(std::string_view text) noexcept {
   while (!text.empty()) {
     if (!TakesMore()) return false;
     const std::size_t piece = std::min(text.size(), kPieceBytes);
-    const ssize_t written = write(own_fd_ >= 0 ? own_fd_ : fd_, text.data(), piece);
+    const ssize_t written = write(WrittenTo(), text.data(), piece);
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0) return false;
     torn_ = text[static_cast<std::size_t>(written) - 1] != '\n';

@@ -2,6 +2,8 @@
 
 #include <string_view>
 
+#include "lib/core/file.h"
+
 namespace tetrion {
 
 // Writes text to a descriptor whose reader may be stopped or gone, and never waits for that reader:
@@ -20,7 +22,6 @@ class NoWaitWriter {
  public:
   // `fd` stays the caller's and must outlive the writer.
   explicit NoWaitWriter(int fd);
-  ~NoWaitWriter();
   NoWaitWriter(const NoWaitWriter&) = delete;
   NoWaitWriter& operator=(const NoWaitWriter&) = delete;
 
@@ -31,10 +32,11 @@ class NoWaitWriter {
  private:
   bool WriteAll(std::string_view text) noexcept;
   bool TakesMore() const noexcept;
+  int WrittenTo() const noexcept { return own_.valid() ? own_.get() : fd_; }
 
   const int fd_;
-  int own_fd_ = -1;    // -1: fd_ is written to
-  bool torn_ = false;  // the last byte written was not a newline
+  const FileDescriptor own_;  // invalid: fd_ is written to
+  bool torn_ = false;         // the last byte written was not a newline
 };
 
 }  // namespace tetrion

@@ -7,6 +7,7 @@
 
 #include "lib/core/clock.h"
 #include "lib/core/error.h"
+#include "lib/core/json.h"
 #include "lib/core/log.h"
 #include "lib/http/bounded_server.h"
 
@@ -42,8 +43,7 @@ HostPort ParseAddress(const std::string& address) {
 }
 
 std::string ReadinessJson(const Readiness& readiness) {
-  return std::string("{\"ready\":") + (readiness.ready ? "true" : "false") +
-         ",\"reason\":" + JsonQuoted(readiness.reason) + "}\n";
+  return JsonObject().Add("ready", readiness.ready).Add("reason", readiness.reason).Text() + "\n";
 }
 
 constexpr const char* kJson = "application/json";

@@ -9,7 +9,7 @@ namespace tetrion {
 inline void ServeLostLogLines(MetricsRegistry& registry) {
   HotCounter& lost = registry.Counter("tetrion_log_lines_lost_total");
   // Scrapes come one at a time, so that the counter has one writer.
-  registry.OnScrape([&lost] { lost.Add(static_cast<double>(LostLogLines()) - lost.Value()); });
+  registry.OnScrape([&lost] { lost.RaiseTo(static_cast<double>(LostLogLines())); });
 }
 
 }  // namespace tetrion

@@ -23,6 +23,8 @@ class alignas(kCacheLinePairBytes) HotCounter {
     value_.store(value_.load(std::memory_order_relaxed) + amount, std::memory_order_relaxed);
   }
   void Increment() { Add(1.0); }
+  // Brings the sum up to a total that is counted elsewhere and never goes down.
+  void RaiseTo(double total) { Add(total - Value()); }
   double Value() const { return value_.load(std::memory_order_relaxed); }
 
  private:

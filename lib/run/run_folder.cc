@@ -1,17 +1,12 @@
 #include "lib/run/run_folder.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "lib/core/error.h"
+#include "lib/core/file.h"
 #include "lib/run/config_file.h"
 #include "lib/run/revision.h"
 #include "lib/run/value_text.h"
@@ -23,11 +18,6 @@ namespace fs = std::filesystem;
 
 [[noreturn]] void Refuse(const std::string& message) {
   throw Error(ExitCode::kUsage, message);
-}
-
-[[noreturn]] void WriteFailed(const std::string& path) {
-  throw Error(ExitCode::kTryAgain, "cannot write " + path + ": " + std::strerror(errno) +
-                                       "; check free space and permissions");
 }
 
 std::string WithoutTrailingSlash(std::string path) {
@@ -57,26 +47,6 @@ std::string LatestRun(const std::string& runs_dir) {
     latest = entry.path().string();
   }
   return latest;
-}
-
-void SyncFolder(const std::string& folder) {
-  const int fd = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) WriteFailed(folder);
-  const int result = fsync(fd);
-  close(fd);
-  if (result != 0) WriteFailed(folder);
-}
-
-// Writes all of `text` to `fd` and syncs it.
-bool WriteAndSync(int fd, const std::string& text) {
-  std::size_t written = 0;
-  while (written < text.size()) {
-    const ssize_t n = write(fd, text.data() + written, text.size() - written);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    written += static_cast<std::size_t>(n);
-  }
-  return fsync(fd) == 0;
 }
 
 }  // namespace
@@ -167,24 +137,6 @@ RunConfig RunFolder::ReadConfig() const {
   } catch (const Error& error) {
     throw Error(ExitCode::kConfig, config_toml() + ": " + error.what());
   }
-}
-
-void WriteAtomically(const std::string& path, const std::string& text) {
-  std::string temporary = path + ".XXXXXX";
-  const int fd = mkostemp(temporary.data(), O_CLOEXEC);
-  if (fd < 0) WriteFailed(path);
-  const bool written = WriteAndSync(fd, text) && fchmod(fd, 0644) == 0;
-  const int reason = errno;
-  close(fd);
-  if (!written || std::rename(temporary.c_str(), path.c_str()) != 0) {
-    errno = written ? errno : reason;
-    const int why = errno;
-    unlink(temporary.c_str());
-    errno = why;
-    WriteFailed(path);
-  }
-  const fs::path parent = fs::path(path).parent_path();
-  SyncFolder(parent.empty() ? "." : parent.string());
 }
 
 std::string DefaultRunName(const std::string& env, std::time_t time) {

@@ -65,10 +65,6 @@ class RunFolder {
   std::string path_;
 };
 
-// Writes `text` beside `path`, syncs it, renames it and syncs the folder: readers see the old or
-// the new file, never half of one. Throws Error(kTryAgain) naming path and reason.
-void WriteAtomically(const std::string& path, const std::string& text);
-
 // "tetris-placement-20260131-174502" (local time).
 std::string DefaultRunName(const std::string& env, std::time_t time);
 

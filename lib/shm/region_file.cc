@@ -13,10 +13,6 @@
 
 namespace tetrion {
 
-FileDescriptor::~FileDescriptor() {
-  if (fd_ >= 0) close(fd_);
-}
-
 Error ErrnoError(ExitCode code, const std::string& what, int error, const std::string& advice) {
   return Error(code, what + ": " + std::strerror(error) + "; " + advice);
 }

@@ -2,33 +2,13 @@
 
 #include <cstdint>
 #include <string>
-#include <utility>
 
 #include "lib/core/error.h"
+#include "lib/core/file.h"
 
 namespace tetrion {
 
-// File descriptors, locks and allocation for the sources of lib/shm; not included elsewhere.
-
-// Owns a file descriptor.
-class FileDescriptor {
- public:
-  FileDescriptor() = default;
-  explicit FileDescriptor(int fd) : fd_(fd) {}
-  FileDescriptor(FileDescriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  FileDescriptor& operator=(FileDescriptor&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~FileDescriptor();
-  int get() const { return fd_; }
-  bool valid() const { return fd_ >= 0; }
-  // Hands the descriptor to the caller.
-  int Release() { return std::exchange(fd_, -1); }
-
- private:
-  int fd_ = -1;
-};
+// Locks and allocation for the sources of lib/shm; not included elsewhere.
 
 // Error whose text is `what` with errno's meaning and `advice`.
 Error ErrnoError(ExitCode code, const std::string& what, int error, const std::string& advice);

@@ -252,14 +252,13 @@ std::vector<wire::Stat> Actor::Stats() {
 void Actor::RefreshMetrics() {
   if (!built_.load(std::memory_order_acquire)) return;
   MutexLock lock(refresh_mu_);
-  const auto raise = [](HotCounter& counter, double to) { counter.Add(to - counter.Value()); };
   for (const auto& worker : workers_) {
     const LaneCounters& counters = pool_.counters(worker->number);
-    raise(worker->steps, static_cast<double>(counters.env_steps.load()));
-    raise(worker->episodes, static_cast<double>(counters.episodes.load()));
-    raise(worker->rows, static_cast<double>(counters.rows.load()));
+    worker->steps.RaiseTo(static_cast<double>(counters.env_steps.load()));
+    worker->episodes.RaiseTo(static_cast<double>(counters.episodes.load()));
+    worker->rows.RaiseTo(static_cast<double>(counters.rows.load()));
     for (int r = 0; r < kWaitReasons; ++r) {
-      raise(*worker->waits[r], static_cast<double>(counters.wait_ns[r].load()) * 1e-9);
+      worker->waits[r]->RaiseTo(static_cast<double>(counters.wait_ns[r].load()) * 1e-9);
     }
   }
 }

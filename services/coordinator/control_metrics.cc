@@ -46,11 +46,7 @@ ControlMetrics::ControlMetrics(MetricsRegistry& registry, const std::string& env
       return_mean_(&registry.Gauge("tetrion_episode_return_mean", {env})),
       length_mean_(&registry.Gauge("tetrion_episode_length_steps_mean", {env})),
       lines_mean_(&registry.Gauge("tetrion_episode_lines_mean", {env})),
-      messages_in_(&registry.Counter("tetrion_link_messages_total", {"members", "in"})),
-      messages_out_(&registry.Counter("tetrion_link_messages_total", {"members", "out"})),
-      bytes_in_(&registry.Counter("tetrion_link_bytes_total", {"members", "in"})),
-      bytes_out_(&registry.Counter("tetrion_link_bytes_total", {"members", "out"})),
-      malformed_(&registry.Counter("tetrion_link_malformed_total", {"members"})) {
+      link_(registry, "members", LinkRecorders::End::kListens) {
   for (std::size_t i = 0; i < kKinds.size(); ++i) {
     request_seconds_[i] = &registry.Histogram("tetrion_coordinator_request_seconds", {kKinds[i]});
   }
@@ -70,12 +66,12 @@ void ControlMetrics::Refused(wire::RefuseReason reason) {
 void ControlMetrics::Update(const Gauges& gauges, const EpisodeWindow& window,
                             const wire::LinkStats& link) {
   const LedgerCounts& tokens = gauges.tokens;
-  RaiseTo(*issued_, tokens.issued);
-  RaiseTo(*done_, tokens.done);
-  RaiseTo(*abandoned_, tokens.abandoned);
-  RaiseTo(*freed_, tokens.freed);
-  RaiseTo(*duplicate_, tokens.duplicates);
-  RaiseTo(*refused_, tokens.refused);
+  issued_->RaiseTo(static_cast<double>(tokens.issued));
+  done_->RaiseTo(static_cast<double>(tokens.done));
+  abandoned_->RaiseTo(static_cast<double>(tokens.abandoned));
+  freed_->RaiseTo(static_cast<double>(tokens.freed));
+  duplicate_->RaiseTo(static_cast<double>(tokens.duplicates));
+  refused_->RaiseTo(static_cast<double>(tokens.refused));
   outstanding_->Set(static_cast<double>(tokens.Outstanding()));
   actors_->Set(static_cast<double>(gauges.actors));
   oldest_seconds_->Set(gauges.oldest_seconds);
@@ -85,11 +81,11 @@ void ControlMetrics::Update(const Gauges& gauges, const EpisodeWindow& window,
   return_mean_->Set(window.MeanReturn());
   length_mean_->Set(window.MeanLength());
   lines_mean_->Set(window.MeanLines());
-  RaiseTo(*messages_in_, link.messages_in);
-  RaiseTo(*messages_out_, link.messages_out);
-  RaiseTo(*bytes_in_, link.bytes_in);
-  RaiseTo(*bytes_out_, link.bytes_out);
-  RaiseTo(*malformed_, link.malformed);
+  link_.Set({.messages_in = link.messages_in,
+             .messages_out = link.messages_out,
+             .bytes_in = link.bytes_in,
+             .bytes_out = link.bytes_out,
+             .malformed = link.malformed});
 }
 
 }  // namespace tetrion::coordinator

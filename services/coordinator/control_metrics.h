@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <string>
 
+#include "lib/metrics/link_recorders.h"
 #include "lib/metrics/registry.h"
 #include "lib/wire/messages.h"
 #include "lib/wire/socket.h"
@@ -40,10 +41,6 @@ class ControlMetrics {
   void Update(const Gauges& gauges, const EpisodeWindow& window, const wire::LinkStats& link);
 
  private:
-  static void RaiseTo(HotCounter& counter, std::uint64_t value) {
-    counter.Add(static_cast<double>(value) - counter.Value());
-  }
-
   std::array<HotHistogram*, std::variant_size_v<wire::Message>> request_seconds_{};
   HotCounter *issued_, *done_, *abandoned_, *freed_, *duplicate_, *refused_, *fenced_;
   std::array<HotCounter*, kRefuseReasons> refusals_{};  // by reason, from 1
@@ -51,7 +48,7 @@ class ControlMetrics {
   HotGauge *outstanding_, *actors_, *oldest_seconds_, *replies_, *store_queued_, *store_paused_;
   HotHistogram *return_, *length_, *lines_;
   HotGauge *return_mean_, *length_mean_, *lines_mean_;
-  HotCounter *messages_in_, *messages_out_, *bytes_in_, *bytes_out_, *malformed_;
+  LinkRecorders link_;
 };
 
 }  // namespace tetrion::coordinator

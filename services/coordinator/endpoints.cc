@@ -3,8 +3,8 @@
 #include <unistd.h>
 
 #include "lib/core/error.h"
-#include "lib/core/log.h"
-#include "services/coordinator/status.h"
+#include "lib/core/file.h"
+#include "lib/core/json.h"
 
 namespace tetrion::coordinator {
 

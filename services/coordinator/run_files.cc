@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "lib/core/error.h"
+#include "lib/core/file.h"
 #include "lib/core/log.h"
 
 namespace tetrion::coordinator {
@@ -55,11 +56,10 @@ void RunFiles::WriteEndpointFiles() {
 
 bool RunFiles::AppendLine() {
   const std::string line = control_.Status() + "\n";
-  const int fd =
-      open(folder_.metrics_jsonl().c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
-  if (fd < 0) return false;
-  const ssize_t written = write(fd, line.data(), line.size());
-  close(fd);
+  const FileDescriptor file(
+      open(folder_.metrics_jsonl().c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644));
+  if (!file.valid()) return false;
+  const ssize_t written = write(file.get(), line.data(), line.size());
   return written == static_cast<ssize_t>(line.size());
 }
 

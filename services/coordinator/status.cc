@@ -1,21 +1,11 @@
 #include "services/coordinator/status.h"
 
-#include <array>
-#include <charconv>
-#include <cmath>
 #include <map>
 
-#include "lib/core/log.h"
+#include "lib/core/json.h"
 
 namespace tetrion::coordinator {
 namespace {
-
-std::string Number(double value) {
-  if (!std::isfinite(value)) return "null";
-  std::array<char, 32> text;
-  const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
-  return {text.data(), end};
-}
 
 std::string StatsJson(const SessionTable& sessions, wire::Role role) {
   std::map<std::string, double> sums;
@@ -29,30 +19,6 @@ std::string StatsJson(const SessionTable& sessions, wire::Role role) {
 }
 
 }  // namespace
-
-JsonObject& JsonObject::AddJson(std::string_view key, std::string_view json) {
-  if (!fields_.empty()) fields_ += ',';
-  fields_ += JsonQuoted(std::string(key));
-  fields_ += ':';
-  fields_ += json;
-  return *this;
-}
-
-JsonObject& JsonObject::Add(std::string_view key, std::string_view text) {
-  return AddJson(key, JsonQuoted(std::string(text)));
-}
-
-JsonObject& JsonObject::Add(std::string_view key, double value) {
-  return AddJson(key, Number(value));
-}
-
-JsonObject& JsonObject::Add(std::string_view key, std::uint64_t value) {
-  return AddJson(key, std::to_string(value));
-}
-
-JsonObject& JsonObject::Add(std::string_view key, bool value) {
-  return AddJson(key, value ? "true" : "false");
-}
 
 std::string StatusJson(const StatusInput& input) {
   const RunState& state = input.state;
@@ -69,7 +35,7 @@ std::string StatusJson(const StatusInput& input) {
       .Add("env", input.env)
       .Add("phase", input.phase);
   status.Add("elapsed_s", state.ElapsedSeconds()).Add("epoch", input.epoch);
-  status.Add("actors", std::uint64_t{input.sessions.Count(wire::Role::kActor)});
+  status.Add("actors", input.sessions.Count(wire::Role::kActor));
   status.Add("learner_up", input.sessions.Count(wire::Role::kLearner) > 0);
   status.Add("env_steps", state.env_steps()).Add("env_steps_per_s", state.StepsPerSecond());
   status.Add("episodes", state.episodes()).Add("episodes_per_s", state.EpisodesPerSecond());

@@ -2,31 +2,12 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 
 #include "services/coordinator/ledger.h"
 #include "services/coordinator/run_state.h"
 #include "services/coordinator/session_table.h"
 
 namespace tetrion::coordinator {
-
-// A flat JSON object, written field by field. Numbers that are not finite become null.
-class JsonObject {
- public:
-  JsonObject& Add(std::string_view key, std::string_view text);
-  JsonObject& Add(std::string_view key, const char* text) {
-    return Add(key, std::string_view(text));
-  }
-  JsonObject& Add(std::string_view key, double value);
-  JsonObject& Add(std::string_view key, std::uint64_t value);
-  JsonObject& Add(std::string_view key, bool value);
-  // `json` is a value already.
-  JsonObject& AddJson(std::string_view key, std::string_view json);
-  std::string Text() const { return "{" + fields_ + "}"; }
-
- private:
-  std::string fields_;
-};
 
 // What /status shows, a line of metrics.jsonl holds and the summary says.
 struct StatusInput {

@@ -3,13 +3,6 @@
 #include <string>
 
 namespace tetrion::learner {
-namespace {
-
-void RaiseTo(HotCounter& counter, double value) {
-  counter.Add(value - counter.Value());
-}
-
-}  // namespace
 
 LearnerMetrics::LearnerMetrics(MetricsRegistry& r, int shards)
     : answered_(r.Counter("tetrion_learner_inference_rows_total")),
@@ -86,21 +79,21 @@ void LearnerMetrics::Refresh(const ReplayGate& replay, std::uint64_t memory_byte
     shards_[s].bytes->Set(static_cast<double>(memory_bytes) / static_cast<double>(shards_.size()));
   }
   const double rows = static_cast<double>(ingest.counters().rows.load());
-  RaiseTo(updates_, static_cast<double>(progress.updates));
-  RaiseTo(skipped_, static_cast<double>(progress.skipped));
-  RaiseTo(published_, static_cast<double>(progress.batches));
-  RaiseTo(sampled_, static_cast<double>(progress.windows));
-  RaiseTo(overwritten_, static_cast<double>(replay.overwritten_windows()));
-  RaiseTo(not_ready_, static_cast<double>(progress.not_ready));
-  RaiseTo(lease_wait_, static_cast<double>(ingest.counters().limited_ns.load()) * 1e-9);
-  RaiseTo(quarantined_, static_cast<double>(ingest.counters().quarantined.load()));
-  RaiseTo(unattachable_, static_cast<double>(ingest.attacher().given_up()));
+  updates_.RaiseTo(static_cast<double>(progress.updates));
+  skipped_.RaiseTo(static_cast<double>(progress.skipped));
+  published_.RaiseTo(static_cast<double>(progress.batches));
+  sampled_.RaiseTo(static_cast<double>(progress.windows));
+  overwritten_.RaiseTo(static_cast<double>(replay.overwritten_windows()));
+  not_ready_.RaiseTo(static_cast<double>(progress.not_ready));
+  lease_wait_.RaiseTo(static_cast<double>(ingest.counters().limited_ns.load()) * 1e-9);
+  quarantined_.RaiseTo(static_cast<double>(ingest.counters().quarantined.load()));
+  unattachable_.RaiseTo(static_cast<double>(ingest.attacher().given_up()));
   attached_.Set(static_cast<double>(ingest.counters().rings.load()));
   waiting_.Set(static_cast<double>(ingest.attacher().waiting()));
   leaving_.Set(static_cast<double>(ingest.counters().leaving.load()));
-  RaiseTo(lost_, static_cast<double>(ingest.counters().rows_lost.load()));
-  RaiseTo(answered_, static_cast<double>(inference.counters().rows.load()));
-  RaiseTo(inference_wait_, static_cast<double>(inference.counters().wait_ns.load()) * 1e-9);
+  lost_.RaiseTo(static_cast<double>(ingest.counters().rows_lost.load()));
+  answered_.RaiseTo(static_cast<double>(inference.counters().rows.load()));
+  inference_wait_.RaiseTo(static_cast<double>(inference.counters().wait_ns.load()) * 1e-9);
   streams_.Set(static_cast<double>(inference.counters().streams.load()));
   version_.Set(progress.version);
   samples_per_insert_.Set(rows > 0 ? static_cast<double>(progress.batches) * batch_rows / rows

@@ -17,7 +17,7 @@ class Layer(NamedTuple):
 
 # In dependency order, lowest first.
 LAYERS = (
-    Layer("core", "check, error, clock, deadline, Philox, log, annotated mutex, agent", ()),
+    Layer("core", "check, error, clock, Philox, log, files, JSON, annotated mutex, agent", ()),
     Layer("cuda", "error check, stream, device buffer, launch helpers", ("core",)),
     Layer("frame", "row layout, record and action specs, token", ("core", "cuda")),
     Layer("metrics", "metric catalog, hot-path counters, registry", ("core",)),

@@ -291,14 +291,15 @@ TEST(RetryPauseTest, DoublesToASecondUntilSomethingIsAchieved) {
   EXPECT_EQ(pause.NextNs(), kNanosPerMilli);
 }
 
-TEST(JsonLineTest, IsOneObjectOnOneLine) {
-  JsonLine line("host");
-  line.Text("end", "a \"quoted\"\nword").Count("n", 3).Number("x", 0.25).Flag("f", true);
-  line.Number("nan", __builtin_nan(""));
-  EXPECT_EQ(
-      line.Finish(),
-      "{\"role\":\"host\",\"end\":\"a \\\"quoted\\\"\\u000aword\",\"n\":3,\"x\":0.25,\"f\":true,"
-      "\"nan\":0}\n");
+TEST(EndLineTest, NumbersHaveSixDigitsAndCountersTheirOrder) {
+  JsonObject line;
+  AddNumber(line, "x", 1.0 / 3);
+  AddNumber(line, "nan", __builtin_nan(""));
+  AddStats(line, {.steps = 1, .sleeps = 2});
+  EXPECT_EQ(line.Text(),
+            "{\"x\":0.333333,\"nan\":0,\"steps\":1,\"episodes\":0,\"truncated\":0,\"resets\":0,"
+            "\"commands\":0,\"errors\":0,\"seq_errors\":0,\"dropped\":0,\"doorbells\":0,"
+            "\"wakes\":0,\"waits\":0,\"sleeps\":2}");
 }
 
 TEST(RegionDocTest, TheDocumentIsUpToDate) {

@@ -1,13 +1,10 @@
 #include "tools/eval/gif_writer.h"
 
-#include <fcntl.h>
 #include <gif_lib.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
-#include <cstdio>
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -39,8 +36,7 @@ std::uint8_t IndexOf(const std::uint8_t* rgb) {
 }  // namespace
 
 GifWriter::GifWriter(std::string path, const RgbSize& size, double frame_s)
-    : path_(std::move(path)),
-      part_path_(path_ + ".part"),
+    : part_(std::move(path), ".part"),
       size_(size),
       delay_cs_(Centiseconds(frame_s)),
       shown_(static_cast<std::size_t>(size.width) * static_cast<std::size_t>(size.height)),
@@ -48,37 +44,30 @@ GifWriter::GifWriter(std::string path, const RgbSize& size, double frame_s)
   TETRION_CHECK(
       size.width > 0 && size.height > 0 && size.width <= kMostPixels && size.height <= kMostPixels,
       "a picture's size does not fit into a GIF");
-  const int handle = ::open(part_path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (handle < 0) Fail(std::strerror(errno));
-  file_ = EGifOpenFileHandle(handle, nullptr);
-  if (file_ == nullptr) {
-    (void)::close(handle);
-    (void)std::remove(part_path_.c_str());
-    Fail("out of memory");
-  }
+  if (!part_.Create(0666, FileReplacement::Links::kFollow)) Fail(std::strerror(errno));
+  gif_ = EGifOpenFileHandle(part_.descriptor().get(), nullptr);
+  if (gif_ == nullptr) Fail("out of memory");
+  (void)part_.descriptor().Release();  // the library closes it
   try {
     WriteHeader();
   } catch (...) {
-    (void)EGifCloseFile(file_, nullptr);
-    (void)std::remove(part_path_.c_str());
+    (void)EGifCloseFile(gif_, nullptr);
     throw;
   }
 }
 
 GifWriter::~GifWriter() {
-  if (finished_) return;
-  if (file_ != nullptr) (void)EGifCloseFile(file_, nullptr);
-  (void)std::remove(part_path_.c_str());
+  if (gif_ != nullptr) (void)EGifCloseFile(gif_, nullptr);
 }
 
 void GifWriter::Fail(const std::string& why) const {
-  throw Error(ExitCode::kUsage, "cannot write the GIF " + path_ + ": " + why +
+  throw Error(ExitCode::kUsage, "cannot write the GIF " + part_.path() + ": " + why +
                                     ": give a path in a folder that exists, can be written and has "
                                     "room");
 }
 
 void GifWriter::WriteHeader() {
-  EGifSetGifVersion(file_, true);
+  EGifSetGifVersion(gif_, true);
   GifColorType colours[kPaletteSize] = {};
   for (std::size_t i = 0; i < std::size(kPictureColours); ++i) {
     colours[i] = {kPictureColours[i][0], kPictureColours[i][1], kPictureColours[i][2]};
@@ -89,12 +78,12 @@ void GifWriter::WriteHeader() {
   const char name[] = "NETSCAPE2.0";
   const std::uint8_t repeat[3] = {1, 0, 0};
   if (palette == nullptr ||
-      EGifPutScreenDesc(file_, size_.width, size_.height, kPaletteBits, 0, palette.get()) ==
+      EGifPutScreenDesc(gif_, size_.width, size_.height, kPaletteBits, 0, palette.get()) ==
           GIF_ERROR ||
-      EGifPutExtensionLeader(file_, APPLICATION_EXT_FUNC_CODE) == GIF_ERROR ||
-      EGifPutExtensionBlock(file_, sizeof(name) - 1, name) == GIF_ERROR ||
-      EGifPutExtensionBlock(file_, sizeof(repeat), repeat) == GIF_ERROR ||
-      EGifPutExtensionTrailer(file_) == GIF_ERROR) {
+      EGifPutExtensionLeader(gif_, APPLICATION_EXT_FUNC_CODE) == GIF_ERROR ||
+      EGifPutExtensionBlock(gif_, sizeof(name) - 1, name) == GIF_ERROR ||
+      EGifPutExtensionBlock(gif_, sizeof(repeat), repeat) == GIF_ERROR ||
+      EGifPutExtensionTrailer(gif_) == GIF_ERROR) {
     Fail(std::strerror(errno));
   }
 }
@@ -143,8 +132,8 @@ void GifWriter::WriteFrame(const Box& box, int delay_cs) {
                                         .TransparentColor = NO_TRANSPARENT_COLOR};
   GifByteType block[4];
   (void)EGifGCBToExtension(&control, block);
-  if (EGifPutExtension(file_, GRAPHICS_EXT_FUNC_CODE, sizeof(block), block) == GIF_ERROR ||
-      EGifPutImageDesc(file_, box.left, box.top, box.width, box.height, false, nullptr) ==
+  if (EGifPutExtension(gif_, GRAPHICS_EXT_FUNC_CODE, sizeof(block), block) == GIF_ERROR ||
+      EGifPutImageDesc(gif_, box.left, box.top, box.width, box.height, false, nullptr) ==
           GIF_ERROR) {
     Fail(std::strerror(errno));
   }
@@ -152,17 +141,15 @@ void GifWriter::WriteFrame(const Box& box, int delay_cs) {
     GifPixelType* row =
         &shown_[static_cast<std::size_t>(y) * static_cast<std::size_t>(size_.width) +
                 static_cast<std::size_t>(box.left)];
-    if (EGifPutLine(file_, row, box.width) == GIF_ERROR) Fail(std::strerror(errno));
+    if (EGifPutLine(gif_, row, box.width) == GIF_ERROR) Fail(std::strerror(errno));
   }
 }
 
 void GifWriter::Finish(double last_s) {
   TETRION_CHECK(!finished_ && frames_ > 0, "a GIF needs a frame");
   WriteFrame({0, 0, 1, 1}, Centiseconds(last_s));
-  const int closed = EGifCloseFile(std::exchange(file_, nullptr), nullptr);
-  if (closed == GIF_ERROR || std::rename(part_path_.c_str(), path_.c_str()) != 0) {
-    Fail(std::strerror(errno));
-  }
+  const int closed = EGifCloseFile(std::exchange(gif_, nullptr), nullptr);
+  if (closed == GIF_ERROR || !part_.Place()) Fail(std::strerror(errno));
   finished_ = true;
 }
 

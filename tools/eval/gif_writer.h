@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/core/file.h"
 #include "lib/envs/gym_views.h"
 
 struct GifFileType;
@@ -43,11 +44,10 @@ class GifWriter {
   void WriteFrame(const Box& box, int delay_cs);
   [[noreturn]] void Fail(const std::string& why) const;
 
-  const std::string path_;
-  const std::string part_path_;
+  FileReplacement part_;
   const RgbSize size_;
   const int delay_cs_;  // hundredths of a second
-  GifFileType* file_ = nullptr;
+  GifFileType* gif_ = nullptr;
   int frames_ = 0;
   bool finished_ = false;
   std::vector<std::uint8_t> shown_;  // [height, width] indices of the last frame

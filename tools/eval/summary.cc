@@ -5,7 +5,7 @@
 #include <cstdio>
 
 #include "lib/core/check.h"
-#include "lib/core/log.h"
+#include "lib/core/json.h"
 
 namespace tetrion {
 namespace {
@@ -44,9 +44,11 @@ std::string NumberOrNull(double value) {
 }
 
 std::string PerDeathJson(const PerDeath& per_death) {
-  return "{\"estimate\":" + NumberOrNull(per_death.estimate) +
-         ",\"low95\":" + NumberOrNull(per_death.low) +
-         ",\"high95\":" + NumberOrNull(per_death.high) + "}";
+  return JsonObject()
+      .AddJson("estimate", NumberOrNull(per_death.estimate))
+      .AddJson("low95", NumberOrNull(per_death.low))
+      .AddJson("high95", NumberOrNull(per_death.high))
+      .Text();
 }
 
 }  // namespace
@@ -118,22 +120,21 @@ std::string SummaryText(const EvalSummary& summary) {
 }
 
 std::string SummaryJson(const EvalSummary& summary) {
-  std::string json = "{\"run\":" + JsonQuoted(summary.run) + ",\"env\":" + JsonQuoted(summary.env) +
-                     ",\"policy\":" + JsonQuoted(summary.policy) +
-                     ",\"checkpoint\":" + JsonQuoted(summary.checkpoint) +
-                     ",\"game\":" + JsonQuoted(summary.game) +
-                     Format(",\"updates\":%lld,\"episodes\":%d,\"env_steps\":%lld,\"wall_s\":%.6g",
-                            summary.updates, summary.episodes, summary.env_steps, summary.wall_s) +
-                     Format(",\"deaths\":%d,\"cut\":%d,\"unfinished\":%d", summary.deaths,
-                            summary.episodes - summary.deaths, summary.unfinished);
-  if (summary.has_lines) json += ",\"lines_per_death\":" + PerDeathJson(summary.lines_per_death);
-  json += ",\"steps_per_death\":" + PerDeathJson(summary.steps_per_death);
+  JsonObject json;
+  json.Add("run", summary.run).Add("env", summary.env).Add("policy", summary.policy);
+  json.Add("checkpoint", summary.checkpoint).Add("game", summary.game);
+  json.Add("updates", summary.updates).Add("episodes", summary.episodes);
+  json.Add("env_steps", summary.env_steps).AddJson("wall_s", Format("%.6g", summary.wall_s));
+  json.Add("deaths", summary.deaths).Add("cut", summary.episodes - summary.deaths);
+  json.Add("unfinished", summary.unfinished);
+  if (summary.has_lines) json.AddJson("lines_per_death", PerDeathJson(summary.lines_per_death));
+  json.AddJson("steps_per_death", PerDeathJson(summary.steps_per_death));
   if (summary.unfinished == 0) {
-    json += ",\"return\":" + SpreadJson(summary.episode_return);
-    if (summary.has_lines) json += ",\"lines\":" + SpreadJson(summary.lines);
-    json += ",\"length\":" + SpreadJson(summary.length);
+    json.AddJson("return", SpreadJson(summary.episode_return));
+    if (summary.has_lines) json.AddJson("lines", SpreadJson(summary.lines));
+    json.AddJson("length", SpreadJson(summary.length));
   }
-  return json + "}\n";
+  return json.Text() + "\n";
 }
 
 }  // namespace tetrion

@@ -61,13 +61,14 @@ int RunHost(const StreamOptions& options, const std::atomic<bool>& stop, std::FI
   std::uint64_t losses = 0;
   const StreamOutcome outcome = Serve(*host, env, options, patience, losses);
   const CompatStats& stats = host->stats();
-  JsonLine line("host");
-  line.Text("end", CompatResultName(outcome.result)).Stats(stats);
-  line.Number("mean_return",
-              stats.episodes == 0 ? 0 : env.return_sum() / static_cast<double>(stats.episodes));
-  line.Number("steps_per_s", env.steps_per_s());
-  line.Count("losses", losses).Flag("streamed", host->streaming());
-  std::fputs(line.Finish().c_str(), out);
+  JsonObject line;
+  line.Add("role", "host").Add("end", CompatResultName(outcome.result));
+  AddStats(line, stats);
+  AddNumber(line, "mean_return",
+            stats.episodes == 0 ? 0 : env.return_sum() / static_cast<double>(stats.episodes));
+  AddNumber(line, "steps_per_s", env.steps_per_s());
+  line.Add("losses", losses).Add("streamed", host->streaming());
+  std::fputs((line.Text() + "\n").c_str(), out);
   std::fflush(out);
   ThrowUnlessGood(outcome, options);
   return 0;

@@ -59,14 +59,13 @@ class Player {
   }
   std::int64_t steps() const { return steps_; }
 
-  void Report(JsonLine& line) const {
-    const auto count = [](std::int64_t value) { return static_cast<std::uint64_t>(value); };
+  void Report(JsonObject& line) const {
     const double seconds = static_cast<double>(played_ns_) / 1e9;
-    line.Number("mean_return", episodes_ == 0 ? 0 : return_sum_ / static_cast<double>(episodes_))
-        .Number("steps_per_s", seconds > 0 ? static_cast<double>(steps_) / seconds : 0)
-        .Count("p50_ns", count(round_trip_.Quantile(0.50)))
-        .Count("p99_ns", count(round_trip_.Quantile(0.99)))
-        .Flag("streamed", streamed_);
+    AddNumber(line, "mean_return",
+              episodes_ == 0 ? 0 : return_sum_ / static_cast<double>(episodes_));
+    AddNumber(line, "steps_per_s", seconds > 0 ? static_cast<double>(steps_) / seconds : 0);
+    line.Add("p50_ns", round_trip_.Quantile(0.50)).Add("p99_ns", round_trip_.Quantile(0.99));
+    line.Add("streamed", streamed_);
   }
 
  private:
@@ -158,11 +157,12 @@ int RunKernel(const StreamOptions& options, const std::atomic<bool>& stop, std::
   Player player(options, stop, *kernel, std::move(loaded));
   std::uint64_t losses = 0;
   const auto report = [&](const char* end) {
-    JsonLine line("kernel");
-    line.Text("end", end).Stats(kernel->stats());
+    JsonObject line;
+    line.Add("role", "kernel").Add("end", end);
+    AddStats(line, kernel->stats());
     player.Report(line);
-    line.Count("losses", losses).Flag("adopted", kernel->adopted()).Count("epoch", kernel->epoch());
-    std::fputs(line.Finish().c_str(), out);
+    line.Add("losses", losses).Add("adopted", kernel->adopted()).Add("epoch", kernel->epoch());
+    std::fputs((line.Text() + "\n").c_str(), out);
     std::fflush(out);
   };
   StreamOutcome outcome;

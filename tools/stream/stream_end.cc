@@ -8,7 +8,6 @@
 #include <thread>
 
 #include "lib/core/error.h"
-#include "lib/core/log.h"
 #include "lib/region_v2/compat_layout.h"
 
 namespace tetrion {
@@ -86,43 +85,19 @@ void SleepUnlessStopped(std::int64_t time_ns, const std::atomic<bool>& stop) {
   }
 }
 
-JsonLine::JsonLine(const std::string& role) : text_("{\"role\":" + JsonQuoted(role)) {}
-
-JsonLine& JsonLine::Text(const char* key, const std::string& value) {
-  text_ += ",\"" + std::string(key) + "\":" + JsonQuoted(value);
-  return *this;
-}
-
-JsonLine& JsonLine::Count(const char* key, std::uint64_t value) {
-  text_ += ",\"" + std::string(key) + "\":" + std::to_string(value);
-  return *this;
-}
-
-JsonLine& JsonLine::Number(const char* key, double value) {
+void AddNumber(JsonObject& line, std::string_view key, double value) {
   char number[32];
   std::snprintf(number, sizeof number, "%.6g", std::isfinite(value) ? value : 0.0);
-  text_ += ",\"" + std::string(key) + "\":" + number;
-  return *this;
+  line.AddJson(key, number);
 }
 
-JsonLine& JsonLine::Flag(const char* key, bool value) {
-  text_ += ",\"" + std::string(key) + "\":" + (value ? "true" : "false");
-  return *this;
-}
-
-JsonLine& JsonLine::Stats(const CompatStats& stats) {
-  return Count("steps", stats.steps)
-      .Count("episodes", stats.episodes)
-      .Count("truncated", stats.truncated)
-      .Count("resets", stats.resets)
-      .Count("commands", stats.commands)
-      .Count("errors", stats.errors)
-      .Count("seq_errors", stats.seq_errors)
-      .Count("dropped", stats.dropped)
-      .Count("doorbells", stats.doorbells)
-      .Count("wakes", stats.wakes)
-      .Count("waits", stats.waits)
-      .Count("sleeps", stats.sleeps);
+void AddStats(JsonObject& line, const CompatStats& stats) {
+  line.Add("steps", stats.steps).Add("episodes", stats.episodes);
+  line.Add("truncated", stats.truncated).Add("resets", stats.resets);
+  line.Add("commands", stats.commands).Add("errors", stats.errors);
+  line.Add("seq_errors", stats.seq_errors).Add("dropped", stats.dropped);
+  line.Add("doorbells", stats.doorbells).Add("wakes", stats.wakes);
+  line.Add("waits", stats.waits).Add("sleeps", stats.sleeps);
 }
 
 }  // namespace tetrion

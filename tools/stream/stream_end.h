@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "lib/core/clock.h"
 #include "lib/core/error.h"
+#include "lib/core/json.h"
 #include "lib/region_v2/compat_end.h"
 #include "lib/region_v2/compat_region.h"
 #include "tools/stream/stream_options.h"
@@ -66,20 +68,10 @@ class RetryPause {
 // Sleeps, at most a few milliseconds longer than `stop` stays false.
 void SleepUnlessStopped(std::int64_t time_ns, const std::atomic<bool>& stop);
 
-// One JSON object on one line, built key by key in order.
-class JsonLine {
- public:
-  explicit JsonLine(const std::string& role);
-  JsonLine& Text(const char* key, const std::string& value);
-  JsonLine& Count(const char* key, std::uint64_t value);
-  JsonLine& Number(const char* key, double value);
-  JsonLine& Flag(const char* key, bool value);
-  // The end's counters: steps, episodes, resets, ... sleeps.
-  JsonLine& Stats(const CompatStats& stats);
-  std::string Finish() const { return text_ + "}\n"; }
-
- private:
-  std::string text_;
-};
+// Parts of the line of JSON that an end prints when it is over. A number to six digits, 0 for one
+// that is not finite.
+void AddNumber(JsonObject& line, std::string_view key, double value);
+// The end's counters: steps, episodes, resets, ... sleeps.
+void AddStats(JsonObject& line, const CompatStats& stats);
 
 }  // namespace tetrion

@@ -28,5 +28,15 @@ TEST(LinkRecordersTest, ScrapeShowsTheNewestTotalsPerPeerAndDirection) {
   EXPECT_TRUE(has(R"(tetrion_link_reconnects_total{peer="coordinator"} 2)"));
 }
 
+TEST(LinkRecordersTest, ListeningEndServesNoReconnects) {
+  MetricsRegistry registry;
+  LinkRecorders link(registry, "members", LinkRecorders::End::kListens);
+  link.Set({.messages_in = 3, .reconnects = 2});
+  const std::string text = registry.SerializeText();
+  EXPECT_NE(text.find(R"(tetrion_link_messages_total{peer="members",direction="in"} 3)"),
+            std::string::npos);
+  EXPECT_EQ(text.find("tetrion_link_reconnects_total{"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace tetrion

@@ -65,6 +65,15 @@ TEST(RecordersTest, ReaderSeesTheOneWriterGrowToTheExactSum) {
   EXPECT_EQ(histogram.Count(2), static_cast<std::uint64_t>(kAdds));
 }
 
+TEST(RecordersTest, RaisedCounterShowsTheTotal) {
+  HotCounter counter;
+  counter.RaiseTo(5);
+  counter.RaiseTo(5);
+  EXPECT_EQ(counter.Value(), 5);
+  counter.RaiseTo(7.5);
+  EXPECT_EQ(counter.Value(), 7.5);
+}
+
 TEST(RecordersDeathTest, BoundsMustAscend) {
   static constexpr std::array kBad = {1.0, 1.0};
   EXPECT_DEATH(HotHistogram{kBad}, "ascend");

@@ -6,9 +6,9 @@
 
 #include <filesystem>
 #include <fstream>
-#include <thread>
 
 #include "lib/core/error.h"
+#include "lib/core/file.h"
 #include "lib/run/config_file.h"
 #include "lib/run/revision.h"
 
@@ -105,38 +105,6 @@ TEST_F(RunFolderTest, SpoiltConfigurationNamesFileAndKey) {
   const std::string message = ErrorOf([&] { (void)folder.ReadConfig(); }, ExitCode::kConfig);
   EXPECT_THAT(message, HasSubstr("config.toml"));
   EXPECT_THAT(message, HasSubstr("lanes"));
-}
-
-TEST_F(RunFolderTest, ReadersOfAnAtomicallyWrittenFileNeverSeeHalfOfIt) {
-  const std::string path = runs_ + "/file";
-  WriteAtomically(path, std::string(100'000, 'a'));
-  std::atomic<bool> done{false};
-  std::thread writer([&] {
-    for (int i = 0; i < 50; ++i)
-      WriteAtomically(path, std::string(100'000, i % 2 == 0 ? 'b' : 'a'));
-    done.store(true);
-  });
-  int reads = 0;
-  while (!done.load() || reads == 0) {
-    std::ifstream file(path);
-    const std::string text((std::istreambuf_iterator<char>(file)),
-                           std::istreambuf_iterator<char>());
-    ASSERT_EQ(text.size(), 100'000U);
-    ASSERT_EQ(text.find_first_not_of(text[0]), std::string::npos);
-    ++reads;
-  }
-  writer.join();
-  EXPECT_EQ(std::distance(fs::directory_iterator(runs_), fs::directory_iterator()), 1)
-      << "left-overs";
-}
-
-TEST_F(RunFolderTest, FailedWriteNamesThePathAndLeavesNothing) {
-  EXPECT_THAT(ErrorOf([&] { WriteAtomically(runs_ + "/no/file", "x"); }, ExitCode::kTryAgain),
-              HasSubstr(runs_ + "/no/file"));
-  fs::create_directory(runs_ + "/folder");
-  EXPECT_THAT(ErrorOf([&] { WriteAtomically(runs_ + "/folder", "x"); }, ExitCode::kTryAgain),
-              HasSubstr(runs_ + "/folder"));
-  EXPECT_EQ(std::distance(fs::directory_iterator(runs_), fs::directory_iterator()), 1);
 }
 
 TEST_F(RunFolderTest, EndpointsRoundTrip) {

@@ -1,4 +1,4 @@
-#include "lib/checkpoint/json_value.h"
+#include "lib/core/json_value.h"
 
 #include <cstring>
 #include <utility>

@@ -7,9 +7,11 @@
 
 namespace tetrion {
 
+// A bounded reader of JSON; lib/core/json.h writes it.
+
 struct JsonMember;
 
-// A JSON document as checkpoint headers and manifests need it: objects, arrays, strings and numbers
+// A document as checkpoint headers and manifests need it: objects, arrays, strings and numbers
 // (kept as text); true, false and null are refused, they occur in neither.
 struct JsonValue {
   enum class Kind { kString, kNumber, kArray, kObject };

@@ -1,0 +1,86 @@
+#include "lib/core/file.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "lib/core/error.h"
+
+namespace tetrion {
+namespace {
+
+[[noreturn]] void WriteFailed(const std::string& path) {
+  throw Error(ExitCode::kTryAgain, "cannot write " + path + ": " + std::strerror(errno) +
+                                       "; check free space and permissions");
+}
+
+}  // namespace
+
+FileDescriptor::~FileDescriptor() {
+  if (fd_ >= 0) close(fd_);
+}
+
+FileReplacement::FileReplacement(std::string path, const std::string& suffix)
+    : path_(std::move(path)), part_path_(path_ + suffix), unique_(suffix == kUniqueSuffix) {}
+
+FileReplacement::~FileReplacement() {
+  // A unique name that was never made is another file's, if any.
+  if (!placed_ && (!unique_ || file_.valid())) unlink(part_path_.c_str());
+}
+
+bool FileReplacement::Create(mode_t mode, Links links) {
+  if (unique_) {
+    file_ = FileDescriptor(mkostemp(part_path_.data(), O_CLOEXEC));
+    return file_.valid() && fchmod(file_.get(), mode) == 0;
+  }
+  const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC;
+  const int no_link = links == Links::kRefuse ? O_NOFOLLOW : 0;
+  file_ = FileDescriptor(open(part_path_.c_str(), flags | no_link, mode));
+  return file_.valid();
+}
+
+bool FileReplacement::Write(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count = write(file_.get(), bytes.data(), bytes.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return false;
+    bytes = bytes.subspan(static_cast<std::size_t>(count));
+  }
+  return true;
+}
+
+bool FileReplacement::Sync() {
+  return fsync(file_.get()) == 0;
+}
+
+bool FileReplacement::Place() {
+  placed_ = std::rename(part_path_.c_str(), path_.c_str()) == 0;
+  return placed_;
+}
+
+bool FileReplacement::SyncFolder() const {
+  const FileDescriptor handle(open(folder().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  return handle.valid() && fsync(handle.get()) == 0;
+}
+
+std::string FileReplacement::folder() const {
+  const std::size_t slash = path_.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path_.substr(0, slash);
+}
+
+void WriteAtomically(const std::string& path, std::string_view text) {
+  FileReplacement file(path, FileReplacement::kUniqueSuffix);
+  if (!file.Create(0644) || !file.Write(std::as_bytes(std::span(text))) || !file.Sync() ||
+      !file.Place()) {
+    WriteFailed(path);
+  }
+  if (!file.SyncFolder()) WriteFailed(file.folder());
+}
+
+}  // namespace tetrion
