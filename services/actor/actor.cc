@@ -1,279 +1,60 @@
 #include "services/actor/actor.h"
 
-#include <unistd.h>
-
-#include <chrono>
-#include <thread>
 #include <utility>
 
-#include "lib/core/error.h"
 #include "lib/core/log.h"
-#include "lib/core/philox.h"
-#include "lib/inference/env_end.h"
-#include "lib/inference/stream_layout.h"
-#include "lib/metrics/log_recorder.h"
-#include "lib/setup/run_setup.h"
-#include "lib/shm/shm_dir.h"
-#include "services/actor/policy_factory.h"
 
 namespace tetrion::actor {
-namespace {
-
-constexpr const char* kReasonNames[kWaitReasons] = {"token", "ring", "weights", "answer"};
-
-}  // namespace
-
-// What every worker is built from.
-struct Actor::Setting {
-  RunConfig run;
-  EnvSpec env;
-  StreamLayout stream;  // its `obs` is also the plain ring's
-  std::uint64_t run_id;
-  std::string shm_dir;
-  std::int32_t pid;
-  std::uint32_t random;  // tells this process's regions from those of an earlier one with its pid
-};
-
-// The ends of one lane loop, which lives in the pool. Also the loop's listener.
-struct Actor::Worker final : LaneListener {
-  Worker(int worker_number, Outbox& box, MetricsRegistry& metrics)
-      : number(worker_number),
-        outbox(box),
-        inference(metrics.Histogram("tetrion_actor_inference_seconds", {}, number)),
-        env_step(metrics.Histogram("tetrion_actor_env_step_seconds", {}, number)),
-        lag(metrics.Histogram("tetrion_actor_policy_lag_versions", {}, number)),
-        steps(metrics.Counter("tetrion_actor_env_steps_total", {std::to_string(number)})),
-        episodes(metrics.Counter("tetrion_actor_episodes_total", {std::to_string(number)})),
-        rows(metrics.Counter("tetrion_actor_rows_committed_total", {std::to_string(number)})) {
-    for (int r = 0; r < kWaitReasons; ++r) {
-      waits[r] = &metrics.Counter("tetrion_actor_wait_seconds_total",
-                                  {std::to_string(number), kReasonNames[r]});
-    }
-  }
-
-  void OnEpisodes(std::span<const EpisodeResult> results) override {
-    outbox.PutEpisodes(number, results);
-  }
-  void OnAbandoned(std::span<const Token> tokens, const char* reason) override {
-    outbox.PutAbandoned(tokens, reason);
-  }
-  void OnRow(std::int64_t env_ns, std::int64_t inference_ns, std::uint32_t lag_versions) override {
-    env_step.Observe(static_cast<double>(env_ns) * 1e-9);
-    inference.Observe(static_cast<double>(inference_ns) * 1e-9);
-    lag.Observe(lag_versions);
-  }
-
-  const int number;
-  Outbox& outbox;
-  HotHistogram &inference, &env_step, &lag;
-  HotCounter &steps, &episodes, &rows;
-  HotCounter* waits[kWaitReasons];
-  CreditQueue credits;
-  std::string ring_path;
-  std::unique_ptr<RingSink> sink;
-  std::unique_ptr<WeightsReader> weights;  // local
-  std::unique_ptr<EnvEnd> host;            // streamed
-};
 
 Actor::Actor(ActorOptions options, SignalWatcher& signals)
     : options_(std::move(options)),
-      signals_(signals),
-      pool_([this](std::exception_ptr error) { Fail(error); }) {
-  metrics_.OnScrape([this] { RefreshMetrics(); });
-  ServeLostLogLines(metrics_);
-  http_ = std::make_unique<HttpEndpoint>(options_.member.http_bind, metrics_,
-                                         [this] { return Ready(); });
-  link_ = std::make_unique<LinkAgent>(LinkConfig(), LinkHooks(), outbox_, signals_.drain_flag());
-}
-
-Actor::~Actor() = default;
-
-LinkAgent::Config Actor::LinkConfig() const {
-  return {.name = options_.member.name,
-          .http_endpoint = http_->address(),
-          .shm_dir = options_.member.shm_dir,
-          .workers = options_.workers * Groups(),
-          .drain_timeout_ns = options_.member.drain_timeout_s * kNanosPerSecond,
-          .given = GivenOf(options_.member),
-          .link = LinkConfigOf(options_.member)};
+      host_(
+          metrics_, options_.member.http_bind,
+          [this] {
+            const std::string problem = link_->Problem();
+            return Readiness{.ready = problem.empty(), .reason = problem};
+          },
+          [&signals] { signals.RequestDrain(); }),
+      workers_(options_, outbox_, metrics_,
+               [this](std::exception_ptr error) { host_.Fail(error); }) {
+  metrics_.OnScrape([this] { workers_.RefreshMetrics(); });
+  link_ = std::make_unique<LinkAgent>(
+      LinkAgent::Config{.member = MemberConfigOf(options_.member, host_.http_address()),
+                        .workers = workers_.count()},
+      LinkHooks(), outbox_, signals.drain_flag());
 }
 
 LinkAgent::Hooks Actor::LinkHooks() {
-  return {.build = [this](const wire::Registered& registered, std::vector<wire::RingInfo>& rings,
-                          std::vector<CreditQueue*>& queues) { Build(registered, rings, queues); },
+  return {.build =
+              [this](const wire::Registered& registered, std::vector<wire::RingInfo>& rings,
+                     std::vector<CreditQueue*>& queues) {
+                SetUpMemberLogging(options_.member, registered.run);
+                workers_.Build(registered, rings, queues);
+              },
           .stats = [this] { return Stats(); },
-          .env_steps = [this] { return EnvSteps(); },
-          .workers_drained = [this] { return pool_.Drained(); },
+          .env_steps = [this] { return workers_.EnvSteps(); },
+          .workers_drained = [this] { return workers_.Drained(); },
           .close_rings =
               [this] {
-                pool_.Stop();
-                for (const auto& worker : workers_) worker->sink->Close();
+                workers_.Stop();
+                workers_.CloseRings();
               }};
 }
 
 void Actor::Run() {
-  http_->Start();
-  AgentRunner runner(*link_, [this](std::exception_ptr error) { Fail(error); });
-  runner.Start();
-  while (!link_->Done() && runner.Running()) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  runner.RequestStop();
-  runner.Join();
-  pool_.Stop();
-  http_->Stop();
-  {
-    MutexLock lock(mu_);
-    if (error_) std::rethrow_exception(error_);
-  }
-  for (const auto& worker : workers_) {
-    log::info("closed {} at row {}", worker->ring_path, worker->sink->PublishedRows());
-  }
-  log::info("drained: {} steps, {} episodes acknowledged, {} fenced", EnvSteps(),
+  host_.Run(*link_,
+            {.done = [this] { return link_->Done(); }, .stop_rest = [this] { workers_.Stop(); }});
+  workers_.LogClosed();
+  log::info("drained: {} steps, {} episodes acknowledged, {} fenced", workers_.EnvSteps(),
             link_->acknowledged(), link_->fenced());
 }
 
-void Actor::Build(const wire::Registered& registered, std::vector<wire::RingInfo>& rings,
-                  std::vector<CreditQueue*>& queues) {
-  SetUpMemberLogging(options_.member, registered.run);
-  const RunConfig run = RunConfigFromText(registered.run_config);
-  const std::string dir =
-      options_.member.shm_dir.empty() ? registered.shm_dir : options_.member.shm_dir;
-  EnsureShmDir(dir);
-  const std::int32_t pid = getpid();
-  const Setting setting = {
-      .run = run,
-      .env = EnvSpecOf(run),
-      .stream = StreamLayout(RowLayout(RowSpecOf(run)), static_cast<std::uint64_t>(run.ring_rows)),
-      .run_id = registered.run_id,
-      .shm_dir = dir,
-      .pid = pid,
-      .random = PhiloxDraw(static_cast<std::uint64_t>(MonotonicClock::Get().NowNs()),
-                           static_cast<std::uint64_t>(pid), 0, PhiloxPurpose::kSampler)
-                    .word[0]};
-  for (int w = 0; w < options_.workers; ++w) {
-    std::vector<std::unique_ptr<LaneLoop>> loops;
-    for (int g = 0; g < Groups(); ++g) {
-      const auto number = static_cast<int>(workers_.size());
-      auto worker = std::make_unique<Worker>(number, outbox_, metrics_);
-      loops.push_back(Streamed() ? MakeStreamed(*worker, setting) : MakeLocal(*worker, setting));
-      rings.push_back({.path = worker->ring_path, .worker = static_cast<std::uint32_t>(number)});
-      queues.push_back(&worker->credits);
-      workers_.push_back(std::move(worker));
-    }
-    pool_.Add("worker-" + std::to_string(w), std::move(loops));
-  }
-  built_.store(true, std::memory_order_release);
-  pool_.Start();
-  log::info("{} workers x {} lanes of {}{}", options_.workers, run.lanes * Groups(), run.env,
-            Streamed() ? ", decided by the learner" : "");
-}
-
-std::unique_ptr<LaneLoop> Actor::MakeLocal(Worker& worker, const Setting& setting) {
-  const RingSpec& ring = setting.stream.obs;
-  Region region =
-      Region::Create(setting.shm_dir,
-                     RingName(setting.run_id, setting.pid, setting.random,
-                              static_cast<std::uint32_t>(worker.number)),
-                     RegionKind::kRing, RingRegionBytes(ring), setting.run_id, ring.spec_hash);
-  worker.ring_path = region.path();
-  worker.sink = std::make_unique<RingSink>(
-      setting.stream.row, RingProducer::Create(std::move(region), ring), setting.run.commit_stride);
-  worker.weights = std::make_unique<WeightsReader>(
-      WeightsReader::Config{.shm_dir = setting.shm_dir,
-                            .run_id = setting.run_id,
-                            .spec_hash = RunConfigHash(setting.run)},
-      [sink = worker.sink.get()](Bell bell) { sink->SetBell(bell); });
-  return std::make_unique<LaneLoop>(
-      LaneLoopConfig{}, MakeVecEnv(EnvConfigOf(setting.run)),
-      std::make_unique<LocalDecider>(MakeWorkerPolicy(options_.policy, setting.run, setting.env),
-                                     worker.weights.get(), setting.run.lanes),
-      worker.credits, *worker.sink, worker);
-}
-
-std::unique_ptr<LaneLoop> Actor::MakeStreamed(Worker& worker, const Setting& setting) {
-  EnvEnd::Ends ends = EnvEnd::Create(setting.shm_dir,
-                                     StreamName(setting.run_id, setting.pid, setting.random,
-                                                static_cast<std::uint32_t>(worker.number)),
-                                     setting.run_id, setting.stream, setting.env.action.count);
-  worker.ring_path = ends.obs.region()->path();
-  worker.sink = std::make_unique<RingSink>(setting.stream.row, std::move(ends.obs),
-                                           /*commit_stride=*/1);
-  worker.host = std::move(ends.host);
-  RingSink* const sink = worker.sink.get();
-  worker.host->Place({.published = [sink] { return sink->PublishedRows(); },
-                      .set_obs_bell = [sink](Bell bell) { sink->SetBell(bell); },
-                      .learner = {.shm_dir = setting.shm_dir,
-                                  .run_id = setting.run_id,
-                                  .spec_hash = RunConfigHash(setting.run)}});
-  return std::make_unique<LaneLoop>(LaneLoopConfig{}, MakeVecEnv(EnvConfigOf(setting.run)),
-                                    std::make_unique<StreamedDecider>(*worker.host), worker.credits,
-                                    *worker.sink, worker);
-}
-
-std::uint64_t Actor::EnvSteps() const {
-  std::uint64_t steps = 0;
-  if (!built_.load(std::memory_order_acquire)) return 0;
-  for (int w = 0; w < pool_.size(); ++w) steps += pool_.counters(w).env_steps.load();
-  return steps;
-}
-
 std::vector<wire::Stat> Actor::Stats() {
-  const wire::LinkStats link = link_->link_stats();
-  link_metrics_.Set({.messages_in = link.messages_in,
-                     .messages_out = link.messages_out,
-                     .bytes_in = link.bytes_in,
-                     .bytes_out = link.bytes_out,
-                     .malformed = link.malformed,
-                     .reconnects = link.reconnects});
-  double waits_s[kWaitReasons] = {}, rows = 0, episodes = 0, not_finite = 0;
-  for (int w = 0; w < pool_.size(); ++w) {
-    const LaneCounters& counters = pool_.counters(w);
-    for (int r = 0; r < kWaitReasons; ++r) {
-      waits_s[r] += static_cast<double>(counters.wait_ns[r].load()) * 1e-9;
-    }
-    rows += static_cast<double>(counters.rows.load());
-    episodes += static_cast<double>(counters.episodes.load());
-    not_finite += static_cast<double>(counters.not_finite.load());
-  }
-  return {{"wait_token_s", waits_s[0]},
-          {"wait_ring_s", waits_s[1]},
-          {"wait_weights_s", waits_s[2]},
-          {"wait_answer_s", waits_s[3]},
-          {"workers", static_cast<double>(pool_.size())},
-          {"rows", rows},
-          {"episodes", episodes},
-          {"not_finite_rows", not_finite},
-          {"acknowledged", static_cast<double>(link_->acknowledged())},
-          {"fenced", static_cast<double>(link_->fenced())}};
-}
-
-// Brings the scraped counters up to the workers' own.
-void Actor::RefreshMetrics() {
-  if (!built_.load(std::memory_order_acquire)) return;
-  MutexLock lock(refresh_mu_);
-  for (const auto& worker : workers_) {
-    const LaneCounters& counters = pool_.counters(worker->number);
-    worker->steps.RaiseTo(static_cast<double>(counters.env_steps.load()));
-    worker->episodes.RaiseTo(static_cast<double>(counters.episodes.load()));
-    worker->rows.RaiseTo(static_cast<double>(counters.rows.load()));
-    for (int r = 0; r < kWaitReasons; ++r) {
-      worker->waits[r]->RaiseTo(static_cast<double>(counters.wait_ns[r].load()) * 1e-9);
-    }
-  }
-}
-
-void Actor::Fail(std::exception_ptr error) {
-  {
-    MutexLock lock(mu_);
-    if (!error_) error_ = error;
-  }
-  signals_.RequestDrain();
-}
-
-Readiness Actor::Ready() const {
-  const std::string problem = link_->Problem();
-  return {.ready = problem.empty(), .reason = problem};
+  link_metrics_.Set(TotalsOf(link_->link_stats()));
+  std::vector<wire::Stat> stats = workers_.Stats();
+  stats.push_back({"acknowledged", static_cast<double>(link_->acknowledged())});
+  stats.push_back({"fenced", static_cast<double>(link_->fenced())});
+  return stats;
 }
 
 }  // namespace tetrion::actor

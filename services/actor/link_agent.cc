@@ -5,9 +5,7 @@
 #include <variant>
 
 #include "lib/core/log.h"
-#include "lib/run/revision.h"
 #include "lib/run/run_config.h"
-#include "lib/setup/member.h"
 
 namespace tetrion::actor {
 namespace {
@@ -19,7 +17,9 @@ constexpr std::int64_t kResendNs = kNanosPerSecond;
 constexpr std::int64_t kGatherNs = 20 * kNanosPerMilli;
 constexpr std::size_t kGatherEpisodes = 256;
 static_assert(wire::kMaxReports == kMaxBatchEpisodes);
-constexpr std::int64_t kGoodbyeNs = 5 * kNanosPerSecond;
+constexpr std::int64_t kAcksNs = 5 * kNanosPerSecond;
+constexpr MemberLink::GoodbyeTimes kGoodbye = {.repeat_ns = kResendNs / 5,
+                                               .give_up_ns = 5 * kNanosPerSecond};
 
 }  // namespace
 
@@ -28,21 +28,21 @@ LinkAgent::LinkAgent(Config config, Hooks hooks, Outbox& outbox, const std::atom
     : config_(std::move(config)),
       hooks_(std::move(hooks)),
       outbox_(outbox),
-      drain_(drain),
       clock_(clock),
-      link_(config_.link, *this, clock),
+      member_(config_.member, kGoodbye, *this, drain, clock),
+      link_(member_.link()),
       reports_(clock, kResendNs),
       abandons_(clock, kResendNs),
       requests_(clock, kResendNs) {}
 
 int LinkAgent::DoWork() {
   link_.DoWork(kPollMs);
-  PublishProblem();
-  if (drain_.load(std::memory_order_acquire) && phase_.load() == Phase::kRunning) StartDrain();
+  member_.PublishProblem("");
+  if (member_.DrainIsAsked()) StartDrain();
   if (!built_) return 1;
   Collect();
   SendReports();
-  if (phase_.load() == Phase::kRunning) {
+  if (member_.Running()) {
     Feed();
     RequestTokens();
   } else {
@@ -53,16 +53,12 @@ int LinkAgent::DoWork() {
 
 wire::Register LinkAgent::MakeRegister() {
   HeldTokens::Listed held = held_.ListHeld();
-  return {.role = wire::Role::kActor,
-          .name = config_.name,
-          .revision = Revision(),
-          .held = std::move(held.ranges),
-          .held_below = held.below,
-          .workers = static_cast<std::uint32_t>(config_.workers),
-          .rings = rings_,
-          .given = config_.given,
-          .http_endpoint = config_.http_endpoint,
-          .shm_dir = config_.shm_dir};
+  wire::Register registration = member_.Registration(wire::Role::kActor);
+  registration.held = std::move(held.ranges);
+  registration.held_below = held.below;
+  registration.workers = static_cast<std::uint32_t>(config_.workers);
+  registration.rings = rings_;
+  return registration;
 }
 
 void LinkAgent::OnRegistered(const wire::Registered& registered, bool renewed) {
@@ -71,9 +67,8 @@ void LinkAgent::OnRegistered(const wire::Registered& registered, bool renewed) {
     const RunConfig config = RunConfigFromText(registered.run_config);
     low_water_ = CreditLowWater(static_cast<std::uint64_t>(config.lanes));
     built_ = true;
-    run_config_ = registered.run_config;
   }
-  CheckSameSettings(run_config_, registered.run_config);
+  member_.CheckSettings(registered);
   for (std::size_t i = 0; i < rings_.size() && i < registered.slots.size(); ++i) {
     rings_[i].slot = registered.slots[i];
   }
@@ -89,7 +84,7 @@ void LinkAgent::OnRegistered(const wire::Registered& registered, bool renewed) {
 }
 
 void LinkAgent::OnFenced() {
-  if (phase_.load() != Phase::kRunning) link_.Retire();  // nothing to say under a new session
+  member_.OnFenced();
   std::uint64_t lost = episodes_.size();
   reports_.ResendAll();
   reports_.SendDue([&lost](const wire::ReportBatch& batch) {
@@ -107,14 +102,14 @@ void LinkAgent::OnFenced() {
 }
 
 wire::Heartbeat LinkAgent::MakeHeartbeat() {
-  const char* phase = phase_.load() == Phase::kRunning ? "running" : wire::kPhaseDraining;
+  const char* phase = member_.Running() ? "running" : wire::kPhaseDraining;
   return {.phase = phase,
           .env_steps = built_ ? hooks_.env_steps() : 0,
           .stats = built_ ? hooks_.stats() : std::vector<wire::Stat>{}};
 }
 
 void LinkAgent::OnHeartbeatAck(const wire::HeartbeatAck& ack) {
-  if (ack.drain && phase_.load() == Phase::kRunning) StartDrain();
+  if (ack.drain && member_.Running()) StartDrain();
 }
 
 void LinkAgent::OnMessage(const wire::Message& message) {
@@ -139,7 +134,7 @@ void LinkAgent::OnMessage(const wire::Message& message) {
   } else if (std::holds_alternative<wire::RingsAck>(message)) {
     rings_acked_ = true;
   } else if (std::holds_alternative<wire::GoodbyeAck>(message)) {
-    if (phase_.load() == Phase::kGoodbye) phase_.store(Phase::kDone, std::memory_order_release);
+    member_.OnGoodbyeAck();
   }
 }
 
@@ -179,7 +174,7 @@ bool LinkAgent::ReportIsDue() {
     return false;
   }
   if (gather_since_ns_ == 0) gather_since_ns_ = clock_.NowNs();
-  return episodes_.size() >= kGatherEpisodes || phase_.load() != Phase::kRunning ||
+  return episodes_.size() >= kGatherEpisodes || !member_.Running() ||
          clock_.NowNs() - gather_since_ns_ >= kGatherNs;
 }
 
@@ -235,13 +230,9 @@ void LinkAgent::RequestTokens() {
 }
 
 void LinkAgent::StartDrain() {
-  phase_.store(Phase::kDraining, std::memory_order_release);
-  drain_until_ns_ = clock_.NowNs() + config_.drain_timeout_ns;
   log::info("draining");
-  if (!built_) {
-    phase_.store(Phase::kDone, std::memory_order_release);
-    return;
-  }
+  member_.StartDrain(built_);
+  if (!built_) return;
   requests_.Clear();
   GiveBack("drain", held_.TakePool());
   for (CreditQueue* queue : queues_) GiveBack("drain", queue->Drain());
@@ -249,39 +240,19 @@ void LinkAgent::StartDrain() {
 
 // After the workers' last rows: everything settled or given back, then the goodbye.
 void LinkAgent::Drain() {
-  if (phase_.load() == Phase::kDraining) {
-    if (!hooks_.workers_drained() && clock_.NowNs() < drain_until_ns_) return;
+  if (member_.Draining()) {
+    if (!hooks_.workers_drained() && !member_.DrainIsLate()) return;
     Collect();
     SendReports();
     hooks_.close_rings();
-    goodbye_until_ns_ = goodbye_until_ns_ == 0 ? clock_.NowNs() + kGoodbyeNs : goodbye_until_ns_;
-    const bool late = clock_.NowNs() >= goodbye_until_ns_;
+    acks_until_ns_ = acks_until_ns_ == 0 ? clock_.NowNs() + kAcksNs : acks_until_ns_;
+    const bool late = clock_.NowNs() >= acks_until_ns_;
     if (!late && !(reports_.empty() && abandons_.empty())) return;
     if (late) log::warn("{} reports were not acknowledged in time", reports_.size());
-    goodbye_until_ns_ = clock_.NowNs() + kGoodbyeNs;
-    link_.Retire();
-    phase_.store(Phase::kGoodbye, std::memory_order_release);
+    member_.StartGoodbye();
   }
-  const std::int64_t now_ns = clock_.NowNs();
-  if (phase_.load() != Phase::kGoodbye) return;
   // A fenced session has nothing left, but its process still tells how many steps it made.
-  if (now_ns >= goodbye_until_ns_ || link_.last_session() == 0) {
-    phase_.store(Phase::kDone, std::memory_order_release);
-  } else if (now_ns >= next_goodbye_ns_) {
-    link_.Send(wire::Goodbye{.session = link_.last_session(), .env_steps = hooks_.env_steps()});
-    next_goodbye_ns_ = now_ns + kResendNs / 5;
-  }
-}
-
-void LinkAgent::PublishProblem() {
-  const std::string problem = link_.registered() ? "" : link_.problem();
-  MutexLock lock(problem_mu_);
-  problem_ = problem;
-}
-
-std::string LinkAgent::Problem() const {
-  MutexLock lock(problem_mu_);
-  return problem_;
+  member_.SayGoodbye(link_.last_session(), hooks_.env_steps());
 }
 
 }  // namespace tetrion::actor

@@ -11,11 +11,11 @@
 #include "lib/collect/credit_queue.h"
 #include "lib/core/agent.h"
 #include "lib/core/clock.h"
-#include "lib/core/mutex.h"
 #include "lib/wire/session_link.h"
 #include "services/actor/held_tokens.h"
 #include "services/actor/outbox.h"
 #include "services/actor/unacked.h"
+#include "services/common/member_link.h"
 
 namespace tetrion::actor {
 
@@ -27,13 +27,8 @@ namespace tetrion::actor {
 class LinkAgent final : public Agent, private wire::SessionOwner {
  public:
   struct Config {
-    std::string name;  // "actor-0"
-    std::string http_endpoint;
-    std::string shm_dir;  // empty: the run's
+    MemberConfig member;  // its drain time-out is for the workers' last rows
     int workers = 1;
-    std::int64_t drain_timeout_ns = 10 * kNanosPerSecond;  // for the workers' last rows
-    std::vector<wire::GivenSetting> given;  // checked by the coordinator against the run's
-    wire::SessionLink::Config link;
   };
 
   // What the rest of the actor supplies once the run is known. Called on the link thread.
@@ -55,10 +50,9 @@ class LinkAgent final : public Agent, private wire::SessionOwner {
   std::string name() const override { return "link"; }
   int DoWork() override;
 
-  // Any thread: the goodbye is acknowledged (or its time is over), the actor may exit.
-  bool Done() const { return phase_.load(std::memory_order_acquire) == Phase::kDone; }
-  // Any thread: empty when connected and working, else the reason, for /readyz.
-  std::string Problem() const;
+  // Any thread; see MemberLink.
+  bool Done() const { return member_.Done(); }
+  std::string Problem() const { return member_.Problem(); }
   // Link thread: traffic so far.
   wire::LinkStats link_stats() const { return link_.stats(); }
   // Any thread: episodes whose report was acknowledged, and those the coordinator refused or that
@@ -67,8 +61,6 @@ class LinkAgent final : public Agent, private wire::SessionOwner {
   std::uint64_t fenced() const { return fenced_.load(std::memory_order_relaxed); }
 
  private:
-  enum class Phase { kRunning, kDraining, kGoodbye, kDone };
-
   wire::Register MakeRegister() override;
   void OnRegistered(const wire::Registered& registered, bool renewed) override;
   void OnFenced() override;
@@ -85,20 +77,17 @@ class LinkAgent final : public Agent, private wire::SessionOwner {
   void StartDrain();
   void Drain();
   void GiveBack(const std::string& reason, const std::vector<Token>& tokens);
-  void PublishProblem();
 
   const Config config_;
   const Hooks hooks_;
   Outbox& outbox_;
-  const std::atomic<bool>& drain_;
   const Clock& clock_;
-  wire::SessionLink link_;
-  std::atomic<Phase> phase_{Phase::kRunning};
+  MemberLink member_;
+  wire::SessionLink& link_;  // the member's
   std::atomic<std::uint64_t> acknowledged_{0};
   std::atomic<std::uint64_t> fenced_{0};
 
   bool built_ = false;
-  std::string run_config_;  // what it was built with
   std::vector<wire::RingInfo> rings_;
   std::vector<CreditQueue*> queues_;
   std::size_t low_water_ = 0;  // credits below which a worker's queue is refilled to twice as many
@@ -108,16 +97,11 @@ class LinkAgent final : public Agent, private wire::SessionOwner {
   Unacked<wire::GrantRequest> requests_;  // at most one
   bool rings_acked_ = false;
   std::int64_t next_rings_ns_ = 0;
-  std::int64_t drain_until_ns_ = 0;
-  std::int64_t goodbye_until_ns_ = 0;
-  std::int64_t next_goodbye_ns_ = 0;
-  std::int64_t gather_since_ns_ = 0;                     // first of episodes_; 0: none
+  std::int64_t acks_until_ns_ = 0;    // for what was reported last, once the workers are done
+  std::int64_t gather_since_ns_ = 0;  // first of episodes_; 0: none
   std::vector<wire::EpisodeReport> episodes_;            // collected, not yet in a batch
   std::map<std::string, std::vector<Token>> abandoned_;  // collected, by reason
   std::vector<Token> scratch_;
-
-  mutable Mutex problem_mu_;
-  std::string problem_ TETRION_GUARDED_BY(problem_mu_) = "starting";
 };
 
 }  // namespace tetrion::actor

@@ -1,5 +1,7 @@
 #include "services/coordinator/control_metrics.h"
 
+#include "services/common/service_host.h"
+
 namespace tetrion::coordinator {
 namespace {
 
@@ -81,11 +83,7 @@ void ControlMetrics::Update(const Gauges& gauges, const EpisodeWindow& window,
   return_mean_->Set(window.MeanReturn());
   length_mean_->Set(window.MeanLength());
   lines_mean_->Set(window.MeanLines());
-  link_.Set({.messages_in = link.messages_in,
-             .messages_out = link.messages_out,
-             .bytes_in = link.bytes_in,
-             .bytes_out = link.bytes_out,
-             .malformed = link.malformed});
+  link_.Set(TotalsOf(link));
 }
 
 }  // namespace tetrion::coordinator

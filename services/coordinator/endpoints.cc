@@ -5,8 +5,14 @@
 #include "lib/core/error.h"
 #include "lib/core/file.h"
 #include "lib/core/json.h"
+#include "lib/shm/shm_dir.h"
 
 namespace tetrion::coordinator {
+namespace {
+
+constexpr std::size_t kMaxSocketPathBytes = 107;  // sockaddr_un
+
+}  // namespace
 
 EndpointsWriter::EndpointsWriter(const RunFolder& folder, const std::string& control,
                                  const std::string& http)
@@ -57,6 +63,15 @@ void RefuseOpenEndpoint(const std::string& endpoint, bool insecure) {
               "--bind " + endpoint +
                   " is open to other machines and the control channel has no keys: bind "
                   "tcp://127.0.0.1:0, or spell out --insecure on a network you trust");
+}
+
+std::string ControlAddress(const std::string& bind, const RunFolder& folder,
+                           const std::string& shm_dir, std::uint64_t run_id) {
+  if (!bind.empty()) return bind;
+  const std::string in_folder = folder.path() + "/control.sock";
+  if (in_folder.size() <= kMaxSocketPathBytes) return "ipc://" + in_folder;
+  EnsureShmDir(shm_dir);
+  return "ipc://" + shm_dir + "/" + std::to_string(run_id) + ".sock";
 }
 
 }  // namespace tetrion::coordinator

@@ -33,4 +33,10 @@ std::string PreviousControlEndpoint(const RunFolder& folder);
 // out.
 void RefuseOpenEndpoint(const std::string& endpoint, bool insecure);
 
+// The address for members: the one that was asked for; without one a socket in the run folder, or
+// in the folder of the shared regions where that path is too long for a socket (107 bytes). Both
+// are open to this user only.
+std::string ControlAddress(const std::string& bind, const RunFolder& folder,
+                           const std::string& shm_dir, std::uint64_t run_id);
+
 }  // namespace tetrion::coordinator

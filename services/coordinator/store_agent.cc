@@ -15,15 +15,11 @@
 namespace tetrion::coordinator {
 
 StoreAgent::StoreAgent(Store& store, const Clock& clock)
-    : store_(store), clock_(clock), event_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
-  if (event_fd_ < 0) {
+    : store_(store), clock_(clock), event_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+  if (!event_.valid()) {
     throw Error(ExitCode::kTryAgain, std::string("no event for the store: ") +
                                          std::strerror(errno) + "; raise the open-files limit");
   }
-}
-
-StoreAgent::~StoreAgent() {
-  close(event_fd_);
 }
 
 std::uint64_t StoreAgent::Push(StoreChange change, Durability durability) {
@@ -43,7 +39,7 @@ std::uint64_t StoreAgent::Push(StoreChange change, Durability durability) {
 
 void StoreAgent::DrainEvent() {
   std::uint64_t count = 0;
-  [[maybe_unused]] const ssize_t got = read(event_fd_, &count, sizeof(count));
+  [[maybe_unused]] const ssize_t got = read(event_.get(), &count, sizeof(count));
 }
 
 bool StoreAgent::Due() {
@@ -128,7 +124,7 @@ int StoreAgent::WriteGroup() {
   commits_.fetch_add(1, std::memory_order_relaxed);
   committed_.store(group_ticket_, std::memory_order_release);
   const std::uint64_t one = 1;
-  [[maybe_unused]] const ssize_t put = write(event_fd_, &one, sizeof(one));
+  [[maybe_unused]] const ssize_t put = write(event_.get(), &one, sizeof(one));
   return static_cast<int>(written);
 }
 

@@ -8,6 +8,7 @@
 
 #include "lib/core/agent.h"
 #include "lib/core/clock.h"
+#include "lib/core/file.h"
 #include "lib/core/mutex.h"
 #include "services/coordinator/store.h"
 
@@ -32,7 +33,6 @@ class StoreAgent final : public Agent {
 
   // `store` must outlive the agent and is used by the agent's thread only.
   StoreAgent(Store& store, const Clock& clock);
-  ~StoreAgent() override;
 
   // Control agent only. Room for a further change; the control agent stops reading without it.
   bool HasRoom() const { return Queued() < kMaxQueued - kReserve; }
@@ -49,7 +49,7 @@ class StoreAgent final : public Agent {
   std::string PauseReason() const TETRION_EXCLUDES(mu_);
   std::uint64_t commits() const { return commits_.load(std::memory_order_relaxed); }
   std::size_t Queued() const { return queued_.load(std::memory_order_acquire); }
-  int event_fd() const { return event_fd_; }
+  int event_fd() const { return event_.get(); }
 
   // Agent.
   std::string name() const override { return "store"; }
@@ -76,7 +76,7 @@ class StoreAgent final : public Agent {
 
   Store& store_;
   const Clock& clock_;
-  const int event_fd_;
+  const FileDescriptor event_;
   // Control agent only.
   std::uint64_t pushed_ = 0;
   // Shared.

@@ -1,24 +1,20 @@
 #pragma once
 
 #include <atomic>
-#include <exception>
-#include <functional>
 #include <memory>
-#include <string>
 
 #include "lib/core/agent.h"
-#include "lib/core/mutex.h"
-#include "lib/http/http_endpoint.h"
 #include "lib/metrics/link_recorders.h"
 #include "lib/metrics/registry.h"
-#include "lib/run/run_config.h"
 #include "lib/run/signals.h"
-#include "lib/weights/learner_region.h"
+#include "services/common/service_host.h"
 #include "services/learner/build_agent.h"
 #include "services/learner/link_agent.h"
 #include "services/learner/options.h"
 
 namespace tetrion::learner {
+
+class Engine;
 
 // Composition root of the learner process.
 //
@@ -34,9 +30,7 @@ class Learner {
   void Run();
 
  private:
-  struct Engine;  // everything that exists once the run's settings are known
-
-  LearnerLinkAgent::Config LinkConfig() const;
+  LearnerLinkAgent::Hooks LinkHooks();
   void StartBuild(const wire::Registered& registered);
   void Build();
   bool Built();
@@ -44,15 +38,13 @@ class Learner {
   void FillHeartbeat(wire::Heartbeat& heartbeat);
   void RefreshMetrics();
   void StopTraining();
-  void Fail(std::exception_ptr error);
 
   const LearnerOptions options_;
-  SignalWatcher& signals_;
   MetricsRegistry metrics_;
   LinkRecorders link_metrics_{metrics_, "coordinator"};
+  ServiceHost host_;
   RingBoard board_;
   Versions versions_;
-  std::unique_ptr<HttpEndpoint> http_;
   std::unique_ptr<LearnerLinkAgent> link_;
   wire::Registered registered_;                 // the first; written before the build starts
   std::unique_ptr<Engine> engine_;              // built once, by build_; null when that failed
@@ -60,10 +52,6 @@ class Learner {
   std::atomic<bool> abandoned_{false};          // the drain did not wait; pairs Run with Build
   BuildAgent build_{[this] { Build(); }};
   AgentRunner build_runner_;
-
-  Mutex mu_;
-  std::exception_ptr error_ TETRION_GUARDED_BY(mu_);
-  Mutex refresh_mu_;  // scrapes may overlap
 };
 
 }  // namespace tetrion::learner

@@ -4,40 +4,34 @@
 #include <variant>
 
 #include "lib/core/log.h"
-#include "lib/run/revision.h"
-#include "lib/setup/member.h"
 
 namespace tetrion::learner {
 namespace {
 
 constexpr int kPollMs = 5;
 constexpr std::int64_t kResendNs = 500 * kNanosPerMilli;
-constexpr std::int64_t kGoodbyeNs = 3 * kNanosPerSecond;
+constexpr MemberLink::GoodbyeTimes kGoodbye = {.repeat_ns = kResendNs / 2,
+                                               .give_up_ns = 3 * kNanosPerSecond};
 
 }  // namespace
 
-LearnerLinkAgent::LearnerLinkAgent(Config config, Hooks hooks, RingBoard& board, Versions& versions,
-                                   const std::atomic<bool>& drain, const Clock& clock)
-    : config_(std::move(config)),
-      hooks_(std::move(hooks)),
+LearnerLinkAgent::LearnerLinkAgent(const MemberConfig& config, Hooks hooks, RingBoard& board,
+                                   Versions& versions, const std::atomic<bool>& drain,
+                                   const Clock& clock)
+    : hooks_(std::move(hooks)),
       board_(board),
       versions_(versions),
-      drain_(drain),
       clock_(clock),
-      link_(config_.link, *this, clock) {}
+      member_(config, kGoodbye, *this, drain, clock),
+      link_(member_.link()) {}
 
 int LearnerLinkAgent::DoWork() {
   link_.DoWork(kPollMs);
   LookAtBuild();
-  {
-    std::string problem = built_ ? "" : "replay and checkpoint are being made ready";
-    if (!link_.registered()) problem = link_.problem();
-    MutexLock lock(problem_mu_);
-    problem_ = problem;
-  }
-  if (drain_.load(std::memory_order_acquire) && phase_.load() == Phase::kRunning) StartDrain();
+  member_.PublishProblem(built_ ? "" : "replay and checkpoint are being made ready");
+  if (member_.DrainIsAsked()) StartDrain();
   ReportEnded();
-  if (phase_.load() != Phase::kRunning) Drain();
+  if (!member_.Running()) Drain();
   return 1;
 }
 
@@ -48,12 +42,7 @@ void LearnerLinkAgent::LookAtBuild() {
 }
 
 wire::Register LearnerLinkAgent::MakeRegister() {
-  return {.role = wire::Role::kLearner,
-          .name = config_.name,
-          .revision = Revision(),
-          .given = config_.given,
-          .http_endpoint = config_.http_endpoint,
-          .shm_dir = config_.shm_dir};
+  return member_.Registration(wire::Role::kLearner);
 }
 
 void LearnerLinkAgent::OnRegistered(const wire::Registered& registered, bool renewed) {
@@ -62,20 +51,19 @@ void LearnerLinkAgent::OnRegistered(const wire::Registered& registered, bool ren
   if (!building_ && !built_) {
     hooks_.start_build(registered);
     building_ = true;
-    run_config_ = registered.run_config;
   }
-  CheckSameSettings(run_config_, registered.run_config);
+  member_.CheckSettings(registered);
   log::info("session {} {}, versions from {}", wire::SessionSequence(registered.session),
             renewed ? "renewed" : "begun", registered.version_first);
 }
 
 void LearnerLinkAgent::OnFenced() {
-  if (phase_.load() != Phase::kRunning) link_.Retire();  // nothing to say under a new session
+  member_.OnFenced();
 }
 
 wire::Heartbeat LearnerLinkAgent::MakeHeartbeat() {
   const char* phase = built_ ? "running" : "starting";
-  if (phase_.load() != Phase::kRunning) phase = "draining";
+  if (!member_.Running()) phase = "draining";
   wire::Heartbeat heartbeat = {
       .phase = phase, .rings_revision = have_list_ ? board_.revision() : 0, .region_held = built_};
   if (built_) hooks_.fill(heartbeat);
@@ -86,15 +74,13 @@ void LearnerLinkAgent::OnHeartbeatAck(const wire::HeartbeatAck& ack) {
   versions_.Allow(1, ack.version_limit);
   mean_return_.store(ack.mean_return, std::memory_order_relaxed);
   if (ack.drain) run_ends_.store(true, std::memory_order_relaxed);
-  if (ack.drain && phase_.load() == Phase::kRunning) StartDrain();
+  if (ack.drain && member_.Running()) StartDrain();
 }
 
 void LearnerLinkAgent::OnMessage(const wire::Message& message) {
   const auto* list = std::get_if<wire::RingList>(&message);
   if (list == nullptr) {
-    if (std::holds_alternative<wire::GoodbyeAck>(message) && phase_.load() == Phase::kGoodbye) {
-      phase_.store(Phase::kDone, std::memory_order_release);
-    }
+    if (std::holds_alternative<wire::GoodbyeAck>(message)) member_.OnGoodbyeAck();
     return;
   }
   have_list_ = true;
@@ -121,18 +107,15 @@ void LearnerLinkAgent::ReportEnded() {
 
 void LearnerLinkAgent::StartDrain() {
   log::info("draining: training goes on until the rings have ended");
-  drain_until_ns_ = clock_.NowNs() + config_.drain_timeout_ns;
-  const bool begun = building_ || built_;
-  phase_.store(begun ? Phase::kDraining : Phase::kDone, std::memory_order_release);
+  member_.StartDrain(/*built=*/building_ || built_);
 }
 
 void LearnerLinkAgent::Drain() {
-  const std::int64_t now_ns = clock_.NowNs();
-  if (phase_.load() == Phase::kDraining) {
+  if (member_.Draining()) {
     // Without a session nobody takes the ended rings off the list any more.
     const bool over =
         built_ && have_list_ && (link_.session() == 0 ? board_.AllEnded() : board_.Empty());
-    if (!over && now_ns < drain_until_ns_) return;
+    if (!over && !member_.DrainIsLate()) return;
     if (!over) {
       log::warn("{} after the drain time-out", built_ ? "rings are still open" : "still starting");
     }
@@ -141,22 +124,9 @@ void LearnerLinkAgent::Drain() {
     wire::Heartbeat last = MakeHeartbeat();
     last.session = link_.session();
     link_.Send(last);
-    goodbye_until_ns_ = clock_.NowNs() + kGoodbyeNs;
-    link_.Retire();
-    phase_.store(Phase::kGoodbye, std::memory_order_release);
+    member_.StartGoodbye();
   }
-  if (phase_.load() != Phase::kGoodbye) return;
-  if (now_ns >= goodbye_until_ns_ || link_.session() == 0) {
-    phase_.store(Phase::kDone, std::memory_order_release);
-  } else if (now_ns >= next_goodbye_ns_) {
-    link_.Send(wire::Goodbye{.session = link_.session()});
-    next_goodbye_ns_ = now_ns + kResendNs / 2;
-  }
-}
-
-std::string LearnerLinkAgent::Problem() const {
-  MutexLock lock(problem_mu_);
-  return problem_;
+  member_.SayGoodbye(link_.session(), /*env_steps=*/0);
 }
 
 }  // namespace tetrion::learner

@@ -8,8 +8,8 @@
 
 #include "lib/core/agent.h"
 #include "lib/core/clock.h"
-#include "lib/core/mutex.h"
 #include "lib/wire/session_link.h"
+#include "services/common/member_link.h"
 #include "services/learner/ring_board.h"
 #include "services/learner/versions.h"
 
@@ -23,14 +23,6 @@ namespace tetrion::learner {
 // theirs.
 class LearnerLinkAgent final : public Agent, private wire::SessionOwner {
  public:
-  struct Config {
-    std::string name;
-    std::string http_endpoint;
-    std::string shm_dir;
-    std::int64_t drain_timeout_ns = 20 * kNanosPerSecond;
-    std::vector<wire::GivenSetting> given;
-    wire::SessionLink::Config link;
-  };
   // What the rest of the learner supplies. Called on the link thread.
   struct Hooks {
     // First registration only. Begins to build what trains, on another thread, and returns at once.
@@ -41,15 +33,15 @@ class LearnerLinkAgent final : public Agent, private wire::SessionOwner {
     std::function<void(wire::Heartbeat&)> fill;  // version, rows, figures; once built
     std::function<void()> stop_training;  // once built; rings are gone: final checkpoint; may throw
   };
-  LearnerLinkAgent(Config config, Hooks hooks, RingBoard& board, Versions& versions,
+  LearnerLinkAgent(const MemberConfig& config, Hooks hooks, RingBoard& board, Versions& versions,
                    const std::atomic<bool>& drain, const Clock& clock = MonotonicClock::Get());
 
   std::string name() const override { return "link"; }
   int DoWork() override;
 
-  // Any thread.
-  bool Done() const { return phase_.load(std::memory_order_acquire) == Phase::kDone; }
-  std::string Problem() const;
+  // Any thread; see MemberLink.
+  bool Done() const { return member_.Done(); }
+  std::string Problem() const { return member_.Problem(); }
   // Link thread: traffic so far.
   wire::LinkStats link_stats() const { return link_.stats(); }
   // The coordinator has said that the run ends, not only this learner.
@@ -58,8 +50,6 @@ class LearnerLinkAgent final : public Agent, private wire::SessionOwner {
   double mean_return() const { return mean_return_.load(std::memory_order_relaxed); }
 
  private:
-  enum class Phase { kRunning, kDraining, kGoodbye, kDone };
-
   wire::Register MakeRegister() override;
   void OnRegistered(const wire::Registered& registered, bool renewed) override;
   void OnFenced() override;
@@ -72,28 +62,19 @@ class LearnerLinkAgent final : public Agent, private wire::SessionOwner {
   void StartDrain();
   void Drain();
 
-  const Config config_;
   const Hooks hooks_;
   RingBoard& board_;
   Versions& versions_;
-  const std::atomic<bool>& drain_;
   const Clock& clock_;
-  wire::SessionLink link_;
-  std::atomic<Phase> phase_{Phase::kRunning};
+  MemberLink member_;
+  wire::SessionLink& link_;  // the member's
   std::atomic<double> mean_return_{0};
   std::atomic<bool> run_ends_{false};
   bool building_ = false;
-  std::string run_config_;  // what it is built with
   bool built_ = false;      // and so the learner's region is held, until the process ends
   bool have_list_ = false;  // a ring list came in this session
   std::int64_t next_report_ns_ = 0;
   std::size_t reported_ = 0;  // ended rings told at least once
-  std::int64_t drain_until_ns_ = 0;
-  std::int64_t goodbye_until_ns_ = 0;
-  std::int64_t next_goodbye_ns_ = 0;
-
-  mutable Mutex problem_mu_;
-  std::string problem_ TETRION_GUARDED_BY(problem_mu_) = "starting";
 };
 
 }  // namespace tetrion::learner

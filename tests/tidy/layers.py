@@ -58,6 +58,9 @@ PLANNED = {
     "cuda": "streams, events and buffers come with the first device code of the learner",
 }
 
+# The folder below services/ that every service may include; it includes none of them.
+SERVICES_SHARE = "common"
+
 # Single files that may include more than their folder: path prefix -> (extra folders, reason).
 EXTRA = {
     "lib/policy/network_policy": (("nn",), "the policy that runs a network"),

@@ -93,6 +93,8 @@ class RuleTest(RuleCase):
         self.refuses(rules.layering, {"lib/replay/a.cc": '#include "lib/metrics/catalog.h"\n'})
         self.refuses(rules.layering, {"lib/core/a.h": '#include "services/actor/actor.h"\n'})
         self.refuses(rules.layering, {"services/actor/a.h": '#include "services/learner/b.h"\n'})
+        self.refuses(rules.layering, {"services/common/a.h": '#include "services/actor/b.h"\n'})
+        self.passes(rules.layering, {"services/actor/a.h": '#include "services/common/b.h"\n'})
         self.refuses(rules.layering, {"lib/shm/a.h": '#include "tests/support/b.h"\n'})
         self.refuses(rules.layering, {"lib/policy/random_policy.cc": '#include "lib/nn/mlp.h"\n'})
         self.refuses(rules.layering, {"lib/unheard_of/a.h": ""})

@@ -25,9 +25,9 @@ class LinkAgentTest : public ::testing::Test {
       : server_("tcp://127.0.0.1:0") {
     run_.lanes = 4;
     agent_ = std::make_unique<LinkAgent>(
-        LinkAgent::Config{.name = "actor-0",
-                          .workers = 1,
-                          .link = {.endpoint = [this] { return server_.endpoint(); }}},
+        LinkAgent::Config{.member = {.name = "actor-0",
+                                     .link = {.endpoint = [this] { return server_.endpoint(); }}},
+                          .workers = 1},
         LinkAgent::Hooks{.build =
                              [this](const wire::Registered&, std::vector<wire::RingInfo>& rings,
                                     std::vector<CreditQueue*>& queues) {
@@ -266,7 +266,7 @@ TEST(LinkAgentUnreachableTest, UnreachableCoordinatorIsTheProblemAndEndsInTryAga
   FakeClock clock;
   Outbox outbox;
   std::atomic<bool> drain{false};
-  LinkAgent agent({.name = "a", .link = {.endpoint = [] { return std::string(); }}},
+  LinkAgent agent({.member = {.name = "a", .link = {.endpoint = [] { return std::string(); }}}},
                   {.build = nullptr}, outbox, drain, clock);
   (void)agent.DoWork();
   EXPECT_NE(agent.Problem(), "");

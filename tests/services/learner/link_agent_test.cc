@@ -22,12 +22,12 @@ class LearnerLinkTest : public ::testing::Test {
  protected:
   LearnerLinkTest() : server_("tcp://127.0.0.1:0") {
     agent_ = std::make_unique<LearnerLinkAgent>(
-        LearnerLinkAgent::Config{.name = "learner",
-                                 .http_endpoint = "127.0.0.1:9",
-                                 .shm_dir = "/dev/shm/x",
-                                 .drain_timeout_ns = 10 * kNanosPerSecond,
-                                 .given = {{.key = "lanes", .value = "8"}},
-                                 .link = {.endpoint = [this] { return server_.endpoint(); }}},
+        MemberConfig{.name = "learner",
+                     .http_endpoint = "127.0.0.1:9",
+                     .shm_dir = "/dev/shm/x",
+                     .drain_timeout_ns = 10 * kNanosPerSecond,
+                     .given = {{.key = "lanes", .value = "8"}},
+                     .link = {.endpoint = [this] { return server_.endpoint(); }}},
         LearnerLinkAgent::Hooks{.start_build = [this](const wire::Registered&) { ++builds_; },
                                 .built = [this] { return built_ ? built_() : true; },
                                 .fill =

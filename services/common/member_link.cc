@@ -1,0 +1,80 @@
+#include "services/common/member_link.h"
+
+#include "lib/run/revision.h"
+
+namespace tetrion {
+
+MemberConfig MemberConfigOf(const MemberOptions& options, const std::string& http_endpoint) {
+  return {.name = options.name,
+          .http_endpoint = http_endpoint,
+          .shm_dir = options.shm_dir,
+          .drain_timeout_ns = options.drain_timeout_s * kNanosPerSecond,
+          .given = GivenOf(options),
+          .link = LinkConfigOf(options)};
+}
+
+MemberLink::MemberLink(const MemberConfig& config, GoodbyeTimes times, wire::SessionOwner& owner,
+                       const std::atomic<bool>& drain, const Clock& clock)
+    : config_(config),
+      times_(times),
+      drain_(drain),
+      clock_(clock),
+      link_(config.link, owner, clock) {}
+
+std::string MemberLink::Problem() const {
+  MutexLock lock(problem_mu_);
+  return problem_;
+}
+
+wire::Register MemberLink::Registration(wire::Role role) const {
+  return {.role = role,
+          .name = config_.name,
+          .revision = Revision(),
+          .given = config_.given,
+          .http_endpoint = config_.http_endpoint,
+          .shm_dir = config_.shm_dir};
+}
+
+void MemberLink::CheckSettings(const wire::Registered& registered) {
+  if (!told_) run_config_ = registered.run_config;
+  told_ = true;
+  CheckSameSettings(run_config_, registered.run_config);
+}
+
+void MemberLink::PublishProblem(const std::string& own) {
+  const std::string problem = link_.registered() ? own : link_.problem();
+  MutexLock lock(problem_mu_);
+  problem_ = problem;
+}
+
+void MemberLink::StartDrain(bool built) {
+  drain_until_ns_ = clock_.NowNs() + config_.drain_timeout_ns;
+  Enter(built ? Phase::kDraining : Phase::kDone);
+}
+
+void MemberLink::StartGoodbye() {
+  goodbye_until_ns_ = clock_.NowNs() + times_.give_up_ns;
+  link_.Retire();
+  Enter(Phase::kGoodbye);
+}
+
+void MemberLink::SayGoodbye(std::uint64_t session, std::uint64_t env_steps) {
+  if (!Is(Phase::kGoodbye)) return;
+  const std::int64_t now_ns = clock_.NowNs();
+  if (now_ns >= goodbye_until_ns_ || session == 0) {
+    Enter(Phase::kDone);
+  } else if (now_ns >= next_goodbye_ns_) {
+    link_.Send(wire::Goodbye{.session = session, .env_steps = env_steps});
+    next_goodbye_ns_ = now_ns + times_.repeat_ns;
+  }
+}
+
+void MemberLink::OnGoodbyeAck() {
+  if (Is(Phase::kGoodbye)) Enter(Phase::kDone);
+}
+
+void MemberLink::OnFenced() {
+  if (!Running()) link_.Retire();
+}
+
+}  // namespace tetrion

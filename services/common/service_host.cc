@@ -1,0 +1,79 @@
+#include "services/common/service_host.h"
+
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "lib/metrics/log_recorder.h"
+
+namespace tetrion {
+namespace {
+
+constexpr std::chrono::milliseconds kWait{10};
+
+}  // namespace
+
+ServiceHost::ServiceHost(MetricsRegistry& metrics, const std::string& http_bind,
+                         std::function<Readiness()> ready, std::function<void()> on_error)
+    : on_error_(std::move(on_error)), http_(http_bind, metrics, std::move(ready)) {
+  ServeLostLogLines(metrics);
+}
+
+void ServiceHost::Run(Agent& link, const Steps& steps) {
+  link_.emplace(link, [this](std::exception_ptr error) { Fail(std::move(error)); });
+  http_.Start();
+  link_->Start();
+  try {
+    Wait(steps);
+    link_->RequestStop();
+    link_->Join();
+    if (steps.stop_rest) steps.stop_rest();
+  } catch (...) {
+    Stop();
+    throw;
+  }
+  Stop();
+  MutexLock lock(mu_);
+  if (error_) std::rethrow_exception(error_);
+}
+
+void ServiceHost::Wait(const Steps& steps) const {
+  while (!steps.done() && link_->Running()) {
+    if (steps.wait) {
+      steps.wait();
+    } else {
+      std::this_thread::sleep_for(kWait);
+    }
+  }
+}
+
+void ServiceHost::Stop() {
+  link_->RequestStop();
+  link_->Join();
+  http_.Stop();
+}
+
+void ServiceHost::Fail(std::exception_ptr error) {
+  {
+    MutexLock lock(mu_);
+    if (error_) return;
+    error_ = std::move(error);
+  }
+  on_error_();
+}
+
+bool ServiceHost::failed() const {
+  MutexLock lock(mu_);
+  return error_ != nullptr;
+}
+
+LinkTotals TotalsOf(const wire::LinkStats& stats) {
+  return {.messages_in = stats.messages_in,
+          .messages_out = stats.messages_out,
+          .bytes_in = stats.bytes_in,
+          .bytes_out = stats.bytes_out,
+          .malformed = stats.malformed,
+          .reconnects = stats.reconnects};
+}
+
+}  // namespace tetrion

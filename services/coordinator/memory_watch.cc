@@ -1,0 +1,43 @@
+#include "services/coordinator/memory_watch.h"
+
+#include <malloc.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "lib/core/clock.h"
+#include "lib/core/log.h"
+
+namespace tetrion::coordinator {
+namespace {
+
+// Beyond this, apart from our own tables, connections are closed.
+constexpr std::uint64_t kMaxInputBytes = std::uint64_t{256} << 20;
+constexpr std::int64_t kRebindEveryNs = kNanosPerSecond;
+
+// Resident memory of this process; 0 where the kernel does not tell.
+std::uint64_t ResidentBytes() {
+  std::ifstream file("/proc/self/statm");
+  std::uint64_t all_pages = 0, resident_pages = 0;
+  file >> all_pages >> resident_pages;
+  return resident_pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+}  // namespace
+
+// Connections that fill our memory are closed, all of them: nothing tells which one it is.
+void MemoryWatch::Tick() {
+  const std::int64_t now_ns = MonotonicClock::Get().NowNs();
+  const std::uint64_t most = kMaxInputBytes + control_.TableBytes();
+  if (now_ns < next_rebind_ns_ || ResidentBytes() <= most) return;
+  malloc_trim(0);  // what members that left have freed is no input
+  const std::uint64_t bytes = ResidentBytes();
+  if (bytes <= most) return;
+  next_rebind_ns_ = now_ns + kRebindEveryNs;
+  log::error("{} MiB of memory are in use: closing every connection; members come back",
+             bytes >> 20);
+  rebinds_.Increment();
+  control_.RequestRebind();
+}
+
+}  // namespace tetrion::coordinator

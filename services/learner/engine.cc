@@ -1,0 +1,190 @@
+#include "services/learner/engine.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "lib/core/cpu_count.h"
+#include "lib/core/log.h"
+#include "lib/policy/network_policy.h"
+#include "lib/replay/selectors/fifo.h"
+#include "lib/run/run_folder.h"
+#include "lib/setup/run_setup.h"
+#include "lib/weights/weights_reader.h"
+#include "services/learner/first_state.h"
+#include "services/learner/trainer_factory.h"
+
+namespace tetrion::learner {
+namespace {
+
+GateConfig GateConfigOf(const RunConfig& run) {
+  return {.shards = run.max_workers,
+          .capacity_rows = run.replay_rows,
+          .commit_stride = run.commit_stride};
+}
+
+// The scorer's kernels divide a batch over every core it may use and take back the time that
+// workers wait; the tensor library's small networks lose more to waking threads than they gain.
+int ThreadsFor(const RunConfig& run, int asked) {
+  constexpr int kMostUseful = 8;
+  if (asked > 0) return asked;
+  if (run.network != "scorer") return 1;
+  return std::min(UsableCpus(), kMostUseful);
+}
+
+// Most lanes that one call of the policy decides for streamed workers: beyond it, gathering more
+// rows costs more than the larger call saves.
+constexpr int kMaxInferenceLanes = 4096;
+
+int InferenceLanes(const RunConfig& run) {
+  return std::max(run.lanes, std::min(kMaxInferenceLanes, run.max_workers * run.lanes));
+}
+
+// What the inference thread decides with: the newest weights, as an actor of this host would.
+InferenceAgent::Parts InferencePartsOf(const RunConfig& run, const std::string& shm_dir,
+                                       std::uint64_t run_id, const LearnerRegion& region,
+                                       LearnerMetrics& metrics) {
+  return {.policy = MakeTorchPolicy(
+              {.network = run.network, .seed = run.seed, .max_lanes = InferenceLanes(run)},
+              EnvSpecOf(run)),
+          .weights = std::make_unique<WeightsReader>(
+              WeightsReader::Config{
+                  .shm_dir = shm_dir, .run_id = run_id, .spec_hash = RunConfigHash(run)},
+              [](Bell) {}),
+          .bell = region.inference_bell(),
+          .ingest = region.bell(),
+          .on_batch = [&metrics](double seconds) { metrics.OnInference(seconds); }};
+}
+
+}  // namespace
+
+Engine::Engine(const Surroundings& around, const wire::Registered& registered)
+    : around_(around),
+      run_name_(registered.run),
+      run_(RunConfigFromText(registered.run_config)),
+      checkpoint_folder_(RunFolder::At(registered.run_folder).checkpoints()),
+      trainer_(MakeTrainer(run_, ThreadsFor(run_, around.options.threads))),
+      checkpoints_(checkpoint_folder_, around.options.keep_checkpoints),
+      resumed_updates_(LoadFirstState(
+          around.options, CheckpointStore(checkpoint_folder_, around.options.keep_checkpoints),
+          run_, RunFolder::At(registered.run_folder), *trainer_)),
+      region_(LearnerRegion::CreateOrAdopt(registered.shm_dir, registered.run_id,
+                                           trainer_->PolicyBlobBytes(), RunConfigHash(run_))),
+      replay_(GateConfigOf(run_), std::make_unique<FifoSelector>(run_.max_workers, run_.window),
+              FifoLimiter(run_.batch_windows)),
+      rows_(RowSpecOf(run_), run_.max_workers, run_.replay_rows),
+      source_(replay_, rows_, run_.window, run_.batch_windows),
+      metrics_(around.metrics, run_.max_workers),
+      ingest_({.run_id = registered.run_id,
+               .shm_dir = registered.shm_dir,
+               .action_count = EnvSpecOf(run_).action.count,
+               .check_records = EnvSpecOf(run_).obs.check},
+              replay_, rows_, region_.bell(), around.board, streams_),
+      inference_({.run_id = registered.run_id,
+                  .action_count = EnvSpecOf(run_).action.count,
+                  .check_records = EnvSpecOf(run_).obs.check,
+                  .max_lanes = InferenceLanes(run_)},
+                 RowLayout(RowSpecOf(run_)),
+                 InferencePartsOf(run_, registered.shm_dir, registered.run_id, region_, metrics_),
+                 streams_),
+      training_({.batch_steps = run_.window * run_.batch_windows * run_.lanes,
+                 .batch_windows = run_.batch_windows,
+                 .actions = EnvSpecOf(run_).action.count,
+                 .checkpoint_every_ns =
+                     static_cast<std::int64_t>(around.options.checkpoint_every_s * 1e9)},
+                {.on_update = [this](const UpdateStats& stats) { metrics_.OnUpdate(stats); },
+                 .describe = [this] { return Describe(); }},
+                *trainer_, source_, region_.MakeWriter(), around.versions, checkpoints_,
+                resumed_updates_),
+      checkpoint_runner_(checkpoints_, around.on_error),
+      ingest_runner_(ingest_, around.on_error),
+      inference_runner_(inference_, around.on_error),
+      trainer_runner_(training_, around.on_error) {
+  log::info("replay of {} shards x {} rows x {} lanes: {} bytes", run_.max_workers,
+            run_.replay_rows, run_.lanes, rows_.memory_bytes());
+}
+
+CheckpointInfo Engine::Describe() const {
+  return {.config_hash = RunConfigHash(run_),
+          .run = run_name_,
+          .env = run_.env,
+          .network = run_.network,
+          .env_steps = static_cast<std::int64_t>(ingest_.counters().rows.load()) * run_.lanes,
+          .mean_return = around_.mean_return()};
+}
+
+void Engine::Start() {
+  checkpoint_runner_.Start();
+  trainer_runner_.Start();
+  ingest_runner_.Start();
+  inference_runner_.Start();
+}
+
+void Engine::Stop() {
+  if (std::exchange(stopped_, true)) return;
+  inference_runner_.RequestStop();
+  ingest_runner_.RequestStop();
+  trainer_runner_.RequestStop();
+  checkpoint_runner_.RequestStop();
+  inference_runner_.Join();
+  ingest_runner_.Join();
+  trainer_runner_.Join();
+  checkpoint_runner_.Join();
+  training_.SaveFinal();
+}
+
+void Engine::FillHeartbeat(wire::Heartbeat& heartbeat) {
+  const TrainerProgress progress = training_.Progress();
+  const IngestCounters& ingest = ingest_.counters();
+  double replay_rows = 0;
+  for (int s = 0; s < run_.max_workers; ++s) {
+    replay_rows += static_cast<double>(replay_.Stats(s).valid_rows) * run_.lanes;
+  }
+  heartbeat.policy_version = progress.version;
+  heartbeat.rows_ingested = ingest.rows.load();
+  const UpdateStats& last = progress.last;
+  heartbeat.stats = {
+      {"updates", static_cast<double>(progress.updates)},
+      {"updates_per_s", update_rate_.PerSecond(progress.updates)},
+      {"batches", static_cast<double>(progress.batches)},
+      {"steps_trained", static_cast<double>(progress.steps_trained)},
+      {"skipped_updates", static_cast<double>(progress.skipped)},
+      {"loss", last.total_loss},
+      {"policy_loss", last.policy_loss},
+      {"value_loss", last.value_loss},
+      {"entropy", last.entropy},
+      {"grad_norm", last.grad_norm},
+      {"mean_rho", last.mean_rho},
+      {"clipped_fraction", last.clipped_fraction},
+      {"explained_variance", last.explained_variance},
+      {"lag_p50", last.lag_p50},
+      {"lag_p99", last.lag_p99},
+      {"learning_rate", last.learning_rate},
+      {"policy_version", static_cast<double>(progress.version)},
+      {"replay_rows", replay_rows},
+      {"replay_capacity_rows", static_cast<double>(run_.replay_rows) * run_.lanes *
+                                   static_cast<double>(ingest.rings.load())},
+      {"rings", static_cast<double>(ingest.rings.load())},
+      {"rows_ingested", static_cast<double>(ingest.rows.load())},
+      {"rows_lost", static_cast<double>(ingest.rows_lost.load())},
+      {"streams", static_cast<double>(inference_.counters().streams.load())},
+      {"rows_answered", static_cast<double>(inference_.counters().rows.load())},
+      {"limiter_wait_s", static_cast<double>(ingest.limited_ns.load()) * 1e-9},
+      {"checkpoints", static_cast<double>(checkpoints_.written())},
+      {"checkpoint_age_s", checkpoints_.AgeSeconds()},
+  };
+}
+
+void Engine::RefreshMetrics() {
+  MutexLock lock(refresh_mu_);
+  metrics_.Refresh(replay_, rows_.memory_bytes(), static_cast<std::uint64_t>(run_.replay_rows),
+                   training_.Progress(), ingest_, inference_, checkpoints_,
+                   static_cast<double>(run_.window * run_.batch_windows));
+}
+
+void Engine::LogDrained() const {
+  const IngestCounters& ingest = ingest_.counters();
+  log::info("drained: {} rows ingested, {} lost, {} updates", ingest.rows.load(),
+            ingest.rows_lost.load(), training_.Progress().updates);
+}
+
+}  // namespace tetrion::learner

@@ -1,0 +1,89 @@
+#pragma once
+
+#include <exception>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "lib/core/agent.h"
+#include "lib/core/mutex.h"
+#include "lib/metrics/registry.h"
+#include "lib/replay/gate.h"
+#include "lib/replay/host_rows.h"
+#include "lib/rl/trainer.h"
+#include "lib/run/run_config.h"
+#include "lib/weights/learner_region.h"
+#include "lib/wire/messages.h"
+#include "services/learner/checkpoint_agent.h"
+#include "services/learner/inference_agent.h"
+#include "services/learner/ingest_agent.h"
+#include "services/learner/learner_metrics.h"
+#include "services/learner/options.h"
+#include "services/learner/rate_meter.h"
+#include "services/learner/replay_source.h"
+#include "services/learner/ring_board.h"
+#include "services/learner/stream_board.h"
+#include "services/learner/trainer_agent.h"
+#include "services/learner/versions.h"
+
+namespace tetrion::learner {
+
+// Everything of a learner that exists once the run's settings are known: region, replay, trainer,
+// and the threads that ingest, decide, train and write checkpoints.
+//
+// Thread roles: the build thread constructs and starts; the link thread fills heartbeats and stops;
+// the banner says what any thread may call.
+class Engine {
+ public:
+  // What outlives the engine.
+  struct Surroundings {
+    const LearnerOptions& options;
+    MetricsRegistry& metrics;
+    RingBoard& board;
+    Versions& versions;
+    std::function<double()> mean_return;  // for checkpoints; any thread
+    std::function<void(std::exception_ptr)> on_error;
+  };
+  // May wait for the folder's lock; allocates the replay, reads the checkpoint. Throws Error.
+  Engine(const Surroundings& around, const wire::Registered& registered);
+
+  void Start();
+  // Rings have ended: stops the threads, keeps what was learnt. May be called twice. Throws Error
+  // when the last checkpoint cannot be written.
+  void Stop();
+  void OnBuilt(double seconds) { metrics_.OnBuilt(seconds); }
+  void FillHeartbeat(wire::Heartbeat& heartbeat);
+  // After Stop: the region goes with the run.
+  void UnlinkRegion() { region_.region().Unlink(); }
+  void LogDrained() const;
+
+  // --- any thread ---
+  // Brings the scraped figures up to the agents' own.
+  void RefreshMetrics() TETRION_EXCLUDES(refresh_mu_);
+
+ private:
+  CheckpointInfo Describe() const;
+
+  const Surroundings around_;
+  const std::string run_name_;
+  const RunConfig run_;
+  const std::string checkpoint_folder_;
+  const std::unique_ptr<Trainer> trainer_;
+  CheckpointAgent checkpoints_;
+  const std::uint64_t resumed_updates_;
+  LearnerRegion region_;
+  ReplayGate replay_;
+  HostRows rows_;
+  ReplaySource source_;
+  LearnerMetrics metrics_;
+  StreamBoard streams_;
+  IngestAgent ingest_;
+  InferenceAgent inference_;
+  TrainerAgent training_;
+  AgentRunner checkpoint_runner_, ingest_runner_, inference_runner_, trainer_runner_;
+  RateMeter update_rate_;
+  bool stopped_ = false;
+  Mutex refresh_mu_;  // scrapes may overlap
+};
+
+}  // namespace tetrion::learner

@@ -1,0 +1,47 @@
+#include "services/learner/first_state.h"
+
+#include <optional>
+
+#include "lib/core/error.h"
+#include "lib/core/log.h"
+#include "lib/setup/init_from.h"
+
+namespace tetrion::learner {
+namespace {
+
+// Gives a trainer that has trained nothing yet the parameters of another run, where the user wants
+// that (--init-from).
+void Begin(const RunFolder& folder, Trainer& trainer) {
+  const std::optional<Checkpoint> initial = CheckpointStore(folder.initial(), 1).LoadNewest();
+  if (!initial) return;
+  trainer.Load(BegunWith(trainer.Save(), initial->state));
+  log::info("began with the weights of run {} at its update {}", initial->info.run,
+            initial->info.updates);
+}
+
+}  // namespace
+
+std::uint64_t LoadFirstState(const LearnerOptions& options, const CheckpointStore& store,
+                             const RunConfig& run, const RunFolder& folder, Trainer& trainer) {
+  if (!options.resume) {
+    if (store.Manifest().empty()) {
+      Begin(folder, trainer);
+      return 0;
+    }
+    throw Error(ExitCode::kConfig, folder.checkpoints() +
+                                       " holds checkpoints already; add --resume to go on from "
+                                       "the newest, or start a new run");
+  }
+  const std::optional<Checkpoint> checkpoint = store.LoadNewest(RunConfigHash(run), options.force);
+  if (!checkpoint) {
+    log::warn("no checkpoint in {}: training starts from the beginning", folder.checkpoints());
+    Begin(folder, trainer);
+    return 0;
+  }
+  if (!checkpoint->warning.empty()) log::warn("{}", checkpoint->warning);
+  trainer.Load(checkpoint->state);
+  log::info("resumed from {} at update {}", checkpoint->path, checkpoint->info.updates);
+  return static_cast<std::uint64_t>(checkpoint->info.updates);
+}
+
+}  // namespace tetrion::learner

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstdint>
+
+#include "lib/checkpoint/checkpoint_store.h"
+#include "lib/rl/trainer.h"
+#include "lib/run/run_config.h"
+#include "lib/run/run_folder.h"
+#include "services/learner/options.h"
+
+namespace tetrion::learner {
+
+// What a trainer begins with. When resuming: the newest checkpoint of `store`, or a warning and the
+// beginning where there is none. Otherwise: the weights of another run where the user wants that
+// (--init-from). Returns the updates that are in it. Throws Error(kConfig) for a new run whose
+// folder holds checkpoints, and what CheckpointStore::LoadNewest throws.
+std::uint64_t LoadFirstState(const LearnerOptions& options, const CheckpointStore& store,
+                             const RunConfig& run, const RunFolder& folder, Trainer& trainer);
+
+}  // namespace tetrion::learner
