@@ -133,7 +133,7 @@ std::uint32_t Ledger::GiveBack(LedgerRange& range, const Bits256& tokens) {
   return count;
 }
 
-std::uint32_t Ledger::Abandon(std::uint64_t session, const HeldTokens& tokens) {
+std::uint32_t Ledger::Abandon(std::uint64_t session, const ClaimedTokens& tokens) {
   const auto found = ranges_.find(tokens.first_id);
   if (found == ranges_.end()) return 0;
   LedgerRange& range = found->second;
@@ -149,7 +149,7 @@ std::uint64_t Ledger::EndSession(std::uint64_t session) {
   return freed;
 }
 
-std::uint64_t Ledger::ReRegister(std::uint64_t session, std::span<const HeldTokens> held,
+std::uint64_t Ledger::ReRegister(std::uint64_t session, std::span<const ClaimedTokens> held,
                                  std::uint64_t held_below) {
   const auto owner = owners_.find(session);
   if (owner == owners_.end()) return 0;
@@ -164,7 +164,7 @@ std::uint64_t Ledger::ReRegister(std::uint64_t session, std::span<const HeldToke
       continue;
     }
     Bits256 kept;
-    for (const HeldTokens& part : held) {
+    for (const ClaimedTokens& part : held) {
       if (part.first_id == first_id && part.attempt == range.attempt) kept = kept | part.tokens;
     }
     if (range.grant == last_request) {

@@ -37,7 +37,11 @@ struct LedgerCounts {
 enum class ReportOutcome : std::uint8_t { kAccepted, kDuplicate, kRefused };
 
 // A part of a range as its holder names it.
-struct HeldTokens {
+struct ClaimedTokens {
+  static ClaimedTokens From(const wire::HeldRange& range) {
+    return {range.first_id, range.attempt, Bits256::From(range.held)};
+  }
+
   std::uint64_t first_id = 0;
   std::uint32_t attempt = 0;
   Bits256 tokens;
@@ -69,13 +73,13 @@ class Ledger {
   ReportOutcome Report(std::uint64_t session, std::uint64_t token_id, std::uint32_t attempt);
   // Returns how many tokens became free; those not held (or done) are ignored, so repeating is
   // safe.
-  std::uint32_t Abandon(std::uint64_t session, const HeldTokens& tokens);
+  std::uint32_t Abandon(std::uint64_t session, const ClaimedTokens& tokens);
   // Frees whatever the session holds. Returns how many tokens that were.
   std::uint64_t EndSession(std::uint64_t session);
   // A session that comes back names what it holds of the ranges with first_id < `held_below`; the
   // rest of its tokens there becomes free. A grant it never received is freed as a whole, and its
   // request number may be used anew.
-  std::uint64_t ReRegister(std::uint64_t session, std::span<const HeldTokens> held,
+  std::uint64_t ReRegister(std::uint64_t session, std::span<const ClaimedTokens> held,
                            std::uint64_t held_below);
 
   const LedgerCounts& counts() const { return counts_; }

@@ -144,7 +144,7 @@ TEST(LedgerTest, ReRegistrationSaysNothingOfRangesBeyondTheList) {
   Ledger ledger;
   ledger.Grant(1, 1, 1);
   ledger.Grant(1, 2, 2);
-  const HeldTokens held{0, 1, BitRange(0, 100)};
+  const ClaimedTokens held{0, 1, BitRange(0, 100)};
   EXPECT_EQ(ledger.ReRegister(1, std::span(&held, 1), /*held_below=*/256), 156U);
   EXPECT_EQ(ledger.outstanding(1), 100U + 512U);
   EXPECT_EQ(ledger.last_request(1), 2U);
@@ -156,7 +156,7 @@ TEST(LedgerTest, ReRegistrationFreesTokensHeldOfAnotherAttempt) {
   ledger.Grant(1, 1, 1);
   ledger.Abandon(1, {0, 1, AllBits()});
   ledger.Grant(1, 2, 1);  // attempt 2
-  const HeldTokens stale{0, 1, AllBits()};
+  const ClaimedTokens stale{0, 1, AllBits()};
   EXPECT_EQ(ledger.ReRegister(1, std::span(&stale, 1), kAllIds), 256U);
   EXPECT_EQ(ledger.counts().Outstanding(), 0U);
   EXPECT_EQ(ledger.Report(1, 5, 2), ReportOutcome::kRefused);
@@ -173,7 +173,7 @@ TEST(LedgerTest, RequestNumberOfASessionSurvivesTheStoreWithoutItsRanges) {
 TEST(LedgerTest, ReRegistrationKeepsWhatIsHeldAndFreesTheRest) {
   Ledger ledger;
   ledger.Grant(1, 1, 2);
-  const HeldTokens held{0, 1, BitRange(0, 100)};
+  const ClaimedTokens held{0, 1, BitRange(0, 100)};
   EXPECT_EQ(ledger.ReRegister(1, std::span(&held, 1), kAllIds), 156U + 256U);
   EXPECT_EQ(ledger.counts().Outstanding(), 100U);
   EXPECT_EQ(ledger.Report(1, 99, 1), ReportOutcome::kAccepted);
@@ -183,7 +183,7 @@ TEST(LedgerTest, ReRegistrationKeepsWhatIsHeldAndFreesTheRest) {
 
 TEST(LedgerTest, GrantThatNeverArrivedMayBeAskedForAgainByItsNumber) {
   Ledger ledger;
-  const HeldTokens held{0, 1, AllBits()};
+  const ClaimedTokens held{0, 1, AllBits()};
   ledger.Grant(1, 1, 1);
   ledger.Grant(1, 2, 1);  // committed, then the coordinator died before it was sent
   ledger.ReRegister(1, std::span(&held, 1), kAllIds);

@@ -1,11 +1,11 @@
+#include "services/coordinator/registration.h"
+
 #include <algorithm>
 #include <utility>
 
 #include "lib/core/error.h"
 #include "lib/core/log.h"
-#include "services/coordinator/control_agent.h"
 
-// Registration: who may join, with which session and which slots.
 namespace tetrion::coordinator {
 namespace {
 
@@ -42,65 +42,76 @@ std::string NoSlotText(const wire::Register& m, std::size_t slots, std::size_t i
 
 }  // namespace
 
+Registration::Registration(ControlContext& context, Leases& leases, Rings& rings)
+    : context_(context),
+      leases_(leases),
+      rings_(rings),
+      book_(context.book),
+      store_(context.store),
+      clock_(context.clock),
+      config_(context.config),
+      config_text_(ToText(config_.run_config)) {}
+
 // A learner holds its region's flock for life: once its session has held the lock, a free lock
 // means that its process is dead. A learner that is just starting, or is on another host, has its
 // lease.
-bool ControlAgent::LearnerIsTaken(const wire::PeerId& peer) {
+bool Registration::LearnerIsTaken(const wire::PeerId& peer) {
   const Session* learner = book_.sessions.Learner();
   if (learner == nullptr) return false;
   const std::int64_t free_ns = region_free_ns_.load(std::memory_order_acquire);
   if (learner->region_held && free_ns > learner->region_held_ns) {
-    EndSession(learner->number, "its process died", /*returns=*/false);
+    leases_.EndSession(learner->number, "its process died", /*returns=*/false);
     return false;
   }
   const std::int64_t left_ns = std::max<std::int64_t>(0, learner->expires_ns - clock_.NowNs());
-  Refuse(peer, wire::RefuseReason::kLearnerTaken,
-         "run " + config_.run + " has a learner (" + learner->name +
-             "); its lease ends in at most " + std::to_string(left_ns / kNanosPerMilli) +
-             " ms unless it is alive");
+  context_.Refuse(peer, wire::RefuseReason::kLearnerTaken,
+                  "run " + config_.run + " has a learner (" + learner->name +
+                      "); its lease ends in at most " + std::to_string(left_ns / kNanosPerMilli) +
+                      " ms unless it is alive");
   return true;
 }
 
 // False after a refusal.
-bool ControlAgent::Welcome(const wire::PeerId& peer, const wire::Register& m,
+bool Registration::Welcome(const wire::PeerId& peer, const wire::Register& m,
                            const Session* present) {
-  const std::string ban = book_.processes.BanOf(sender_.process);
+  const std::string ban = book_.processes.BanOf(context_.sender.process);
   if (!ban.empty()) {
-    Refuse(peer, wire::RefuseReason::kRingUnusable, ban);
+    context_.Refuse(peer, wire::RefuseReason::kRingUnusable, ban);
     return false;
   }
   const std::string mismatch = Mismatch(m, config_);
   if (!mismatch.empty()) {
-    Refuse(peer, wire::RefuseReason::kConfigMismatch, mismatch);
+    context_.Refuse(peer, wire::RefuseReason::kConfigMismatch, mismatch);
     return false;
   }
   if (present != nullptr && present->role != m.role) {
-    Refuse(peer, wire::RefuseReason::kImpossible, "a process cannot be actor and learner");
+    context_.Refuse(peer, wire::RefuseReason::kImpossible, "a process cannot be actor and learner");
     return false;
   }
   if (present != nullptr) return true;
-  if (draining()) {
-    Refuse(
+  if (context_.draining()) {
+    context_.Refuse(
         peer, wire::RefuseReason::kDraining,
         "run " + config_.run + " is ending; resume it with ./tetrion up --resume " + config_.run);
     return false;
   }
-  if (!book_.processes.MayOpen(sender_.process)) {
-    Refuse(peer, wire::RefuseReason::kTooManySessions,
-           m.name + " has had " + std::to_string(ProcessTable::kMaxSessions) +
-               " sessions within an hour; see in its log why it was fenced, then start it again");
+  if (!book_.processes.MayOpen(context_.sender.process)) {
+    context_.Refuse(
+        peer, wire::RefuseReason::kTooManySessions,
+        m.name + " has had " + std::to_string(ProcessTable::kMaxSessions) +
+            " sessions within an hour; see in its log why it was fenced, then start it again");
     return false;
   }
   return m.role != wire::Role::kLearner || !LearnerIsTaken(peer);
 }
 
-wire::Registered ControlAgent::Describe(const Session& session,
+wire::Registered Registration::Describe(const Session& session,
                                         const std::vector<std::int32_t>& slots) const {
   wire::Registered registered;
   registered.session = session.number;
-  registered.epoch = epoch_;
+  registered.epoch = context_.epoch;
   registered.run = config_.run;
-  registered.run_id = run_id_;
+  registered.run_id = context_.run_id;
   registered.run_folder = config_.run_folder;
   registered.run_config = config_text_;
   registered.shm_dir = config_.shm_dir;
@@ -114,17 +125,17 @@ wire::Registered ControlAgent::Describe(const Session& session,
   return registered;
 }
 
-Session& ControlAgent::OpenSession(const wire::Register& m) {
+Session& Registration::OpenSession(const wire::Register& m) {
   Session description;
   description.role = m.role;
-  description.process = sender_.process;
+  description.process = context_.sender.process;
   description.phase = "registered";
   return book_.Open(description, /*returns=*/m.previous_session != 0);
 }
 
 // Members repeat a registration until it is answered, thousands of them together after a restart:
 // one that says nothing new costs no change of the store. True when this is one.
-bool ControlAgent::IsRepeated(const wire::PeerId& peer, const wire::Register& m,
+bool Registration::IsRepeated(const wire::PeerId& peer, const wire::Register& m,
                               const Session& session) {
   if (session.peer != peer || session.registered_ticket == 0 || session.name != m.name ||
       session.http_endpoint != m.http_endpoint || session.workers != m.workers) {
@@ -134,54 +145,52 @@ bool ControlAgent::IsRepeated(const wire::PeerId& peer, const wire::Register& m,
   const auto slots =
       book_.slots.Assign({session.number, session.process}, session.workers, m.rings);
   if (!slots.has_value()) return false;
-  Send(peer, Describe(session, *slots));
+  context_.Send(peer, Describe(session, *slots));
   return true;
 }
 
 // The session a registration is about is that of its process, so a registration that is said again
 // because its answer was lost finds the one it made.
-void ControlAgent::On(const wire::PeerId& peer, const wire::Register& m) {
+void Registration::On(const wire::PeerId& peer, const wire::Register& m) {
   if (!book_.CanStore()) return;
-  Session* session = book_.sessions.FindProcess(sender_.process);
+  Session* session = book_.sessions.FindProcess(context_.sender.process);
   if (!Welcome(peer, m, session)) return;
   if (session != nullptr && IsRepeated(peer, m, *session)) return;
   const bool is_new = session == nullptr;
   const std::uint64_t number = is_new ? book_.sessions.next_number() : session->number;
   const std::uint32_t workers = m.role == wire::Role::kActor ? m.workers : 0;
-  const auto slots = book_.slots.Assign({number, sender_.process}, workers, m.rings);
+  const auto slots = book_.slots.Assign({number, context_.sender.process}, workers, m.rings);
   if (!slots.has_value()) {
-    Refuse(peer, wire::RefuseReason::kNoSlot,
-           NoSlotText(m, book_.slots.size(), book_.slots.InUse()));
+    context_.Refuse(peer, wire::RefuseReason::kNoSlot,
+                    NoSlotText(m, book_.slots.size(), book_.slots.InUse()));
     return;
   }
   std::uint64_t freed = 0;
   if (is_new) {
     session = &OpenSession(m);
   } else if (m.previous_session == number) {
-    std::vector<HeldTokens> held;
-    for (const wire::HeldRange& range : m.held) {
-      held.push_back({range.first_id, range.attempt, Bits256::From(range.held)});
-    }
+    std::vector<ClaimedTokens> held;
+    for (const wire::HeldRange& range : m.held) held.push_back(ClaimedTokens::From(range));
     freed = book_.ledger.ReRegister(number, held, m.held_below);
     session->last_request = book_.ledger.last_request(number);
   }
-  NoteReturn(*session, is_new);
+  leases_.NoteReturn(*session, is_new);
   session->peer = peer;
   session->name = m.name;
   session->workers = workers;
   session->http_endpoint = m.http_endpoint;
   book_.sessions.Renew(*session);
-  members_changed_ = true;
-  slots_ticket_ = book_.Persist({.sessions = {*session}}, Durability::kPromise);
-  session->registered_ticket = slots_ticket_;
+  context_.members_changed = true;
+  context_.slots_ticket = book_.Persist({.sessions = {*session}}, Durability::kPromise);
+  session->registered_ticket = context_.slots_ticket;
   if (m.role == wire::Role::kLearner) {
-    book_.versions.PersistedBy(slots_ticket_);
-    rings_due_ = true;
+    book_.versions.PersistedBy(context_.slots_ticket);
+    rings_.ListIsDue();
   }
   log::info("{} {} as session {}{}", m.name, is_new ? "registered" : "registered again",
             SessionTable::SequenceOf(number),
             freed > 0 ? ", " + std::to_string(freed) + " tokens are free again" : "");
-  ReplyAfter(slots_ticket_, peer, number, Describe(*session, *slots));
+  context_.ReplyAfter(context_.slots_ticket, peer, number, Describe(*session, *slots));
 }
 
 }  // namespace tetrion::coordinator

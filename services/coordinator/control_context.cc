@@ -1,0 +1,71 @@
+#include "services/coordinator/control_context.h"
+
+#include <utility>
+
+#include "lib/core/log.h"
+
+namespace tetrion::coordinator {
+namespace {
+
+constexpr std::int64_t kOddEveryNs = kNanosPerSecond;
+
+}  // namespace
+
+ControlContext::ControlContext(const ControlConfig& control_config, const StoredRun& stored,
+                               StoreAgent& store_agent, ControlMetrics& control_metrics,
+                               const Clock& the_clock)
+    : config(control_config),
+      epoch(stored.epoch),
+      run_id(stored.run_id),
+      store(store_agent),
+      metrics(control_metrics),
+      clock(the_clock),
+      server(config.bind, stored.run_id),
+      book(config, stored, store, clock) {}
+
+int ControlContext::SendCommitted() {
+  return replies_.TakeCommitted(store.committed(), [this](const ReplyQueue::Reply& reply) {
+    if (reply.session == 0 || book.sessions.Find(reply.session) != nullptr) {
+      Send(reply.peer, reply.message);
+    }
+  });
+}
+
+void ControlContext::ReplyAfter(std::uint64_t ticket, const wire::PeerId& peer,
+                                std::uint64_t session, wire::Message message) {
+  if (ticket <= store.committed()) {
+    Send(peer, message);
+  } else if (!replies_.Add({ticket, peer, session, std::move(message)})) {
+    LogOdd("more replies wait for the store than are kept; their members ask again");
+  }
+}
+
+void ControlContext::Send(const wire::PeerId& peer, const wire::Message& message) {
+  // A peer that is gone or does not read asks again: every request is repeated until answered.
+  static_cast<void>(server.Send(peer, message));
+}
+
+void ControlContext::Refuse(const wire::PeerId& peer, wire::RefuseReason reason,
+                            const std::string& text) {
+  metrics.Refused(reason);
+  Send(peer, wire::Refused{reason, text});
+}
+
+wire::HeartbeatAck ControlContext::AckFor(const Session& session) {
+  const bool is_learner = session.role == wire::Role::kLearner;
+  return {session.number,
+          epoch,
+          draining(),
+          is_learner ? book.versions.Promised(store.committed()) : 0,
+          book.state.episodes(),
+          book.state.window().MeanReturn(),
+          book.state.window().MeanLines()};
+}
+
+void ControlContext::LogOdd(const std::string& what) {
+  if (last_odd_log_ns_ != 0 && clock.NowNs() - last_odd_log_ns_ < kOddEveryNs) return;
+  last_odd_log_ns_ = clock.NowNs();
+  log::warn("{}", what);
+}
+
+}  // namespace tetrion::coordinator

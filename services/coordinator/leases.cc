@@ -1,0 +1,95 @@
+#include "services/coordinator/leases.h"
+
+#include "lib/core/log.h"
+
+namespace tetrion::coordinator {
+namespace {
+
+constexpr std::int64_t kStallNs = kNanosPerSecond;
+constexpr std::int64_t kReturnNs = 2 * kNanosPerSecond;
+constexpr std::int64_t kMaxReturnNs = 60 * kNanosPerSecond;
+
+}  // namespace
+
+Leases::Leases(ControlContext& context)
+    : context_(context),
+      book_(context.book),
+      store_(context.store),
+      metrics_(context.metrics),
+      clock_(context.clock),
+      start_ns_(clock_.NowNs()) {}
+
+Session* Leases::Live(const wire::PeerId& peer, std::uint64_t number) {
+  Session* session = book_.sessions.Find(number);
+  if (session == nullptr) {
+    metrics_.Fenced();
+    // A member that was told forgets what it holds and numbers its messages from 1 again: the
+    // session must not come back after a crash. Until its end is stored, the member asks in vain.
+    if (context_.ended_ticket <= store_.committed()) context_.Send(peer, wire::Fenced{number});
+    return nullptr;
+  }
+  if (session->process != context_.sender.process) {
+    // Never an honest member: no answer, and nothing of the session changes.
+    metrics_.Impostor();
+    context_.LogOdd("dropped a message for a session of " + session->name + " by another process");
+    return nullptr;
+  }
+  NoteReturn(*session, /*is_new=*/false);
+  session->peer = peer;
+  book_.sessions.Renew(*session);
+  return session;
+}
+
+void Leases::NoteReturn(const Session& session, bool is_new) {
+  if (!is_new && session.peer.empty()) last_return_ns_ = clock_.NowNs();
+}
+
+bool Leases::RefuseImpossible(std::uint64_t number, const std::string& impossible) {
+  if (impossible.empty()) return false;
+  context_.LogOdd("session " + std::to_string(SessionTable::SequenceOf(number)) +
+                  " told the impossible: " + impossible);
+  if (book_.CanStore()) EndRefused(number, wire::RefuseReason::kImpossible, impossible);
+  return true;
+}
+
+void Leases::EndSession(std::uint64_t number, const std::string& why, bool returns) {
+  const Session* session = book_.sessions.Find(number);
+  if (session == nullptr) return;
+  const std::string name = session->name;
+  const wire::PeerId peer = session->peer;
+  const std::uint64_t freed = book_.End(number, returns);
+  context_.slots_ticket = context_.ended_ticket = store_.pushed();
+  context_.members_changed = true;
+  log::info("session {} of {} ended: {}; {} tokens are free again",
+            SessionTable::SequenceOf(number), name, why, freed);
+  if (!peer.empty()) context_.ReplyAfter(context_.ended_ticket, peer, 0, wire::Fenced{number});
+}
+
+void Leases::EndRefused(std::uint64_t number, wire::RefuseReason reason, const std::string& text) {
+  Session* session = book_.sessions.Find(number);
+  if (session == nullptr) return;
+  if (!session->peer.empty()) context_.Refuse(session->peer, reason, text);
+  session->peer.clear();  // told already
+  EndSession(number, text, /*returns=*/true);
+}
+
+void Leases::JudgeLeases() {
+  const std::int64_t now_ns = clock_.NowNs();
+  const bool stalled = last_judged_ns_ == 0 || now_ns - last_judged_ns_ > kStallNs;
+  last_judged_ns_ = now_ns;
+  if (stalled) {
+    book_.sessions.GiveFullLeases();
+    return;
+  }
+  // After a restart members come back through the kernel's queues, thousands in some seconds: while
+  // they do, those who were not heard yet may be among those who wait.
+  const bool returning = last_return_ns_ != 0 && now_ns - last_return_ns_ < kReturnNs &&
+                         now_ns - start_ns_ < kMaxReturnNs;
+  for (const std::uint64_t number : book_.sessions.Expired()) {
+    if (!store_.HasRoom()) break;  // ending a session writes
+    if (returning && book_.sessions.Find(number)->peer.empty()) continue;
+    EndSession(number, "its lease is over", /*returns=*/true);
+  }
+}
+
+}  // namespace tetrion::coordinator

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "services/coordinator/control_context.h"
+#include "services/coordinator/leases.h"
+#include "services/coordinator/rings.h"
+
+namespace tetrion::coordinator {
+
+// Who may join, with which session and which slots.
+//
+// Invariants:
+//   1. A process has one session at most: a registration that is said again because its answer was
+//      lost finds the session that it made.
+//   2. A run has one learner at most.
+//   3. A member knows its session only once the session is in the store.
+// Control agent only, but for LearnerRegionFree.
+class Registration {
+ public:
+  Registration(ControlContext& context, Leases& leases, Rings& rings);
+
+  void On(const wire::PeerId& peer, const wire::Register& m);
+  // Any thread: the lock of the learner's region was seen free at `at_ns` of the clock, so that a
+  // learner that held it before is dead.
+  void LearnerRegionFree(std::int64_t at_ns) {
+    region_free_ns_.store(at_ns, std::memory_order_release);
+  }
+
+ private:
+  bool Welcome(const wire::PeerId& peer, const wire::Register& m, const Session* present);
+  bool LearnerIsTaken(const wire::PeerId& peer);
+  bool IsRepeated(const wire::PeerId& peer, const wire::Register& m, const Session& session);
+  Session& OpenSession(const wire::Register& m);
+  wire::Registered Describe(const Session& session, const std::vector<std::int32_t>& slots) const;
+
+  ControlContext& context_;
+  Leases& leases_;
+  Rings& rings_;
+  RunBook& book_;
+  StoreAgent& store_;
+  const Clock& clock_;
+  const ControlConfig& config_;
+  const std::string config_text_;                // the run's configuration as members are told it
+  std::atomic<std::int64_t> region_free_ns_{0};  // 0: never seen free; pairs with LearnerIsTaken
+};
+
+}  // namespace tetrion::coordinator
