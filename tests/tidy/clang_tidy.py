@@ -34,7 +34,6 @@ FILE_TIMEOUT_S = 300
 
 # (source, check) -> reason. The check is off for that source.
 ALLOWED = {
-    ("lib/run/run_config.cc", "performance-no-automatic-move"): "a list of settings, once a start",
     ("tools/stream/inspect.cc", "bugprone-suspicious-memory-comparison"): "an all-zero slot",
     ("tools/stream/region_doc.cc", "bugprone-sizeof-expression"): "elements of nested arrays",
 }
