@@ -18,8 +18,6 @@ SECOND_SOURCES = {
     ("lib/region_v2/compat_host_impl.cc", "CompatHost"): "members of its Impl, one idea a file",
     ("lib/region_v2/compat_kernel_impl.cc", "CompatKernel"): "members of its Impl, as above",
     ("lib/region_v2/compat_kernel_episode.cc", "CompatKernel"): "members of its Impl, as above",
-    ("services/coordinator/control_messages.cc", "ControlAgent"): "waits for the agent's division",
-    ("services/coordinator/control_register.cc", "ControlAgent"): "waits for the agent's division",
 }
 
 # (namespace, type) -> reason. More than one file defines it.

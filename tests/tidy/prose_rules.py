@@ -34,7 +34,6 @@ WITHOUT_README = {
     "lib/run": "is being merged",
     "lib/vector": "is being divided",
     "services/actor": "is being divided",
-    "services/coordinator": "is being divided",
     "services/learner": "is being divided",
     "tools/eval": "waits for the registry to tell pictures",
     "tools/stream": "waits for its merges",
