@@ -17,7 +17,7 @@
 #include "lib/envs/gym_views.h"
 #include "lib/envs/packed2.h"
 #include "lib/envs/tetris_pieces.h"
-#include "lib/envs/tetris_rules.h"
+#include "lib/envs/tetris_step.h"
 #include "lib/envs/views.h"
 #include "tests/support/envs_driver.h"
 #include "tests/support/reference_tetris.h"

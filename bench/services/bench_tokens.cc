@@ -13,6 +13,7 @@
 #include "lib/core/clock.h"
 #include "lib/core/log.h"
 #include "lib/metrics/registry.h"
+#include "lib/setup/run_setup.h"
 #include "lib/wire/socket.h"
 #include "services/coordinator/control_agent.h"
 #include "services/coordinator/store.h"

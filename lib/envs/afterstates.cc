@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "lib/envs/tetris_step.h"
 #include "lib/envs/views.h"
 
 namespace tetrion {

@@ -1,9 +1,11 @@
+#include "lib/envs/cartpole.h"
+
 #include <cmath>
+#include <cstring>
+#include <limits>
 #include <utility>
 #include <vector>
 
-#include "lib/envs/cartpole_rules.h"
-#include "lib/envs/games.h"
 #include "lib/envs/lane_env.h"
 
 namespace tetrion {
@@ -51,10 +53,60 @@ class CartPoleGames {
   std::vector<Record> record_;        // [M]
 };
 
-}  // namespace
-
 std::unique_ptr<VecEnv> MakeCartPole(EnvSpec spec, const EnvConfig& config) {
   return std::make_unique<LaneEnv<CartPoleGames>>(std::move(spec), config);
+}
+
+CartPoleRecord RecordAt(std::span<const std::byte> bytes) {
+  CartPoleRecord record;
+  TETRION_CHECK(bytes.size() == sizeof(record), "a CartPole record has 16 bytes");
+  std::memcpy(&record, bytes.data(), sizeof(record));
+  return record;
+}
+
+}  // namespace
+
+EnvEntry CartPoleEntry() {
+  const RecordKind kind = {"cartpole", sizeof(CartPoleRecord), CheckCartPoleRecords};
+  // As gymnasium's space: twice the bounds at which an episode ends; speeds have none.
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  constexpr auto kMostTheta = static_cast<float>(24 * 2 * 3.141592653589793 / 360);
+  EnvEntry entry;
+  entry.name = "cartpole";
+  entry.python_name = "CartPole";
+  entry.views = {
+      {.name = "vector",
+       .shown_as = "flat",
+       .record = kind,
+       .elements = [](int) { return std::int64_t{4}; },
+       .expand = ExpandVector,
+       .networks = {"mlp"},
+       .low = {-4.8F, -kInf, -kMostTheta, -kInf},
+       .high = {4.8F, kInf, kMostTheta, kInf}},
+      {.name = "compact",
+       .record = kind,
+       .elements = [](int) { return std::int64_t{sizeof(CartPoleRecord)}; }},
+  };
+  entry.default_view = "vector";
+  entry.default_obs = "flat";
+  entry.actions = {{"left", 'a'}, {"right", 'd'}};
+  entry.max_steps = 500;
+  entry.preset = {{"lanes", "16"},           {"window", "32"},   {"discount", "0.98"},
+                  {"lambda", "0.9"},         {"reuse", "8"},     {"learning_rate", "0.001"},
+                  {"entropy_coef", "0.001"}, {"ppo_clip", "0.2"}};
+  entry.picture = {
+      .record = kind,
+      .fps = 50,
+      .scale = 4,
+      .gif_scale = 2,
+      .size = [](int, int scale) { return CartPoleRgbSize(scale); },
+      .draw = [](std::span<const std::byte> record, int, int scale,
+                 std::uint8_t* out) { RenderCartPoleRgb(RecordAt(record), scale, out); },
+      .text =
+          [](std::span<const std::byte> record) { return RenderCartPoleText(RecordAt(record)); },
+  };
+  entry.make = MakeCartPole;
+  return entry;
 }
 
 }  // namespace tetrion

@@ -3,13 +3,13 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "lib/envs/cartpole_rules.h"
 #include "lib/envs/colour_record.h"
+#include "lib/envs/picture.h"
 
 // What tetris-gymnasium 0.3.1 shows of a game: its observation arrays, gymnasium's flattening of
-// them, and its picture; and a picture of CartPole. Made from `colour` records (environments whose
-// view is `flat` have them). Pure, no allocation, any thread; records may be any bytes, the output
-// is then meaningless, but stays inside its memory.
+// them, and its picture. Made from `colour` records (environments whose view is `flat` have them).
+// Pure, no allocation, any thread; records may be any bytes, the output is then meaningless, but
+// stays inside its memory.
 
 namespace tetrion {
 
@@ -36,20 +36,6 @@ struct FlatLayout {
 void ExpandDict(const std::byte* records, std::int64_t n, int queue_size, std::uint8_t* out);
 void ExpandFlat(const std::byte* records, std::int64_t n, int queue_size, float* out);
 
-// Every colour that a picture has: red, green, blue. 0-8 are those of the cell values (free,
-// bedrock, I O T S Z J L), then locked cells of unknown colour, white, the brown of CartPole's
-// pole.
-inline constexpr std::uint8_t kPictureColours[12][3] = {
-    {0, 0, 0},   {128, 128, 128}, {0, 240, 240}, {240, 240, 0},   {160, 0, 240},   {0, 240, 0},
-    {240, 0, 0}, {0, 0, 240},     {240, 160, 0}, {192, 192, 192}, {255, 255, 255}, {202, 152, 101}};
-
-// Size of a picture: u8 [height, width, 3], red, green, blue, row-major, top left first.
-struct RgbSize {
-  int height = 0;  // pixels
-  int width = 0;   // pixels
-  constexpr std::int64_t Bytes() const { return std::int64_t{3} * height * width; }
-};
-
 // The package's render_mode="rgb_array", pixel for pixel: the board (18 cells wide), the queue at
 // its top right, the holder at its bottom right, the rest of the right side grey. A cell is
 // `scale` x `scale` pixels (the package's render_upscale, there 10), `scale` at least 1.
@@ -62,14 +48,5 @@ void RenderRgb(const ColourRecord& record, int queue_size, int scale, std::uint8
 // A colour record for drawing where only the compact one is known: its locked cells are
 // kUnknownColour.
 ColourRecord UncolouredRecord(const TetrisRecord& record);
-
-// Our own drawing of CartPole, 100 x 150 units of `scale` x `scale` pixels (scale 4: gymnasium's
-// 400 x 600): white, the track a black line over +-2.4 m, a black cart, a brown pole of twice the
-// half length. A cart beyond the picture is drawn at its edge; what is not finite as 0.
-constexpr RgbSize CartPoleRgbSize(int scale) {
-  return {100 * scale, 150 * scale};
-}
-// `out` holds CartPoleRgbSize(scale).Bytes().
-void RenderCartPoleRgb(const CartPoleRecord& record, int scale, std::uint8_t* out);
 
 }  // namespace tetrion

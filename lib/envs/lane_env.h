@@ -27,7 +27,8 @@ struct LaneOutcome {
 //   LaneOutcome Step(int lane, int action)  the action is in range
 //   const Record& record(int lane)
 //   std::uint64_t Mask(int lane)            only asked for if the environment has masks
-//   Saved                                   a POD without padding, what Step goes on from
+//   Saved                                   a POD without padding, of a multiple of 8 bytes,
+//                                           what Step goes on from
 //   Saved Save(int lane)
 //   bool Load(int lane, const Token&, const Saved&, bool running)
 //                                           false where Step could not go on from it

@@ -1,7 +1,5 @@
-#include <cmath>
 #include <cstring>
 
-#include "lib/envs/cartpole_rules.h"
 #include "lib/envs/views.h"
 
 namespace tetrion {
@@ -39,25 +37,6 @@ void ExpandPlanes(const std::byte* records, std::int64_t n, int queue_size, floa
     std::memcpy(&record, records + i * static_cast<std::int64_t>(sizeof(record)), sizeof(record));
     ExpandPlanesRow(Sanitized(record), queue_size, out + i * PlanesLayout::Floats(queue_size));
   }
-}
-
-void ExpandVector(const std::byte* records, std::int64_t n, int /*queue_size*/, float* out) {
-  std::memcpy(out, records, static_cast<std::size_t>(n) * sizeof(CartPoleRecord));
-}
-
-const char* CheckCartPoleRecords(const std::byte* records, std::int64_t n) {
-  // The track ends at 2.4 m and the pole falls at 0.2 rad: nothing becomes nearly as fast. A float
-  // that is merely finite could still overflow in the network.
-  constexpr float kMost = 1000.0F;
-  constexpr auto kBytes = static_cast<std::int64_t>(sizeof(float));
-  bool good = true;
-  for (std::int64_t at = 0; at < n * static_cast<std::int64_t>(sizeof(CartPoleRecord));
-       at += kBytes) {
-    float value;
-    std::memcpy(&value, records + at, sizeof value);
-    good &= std::fabs(value) <= kMost;  // false for NaN
-  }
-  return good ? nullptr : "an observation is not finite or out of all bounds";
 }
 
 }  // namespace tetrion

@@ -1,109 +1,148 @@
+#include "lib/envs/registry.h"
+
 #include <algorithm>
-#include <array>
-#include <span>
-#include <string>
-#include <utility>
 
 #include "lib/core/check.h"
 #include "lib/core/error.h"
-#include "lib/envs/cartpole_rules.h"
-#include "lib/envs/colour_record.h"
-#include "lib/envs/games.h"
-#include "lib/envs/gym_views.h"
+#include "lib/envs/cartpole.h"
+#include "lib/envs/tetris.h"
 #include "lib/envs/tetris_record.h"
-#include "lib/envs/tetris_rules.h"
-#include "lib/envs/vec_env.h"
-#include "lib/envs/views.h"
 
 namespace tetrion {
 namespace {
 
-// A kind of record.
-struct RecordEntry {
-  const char* name;
-  std::uint32_t bytes;
-  CheckRecordsFn check;  // null: views of any bytes are finite
-};
-constexpr RecordEntry kCartPole = {"cartpole", sizeof(CartPoleRecord), CheckCartPoleRecords};
-constexpr RecordEntry kCompact = {"compact", sizeof(TetrisRecord), nullptr};
-constexpr RecordEntry kColour = {"colour", sizeof(ColourRecord), nullptr};
-
-// A view and the records it is made from.
-struct ViewEntry {
-  const char* name;
-  RecordEntry record;
-  std::int64_t (*floats)(int queue_size);
-  ExpandFn expand;
-};
-
-constexpr ViewEntry kVector = {"vector", kCartPole, [](int) { return std::int64_t{4}; },
-                               ExpandVector};
-constexpr ViewEntry kPlanes = {"planes", kCompact, PlanesLayout::Floats, ExpandPlanes};
-constexpr ViewEntry kAfterstates = {"afterstates", kCompact, AfterstatesLayout::Floats,
-                                    ExpandAfterstates};
-constexpr ViewEntry kFlat = {"flat", kColour, FlatLayout::Floats, ExpandFlat};
-constexpr std::array kCartPoleViews = {kVector};
-constexpr std::array kTetrisViews = {kPlanes, kFlat};
-constexpr std::array kPlacementViews = {kAfterstates, kPlanes, kFlat};
-
-struct EnvEntry {
-  const char* name;
-  std::span<const ViewEntry> views;  // the first is the default
-  ActionSpec action;
-  bool has_queue_and_lines;
-  std::unique_ptr<VecEnv> (*make)(EnvSpec spec, const EnvConfig& config);
-};
-
 // One line an environment.
-const EnvEntry kEnvs[] = {
-    {"cartpole", kCartPoleViews, {kCartPoleActions, false}, false, MakeCartPole},
-    {"tetris", kTetrisViews, {kTetrisActions, false}, true, MakeTetris},
-    {"tetris-placement", kPlacementViews, {kPlacementActions, true}, true, MakeTetrisPlacement},
-};
+std::deque<EnvEntry> BuiltIn() {
+  return {
+      TetrisEntry(),
+      TetrisPlacementEntry(),
+      CartPoleEntry(),
+  };
+}
 
-// The entry called `name`; Error(kUsage) with the names there are.
-template <typename Entries>
-const auto& Find(const Entries& entries, const std::string& name, const std::string& kind) {
-  std::string known;
-  for (const auto& entry : entries) {
-    if (entry.name == name) return entry;
-    known += std::string(known.empty() ? "" : ", ") + entry.name;
-  }
-  throw Error(ExitCode::kUsage, "unknown " + kind + " '" + name + "': choose one of " + known);
+std::deque<EnvEntry>& List() {
+  static std::deque<EnvEntry> envs = BuiltIn();
+  return envs;
+}
+
+void Append(std::string& list, const std::string& name) {
+  list += (list.empty() ? "" : ", ") + name;
+}
+
+bool IsWhole(const ViewEntry& view) {
+  return view.elements != nullptr && view.record.bytes > 0 &&
+         view.is_float() == !view.networks.empty() &&
+         (view.parts == nullptr || view.expand_bytes != nullptr);
+}
+
+bool IsWhole(const EnvEntry& entry) {
+  return std::all_of(entry.views.begin(), entry.views.end(),
+                     [](const ViewEntry& view) { return IsWhole(view); }) &&
+         !entry.actions.empty() && entry.max_steps > 0 && entry.make != nullptr &&
+         entry.picture.size != nullptr && entry.picture.draw != nullptr &&
+         entry.picture.text != nullptr;
 }
 
 EnvSpec SpecOf(const EnvEntry& entry, const EnvConfig& config) {
   if (config.lanes < 1) {
     throw Error(ExitCode::kUsage, "lanes must be at least 1, not " + std::to_string(config.lanes));
   }
-  if (entry.has_queue_and_lines && (config.queue_size < 1 || config.queue_size > kTetrisMaxQueue)) {
+  const bool has_queue = entry.Takes(kQueueSizeOption);
+  if (has_queue && (config.queue_size < 1 || config.queue_size > kTetrisMaxQueue)) {
     throw Error(ExitCode::kUsage,
                 "queue_size must be 1 to 7, not " + std::to_string(config.queue_size));
   }
-  const ViewEntry& view =
-      config.view.empty() ? entry.views.front()
-                          : Find(entry.views, config.view, "view of " + std::string(entry.name));
-  const int queue_size = entry.has_queue_and_lines ? config.queue_size : 0;
+  const ViewEntry& view = entry.NetworkView(config.view);
+  const int queue_size = has_queue ? config.queue_size : 0;
   return {.name = entry.name,
           .obs = {.record = view.record.name,
                   .record_bytes = view.record.bytes,
                   .view = view.name,
-                  .view_floats = view.floats(queue_size),
+                  .view_floats = view.elements(queue_size),
                   .queue_size = queue_size,
                   .expand = view.expand,
-                  .check = view.record.check},
-          .action = entry.action,
-          .has_lines = entry.has_queue_and_lines};
+                  .check = view.record.check,
+                  .network = view.networks.front()},
+          .action = {.count = static_cast<std::int32_t>(entry.actions.size()),
+                     .has_mask = entry.mask != nullptr},
+          .has_lines = entry.has_lines};
 }
 
 }  // namespace
 
+bool EnvEntry::Takes(const std::string& option) const {
+  return std::find(options.begin(), options.end(), option) != options.end();
+}
+
+const ViewEntry& EnvEntry::NetworkView(const std::string& view) const {
+  const std::string& wanted = view.empty() ? default_view : view;
+  std::string known;
+  for (const ViewEntry& entry : views) {
+    if (!entry.is_float()) continue;
+    if (entry.name == wanted) return entry;
+    Append(known, entry.name);
+  }
+  throw Error(ExitCode::kUsage,
+              "unknown view of " + name + " '" + wanted + "': choose one of " + known);
+}
+
+const ViewEntry& EnvEntry::Observation(const std::string& obs) const {
+  std::string known;
+  for (const ViewEntry& entry : views) {
+    if (entry.observation() == obs) return entry;
+    Append(known, entry.observation());
+  }
+  throw Error(ExitCode::kUsage, name + " has no observation '" + obs + "': choose one of " + known);
+}
+
+const std::string& EnvEntry::ViewOfRecord(const RecordKind& kind) const {
+  if (NetworkView("").record.name == kind.name) return default_view;
+  const auto made = std::find_if(views.begin(), views.end(), [&](const ViewEntry& view) {
+    return view.is_float() && view.record.name == kind.name;
+  });
+  TETRION_CHECK(made != views.end(), "no network's view is made from this kind of record");
+  return made->name;
+}
+
+bool EnvEntry::HasRecordOf(std::size_t bytes) const {
+  return std::any_of(views.begin(), views.end(),
+                     [&](const ViewEntry& view) { return view.record.bytes == bytes; });
+}
+
+void RegisterEnv(EnvEntry entry) {
+  TETRION_CHECK(IsWhole(entry), "an environment's entry is not whole");
+  static_cast<void>(entry.NetworkView(""));
+  static_cast<void>(entry.Observation(entry.default_obs));
+  static_cast<void>(entry.ViewOfRecord(entry.picture.record));
+  for (const EnvEntry& known : List()) {
+    TETRION_CHECK(known.name != entry.name, "two environments of one name");
+  }
+  List().push_back(std::move(entry));
+}
+
+const std::deque<EnvEntry>& Envs() {
+  return List();
+}
+
+std::string EnvNames() {
+  std::string names;
+  for (const EnvEntry& entry : Envs()) Append(names, entry.name);
+  return names;
+}
+
+const EnvEntry& EnvOf(const std::string& name) {
+  for (const EnvEntry& entry : Envs()) {
+    if (entry.name == name) return entry;
+  }
+  throw Error(ExitCode::kUsage, "unknown environment '" + name + "': choose one of " + EnvNames());
+}
+
 EnvSpec MakeEnvSpec(const EnvConfig& config) {
-  return SpecOf(Find(kEnvs, config.name, "environment"), config);
+  return SpecOf(EnvOf(config.name), config);
 }
 
 std::unique_ptr<VecEnv> MakeVecEnv(const EnvConfig& config) {
-  const EnvEntry& entry = Find(kEnvs, config.name, "environment");
+  const EnvEntry& entry = EnvOf(config.name);
   return entry.make(SpecOf(entry, config), config);
 }
 

@@ -5,7 +5,7 @@
 #include "lib/core/host_device.h"
 #include "lib/core/philox.h"
 #include "lib/envs/tetris_pieces.h"
-#include "lib/envs/tetris_rules.h"
+#include "lib/envs/tetris_step.h"
 
 // A lane of random play folded into a number, by the same function on CPU and device: how the two
 // builds of the rules are compared.

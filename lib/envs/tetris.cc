@@ -1,13 +1,17 @@
+#include "lib/envs/tetris.h"
+
 #include <cstring>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "lib/envs/colour_record.h"
-#include "lib/envs/games.h"
 #include "lib/envs/gym_views.h"
 #include "lib/envs/lane_env.h"
+#include "lib/envs/packed2.h"
 #include "lib/envs/tetris_pieces.h"
-#include "lib/envs/tetris_rules.h"
+#include "lib/envs/tetris_step.h"
+#include "lib/envs/views.h"
 
 namespace tetrion {
 namespace {
@@ -137,14 +141,148 @@ std::unique_ptr<VecEnv> MakeGames(EnvSpec spec, const EnvConfig& config) {
   return std::make_unique<LaneEnv<Games<TetrisRecord>>>(std::move(spec), config);
 }
 
-}  // namespace
-
-std::unique_ptr<VecEnv> MakeTetris(EnvSpec spec, const EnvConfig& config) {
-  return MakeGames<TetrisGames>(std::move(spec), config);
+// A record of either kind as the rules can read it; colours are unknown where it is a compact one.
+ColourRecord Drawable(std::span<const std::byte> bytes) {
+  ColourRecord record = {};
+  if (bytes.size() == sizeof(TetrisRecord)) {
+    std::memcpy(&record.compact, bytes.data(), sizeof(TetrisRecord));
+    return UncolouredRecord(Sanitized(record.compact));
+  }
+  TETRION_CHECK(bytes.size() == sizeof(record), "a Tetris record has 64 or 168 bytes");
+  std::memcpy(&record, bytes.data(), sizeof(record));
+  return record;
 }
 
-std::unique_ptr<VecEnv> MakeTetrisPlacement(EnvSpec spec, const EnvConfig& config) {
-  return MakeGames<PlacementGames>(std::move(spec), config);
+// In the order of their names in the buffer; a dict shows the board first, as the package does.
+std::vector<ViewPart> DictParts(int queue_size) {
+  using L = DictLayout;
+  constexpr float kMostCell = 8;  // 0 free, 1 bedrock, piece id + 2
+  return {{"board", L::kBoard, {L::kRows, L::kColumns}, kMostCell},
+          {"active_tetromino_mask", L::kActiveMask, {L::kRows, L::kColumns}, 1},
+          {"holder", L::kHolder, {4, 4}, kMostCell},
+          {"queue", L::kQueue, {4, 4 * queue_size}, kMostCell}};
+}
+
+RecordKind Compact() {
+  return {"compact", sizeof(TetrisRecord)};
+}
+RecordKind Colour() {
+  return {"colour", sizeof(ColourRecord)};
+}
+
+// What both games show.
+std::vector<ViewEntry> SharedViews() {
+  return {
+      {.name = "flat",
+       .record = Colour(),
+       .elements = FlatLayout::Floats,
+       .expand = ExpandFlat,
+       .networks = {"mlp"},
+       .high = {8}},
+      {.name = "dict",
+       .record = Colour(),
+       .elements = DictLayout::Bytes,
+       .expand_bytes = ExpandDict,
+       .high = {8},
+       .parts = DictParts},
+      {.name = "planes",
+       .record = Compact(),
+       .elements = PlanesLayout::Floats,
+       .expand = ExpandPlanes,
+       .networks = {"mlp", "conv"},
+       .high = {1}},
+      {.name = "compact",
+       .record = Compact(),
+       .elements = [](int) { return std::int64_t{sizeof(TetrisRecord)}; }},
+      {.name = "packed2",
+       .record = Compact(),
+       .elements = [](int) { return std::int64_t{Packed2Layout::kBytes}; },
+       .expand_bytes =
+           [](const std::byte* records, std::int64_t n, int, std::uint8_t* out) {
+             ExpandPacked2(records, sizeof(TetrisRecord), n, out);
+           }},
+  };
+}
+
+EnvEntry SharedEntry() {
+  EnvEntry entry;
+  entry.views = SharedViews();
+  entry.default_obs = "dict";
+  entry.options = {kQueueSizeOption, kIidPiecesOption};
+  entry.has_lines = true;
+  entry.picture = {
+      .record = Colour(),
+      .fps = 10,
+      .scale = 10,  // as the package draws by default
+      .gif_scale = 10,
+      .size = TetrisRgbSize,
+      .draw = [](std::span<const std::byte> record, int queue_size, int scale,
+                 std::uint8_t* out) { RenderRgb(Drawable(record), queue_size, scale, out); },
+      .text =
+          [](std::span<const std::byte> record) { return RenderAnsi(Drawable(record).compact); },
+  };
+  return entry;
+}
+
+std::uint64_t PlacementMaskOf(const std::byte* bytes) {
+  TetrisRecord record;
+  std::memcpy(&record, bytes, sizeof(record));
+  return PlacementMask(Sanitized(record));
+}
+
+}  // namespace
+
+EnvEntry TetrisEntry() {
+  EnvEntry entry = SharedEntry();
+  entry.name = "tetris";
+  entry.python_name = "Tetris";
+  entry.default_view = "planes";
+  entry.actions = {{"left", 'a'},
+                   {"right", 'd'},
+                   {"down", 's'},
+                   {"clockwise", 'e'},
+                   {"counterclockwise", 'q'},
+                   {"hard drop", ' '},
+                   {"swap", 'w'},
+                   {"none", 'x'}};
+  entry.max_steps = 10000;
+  entry.preset = {{"lanes", "64"},
+                  {"window", "32"},
+                  {"lambda", "0.95"},
+                  {"ring_rows", "64"},
+                  {"reward_scale", "symlog"}};
+  entry.make = MakeGames<TetrisGames>;
+  return entry;
+}
+
+EnvEntry TetrisPlacementEntry() {
+  EnvEntry entry = SharedEntry();
+  entry.name = "tetris-placement";
+  entry.python_name = "TetrisPlacement";
+  entry.views.push_back({.name = "afterstates",
+                         .record = Compact(),
+                         .elements = AfterstatesLayout::Floats,
+                         .expand = ExpandAfterstates,
+                         .networks = {"scorer", "mlp"},
+                         .high = {16}});  // no column is larger
+  entry.default_view = "afterstates";
+  for (int action = 0; action < kPlacementActions; ++action) {
+    entry.actions.push_back(
+        {"column " + std::to_string(action / 4) + ", " + std::to_string(action % 4) + " turns"});
+  }
+  entry.max_steps = 5000;
+  entry.options.push_back(kIllegalOption);
+  entry.preset = {{"lanes", "64"},
+                  {"window", "32"},
+                  {"learning_rate", "0.001"},
+                  {"lambda", "0.95"},
+                  {"ring_rows", "64"},
+                  {"reward_scale", "symlog"},
+                  {"ppo_clip", "0.2"},
+                  {"normalise_advantage", "true"}};
+  entry.mask = PlacementMaskOf;
+  entry.make = MakeGames<PlacementGames>;
+  return entry;
 }
 
 }  // namespace tetrion

@@ -7,7 +7,8 @@
 
 // The rules of Tetris as tetris-gymnasium 0.3.1 plays them (lib/envs/README.md), once for CPU and
 // CUDA: integers only, no allocation, no recursion, no libc. Four board rows and four piece rows
-// are tested and merged in one 64-bit operation.
+// are tested and merged in one 64-bit operation. Here: actions, tables and tests;
+// lib/envs/tetris_step.h has the transitions.
 
 namespace tetrion {
 
@@ -145,5 +146,3 @@ TETRION_HOST_DEVICE inline std::uint64_t PlacementMask(const TetrisRecord& recor
 }
 
 }  // namespace tetrion
-
-#include "lib/envs/tetris_step.h"  // IWYU pragma: export

@@ -1,8 +1,9 @@
 #pragma once
 
-// Second half of lib/envs/tetris_rules.h, which includes it: the transitions. `Pieces` is a piece
-// source (lib/envs/tetris_pieces.h). A record passed in must come from TetrisReset or Sanitized.
-// `Colours`, passed by copy, is told of locked cells: NoColours or LockedColours (colour_record.h).
+// The transitions of Tetris, on the tables and tests of lib/envs/tetris_rules.h. `Pieces` is a
+// piece source (lib/envs/tetris_pieces.h). A record passed in must come from TetrisReset or
+// Sanitized. `Colours`, passed by copy, is told of locked cells: NoColours or LockedColours
+// (colour_record.h).
 
 #include <cstdint>
 

@@ -59,7 +59,7 @@ class VecEnv {
 
 struct EnvConfig {
   std::string name;              // see envs/registry.h
-  std::string view;              // "" takes the environment's default view
+  std::string view;              // of those that networks read; "" takes the default
   int lanes = 1;                 // M
   std::uint64_t seed = 0;        // run seed
   int queue_size = 4;            // Tetris: pieces in the preview, 1..7
@@ -67,7 +67,7 @@ struct EnvConfig {
   bool illegal_is_noop = false;  // tetris-placement: an illegal choice is a NOOP instead of the end
 };
 
-// The registry (lib/envs/registry.cc): one line an environment.
+// Made from the environment's entry (lib/envs/registry.h).
 // Both throw Error(kUsage) naming the known environments or views when the name is unknown.
 EnvSpec MakeEnvSpec(const EnvConfig& config);
 std::unique_ptr<VecEnv> MakeVecEnv(const EnvConfig& config);

@@ -48,15 +48,10 @@ struct AfterstatesLayout {
   static constexpr float kBumpinessScale = 1.0F / 50, kLinesScale = 1.0F / 4, kRowScale = 1.0F / 20;
 };
 
-// Expanders as ObsSpec::expand wants them: `records` is [n, 64] u8 (vector: [n, 16]), `out` is
+// Expanders as ObsSpec::expand wants them: `records` is [n, 64] u8, `out` is
 // [n, floats of the layout] f32. `queue_size` 1..7 is the view's: missing slots are all zero.
 void ExpandPlanes(const std::byte* records, std::int64_t n, int queue_size, float* out);
 void ExpandAfterstates(const std::byte* records, std::int64_t n, int queue_size, float* out);
-void ExpandVector(const std::byte* records, std::int64_t n, int queue_size, float* out);
-
-// As ObsSpec::check wants it, for the `cartpole` record, whose floats go to the network as they
-// are: all finite and of a size that an episode can reach.
-const char* CheckCartPoleRecords(const std::byte* records, std::int64_t n);
 
 // The field with the active piece, the next pieces, the held piece and the counters as lines of
 // text for a terminal of 256 colours; starts at the cursor and ends with a newline and colours

@@ -18,13 +18,14 @@ using CheckRecordsFn = const char* (*)(const std::byte* records, std::int64_t n)
 // What travels and is stored (the record) and what a network eats (the view made from it). Used by
 // the actor's policy and by the learner's batch builder alike; views never travel.
 struct ObsSpec {
-  std::string record;  // "compact", "colour", "cartpole"
+  std::string record;  // its kind, as lib/envs/registry.h calls it
   std::uint32_t record_bytes = 0;
-  std::string view;              // "planes", "afterstates", "flat", "vector"
+  std::string view;
   std::int64_t view_floats = 0;  // floats of one lane's view
   int queue_size = 0;
   ExpandFn expand = nullptr;
   CheckRecordsFn check = nullptr;  // null: views of any bytes are finite
+  std::string network = "mlp";     // that `auto` means for this view
 };
 
 struct ActionSpec {
@@ -35,7 +36,7 @@ struct ActionSpec {
 
 // Everything a policy, a trainer or a replay needs to know of an environment.
 struct EnvSpec {
-  std::string name;  // "cartpole", "tetris", "tetris-placement"
+  std::string name;
   ObsSpec obs;
   ActionSpec action;
   bool has_lines = false;  // episodes report lines cleared

@@ -26,8 +26,7 @@ void Network::AllocateBuffers(bool training) {
 }
 
 std::string ResolveNetworkName(const std::string& name, const EnvSpec& env) {
-  if (name != "auto") return name;
-  return env.obs.view == "afterstates" ? "scorer" : "mlp";
+  return name == "auto" ? env.obs.network : name;
 }
 
 std::unique_ptr<Network> MakeNetwork(const NetworkConfig& config, const EnvSpec& env) {

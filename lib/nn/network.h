@@ -79,7 +79,7 @@ class Network {
 // or it cannot read the environment's view.
 std::unique_ptr<Network> MakeNetwork(const NetworkConfig& config, const EnvSpec& env);
 
-// What "auto" stands for: afterstates -> scorer, everything else -> mlp.
+// What "auto" stands for: the network that the environment's entry names for its view.
 std::string ResolveNetworkName(const std::string& name, const EnvSpec& env);
 
 }  // namespace tetrion

@@ -158,7 +158,7 @@ std::string RunMarkdownText(const OptionList& list) {
   for (const bool may_change : {false, true}) {
     text += std::string("\n") + kMarkdownHead;
     for (const auto& spec : list.specs) {
-      if (spec->may_change == may_change) text += MarkdownRow(*spec);
+      if (spec->is_run_setting && spec->may_change == may_change) text += MarkdownRow(*spec);
     }
   }
   return text;

@@ -47,6 +47,7 @@ bool CollectSetting(const std::string& key, const std::string& text, std::vector
 struct RunDeclarer {
   OptionList& list;
   std::vector<Setting>* given;
+  const std::map<std::string, std::string>& more_help;
 
   template <typename T>
   void Number(const char* key, const T& value, T min, T max, const char* unit, FieldHelp help) {
@@ -66,6 +67,7 @@ struct RunDeclarer {
     OptionSpec spec;
     spec.name = DashesFor(key);
     spec.help = help.text;
+    if (const auto more = more_help.find(key); more != more_help.end()) spec.help += more->second;
     spec.may_change = help.may_change;
     spec.default_text = default_text;
     spec.range = range;
@@ -144,10 +146,11 @@ void ServiceOptions::AddPositional(const std::string& name, std::string* value,
   spec.required = required;
 }
 
-void ServiceOptions::AddRun(std::vector<Setting>* given) {
+void ServiceOptions::AddRun(std::vector<Setting>* given,
+                            const std::map<std::string, std::string>& more_help) {
   impl_->has_run = true;
   const RunConfig defaults;
-  VisitRunConfig(defaults, RunDeclarer{impl_->list, given});
+  VisitRunConfig(defaults, RunDeclarer{impl_->list, given, more_help});
 }
 
 void ServiceOptions::AddLogging(LogConfig* log) {
@@ -256,7 +259,7 @@ std::optional<int> ServiceOptions::Parse(int argc, const char* const* argv) {
     const std::string text = command_line.help       ? Help()
                              : command_line.version  ? VersionText(list.program)
                              : command_line.markdown ? Markdown()
-                                                     : RunConfigMarkdown();
+                                                     : RunMarkdown();
     std::fputs(text.c_str(), stdout);
     std::fflush(stdout);
     return 0;
@@ -293,16 +296,10 @@ std::string ServiceOptions::Help() const {
 std::string ServiceOptions::Markdown() const {
   return MarkdownText(impl_->list);
 }
+std::string ServiceOptions::RunMarkdown() const {
+  return RunMarkdownText(impl_->list);
+}
 std::string ServiceOptions::Summary() const {
   return SummaryText(impl_->list);
 }
-
-std::string RunConfigMarkdown() {
-  OptionList list;
-  std::vector<Setting> unused;
-  const RunConfig defaults;
-  VisitRunConfig(defaults, RunDeclarer{list, &unused});
-  return RunMarkdownText(list);
-}
-
 }  // namespace tetrion

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -53,8 +54,10 @@ class ServiceOptions {
   void AddPositional(const std::string& name, std::string* value, const std::string& help,
                      bool required = false);
   // Every RunConfig field as --key-with-dashes. `given` receives, once per key, only what the user
-  // gave by flag or in [run], each value already checked on its own.
-  void AddRun(std::vector<Setting>* given);
+  // gave by flag or in [run], each value already checked on its own. `more_help`: key -> what the
+  // key's help goes on with. Programs call AddRunSettings of lib/setup/run_setup.h.
+  void AddRun(std::vector<Setting>* given,
+              const std::map<std::string, std::string>& more_help = {});
   // --log-format, --log-level and --log-file.
   void AddLogging(LogConfig* log);
 
@@ -70,6 +73,8 @@ class ServiceOptions {
   std::string Help() const;
   // The program's section of docs/options.md (`--help-markdown` prints it).
   std::string Markdown() const;
+  // The run settings among the options as tables for docs/options.md.
+  std::string RunMarkdown() const;
   // One line `name = value` per option, for the log; (given) marks what the user set.
   std::string Summary() const;
 
@@ -83,8 +88,6 @@ class ServiceOptions {
   std::unique_ptr<Impl> impl_;
 };
 
-// The run's settings as the [run] section of docs/options.md.
-std::string RunConfigMarkdown();
 // The candidate with the smallest edit distance to `name`, empty when none is near (at most a third
 // of the letters differ).
 std::string NearestName(const std::string& name, const std::vector<std::string>& candidates);

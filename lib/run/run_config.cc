@@ -2,10 +2,7 @@
 
 #include <xxhash.h>
 
-#include <algorithm>
-#include <array>
 #include <sstream>
-#include <utility>
 
 #include "lib/core/align.h"
 #include "lib/core/check.h"
@@ -15,18 +12,6 @@
 
 namespace tetrion {
 namespace {
-
-// What the service knows of an environment besides its name.
-struct EnvDefaults {
-  const char* env;
-  const char* view;
-  std::uint32_t max_steps;
-};
-constexpr std::array kEnvDefaults = {
-    EnvDefaults{"cartpole", "vector", 500},
-    EnvDefaults{"tetris-placement", "afterstates", 5000},
-    EnvDefaults{"tetris", "planes", 10000},
-};
 
 // For each field: key, value as text, value as TOML (strings quoted).
 struct TextWriter {
@@ -140,33 +125,6 @@ Setting ParseLine(const std::string& line) {
   return setting;
 }
 
-[[noreturn]] void RefuseEnv(const std::string& env) {
-  std::string known;
-  for (const EnvDefaults& defaults : kEnvDefaults) {
-    known += (known.empty() ? "" : ", ") + std::string(defaults.env);
-  }
-  Refuse("unknown environment '" + env + "': choose one of " + known);
-}
-
-// What the trainer would refuse after the run has begun.
-void CheckLearning(const RunConfig& config) {
-  for (const auto& [network, view] :
-       {std::pair{"scorer", "afterstates"}, std::pair{"conv", "planes"}}) {
-    if (config.network == network && config.view != view) {
-      Refuse("network " + config.network + " reads view " + view + ", but " + config.env +
-             " was given view " + config.view + ": choose --network mlp or --view " + view);
-    }
-  }
-  const int lanes = config.batch_windows * config.lanes;
-  if (lanes % config.minibatches != 0) {
-    Refuse("run setting minibatches = " + std::to_string(config.minibatches) +
-           ": expected a divisor of the batch's batch_windows * lanes = " + std::to_string(lanes));
-  }
-  if (config.rho_clip == 0 || config.c_clip == 0) {
-    Refuse("run settings rho_clip and c_clip: expected more than 0");
-  }
-}
-
 ValueReader Read(const std::string& key, const RunConfig& config) {
   ValueReader reader{key};
   VisitRunConfig(config, reader);
@@ -240,32 +198,6 @@ bool MayChangeOnResume(const std::string& key) {
   return Read(key, RunConfig()).may_change;
 }
 
-std::vector<Setting> EnvPreset(const std::string& env) {
-  if (env == "cartpole") {
-    return {{"lanes", "16"},           {"window", "32"},   {"discount", "0.98"},
-            {"lambda", "0.9"},         {"reuse", "8"},     {"learning_rate", "0.001"},
-            {"entropy_coef", "0.001"}, {"ppo_clip", "0.2"}};
-  }
-  if (env == "tetris-placement") {
-    return {{"lanes", "64"},
-            {"window", "32"},
-            {"learning_rate", "0.001"},
-            {"lambda", "0.95"},
-            {"ring_rows", "64"},
-            {"reward_scale", "symlog"},
-            {"ppo_clip", "0.2"},
-            {"normalise_advantage", "true"}};
-  }
-  if (env == "tetris") {
-    return {{"lanes", "64"},
-            {"window", "32"},
-            {"lambda", "0.95"},
-            {"ring_rows", "64"},
-            {"reward_scale", "symlog"}};
-  }
-  return {};
-}
-
 std::vector<std::string> Contradictions(const std::vector<Setting>& given,
                                         const RunConfig& config) {
   std::vector<std::string> contradictions;
@@ -276,7 +208,7 @@ std::vector<std::string> Contradictions(const std::vector<Setting>& given,
   return contradictions;
 }
 
-std::vector<SettingChange> ChangeOnResume(const std::vector<Setting>& given, RunConfig& config) {
+std::vector<SettingChange> ApplyOnResume(const std::vector<Setting>& given, RunConfig& config) {
   const std::vector<SettingChange> changes = ChangesBy(given, config);
   std::vector<Setting> lasting;
   for (const SettingChange& change : changes) {
@@ -289,19 +221,18 @@ std::vector<SettingChange> ChangeOnResume(const std::vector<Setting>& given, Run
            "leave that out, or start a new run (--init-from RUN takes over the weights)");
   }
   for (const SettingChange& change : changes) Apply({change.key, change.after}, config);
-  Resolve(config);
   return changes;
 }
 
-void Resolve(RunConfig& config) {
-  const auto known =
-      std::find_if(kEnvDefaults.begin(), kEnvDefaults.end(),
-                   [&](const EnvDefaults& defaults) { return config.env == defaults.env; });
-  if (known == kEnvDefaults.end()) RefuseEnv(config.env);
-  if (config.view == "auto") config.view = known->view;
-  if (config.max_steps == 0) config.max_steps = known->max_steps;
-  if (config.network == "auto") config.network = config.view == "afterstates" ? "scorer" : "mlp";
-  CheckLearning(config);
+void ResolveShapes(RunConfig& config) {
+  const int lanes = config.batch_windows * config.lanes;
+  if (lanes % config.minibatches != 0) {
+    Refuse("run setting minibatches = " + std::to_string(config.minibatches) +
+           ": expected a divisor of the batch's batch_windows * lanes = " + std::to_string(lanes));
+  }
+  if (config.rho_clip == 0 || config.c_clip == 0) {
+    Refuse("run settings rho_clip and c_clip: expected more than 0");
+  }
   const auto ring_rows = static_cast<std::uint64_t>(config.ring_rows);
   if (!IsPowerOfTwo(ring_rows) || config.ring_rows < 2 * config.commit_stride ||
       config.ring_rows % config.commit_stride != 0) {
@@ -318,17 +249,6 @@ void Resolve(RunConfig& config) {
            " and at least 2 * batch_windows * window and the larger of 2 * window and " +
            "commit_stride beside it, so " + std::to_string(smallest) + " or more (0 takes that)");
   }
-}
-
-RunConfig MakeRunConfig(const std::vector<Setting>& given) {
-  RunConfig config;
-  for (const Setting& setting : given) {
-    if (setting.key == "env") Apply(setting, config);
-  }
-  for (const Setting& setting : EnvPreset(config.env)) Apply(setting, config);
-  for (const Setting& setting : given) Apply(setting, config);
-  Resolve(config);
-  return config;
 }
 
 }  // namespace tetrion

@@ -77,9 +77,6 @@ void Apply(const Setting& setting, RunConfig& config);
 std::string ValueOf(const std::string& key, const RunConfig& config);
 // Whether a run that is resumed may have another value. CHECKs that the key exists.
 bool MayChangeOnResume(const std::string& key);
-// The preset of an environment: settings that differ from the defaults above (lanes, learning rate,
-// ...), applied before the user's own. Empty for unknown environments.
-std::vector<Setting> EnvPreset(const std::string& env);
 // Fields that contradict: every setting in `given` whose value in `config` differs, as
 // "key: here X, the run has Y". Empty when all agree.
 std::vector<std::string> Contradictions(const std::vector<Setting>& given, const RunConfig& config);
@@ -97,16 +94,13 @@ constexpr std::int64_t FifoReplayRows(int window, int batch_windows, int commit_
 struct SettingChange {
   std::string key, before, after;
 };
-// Applies to the settings of a resumed run what `given` has otherwise, resolves them, and returns
-// what has changed. Throws Error(kUsage) naming every setting that may not change, with both
-// values.
-std::vector<SettingChange> ChangeOnResume(const std::vector<Setting>& given, RunConfig& config);
-// Checks relations between fields (replay_rows >= FifoReplayRows, commit_stride divides ring_rows,
-// the network reads the view, ...) and fills the fields whose 0 or "auto" means "derive". Throws
-// Error(kUsage), also for an unknown environment, with the names there are.
-void Resolve(RunConfig& config);
-// Defaults, then the preset of the environment that `given` names (or the default one), then
-// `given`, resolved. Throws as Apply and Resolve do.
-RunConfig MakeRunConfig(const std::vector<Setting>& given);
+// Applies to the settings of a resumed run what `given` has otherwise and returns what has changed;
+// the caller resolves them. Throws Error(kUsage) naming every setting that may not change, with
+// both values.
+std::vector<SettingChange> ApplyOnResume(const std::vector<Setting>& given, RunConfig& config);
+// Checks the relations between fields that no environment is asked for (replay_rows >=
+// FifoReplayRows, commit_stride divides ring_rows, ...) and derives replay_rows where it is 0.
+// Throws Error(kUsage). Settings as a whole are resolved by lib/setup/run_setup.h.
+void ResolveShapes(RunConfig& config);
 
 }  // namespace tetrion

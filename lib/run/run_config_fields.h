@@ -32,14 +32,12 @@ template <typename Config, typename Visitor>
 void VisitRunConfig(Config& c, Visitor&& v) {
   constexpr std::uint64_t kAny = std::numeric_limits<std::uint64_t>::max();
   // Environment.
-  v.Text("env", c.env, "environment: cartpole, tetris-placement, tetris");
+  v.Text("env", c.env, "environment");
   v.Text("view", c.view, "what the network sees; auto takes the environment's default");
   v.Number("seed", c.seed, std::uint64_t{0}, kAny, "", "seed of everything random in the run");
   v.Number("queue_size", c.queue_size, 1, 7, "pieces", "Tetris: pieces in the preview");
-  v.Number(
-      "max_steps", c.max_steps, 0U, 1U << 30, "steps",
-      MayChange(
-          "an episode is truncated here; 0: cartpole 500, tetris-placement 5000, tetris 10000"));
+  v.Number("max_steps", c.max_steps, 0U, 1U << 30, "steps",
+           MayChange("an episode is truncated here; 0: the environment's default"));
   v.Flag("iid_pieces", c.iid_pieces, "Tetris: independent pieces instead of 7-bags");
   v.Choice("illegal", c.illegal, "terminate|noop", "tetris-placement: what an illegal choice does");
   // Shapes.

@@ -6,6 +6,7 @@
 #include "lib/core/error.h"
 #include "lib/core/text_forms.h"
 #include "lib/run/run_folder.h"
+#include "lib/setup/run_setup.h"
 
 namespace tetrion {
 namespace {
@@ -35,7 +36,7 @@ void AddMemberOptions(ServiceOptions& parser, MemberOptions& o, const std::strin
   parser.Add("give-up", &o.give_up_s, "exit with 75 after so long without a coordinator", 1, 86400,
              "s");
   parser.AddLogging(&o.log);
-  parser.AddRun(&o.given);
+  AddRunSettings(parser, &o.given);
 }
 
 void CheckMemberOptions(const MemberOptions& options) {

@@ -1,14 +1,41 @@
 #include "lib/setup/run_setup.h"
 
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include "lib/core/error.h"
+#include "lib/envs/registry.h"
 #include "lib/wire/messages.h"
 
 namespace tetrion {
+namespace {
+
+constexpr const char* kAuto = "auto";
+
+bool Reads(const std::string& network, const ViewEntry& view) {
+  return std::find(view.networks.begin(), view.networks.end(), network) != view.networks.end();
+}
+
+void CheckNetwork(const RunConfig& config, const EnvEntry& env) {
+  const ViewEntry& given = env.NetworkView(config.view);
+  if (Reads(config.network, given)) return;
+  const auto other = std::find_if(env.views.begin(), env.views.end(), [&](const ViewEntry& view) {
+    return Reads(config.network, view);
+  });
+  throw Error(ExitCode::kUsage, "network " + config.network + " does not read view " + config.view +
+                                    " of " + config.env + ": choose --network " +
+                                    given.networks.front() +
+                                    (other == env.views.end() ? "" : " or --view " + other->name));
+}
+
+}  // namespace
 
 static_assert(kMaxWorkersOfRun == wire::kMaxRings, "a run's rings fit one message");
 
 EnvConfig EnvConfigOf(const RunConfig& run) {
   return {.name = run.env,
-          .view = run.view == "auto" ? "" : run.view,
+          .view = run.view == kAuto ? "" : run.view,
           .lanes = run.lanes,
           .seed = run.seed,
           .queue_size = run.queue_size,
@@ -25,6 +52,40 @@ RowSpec RowSpecOf(const RunConfig& run) {
   return {.record_bytes = spec.obs.record_bytes,
           .lanes = static_cast<std::uint32_t>(run.lanes),
           .has_mask = spec.action.has_mask};
+}
+
+void AddRunSettings(ServiceOptions& parser, std::vector<Setting>* given) {
+  std::string limits;
+  for (const EnvEntry& env : Envs()) {
+    limits += (limits.empty() ? " (" : ", ") + env.name + ' ' + std::to_string(env.max_steps);
+  }
+  parser.AddRun(given, {{"env", ": " + EnvNames()}, {"max_steps", limits + ")"}});
+}
+
+void Resolve(RunConfig& config) {
+  const EnvEntry& env = EnvOf(config.env);
+  if (config.view == kAuto) config.view = env.default_view;
+  if (config.max_steps == 0) config.max_steps = env.max_steps;
+  if (config.network == kAuto) config.network = env.NetworkView(config.view).networks.front();
+  CheckNetwork(config, env);
+  ResolveShapes(config);
+}
+
+RunConfig MakeRunConfig(const std::vector<Setting>& given) {
+  RunConfig config;
+  for (const Setting& setting : given) {
+    if (setting.key == "env") Apply(setting, config);
+  }
+  for (const auto& [key, value] : EnvOf(config.env).preset) Apply({key, value}, config);
+  for (const Setting& setting : given) Apply(setting, config);
+  Resolve(config);
+  return config;
+}
+
+std::vector<SettingChange> ChangeOnResume(const std::vector<Setting>& given, RunConfig& config) {
+  const std::vector<SettingChange> changes = ApplyOnResume(given, config);
+  Resolve(config);
+  return changes;
 }
 
 }  // namespace tetrion

@@ -1,8 +1,11 @@
 #pragma once
 
+#include <vector>
+
 #include "lib/envs/vec_env.h"
 #include "lib/frame/row_layout.h"
 #include "lib/frame/specs.h"
+#include "lib/run/options.h"
 #include "lib/run/run_config.h"
 
 namespace tetrion {
@@ -11,8 +14,22 @@ namespace tetrion {
 // a row of a run asks here, so that all of them get the same.
 
 EnvConfig EnvConfigOf(const RunConfig& run);
-// Throws Error(kUsage) for an unknown environment or view.
+// Throws Error(kUsage) for an unknown environment or view, with the names there are.
 EnvSpec EnvSpecOf(const RunConfig& run);
 RowSpec RowSpecOf(const RunConfig& run);
+
+// Declares every setting of a run as an option; the environments' names and defaults stand in the
+// help. As ServiceOptions::AddRun.
+void AddRunSettings(ServiceOptions& parser, std::vector<Setting>* given);
+
+// Fills the fields whose 0 or "auto" means "derive" and checks what the environment and its view
+// decide (the network reads the view), then ResolveShapes. Throws Error(kUsage), also for an
+// unknown environment or view, with the names there are.
+void Resolve(RunConfig& config);
+// Defaults, then the preset of the environment that `given` names (or the default one), then
+// `given`, resolved. Throws as Apply and Resolve do.
+RunConfig MakeRunConfig(const std::vector<Setting>& given);
+// ApplyOnResume, resolved.
+std::vector<SettingChange> ChangeOnResume(const std::vector<Setting>& given, RunConfig& config);
 
 }  // namespace tetrion

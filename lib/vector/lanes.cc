@@ -12,7 +12,7 @@ Lanes::Lanes(const PyEnvConfig& config, int count)
       env_config_(EnvConfigOf(config)),
       spec_(MakeEnvSpec(env_config_)),
       encoder_(MakeObsEncoder(config, spec_)),
-      max_steps_(config.max_steps > 0 ? config.max_steps : DefaultMaxSteps(config.env)),
+      max_steps_(config.max_steps > 0 ? config.max_steps : EnvOf(config.env).max_steps),
       lane_(static_cast<std::size_t>(count)),
       record_(static_cast<std::size_t>(count) * spec_.obs.record_bytes),
       action_(static_cast<std::size_t>(count)),

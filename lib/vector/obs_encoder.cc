@@ -2,44 +2,15 @@
 
 #include <cstring>
 
-#include "lib/core/error.h"
-#include "lib/envs/gym_views.h"
-#include "lib/envs/packed2.h"
-#include "lib/envs/views.h"
+#include "lib/core/check.h"
 
 namespace tetrion {
-namespace {
-
-bool IsCartPole(const std::string& env) {
-  return env == "cartpole";
-}
-
-std::string Listed(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text;
-}
-
-}  // namespace
-
-std::vector<std::string> ObservationsOf(const std::string& env) {
-  if (IsCartPole(env)) return {"flat", "compact"};
-  if (env == "tetris") return {"flat", "dict", "planes", "compact", "packed2"};
-  if (env == "tetris-placement") {
-    return {"flat", "dict", "planes", "compact", "packed2", "afterstates"};
-  }
-  return {};
-}
-
-std::uint32_t DefaultMaxSteps(const std::string& env) {
-  if (IsCartPole(env)) return 500;
-  return env == "tetris-placement" ? 5000 : 10000;
-}
 
 EnvConfig EnvConfigOf(const PyEnvConfig& config) {
-  const bool coloured = config.colours || config.obs == "flat" || config.obs == "dict";
+  const EnvEntry& env = EnvOf(config.env);
+  const RecordKind& kind = config.colours ? env.picture.record : env.Observation(config.obs).record;
   return {.name = config.env,
-          .view = !IsCartPole(config.env) && coloured ? "flat" : "",
+          .view = env.ViewOfRecord(kind),
           .lanes = 1,
           .queue_size = config.queue_size,
           .iid_pieces = config.iid_pieces,
@@ -47,43 +18,15 @@ EnvConfig EnvConfigOf(const PyEnvConfig& config) {
 }
 
 ObsEncoder MakeObsEncoder(const PyEnvConfig& config, const EnvSpec& spec) {
-  const std::string& obs = config.obs;
+  const ViewEntry& view = EnvOf(config.env).Observation(config.obs);
+  TETRION_CHECK(view.record.bytes <= spec.obs.record_bytes, "no such part of a record");
   ObsEncoder encoder;
   encoder.record_bytes_ = spec.obs.record_bytes;
+  encoder.needed_bytes_ = view.record.bytes;
   encoder.queue_size_ = spec.obs.queue_size;
-  const bool cartpole = IsCartPole(config.env);
-  if (obs == "compact") {
-    encoder.needed_bytes_ = cartpole ? sizeof(CartPoleRecord) : sizeof(TetrisRecord);
-    encoder.elements_ = static_cast<std::int64_t>(encoder.needed_bytes_);
-  } else if (cartpole && obs == "flat") {
-    encoder.expand_ = ExpandVector;
-    encoder.needed_bytes_ = sizeof(CartPoleRecord);
-    encoder.elements_ = 4;
-  } else if (!cartpole && obs == "flat") {
-    encoder.expand_ = ExpandFlat;
-    encoder.needed_bytes_ = sizeof(ColourRecord);
-    encoder.elements_ = FlatLayout::Floats(spec.obs.queue_size);
-  } else if (!cartpole && obs == "dict") {
-    encoder.dict_ = ExpandDict;
-    encoder.needed_bytes_ = sizeof(ColourRecord);
-    encoder.elements_ = DictLayout::Bytes(spec.obs.queue_size);
-  } else if (!cartpole && obs == "packed2") {
-    encoder.packed2_ = true;
-    encoder.needed_bytes_ = spec.obs.record_bytes;
-    encoder.elements_ = Packed2Layout::kBytes;
-  } else if (!cartpole && obs == "planes") {
-    encoder.expand_ = ExpandPlanes;
-    encoder.needed_bytes_ = sizeof(TetrisRecord);
-    encoder.elements_ = PlanesLayout::Floats(spec.obs.queue_size);
-  } else if (config.env == "tetris-placement" && obs == "afterstates") {
-    encoder.expand_ = ExpandAfterstates;
-    encoder.needed_bytes_ = sizeof(TetrisRecord);
-    encoder.elements_ = AfterstatesLayout::Floats(spec.obs.queue_size);
-  } else {
-    throw Error(ExitCode::kUsage, config.env + " has no observation '" + obs + "': choose one of " +
-                                      Listed(ObservationsOf(config.env)));
-  }
-  encoder.is_float_ = encoder.expand_ != nullptr;
+  encoder.elements_ = view.elements(spec.obs.queue_size);
+  encoder.expand_ = view.expand;
+  encoder.expand_bytes_ = view.expand_bytes;
   return encoder;
 }
 
@@ -96,11 +39,8 @@ void ObsEncoder::Encode(const std::byte* records, std::int64_t n, std::byte* out
     std::byte* to = out + static_cast<std::size_t>(i) * bytes();
     if (expand_ != nullptr) {
       expand_(from, step, queue_size_, reinterpret_cast<float*>(to));
-    } else if (dict_ != nullptr) {
-      dict_(from, step, queue_size_, reinterpret_cast<std::uint8_t*>(to));
-    } else if (packed2_) {
-      ExpandPacked2(from, static_cast<std::int64_t>(record_bytes_), step,
-                    reinterpret_cast<std::uint8_t*>(to));
+    } else if (expand_bytes_ != nullptr) {
+      expand_bytes_(from, step, queue_size_, reinterpret_cast<std::uint8_t*>(to));
     } else {
       std::memcpy(to, from, static_cast<std::size_t>(step) * bytes());
     }

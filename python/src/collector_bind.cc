@@ -13,7 +13,7 @@
 
 #include "lib/core/clock.h"
 #include "lib/core/error.h"
-#include "lib/envs/gym_views.h"
+#include "lib/envs/registry.h"
 #include "lib/episodes/batch_collector.h"
 #include "lib/policy/random_policy.h"
 #include "lib/vector/obs_encoder.h"
@@ -55,6 +55,7 @@ WorkerParts PartsOf(const CollectorSetup& setup, const EnvSpec& spec, int worker
   if (setup.obs_flatten != nullptr) {
     parts.writer = MakeFlattenWriter({.worker = worker,
                                       .callable = setup.obs_flatten,
+                                      .view = &EnvOf(spec.name).Observation(setup.shown.obs),
                                       .queue_size = spec.obs.queue_size,
                                       .dtype = setup.flat_dtype,
                                       .elements = setup.flat_elements,
@@ -342,10 +343,8 @@ CollectorSetup SetupOf(const nb::dict& given, const nb::object& obs_flatten,
   setup.shown.illegal_is_noop = nb::cast<bool>(given["illegal_is_noop"]);
   setup.policy_takes_mask = nb::cast<bool>(given["policy_takes_mask"]);
   config.env = EnvConfigOf(setup.shown);
-  const bool expanded =
-      obs_flatten.is_none() && MakeObsEncoder(setup.shown, MakeEnvSpec(config.env)).is_float();
-  // CartPole's one view has another name among the registry's.
-  if (expanded && setup.shown.env != "cartpole") config.env.view = setup.shown.obs;
+  const ViewEntry& view = EnvOf(setup.shown.env).Observation(setup.shown.obs);
+  if (obs_flatten.is_none() && view.is_float()) config.env.view = view.name;
   config.env.lanes = nb::cast<int>(given["lanes"]);
   config.env.seed = nb::cast<std::uint64_t>(given["seed"]);
   config.workers = nb::cast<int>(given["workers"]);

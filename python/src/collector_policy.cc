@@ -4,15 +4,18 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <memory>
+#include <numeric>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "lib/envs/gym_views.h"
+#include "lib/envs/registry.h"
 #include "python/src/gil.h"
 
 namespace nb = nanobind;
@@ -184,12 +187,17 @@ class PythonPolicy final : public ObservationPolicy {
 class FlattenWriter final : public ObsWriter {
  public:
   explicit FlattenWriter(const FlattenConfig& config)
-      : config_(config), cells_(static_cast<std::size_t>(DictLayout::Bytes(config.queue_size))) {}
+      : config_(config),
+        parts_(config.view->parts(config.queue_size)),
+        cells_(static_cast<std::size_t>(config.view->elements(config.queue_size))) {
+    std::sort(parts_.begin(), parts_.end(),
+              [](const ViewPart& a, const ViewPart& b) { return a.first < b.first; });
+  }
 
   std::size_t bytes() const override { return config_.elements * config_.item_bytes; }
 
   void Write(const std::byte* record, const ObsPlace& place, std::byte* out) override {
-    ExpandDict(record, 1, config_.queue_size, cells_.data());
+    config_.view->expand_bytes(record, 1, config_.queue_size, cells_.data());
     const GilScope gil;
     std::string problem;
     const nb::object array = AsArray(Called(config_.callable, nb::make_tuple(Dict())), problem);
@@ -217,22 +225,23 @@ class FlattenWriter final : public ObsWriter {
   // Copies, since the callable may keep them.
   nb::dict Dict() const {
     nb::dict dict;
-    const auto add = [&](const char* name, int at, std::size_t rows, std::size_t columns) {
-      auto* data = new std::uint8_t[rows * columns];
-      std::memcpy(data, cells_.data() + at, rows * columns);
+    for (const ViewPart& part : parts_) {
+      const std::vector<std::size_t> shape(part.shape.begin(), part.shape.end());
+      const auto size = std::accumulate(shape.begin(), shape.end(), std::size_t{1},
+                                        std::multiplies<std::size_t>());
+      auto* data = new std::uint8_t[size];
+      std::memcpy(data, cells_.data() + part.first, size);
       const nb::capsule owner(data,
                               [](void* p) noexcept { delete[] static_cast<std::uint8_t*>(p); });
-      dict[name] = nb::cast(nb::ndarray<nb::numpy, std::uint8_t>(data, {rows, columns}, owner));
-    };
-    add("active_tetromino_mask", DictLayout::kActiveMask, DictLayout::kRows, DictLayout::kColumns);
-    add("board", DictLayout::kBoard, DictLayout::kRows, DictLayout::kColumns);
-    add("holder", DictLayout::kHolder, 4, 4);
-    add("queue", DictLayout::kQueue, 4, static_cast<std::size_t>(4 * config_.queue_size));
+      dict[part.name.c_str()] =
+          nb::cast(nb::ndarray<nb::numpy, std::uint8_t>(data, shape.size(), shape.data(), owner));
+    }
     return dict;
   }
 
   const FlattenConfig config_;
-  std::vector<std::uint8_t> cells_;  // DictLayout
+  std::vector<ViewPart> parts_;      // in the order of the buffer
+  std::vector<std::uint8_t> cells_;  // the view
 };
 
 class EncoderWriter final : public ObsWriter {

@@ -30,14 +30,15 @@ std::unique_ptr<ObservationPolicy> MakePythonPolicy(const PythonPolicyConfig& co
 
 struct FlattenConfig {
   int worker = 0;
-  _object* callable = nullptr;  // obs_flatten(dict of arrays) -> 1-D array
+  _object* callable = nullptr;      // obs_flatten(dict of arrays) -> 1-D array
+  const ViewEntry* view = nullptr;  // what it is shown, part by part; the registry's
   int queue_size = 0;
   std::string dtype;  // of the result, numpy's name; native byte order is stored
   std::size_t elements = 0;
   std::size_t item_bytes = 0;
 };
 
-// Over `colour` records of Tetris. Throws as MakePythonPolicy's.
+// Over records of the kind that the view is made from. Throws as MakePythonPolicy's.
 std::unique_ptr<ObsWriter> MakeFlattenWriter(const FlattenConfig& config);
 // What `encoder` makes of a record, without Python.
 std::unique_ptr<ObsWriter> MakeEncoderWriter(const ObsEncoder& encoder);

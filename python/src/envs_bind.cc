@@ -3,7 +3,6 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
-#include <cstring>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -13,13 +12,11 @@
 
 #include "lib/core/clock.h"
 #include "lib/core/cpu_count.h"
-#include "lib/core/error.h"
-#include "lib/envs/gym_views.h"
 #include "lib/envs/tetris_pieces.h"
-#include "lib/envs/views.h"
 #include "lib/vector/vector_pool.h"
 #include "python/src/bindings.h"
 #include "python/src/gil.h"
+#include "python/src/new_array.h"
 
 namespace nb = nanobind;
 
@@ -29,7 +26,6 @@ namespace {
 using Ints = nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using LongInts = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Seeds = nb::ndarray<const std::uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Records = nb::ndarray<const std::uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 // A wait ends at least so often to let Python see signals (Ctrl-C).
 constexpr std::int64_t kSignalCheckNs = 50 * kNanosPerMilli;
@@ -40,14 +36,6 @@ template <typename T>
 nb::object ArrayOf(T* data, std::size_t n, std::size_t width, nb::handle owner) {
   const std::size_t shape[2] = {n, width};
   return nb::cast(nb::ndarray<nb::numpy, T>(data, width > 0 ? 2 : 1, shape, owner));
-}
-
-// A new numpy array [n, width] that owns its memory.
-template <typename T>
-nb::ndarray<nb::numpy, T> NewArray(std::size_t n, std::size_t width) {
-  auto* data = new T[n * width]();
-  const nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<T*>(p); });
-  return nb::ndarray<nb::numpy, T>(data, {n, width}, owner);
 }
 
 // The pool as Python holds it: columns as arrays, statuses as exceptions, waits without the GIL.
@@ -262,93 +250,12 @@ nb::object Narrowed(const LongInts& values, const std::string& what) {
   return nb::cast(out).attr("ravel")();
 }
 
-// What MakeObsEncoder says of an observation: (elements, is_float, record_bytes).
-nb::tuple Observation(const std::string& env, const std::string& obs, int queue_size) {
-  const PyEnvConfig config{.env = env, .obs = obs, .queue_size = queue_size};
-  const EnvSpec spec = MakeEnvSpec(EnvConfigOf(config));
-  const ObsEncoder encoder = MakeObsEncoder(config, spec);
-  return nb::make_tuple(encoder.elements(), encoder.is_float(), spec.obs.record_bytes);
-}
-
-// records [n, bytes] u8 -> view [n, elements].
-nb::object Expand(const std::string& env, const std::string& obs, int queue_size,
-                  const Records& records) {
-  PyEnvConfig config{.env = env, .obs = obs, .queue_size = queue_size};
-  EnvSpec spec = MakeEnvSpec(EnvConfigOf(config));
-  const std::size_t bytes = records.shape(1), n = records.shape(0);
-  if (bytes != spec.obs.record_bytes) {
-    throw nb::value_error(("view '" + obs + "' of " + env + " is made from records of " +
-                           std::to_string(spec.obs.record_bytes) + " bytes, not " +
-                           std::to_string(bytes))
-                              .c_str());
-  }
-  const ObsEncoder encoder = MakeObsEncoder(config, spec);
-  const auto* from = reinterpret_cast<const std::byte*>(records.data());
-  const auto count = static_cast<std::int64_t>(n);
-  const auto elements = static_cast<std::size_t>(encoder.elements());
-  if (encoder.is_float()) {
-    auto out = NewArray<float>(n, elements);
-    encoder.Encode(from, count, reinterpret_cast<std::byte*>(out.data()));
-    return nb::cast(out);
-  }
-  auto out = NewArray<std::uint8_t>(n, elements);
-  encoder.Encode(from, count, reinterpret_cast<std::byte*>(out.data()));
-  return nb::cast(out);
-}
-
-// A record of the user's as the rules can read it; colours are unknown where it is a compact one.
-ColourRecord TetrisRecordOf(const nb::bytes& bytes) {
-  ColourRecord record = {};
-  if (bytes.size() == sizeof(TetrisRecord)) {
-    std::memcpy(&record.compact, bytes.data(), sizeof(TetrisRecord));
-    return UncolouredRecord(Sanitized(record.compact));
-  }
-  if (bytes.size() != sizeof(ColourRecord)) {
-    throw nb::value_error("a Tetris record has 64 or 168 bytes");
-  }
-  std::memcpy(&record, bytes.data(), sizeof(record));
-  return record;
-}
-
-nb::object RenderRgbArray(const std::string& env, const nb::bytes& bytes, int queue_size,
-                          int scale) {
-  const bool cartpole = env == "cartpole";
-  const RgbSize size = cartpole ? CartPoleRgbSize(scale) : TetrisRgbSize(queue_size, scale);
-  const auto height = static_cast<std::size_t>(size.height);
-  const auto width = static_cast<std::size_t>(size.width);
-  auto flat = NewArray<std::uint8_t>(height, width * 3);
-  if (cartpole) {
-    CartPoleRecord record;
-    if (bytes.size() != sizeof(record)) throw nb::value_error("a CartPole record has 16 bytes");
-    std::memcpy(&record, bytes.data(), sizeof(record));
-    RenderCartPoleRgb(record, scale, flat.data());
-  } else {
-    RenderRgb(TetrisRecordOf(bytes), queue_size, scale, flat.data());
-  }
-  return nb::cast(flat).attr("reshape")(height, width, 3);
-}
-
 // The first `count` pieces of an episode, ids 0..6.
 std::vector<int> Pieces(std::uint64_t seed, std::uint64_t episode, int count, bool iid) {
   PhiloxPieces pieces = PhiloxPieces::Of(seed, episode, iid);
   std::vector<int> ids(static_cast<std::size_t>(std::max(count, 0)));
   std::generate(ids.begin(), ids.end(), [&] { return pieces.Next(); });
   return ids;
-}
-
-nb::object PlacementMasks(const Records& records) {
-  if (records.shape(1) < sizeof(TetrisRecord)) {
-    throw nb::value_error("a Tetris record has at least 64 bytes");
-  }
-  auto out = NewArray<bool>(records.shape(0), kPlacementActions);
-  for (std::size_t i = 0; i < records.shape(0); ++i) {
-    TetrisRecord record;
-    std::memcpy(&record, records.data() + i * records.shape(1), sizeof(record));
-    const std::uint64_t mask = PlacementMask(Sanitized(record));
-    bool* row = out.data() + i * kPlacementActions;
-    for (int a = 0; a < kPlacementActions; ++a) row[a] = (mask >> a & 1) != 0;
-  }
-  return nb::cast(out);
 }
 
 PyEnvConfig ConfigOf(const std::string& env, const std::string& obs, int queue_size,
@@ -386,22 +293,9 @@ void BindEnvs(nb::module_& m) {
       .def("load", &PyPool::Load, nb::arg("envs"), nb::arg("states"))
       .def_prop_ro("num_actions", &PyPool::actions)
       .def_prop_ro("threads", &PyPool::threads);
-  m.def("expand", &Expand, nb::arg("env"), nb::arg("obs"), nb::arg("queue_size"),
-        nb::arg("records"));
   m.def("narrowed", &Narrowed, nb::arg("values"), nb::arg("what"));
-  m.def("observation", &Observation, nb::arg("env"), nb::arg("obs"), nb::arg("queue_size"));
-  m.def("observations", &ObservationsOf, nb::arg("env"));
-  m.def(
-      "num_actions", [](const std::string& env) { return MakeEnvSpec({.name = env}).action.count; },
-      nb::arg("env"));
-  m.def("default_max_steps", &DefaultMaxSteps, nb::arg("env"));
   m.def("usable_cpus", &UsableCpus);
-  m.def("placement_masks", &PlacementMasks, nb::arg("records"));
   m.def("pieces", &Pieces, nb::arg("seed"), nb::arg("episode"), nb::arg("count"), nb::arg("iid"));
-  m.def("render_rgb", &RenderRgbArray, nb::arg("env"), nb::arg("record"), nb::arg("queue_size"),
-        nb::arg("scale"));
-  m.def("render_ansi",
-        [](const nb::bytes& record) { return RenderAnsi(TetrisRecordOf(record).compact); });
 }
 
 }  // namespace tetrion

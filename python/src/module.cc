@@ -20,4 +20,5 @@ NB_MODULE(_core, m) {
   });
   tetrion::BindCollector(m);
   tetrion::BindEnvs(m);
+  tetrion::BindRegistry(m);
 }

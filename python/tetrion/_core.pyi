@@ -108,21 +108,88 @@ def expand(env: str, obs: str, queue_size: int, records: NDArray[np.uint8]) -> N
 def narrowed(values: NDArray[np.int64], what: str) -> NDArray[np.int32]:
     """The same numbers [k]. ValueError names the first that does not fit."""
 
-def observations(env: str) -> list[str]:
-    """Names of the observations that an environment has."""
+class Environment:
+    """What lib/envs/registry.h says of an environment. Its class is {python_name}Env, its id
+    tetrion/{python_name}-v0."""
 
-def observation(env: str, obs: str, queue_size: int) -> tuple[int, bool, int]:
-    """Elements of one observation, whether they are float32 (else uint8), and the bytes of the
-    record that it is made from."""
+    @property
+    def name(self) -> str: ...
+    @property
+    def python_name(self) -> str: ...
+    @property
+    def default_view(self) -> str:
+        """That a run's network reads."""
 
-def num_actions(env: str) -> int:
-    """Actions are 0 to num_actions - 1."""
+    @property
+    def default_obs(self) -> str:
+        """That the id shows."""
 
-def default_max_steps(env: str) -> int:
-    """Where an episode is truncated unless told otherwise."""
+    @property
+    def max_steps(self) -> int:
+        """Where an episode is truncated unless told otherwise."""
 
-def placement_masks(records: NDArray[np.uint8]) -> NDArray[np.bool_]:
-    """Legal placements [k, 40] of Tetris records [k, >= 64]."""
+    @property
+    def options(self) -> list[str]:
+        """Settings that it takes and not every environment does."""
+
+    @property
+    def has_lines(self) -> bool: ...
+    @property
+    def has_mask(self) -> bool: ...
+    @property
+    def record_bytes(self) -> int:
+        """Of the default view's records, the shortest kind."""
+
+    @property
+    def fps(self) -> int: ...
+    @property
+    def scale(self) -> int:
+        """Pixels a unit of the picture, unless told otherwise."""
+
+    @property
+    def observations(self) -> list[str]: ...
+    @property
+    def views(self) -> dict[str, str]:
+        """View of a network -> its name among the observations."""
+
+    @property
+    def actions(self) -> list[str]:
+        """Names; actions are 0 to len - 1."""
+
+    @property
+    def keys(self) -> dict[str, int]:
+        """Key -> the action that it plays."""
+
+class Observation:
+    """One observation of an environment, as C++ writes it."""
+
+    @property
+    def elements(self) -> int: ...
+    @property
+    def is_float(self) -> bool:
+        """float32, else uint8."""
+
+    @property
+    def record_bytes(self) -> int:
+        """Of the records that environments with this observation keep."""
+
+    @property
+    def low(self) -> list[float]:
+        """Bounds of the elements: one for all, or one each; high too."""
+
+    @property
+    def high(self) -> list[float]: ...
+    @property
+    def parts(self) -> list[tuple[str, int, tuple[int, ...], float]]:
+        """Name, first element, shape and largest value of the arrays that it is made of; empty
+        where it is one array."""
+
+def environments() -> list[Environment]: ...
+def observation(env: str, obs: str, queue_size: int) -> Observation:
+    """ValueError for a name that is not in the registry."""
+
+def action_masks(env: str, records: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    """Legal actions [k, A] of records [k, bytes] of any kind."""
 
 def pieces(seed: int, episode: int, count: int, iid: bool) -> list[int]:
     """The first pieces of an episode, ids 0..6."""
@@ -130,5 +197,5 @@ def pieces(seed: int, episode: int, count: int, iid: bool) -> list[int]:
 def render_rgb(env: str, record: bytes, queue_size: int, scale: int) -> NDArray[np.uint8]:
     """A picture [height, width, 3]."""
 
-def render_ansi(record: bytes) -> str:
-    """A Tetris record as lines of text with terminal colours."""
+def render_text(env: str, record: bytes) -> str:
+    """A record as lines of text, with terminal colours where the environment has some."""

@@ -13,12 +13,6 @@ from gymnasium.envs.registration import EnvSpec
 from . import _checks, _core, _spaces
 
 Illegal = Literal["terminate", "noop"]
-# Options that not every environment has.
-GAME_OPTIONS = {
-    "tetris": ("queue_size", "iid_pieces"),
-    "tetris-placement": ("queue_size", "iid_pieces", "illegal"),
-    "cartpole": (),
-}
 STATE_VERSION = 1  # raised when bytes or fields of a state change
 
 
@@ -38,7 +32,7 @@ class Setup:
     def __post_init__(self) -> None:
         _spaces.check_obs(self.env, self.obs)
         if self.max_steps is None:
-            limit = _core.default_max_steps(self.env)
+            limit = _spaces.TABLE[self.env].max_steps
         else:
             limit = _checks.integer("max_steps", self.max_steps, 1, 2**30)
         checked = {
@@ -64,7 +58,8 @@ class Setup:
 
     def state(self, saved: bytes) -> EnvState:
         """What the pool saved, with all that it takes to know where it fits."""
-        shown = self.obs in ("flat", "dict") and self.env != "cartpole"
+        seen = _core.observation(self.env, self.obs, self.queue_size)
+        shown = seen.record_bytes > _spaces.TABLE[self.env].record_bytes
         return EnvState(
             self.env,
             self.queue_size,

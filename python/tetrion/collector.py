@@ -148,7 +148,7 @@ class BatchedTetrisCollector:
         copy = _checks.boolean("copy", copy)
         timeout = _checks.seconds("timeout", timeout) or _TIMEOUT_S
         if obs_flatten is not None:
-            if env == "cartpole":
+            if "dict" not in _spaces.OBSERVATIONS[env]:
                 raise ValueError("obs_flatten flattens Tetris observations; leave it out")
             if obs is not None:
                 raise ValueError("give obs or obs_flatten, not both")
@@ -342,15 +342,10 @@ def _flat_shape(
     obs_flatten: Callable[..., np.ndarray], env: str, queue_size: int
 ) -> tuple[np.dtype, int]:
     """dtype and length of what obs_flatten makes of an empty observation."""
-    shapes = {
-        "active_tetromino_mask": (24, 18),
-        "board": (24, 18),
-        "holder": (4, 4),
-        "queue": (4, 4 * queue_size),
-    }
+    parts = sorted(_core.observation(env, "dict", queue_size).parts)
     tried = "obs_flatten, called by the constructor with an observation of zeros,"
     try:
-        returned = obs_flatten({k: np.zeros(s, np.uint8) for k, s in shapes.items()})
+        returned = obs_flatten({name: np.zeros(shape, np.uint8) for name, _, shape, _ in parts})
     except Exception as error:
         error.add_note(f"{tried} raised this; it must take every observation")
         raise

@@ -22,10 +22,15 @@ def checked_seed(seed: Any, what: str = "seed") -> int:
 
 
 class _CppEnv(HasLimit, gymnasium.Env):  # pyright: ignore[reportIncompatibleVariableOverride]
-    """What the three environments share. `_env` is the name in C++."""
+    """What the environments share. `_env` is the name in C++."""
 
     _env: ClassVar[str]
-    metadata: dict[str, Any] = {"render_modes": list(_render.MODES), "render_fps": 10}
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        if "_env" in vars(cls):  # not a user's subclass, whose metadata are its own
+            fps = _spaces.TABLE[cls._env].fps
+            cls.metadata = {"render_modes": list(_render.MODES), "render_fps": fps}
 
     def __init__(self, setup: Setup, render_mode: str | None, render_scale: int | None):
         self._setup = setup
@@ -157,8 +162,13 @@ class _CppEnv(HasLimit, gymnasium.Env):  # pyright: ignore[reportIncompatibleVar
         if saved is not None:
             self._pool.load(_ENV_0, saved)
 
+    def _keys_to_action(self) -> dict[tuple[str, ...], int]:
+        return {(key,): action for key, action in _spaces.TABLE[self._env].keys.items()}
+
     def _open(self) -> None:
-        self._pool = self._setup.pool(1, 0, 1)
+        setup = self._setup
+        self._parts = _core.observation(setup.env, setup.obs, setup.queue_size).parts
+        self._pool = setup.pool(1, 0, 1)
         self._columns = self._pool.columns()
 
     def _check_open(self) -> None:
@@ -182,7 +192,7 @@ class _CppEnv(HasLimit, gymnasium.Env):  # pyright: ignore[reportIncompatibleVar
 
     def _observation(self) -> Any:
         row = self._columns["obs"][0].copy()
-        return _spaces.dict_of(row, self._setup.queue_size) if self._setup.obs == "dict" else row
+        return _spaces.dict_of(row, self._parts) if self._parts else row
 
     def _info(self) -> dict[str, Any]:
         columns = self._columns
@@ -190,7 +200,7 @@ class _CppEnv(HasLimit, gymnasium.Env):  # pyright: ignore[reportIncompatibleVar
             "episode_return": float(columns["episode_return"][0]),
             "episode_length": int(columns["episode_length"][0]),
         }
-        if self._env != "cartpole":
+        if _spaces.TABLE[self._env].has_lines:
             info["lines"] = int(columns["lines"][0])
             info["lines_cleared"] = int(columns["lines_cleared"][0])
         if "action_mask" in columns:
@@ -240,8 +250,7 @@ class TetrisEnv(_CppEnv):
         Returns:
             Keys to action.
         """
-        keys = ("a", "d", "s", "e", "q", " ", "w", "x")
-        return {(key,): action for action, key in enumerate(keys)}
+        return self._keys_to_action()
 
 
 class TetrisPlacementEnv(_CppEnv):
@@ -300,7 +309,6 @@ class CartPoleEnv(_CppEnv):
     """
 
     _env = "cartpole"
-    metadata: dict[str, Any] = {"render_modes": list(_render.MODES), "render_fps": 50}
 
     @_checks.keywords
     def __init__(
@@ -319,7 +327,7 @@ class CartPoleEnv(_CppEnv):
         Returns:
             Keys to action.
         """
-        return {("a",): 0, ("d",): 1}
+        return self._keys_to_action()
 
 
 class FlattenObservation(gymnasium.ObservationWrapper, gymnasium.utils.RecordConstructorArgs):
@@ -370,20 +378,47 @@ def pieces(seed: int, episode: int, count: int, *, iid: bool = False) -> list[in
     return _core.pieces(checked_seed(seed), checked_seed(episode, "episode"), number, independent)
 
 
-IDS = {
-    "tetrion/Tetris-v0": ("TetrisEnv", "tetris"),
-    "tetrion/TetrisPlacement-v0": ("TetrisPlacementEnv", "tetris-placement"),
-    "tetrion/CartPole-v0": ("CartPoleEnv", "cartpole"),
-}
+def class_of(one: _core.Environment) -> type[_CppEnv]:
+    """A class for an environment of the table: what those above are, settings by keyword."""
+
+    shared = ("obs", "max_steps", "render_mode", "render_scale")
+
+    def begin(
+        self: _CppEnv,
+        obs: str = one.default_obs,
+        *,
+        max_steps: int | None = None,
+        render_mode: _render.RenderMode | None = None,
+        render_scale: int | None = None,
+        **options: Any,
+    ) -> None:
+        for name in options:
+            _checks.known_keyword(f"{one.python_name}Env", name, (*shared, *one.options))
+        setup = Setup(one.name, obs, max_steps=max_steps, colours=True, **options)
+        _CppEnv.__init__(self, setup, render_mode, render_scale)
+
+    return type(f"{one.python_name}Env", (_CppEnv,), {"_env": one.name, "__init__": begin})
+
+
+for _one in _spaces.TABLE.values():  # those that have no class above
+    globals().setdefault(f"{_one.python_name}Env", class_of(_one))
+
+# gymnasium's id -> the environment's name in C++; its class is named after the id.
+IDS = {f"tetrion/{one.python_name}-v0": one.name for one in _spaces.TABLE.values()}
 
 
 def register() -> None:
     """Makes the environments known to gymnasium.make and make_vec; done when tetrion is imported.
     May be called twice."""
-    for env_id, (entry, name) in IDS.items():
+    for env_id, name in IDS.items():
         if env_id not in gymnasium.registry:
             gymnasium.register(
                 env_id,
-                entry_point=f"tetrion.envs:{entry}",
-                vector_entry_point=f"tetrion.vector:make_{name.replace('-', '_')}",
+                entry_point=f"tetrion.envs:{_spaces.TABLE[name].python_name}Env",
+                vector_entry_point=f"tetrion.vector:{vector_maker(name)}",
             )
+
+
+def vector_maker(name: str) -> str:
+    """The function of tetrion.vector that makes environments `name`."""
+    return f"make_{name.replace('-', '_')}"

@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from . import _core
+from . import _core, _spaces
 from .networks import network_of, read_safetensors
 from .run import Run, RunError
 
-_DEFAULT_VIEW = {"cartpole": "vector", "tetris": "planes", "tetris-placement": "afterstates"}
 _MASKED_LOGIT = np.float32(-1e9)  # of an illegal action, as in C++
 _AFTERSTATES = 640  # floats of the placements' rows
 
@@ -36,22 +35,23 @@ class Policy:
     def __init__(self, run: Run, file: Path, *, greedy: bool, seed: int | None):
         tensors, metadata = read_safetensors(file)
         self.env = str(run.config.get("env", metadata.get("env", "")))
-        if self.env not in _DEFAULT_VIEW:
+        if self.env not in _spaces.TABLE:
             raise RunError(
                 f"{run.path} is a run of environment {self.env!r}, which this package "
                 f"does not know: update tetrion"
             )
         view = str(run.config.get("view", "auto"))
-        self.view = _DEFAULT_VIEW[self.env] if view in ("auto", "") else view
+        about = _spaces.TABLE[self.env]
+        self.view = about.default_view if view in ("auto", "") else view
         self.queue_size = int(run.config.get("queue_size", 4))
-        self.num_actions = _core.num_actions(self.env)
+        self.num_actions = len(about.actions)
         self.greedy = greedy
         self.checkpoint = file
         self.metadata = metadata
-        # CartPole's one view has another name among observations.
-        self.obs = "flat" if self.view == "vector" else self.view
-        self.view_floats, _, record_bytes = _core.observation(self.env, self.obs, self.queue_size)
-        self._record_bytes = record_bytes
+        self.obs = about.views.get(self.view, self.view)  # the view's name among observations
+        seen = _core.observation(self.env, self.obs, self.queue_size)
+        self.view_floats, self._record_bytes = seen.elements, seen.record_bytes
+        self._has_mask = about.has_mask
         self._forward = network_of(tensors, metadata.get("network", ""), file)
         self._random = np.random.default_rng(seed)
         try:
@@ -110,7 +110,7 @@ class Policy:
         observations = np.atleast_2d(np.asarray(observations))
         view, found = self._view_of(observations)
         legal = found if mask is None else np.atleast_2d(np.asarray(mask, bool))
-        if self.env == "tetris-placement" and legal is None:
+        if self._has_mask and legal is None:
             raise ValueError(
                 f"view {self.view!r} does not say which placements are legal: pass "
                 "mask=info['action_mask'], or records"
@@ -136,15 +136,14 @@ class Policy:
     def _view_of(self, observations: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         """float32 [n, F] and, where they can be told, the legal actions."""
         record_bytes = self._record_bytes
-        placement = self.env == "tetris-placement"
         width = observations.shape[1] if observations.ndim == 2 else -1
         if observations.dtype == np.uint8 and width == record_bytes:
             records = np.ascontiguousarray(observations)
             view = _core.expand(self.env, self.obs, self.queue_size, records)
-            return view, _core.placement_masks(records) if placement else None
+            return view, _core.action_masks(self.env, records) if self._has_mask else None
         if observations.dtype.kind == "f" and width == self.view_floats:
             view = np.ascontiguousarray(observations, np.float32)
-            if not placement or self.view != "afterstates":
+            if self.view != "afterstates":
                 return view, None
             # A legal placement leaves cells, clears rows or ends the game: its row is not zero.
             rows = view[:, :_AFTERSTATES].reshape(len(view), self.num_actions, -1)

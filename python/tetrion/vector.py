@@ -8,7 +8,7 @@ import os
 import secrets
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import gymnasium
@@ -18,8 +18,8 @@ from gymnasium.vector.utils import batch_space
 
 from . import _checks, _core, _render, _spaces
 from ._lane import Lane, PlacementLane
-from ._setup import GAME_OPTIONS, EnvState, HasLimit, Illegal, Setup
-from .envs import checked_seed
+from ._setup import EnvState, HasLimit, Illegal, Setup
+from .envs import checked_seed, vector_maker
 
 _NO_SEEDS = np.zeros(0, np.uint64)
 _INFO = ("episode_return", "episode_length", "lines", "lines_cleared", "action_mask")
@@ -124,7 +124,7 @@ class TetrionVectorEnv(  # pyright: ignore[reportIncompatibleVariableOverride]
         self.metadata = {
             "autoreset_mode": self._autoreset,
             "render_modes": list(_render.MODES),
-            "render_fps": _render.FPS[env],
+            "render_fps": _spaces.TABLE[env].fps,
         }
         self.render_mode = render_mode
         self._all = np.arange(num_envs, dtype=np.int32)
@@ -371,7 +371,9 @@ class TetrionVectorEnv(  # pyright: ignore[reportIncompatibleVariableOverride]
         self._pool.load(self._all[self._seeded], saved)
 
     def _start_pool(self) -> None:
-        self._pool = self._setup.pool(self.num_envs, self._threads, self.batch_size)
+        setup = self._setup
+        self._parts = _core.observation(setup.env, setup.obs, setup.queue_size).parts
+        self._pool = setup.pool(self.num_envs, self._threads, self.batch_size)
         self._columns = self._pool.columns()
         self._info_names = [name for name in _INFO if name in self._columns]
         self._receiving = threading.Lock()  # held from receive() until its rows are copied
@@ -506,9 +508,7 @@ class TetrionVectorEnv(  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def _shown(self, array: np.ndarray) -> Any:
         """One or more rows of observations as the user sees them."""
-        if self._setup.obs != "dict":
-            return array
-        return _spaces.dict_of(array, self._setup.queue_size)
+        return _spaces.dict_of(array, self._parts) if self._parts else array
 
     def _observations(self) -> Any:
         return self._shown(self._out("obs"))
@@ -521,63 +521,47 @@ class TetrionVectorEnv(  # pyright: ignore[reportIncompatibleVariableOverride]
 make = TetrionVectorEnv
 
 
-def make_tetris(num_envs: int = 1, **options: Any) -> TetrionVectorEnv:
-    """tetrion/Tetris-v0 for gymnasium.make_vec.
+def _maker(env: str) -> Callable[..., TetrionVectorEnv]:
+    """What gymnasium.make_vec calls for the id of `env`."""
 
-    Args:
-        num_envs: how many.
-        options: keywords of TetrisEnv and of TetrionVectorEnv.
+    def make_of_id(num_envs: int = 1, **options: Any) -> TetrionVectorEnv:
+        """An environment's id for gymnasium.make_vec.
 
-    Returns:
-        The environments.
-    """
-    return _of_id("tetris", "dict", num_envs, options)
+        Args:
+            num_envs: how many.
+            options: keywords of the single environment of that id and of TetrionVectorEnv.
 
+        Returns:
+            The environments.
+        """
+        return _of_id(env, num_envs, options)
 
-def make_tetris_placement(num_envs: int = 1, **options: Any) -> TetrionVectorEnv:
-    """tetrion/TetrisPlacement-v0 for gymnasium.make_vec.
-
-    Args:
-        num_envs: how many.
-        options: keywords of TetrisPlacementEnv and of TetrionVectorEnv.
-
-    Returns:
-        The environments.
-    """
-    return _of_id("tetris-placement", "dict", num_envs, options)
+    make_of_id.__name__ = make_of_id.__qualname__ = vector_maker(env)
+    return make_of_id
 
 
-def make_cartpole(num_envs: int = 1, **options: Any) -> TetrionVectorEnv:
-    """tetrion/CartPole-v0 for gymnasium.make_vec.
-
-    Args:
-        num_envs: how many.
-        options: keywords of CartPoleEnv and of TetrionVectorEnv.
-
-    Returns:
-        The environments.
-    """
-    return _of_id("cartpole", "flat", num_envs, options)
+for _name in _spaces.ENVIRONMENTS:  # make_tetris and so on
+    globals()[vector_maker(_name)] = _maker(_name)
 
 
-def _of_id(
-    env: _spaces.EnvName, obs: str, num_envs: int, options: dict[str, Any]
-) -> TetrionVectorEnv:
+def _of_id(env: Any, num_envs: int, options: dict[str, Any]) -> TetrionVectorEnv:
     """The environment with the observations and keywords of the single one of its id."""
-    every = set(GAME_OPTIONS["tetris-placement"])
+    mine = _spaces.TABLE[env]
+    others = {option for one in _spaces.TABLE.values() for option in one.options}
+    others.difference_update(mine.options)
     known = [
         name
         for name in (*inspect.signature(TetrionVectorEnv).parameters, "max_episode_steps")
-        if name not in every - set(GAME_OPTIONS[env]) and name not in ("env", "num_envs")
+        if name not in others and name not in ("env", "num_envs")
     ]
     for name in options:
         _checks.known_keyword(f"make_vec of {env}", name, known)
-    more = {"obs": obs, **options}
+    more = {"obs": mine.default_obs, **options}
     limit = more.pop("max_episode_steps", None)  # gymnasium's name; the smaller limit holds
     if limit is not None:
         limit = _checks.integer("max_episode_steps", limit, 1, 2**30)
         usual = more.get("max_steps")
-        usual = _core.default_max_steps(env) if usual is None else usual
+        usual = mine.max_steps if usual is None else usual
         more["max_steps"] = min(limit, _checks.integer("max_steps", usual, 1, 2**30))
     return TetrionVectorEnv(env, num_envs, **more)
 

@@ -5,6 +5,7 @@
 #include "lib/core/error.h"
 #include "lib/run/options.h"
 #include "lib/run/stop_after.h"
+#include "lib/setup/run_setup.h"
 #include "services/coordinator/endpoints.h"
 
 namespace tetrion::coordinator {
@@ -37,7 +38,7 @@ std::optional<int> ParseOptions(int argc, const char* const* argv, CoordinatorOp
   declared.Add("shm-dir", &options.shm_dir,
                "folder of the shared-memory rings; without it /dev/shm/tetrion-<uid>");
   declared.AddLogging(&options.log);
-  declared.AddRun(&options.given);
+  AddRunSettings(declared, &options.given);
   const std::optional<int> code = declared.Parse(argc, argv);
   if (code.has_value()) return code;
   if (options.heartbeat_s * 3 >= options.session_lease_s) {

@@ -90,7 +90,7 @@ def test_masks_reach_the_policy_and_the_batch(workers, copy, order):
         for _ in range(3):
             batch = c.request_episodes(11)
             real = np.arange(60) < batch.lengths[:, None]
-            shown = tetrion._core.placement_masks(batch.observations[real])
+            shown = tetrion._core.action_masks("tetris-placement", batch.observations[real])
             assert batch.action_masks.dtype == np.int8
             assert batch.action_masks.shape == (11, 60, 40)
             np.testing.assert_array_equal(batch.action_masks[real], shown)

@@ -1,13 +1,14 @@
 """The single environments through Gymnasium's interface."""
 
 import copy
+import inspect
+import typing
 
 import gymnasium
 import numpy as np
 import pytest
 import tetrion
 from gymnasium.utils.env_checker import check_env
-from tetrion._render import cartpole_text
 
 IDS = ("tetrion/Tetris-v0", "tetrion/TetrisPlacement-v0", "tetrion/CartPole-v0")
 TETRIS_OBS = ("flat", "dict", "planes", "compact", "packed2")
@@ -300,7 +301,7 @@ def test_cartpole_has_text_too():
 
 def test_no_record_of_cartpole_is_too_odd_to_draw():
     for odd in (np.nan, np.inf, -np.inf, 3e38):
-        text = cartpole_text(np.full(4, odd, np.float32).tobytes())
+        text = tetrion._core.render_text("cartpole", np.full(4, odd, np.float32).tobytes())
         assert text.splitlines()[5].count("#") == 1
 
 
@@ -320,3 +321,32 @@ def test_masks_are_found_the_way_sb3_contrib_looks_for_them():
     envs = gymnasium.vector.SyncVectorEnv([lambda: gymnasium.make(IDS[1])] * 2)
     envs.reset(seed=1)
     np.testing.assert_array_equal(np.stack(envs.call("action_masks"))[0], masks)
+
+
+def test_type_checkers_are_told_the_names_of_the_table():
+    table = tetrion._spaces.TABLE
+    assert set(typing.get_args(tetrion._spaces.EnvName)) == set(table)
+    for kind, env in (
+        (tetrion._spaces.TetrisObs, "tetris"),
+        (tetrion._spaces.PlacementObs, "tetris-placement"),
+        (tetrion._spaces.CartPoleObs, "cartpole"),
+    ):
+        assert set(typing.get_args(kind)) == set(table[env].observations)
+        single = getattr(tetrion, f"{table[env].python_name}Env")
+        assert inspect.signature(single).parameters["obs"].default == table[env].default_obs
+
+
+@pytest.mark.parametrize("env", tetrion.envs.IDS.values())
+def test_an_environment_of_the_table_needs_no_class_of_its_own(env):
+    about = tetrion._spaces.TABLE[env]
+    written = getattr(tetrion.envs, f"{about.python_name}Env")(render_mode="rgb_array")
+    made = tetrion.envs.class_of(about)(render_mode="rgb_array")
+    assert made.observation_space == written.observation_space
+    assert made.metadata == written.metadata
+    for one in (made, written):
+        one.reset(seed=3)
+        one.step(1)
+    assert made.record[:16] == written.record[:16]
+    np.testing.assert_array_equal(made.render(), written.render())
+    with pytest.raises(TypeError, match="has no keyword 'queue'"):
+        tetrion.envs.class_of(about)(queue=3)

@@ -79,7 +79,8 @@ def documented():
         for member, value in inspect.getmembers(thing, inspect.isfunction):
             if not member.startswith("_") and value.__module__.startswith("tetrion"):
                 yield f"{name}.{member}", value, value.__doc__
-    for name in ("make_tetris", "make_tetris_placement", "make_cartpole"):
+    for env in tetrion.envs.IDS.values():
+        name = tetrion.envs.vector_maker(env)
         thing = getattr(tetrion.vector, name)
         yield name, thing, thing.__doc__
     vector = tetrion.vector.TetrionVectorEnv

@@ -25,9 +25,7 @@ NO_TWIN = {
 TESTED_BY = {
     "lib/envs/afterstates.cc": "views_test.cc",
     "lib/envs/ansi.cc": "views_test.cc",
-    "lib/envs/cartpole.cc": "vec_env_test.cc",
     "lib/envs/planes.cc": "views_test.cc",
-    "lib/envs/registry.cc": "vec_env_test.cc",
     "lib/envs/tetris.cc": "vec_env_test.cc",
     "lib/http/bounded_server.cc": "http_endpoint_test.cc",
     "lib/metrics/catalog.cc": "registry_test.cc",

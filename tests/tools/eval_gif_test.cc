@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lib/core/error.h"
+#include "lib/envs/tetris_rules.h"
 #include "tests/support/envs_driver.h"
 #include "tools/eval/gif_writer.h"
 #include "tools/eval/record_picture.h"
@@ -78,8 +79,10 @@ class GifTest : public ::testing::Test {
 
 TEST_F(GifTest, FramesOfAGameReadBackAsTheyWereDrawn) {
   for (const char* env : {"tetris", "tetris-placement", "cartpole"}) {
-    testing::RowedEnv rows({.name = env, .view = ViewWithColours(env), .illegal_is_noop = true});
-    RecordPicture picture(rows.env->spec().obs);
+    const EnvEntry& entry = EnvOf(env);
+    testing::RowedEnv rows(
+        {.name = env, .view = entry.ViewOfRecord(entry.picture.record), .illegal_is_noop = true});
+    RecordPicture picture(rows.env->spec());
     const fs::path path = folder_ / (std::string(env) + ".gif");
     testing::Draws draws(61);
     std::vector<Frame> drawn;
@@ -194,7 +197,7 @@ TEST_F(GifTest, AFullDiskIsReported) {
 
 TEST(RecordPictureTest, CompactRecordsAreDrawnWithGreyLockedCells) {
   testing::RowedEnv plain({.name = "tetris"}), coloured({.name = "tetris", .view = "flat"});
-  RecordPicture grey(plain.env->spec().obs), colours(coloured.env->spec().obs);
+  RecordPicture grey(plain.env->spec()), colours(coloured.env->spec());
   EXPECT_EQ(grey.size().Bytes(), colours.size().Bytes());
   for (auto* rows : {&plain, &coloured}) {
     rows->env->Reset(0, {.max_steps = 10});

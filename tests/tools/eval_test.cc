@@ -170,15 +170,6 @@ TEST(LinearPolicyTest, ColoursOfARecordChangeNothing) {
   }
 }
 
-TEST(DrawRecordTest, CartPoleIsOneLineAndSurvivesGarbage) {
-  float record[4] = {2.3F, 0, 0.1F, 0};
-  const std::string text = DrawRecord("cartpole", reinterpret_cast<const std::byte*>(record));
-  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1);
-  EXPECT_NE(text.find("/"), std::string::npos);
-  record[0] = record[2] = __builtin_nanf("");
-  EXPECT_FALSE(DrawRecord("cartpole", reinterpret_cast<const std::byte*>(record)).empty());
-}
-
 // A policy that remembers the records it was shown.
 class WatchingPolicy final : public Policy {
  public:

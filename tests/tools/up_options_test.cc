@@ -7,6 +7,7 @@
 #include "lib/checkpoint/checkpoint_store.h"
 #include "lib/core/error.h"
 #include "lib/run/run_folder.h"
+#include "lib/setup/run_setup.h"
 
 namespace tetrion {
 namespace {
@@ -78,7 +79,7 @@ TEST_F(PlanRunTest, ResumedRunStartsFromWhatItHas) {
 
 TEST_F(PlanRunTest, SettingsThatOnlyAServiceCouldJudgeAreJudgedBeforeAnythingIsMade) {
   options_.given = {{"env", "chess"}, {"max_steps", "40"}};
-  EXPECT_THAT(Complaint(), HasSubstr("choose one of cartpole, tetris-placement, tetris"));
+  EXPECT_THAT(Complaint(), HasSubstr("choose one of tetris, tetris-placement, cartpole"));
   options_.given = {{"env", "cartpole"}, {"view", "planes"}};
   EXPECT_THAT(Complaint(), HasSubstr("view of cartpole 'planes': choose one of vector"));
   options_.given = {{"env", "cartpole"}, {"network", "conv"}};

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
-#include <cstring>
 #include <limits>
 #include <memory>
 #include <thread>
@@ -14,8 +12,7 @@
 #include "lib/core/clock.h"
 #include "lib/core/error.h"
 #include "lib/core/log.h"
-#include "lib/envs/cartpole_rules.h"
-#include "lib/envs/views.h"
+#include "lib/envs/registry.h"
 #include "lib/policy/network_policy.h"
 #include "lib/policy/random_policy.h"
 #include "lib/run/run_folder.h"
@@ -90,7 +87,7 @@ RunConfig PlayedConfig(const EvalOptions& options, const RunConfig& run) {
   played.iid_pieces = options.iid_pieces.value_or(run.iid_pieces);
   played.queue_size = options.queue_size.value_or(run.queue_size);
   const EnvSpec trained = EnvSpecOf(run), plays = EnvSpecOf(played);
-  if (!trained.has_lines && (options.iid_pieces || options.queue_size)) {
+  if (!EnvOf(run.env).Takes(kQueueSizeOption) && (options.iid_pieces || options.queue_size)) {
     throw Error(ExitCode::kUsage,
                 run.env + " has no pieces: leave --iid-pieces and --queue-size out");
   }
@@ -125,7 +122,10 @@ Session Open(const EvalOptions& options, int lanes) {
   env.lanes = lanes;
   env.seed = options.seed;
   session.trained_on = MakeEnvSpec(env);
-  if (!options.gif.empty()) env.view = ViewWithColours(env.name);
+  if (!options.gif.empty()) {
+    const EnvEntry& entry = EnvOf(env.name);
+    env.view = entry.ViewOfRecord(entry.picture.record);
+  }
   session.env = MakeVecEnv(env);
   session.summary.run = folder.name();
   session.summary.env = session.config.env;
@@ -149,25 +149,10 @@ void SleepUntil(std::int64_t at_ns, const std::atomic<bool>& stop) {
   }
 }
 
-std::string DrawCartPole(const CartPoleRecord& record) {
-  constexpr int kWidth = 61;
-  const auto at = [](double x) {
-    return static_cast<std::size_t>(std::clamp((x + 2.4) / 4.8, 0.0, 1.0) * (kWidth - 1));
-  };
-  const double x = std::isfinite(record.x) ? record.x : 0.0;
-  const double degrees = std::isfinite(record.theta) ? record.theta * 57.29578 : 0.0;
-  std::string track(kWidth, '_');
-  track[at(x)] = degrees < -1 ? '\\' : degrees > 1 ? '/' : '|';
-  char text[128];
-  std::snprintf(text, sizeof text, "|%s|  x %+5.2f m  pole %+6.1f deg\n", track.c_str(), x,
-                degrees);
-  return text;
-}
-
 int PlayIntoGif(const EvalOptions& options, const Session& session, EpisodePlayer& player,
                 const std::atomic<bool>& stop, std::FILE* out) {
   constexpr double kLastFrameS = 2;  // so that the end is seen before it starts again
-  RecordPicture picture(session.env->spec().obs);
+  RecordPicture picture(session.env->spec());
   GifWriter gif(options.gif, picture.size(), 1 / options.fps);
   while (!stop.load(std::memory_order_acquire) && player.Step()) {
     gif.Add(picture.Draw(player.row().record));
@@ -230,17 +215,6 @@ PlayedGames PlayUntilDeaths(const EvalOptions& options, const Session& session,
 
 }  // namespace
 
-std::string DrawRecord(const std::string& env, const std::byte* record) {
-  if (env == "cartpole") {
-    CartPoleRecord cart;
-    std::memcpy(&cart, record, sizeof cart);
-    return DrawCartPole(cart);
-  }
-  TetrisRecord tetris;
-  std::memcpy(&tetris, record, sizeof tetris);
-  return RenderAnsi(tetris);
-}
-
 int RunEval(const EvalOptions& options, const std::atomic<bool>& stop, std::FILE* out) {
   Session session = Open(options, LanesOf(options));
   const std::int64_t begin_ns = MonotonicClock::Get().NowNs();
@@ -260,13 +234,14 @@ int RunPlay(const EvalOptions& options, const std::atomic<bool>& stop, std::FILE
   EpisodePlayer player(*session.env, *session.policy, options.episodes, max_steps,
                        session.trained_on.obs.record_bytes);
   if (!options.gif.empty()) return PlayIntoGif(options, session, player, stop, out);
+  const RecordPicture picture(session.env->spec());
   const char* frame_start = ::isatty(::fileno(out)) != 0 ? "\x1b[H\x1b[2J" : "";
   const auto frame_ns = static_cast<std::int64_t>(1e9 / options.fps);
   std::int64_t next_ns = MonotonicClock::Get().NowNs();
   while (!stop.load(std::memory_order_acquire) && player.Step()) {
     const EpisodeResult episode = session.env->Episode(0);
     std::fprintf(out, "%s%s%s: %s policy, episode %d of %d, step %u, return %.1f, lines %u\n",
-                 frame_start, DrawRecord(session.config.env, player.row().record).c_str(),
+                 frame_start, picture.Text(player.row().record).c_str(),
                  session.summary.run.c_str(), session.summary.policy.c_str(),
                  std::min(player.finished() + 1, options.episodes), options.episodes,
                  episode.length_steps, static_cast<double>(episode.episode_return), episode.lines);

@@ -17,7 +17,4 @@ namespace tetrion {
 int RunEval(const EvalOptions& options, const std::atomic<bool>& stop, std::FILE* out);
 int RunPlay(const EvalOptions& options, const std::atomic<bool>& stop, std::FILE* out);
 
-// One observation of environment `env` as terminal text. `record` holds the environment's record.
-std::string DrawRecord(const std::string& env, const std::byte* record);
-
 }  // namespace tetrion

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "lib/core/file.h"
-#include "lib/envs/gym_views.h"
+#include "lib/envs/picture.h"
 
 struct GifFileType;
 

@@ -6,27 +6,26 @@
 #include <string>
 #include <vector>
 
-#include "lib/envs/gym_views.h"
-#include "lib/frame/specs.h"
+#include "lib/envs/registry.h"
 
 namespace tetrion {
 
-// The view whose records show an environment's colours; "" where the default's do.
-std::string ViewWithColours(const std::string& env);
-
-// Draws an environment's records as pictures of one size: Tetris as tetris-gymnasium does, 10
-// pixels a cell, CartPole 200 x 300. Allocates at construction only; one thread.
+// Draws the records of a run's environment as its entry says: pictures of one size, of as many
+// pixels a unit as a GIF has, or lines of text. Pictures allocate at construction only; one thread.
 class RecordPicture {
  public:
-  // Records of kind `cartpole`, `colour` or `compact` (locked cells are grey); CHECKs that.
-  explicit RecordPicture(const ObsSpec& obs);
+  // `env` plays the records; its entry must outlive this.
+  explicit RecordPicture(const EnvSpec& env);
 
   const RgbSize& size() const { return size_; }
-  // [height, width, 3] u8, valid until the next call. `record` holds obs.record_bytes.
+  // [height, width, 3] u8, valid until the next call. `record` holds the environment's record.
   std::span<const std::uint8_t> Draw(const std::byte* record);
+  // The same for a terminal.
+  std::string Text(const std::byte* record) const;
 
  private:
-  const std::string kind_;
+  const PictureEntry& picture_;
+  const std::size_t record_bytes_;
   const int queue_size_;
   const RgbSize size_;
   std::vector<std::uint8_t> pixels_;

@@ -7,6 +7,7 @@
 #include "lib/run/revision.h"
 #include "lib/run/run_folder.h"
 #include "lib/run/signals.h"
+#include "lib/setup/run_setup.h"
 #include "tools/up/up.h"
 #include "tools/up/up_options.h"
 

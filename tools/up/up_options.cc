@@ -137,7 +137,7 @@ std::optional<int> ParseUpOptions(int argc, const char* const* argv, UpOptions& 
   parser.Add("drain-timeout", &o.drain_timeout_s,
              "after a Ctrl-C services are killed when they take longer", 1, 3600, "s");
   parser.AddLogging(&o.log);
-  parser.AddRun(&o.given);
+  AddRunSettings(parser, &o.given);
   if (const std::optional<int> done = parser.Parse(argc, argv)) return done;
   o.config_file = parser.config_file();
   if (!o.run.empty() && !o.resume.empty()) {

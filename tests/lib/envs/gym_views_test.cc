@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lib/envs/tetris_pieces.h"
+#include "lib/envs/tetris_step.h"
 #include "lib/envs/vec_env.h"
 #include "tests/lib/envs/greedy_placement.h"
 #include "tests/support/envs_driver.h"

@@ -10,6 +10,7 @@
 
 #include "lib/envs/gym_views.h"
 #include "lib/envs/tetris_pieces.h"
+#include "lib/envs/tetris_step.h"
 #include "tests/lib/envs/greedy_placement.h"
 #include "tests/support/envs_driver.h"
 

@@ -7,6 +7,7 @@
 
 #include "lib/envs/gym_views.h"
 #include "lib/envs/tetris_pieces.h"
+#include "lib/envs/tetris_step.h"
 #include "tests/support/envs_driver.h"
 
 namespace tetrion {
@@ -17,7 +18,7 @@ using Picture = std::vector<std::uint8_t>;
 
 constexpr Pixel kWhite = {255, 255, 255}, kBlack = {0, 0, 0}, kGrey = {128, 128, 128};
 constexpr Pixel kCyan = {0, 240, 240}, kYellow = {240, 240, 0}, kPurple = {160, 0, 240};
-constexpr Pixel kBlue = {0, 0, 240}, kBrown = {202, 152, 101};
+constexpr Pixel kBlue = {0, 0, 240};
 
 Pixel At(const Picture& picture, const RgbSize& size, int y, int x) {
   const std::uint8_t* at = &picture[static_cast<std::size_t>(3 * (y * size.width + x))];
@@ -91,35 +92,6 @@ TEST(TetrisRgbTest, ArbitraryBytesStayInsideThePicture) {
     RenderRgb(record, queue_size, 2, picture.data());
     ASSERT_EQ(picture.back(), 9);
   }
-}
-
-Picture CartPole(const CartPoleRecord& record, int scale) {
-  Picture picture(static_cast<std::size_t>(CartPoleRgbSize(scale).Bytes()));
-  RenderCartPoleRgb(record, scale, picture.data());
-  return picture;
-}
-
-TEST(CartPoleRgbTest, PoleStandsOnTheCartAndLeansToTheRightForPositiveAngles) {
-  const RgbSize size = CartPoleRgbSize(4);
-  EXPECT_EQ(size.height, 400);
-  EXPECT_EQ(size.width, 600);
-  Picture picture = CartPole({0, 0, 0, 0}, 4);
-  EXPECT_EQ(At(picture, size, 300, 5), kBlack);    // the track
-  EXPECT_EQ(At(picture, size, 310, 280), kBlack);  // the cart
-  EXPECT_EQ(At(picture, size, 200, 300), kBrown);  // the pole
-  EXPECT_EQ(At(picture, size, 200, 330), kWhite);
-  picture = CartPole({0, 0, 0.5F, 0}, 4);
-  EXPECT_EQ(At(picture, size, 200, 300), kWhite);
-  EXPECT_EQ(At(picture, size, 300 - 88, 300 + 48), kBrown);
-  picture = CartPole({-1.2F, 0, 0, 0}, 4);
-  EXPECT_EQ(At(picture, size, 200, 150), kBrown);
-}
-
-TEST(CartPoleRgbTest, AnythingBeyondThePictureIsDrawnAtItsEdgeOrAsZero) {
-  const float inf = std::numeric_limits<float>::infinity(), nan = std::nanf("");
-  EXPECT_EQ(CartPole({nan, 0, inf, 0}, 1), CartPole({0, 0, 0, 0}, 1));
-  EXPECT_EQ(CartPole({1e30F, 0, 0, 0}, 1), CartPole({2.4F, 0, 0, 0}, 1));
-  EXPECT_NE(CartPole({1e30F, 0, 3e38F, 0}, 1), CartPole({0, 0, 0, 0}, 1));
 }
 
 }  // namespace

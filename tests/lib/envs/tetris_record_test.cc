@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "lib/envs/tetris_pieces.h"
-#include "lib/envs/tetris_rules.h"
+#include "lib/envs/tetris_step.h"
 #include "tests/support/envs_driver.h"
 
 namespace tetrion {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "lib/envs/tetris_pieces.h"
-#include "lib/envs/tetris_rules.h"
+#include "lib/envs/tetris_step.h"
 #include "lib/envs/views.h"
 #include "tests/support/envs_driver.h"
 #include "tests/support/reference_tetris.h"

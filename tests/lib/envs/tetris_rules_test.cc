@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lib/envs/tetris_pieces.h"
+#include "lib/envs/tetris_step.h"
 #include "tests/support/envs_driver.h"
 
 namespace tetrion {

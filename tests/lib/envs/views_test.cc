@@ -6,8 +6,8 @@
 #include <cstring>
 #include <vector>
 
-#include "lib/envs/cartpole_rules.h"
 #include "lib/envs/tetris_pieces.h"
+#include "lib/envs/tetris_step.h"
 #include "tests/support/envs_driver.h"
 
 namespace tetrion {
@@ -144,27 +144,6 @@ TEST(ViewsTest, ManyRecordsExpandAsOneByOne) {
       ASSERT_EQ(std::memcmp(one.data(), &all[i * one.size()], one.size() * sizeof(float)), 0) << i;
     }
   }
-}
-
-TEST(VectorTest, IsTheRecordItself) {
-  const CartPoleRecord records[2] = {{1, 2, 3, 4}, {5, 6, 7, 8}};
-  float view[8];
-  ExpandVector(Bytes(records), 2, 0, view);
-  for (int i = 0; i < 8; ++i) EXPECT_EQ(view[i], static_cast<float>(i + 1));
-}
-
-TEST(VectorTest, RecordThatNoEpisodeReachesIsNamed) {
-  const float nan = std::nanf(""), infinity = INFINITY;
-  CartPoleRecord records[2] = {{2.4F, -9.0F, 0.21F, 12.0F}, {-2.4F, 9.0F, -0.21F, -12.0F}};
-  EXPECT_EQ(CheckCartPoleRecords(Bytes(records), 2), nullptr);
-  for (const float wrong : {nan, -nan, infinity, -infinity, 3e38F, -3e38F}) {
-    for (std::size_t i = 0; i < 8; ++i) {
-      float floats[8] = {};
-      floats[i] = wrong;
-      EXPECT_NE(CheckCartPoleRecords(Bytes(floats), 2), nullptr) << wrong << " at " << i;
-    }
-  }
-  EXPECT_EQ(CheckCartPoleRecords(nullptr, 0), nullptr);
 }
 
 TEST(RenderAnsiTest, ShowsFieldPieceQueueHolderAndCounters) {

@@ -41,7 +41,9 @@ inline std::vector<float> Noise(std::size_t count, std::uint64_t seed) {
 inline constexpr int kAfterstatesFloats = 40 * 16 + 48;
 
 inline EnvSpec AfterstatesEnv() {
-  return EnvWithView<kAfterstatesFloats>("afterstates", 40, true);
+  EnvSpec env = EnvWithView<kAfterstatesFloats>("afterstates", 40, true);
+  env.obs.network = "scorer";
+  return env;
 }
 inline EnvSpec PlanesEnv() {
   return EnvWithView<448>("planes", 8, false);

@@ -72,7 +72,9 @@ TEST_F(RunFolderTest, PathThatCannotBeWrittenIsNamed) {
 
 TEST_F(RunFolderTest, ConfigurationRoundTripsAsToml) {
   const RunFolder folder = RunFolder::Create(runs_, "first");
-  const RunConfig config = MakeRunConfig({{"env", "cartpole"}, {"seed", "9007199254740993"}});
+  RunConfig config;
+  config.env = "cartpole";
+  config.seed = 9007199254740993;
   folder.WriteConfig(config);
   EXPECT_EQ(RunFolder::Open(runs_, "first").ReadConfig(), config);
   std::ifstream revision(folder.revision());

@@ -9,6 +9,7 @@
 
 #include "lib/core/error.h"
 #include "lib/run/run_folder.h"
+#include "lib/setup/run_setup.h"
 
 namespace tetrion {
 namespace {

@@ -1,16 +1,18 @@
 #include "lib/setup/run_setup.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
-#include <functional>
-#include <set>
+#include <fstream>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "lib/core/error.h"
 
 namespace tetrion {
 namespace {
+
+using ::testing::HasSubstr;
 
 TEST(RunSetupTest, EverySettingOfTheEnvironmentArrives) {
   RunConfig run;
@@ -41,26 +43,67 @@ TEST(RunSetupTest, RowsHaveTheEnvironmentsRecordAndMask) {
   EXPECT_EQ(EnvSpecOf(run).obs.view, "afterstates");
 }
 
-// lib/run keeps each environment's default view and step limit: for exactly those of the registry.
-TEST(RunSetupTest, SettingsAndRegistryKnowTheSameEnvironments) {
-  const auto names = [](const std::function<void()>& refused) {
-    try {
-      refused();
-    } catch (const Error& error) {
-      const std::string text = error.what();
-      std::istringstream list(text.substr(text.find("one of ") + 7));
-      std::set<std::string> known;
-      for (std::string name; std::getline(list >> std::ws, name, ',');) known.insert(name);
-      return known;
-    }
-    return std::set<std::string>();
-  };
-  const auto known = names([] { MakeRunConfig({{"env", "pong"}}); });
-  EXPECT_FALSE(known.empty());
-  EXPECT_EQ(known, names([] { EnvSpecOf({.env = "pong"}); }));
-  for (const std::string& env : known) {
-    EXPECT_EQ(EnvSpecOf(MakeRunConfig({{"env", env}})).obs.view, EnvSpecOf({.env = env}).obs.view);
+TEST(RunSetupTest, PresetsStandBetweenDefaultsAndTheUser) {
+  const RunConfig preset = MakeRunConfig({{"env", "cartpole"}});
+  EXPECT_EQ(preset.lanes, 16);
+  EXPECT_EQ(preset.view, "vector");
+  EXPECT_EQ(preset.network, "mlp");
+  EXPECT_EQ(preset.max_steps, 500U);
+  EXPECT_EQ(MakeRunConfig({{"lanes", "9"}, {"env", "cartpole"}}).lanes, 9);
+  EXPECT_EQ(MakeRunConfig({}).network, "scorer");
+  EXPECT_EQ(MakeRunConfig({}).max_steps, 5000U);
+  EXPECT_EQ(MakeRunConfig({{"env", "tetris"}}).max_steps, 10000U);
+}
+
+std::string RefusalOf(const std::vector<Setting>& given) {
+  try {
+    static_cast<void>(MakeRunConfig(given));
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kUsage);
+    return error.what();
   }
+  return "";
+}
+
+TEST(RunSetupTest, UnknownEnvironmentIsRefusedWithTheNamesThereAreWhateverElseIsGiven) {
+  const auto refusal =
+      HasSubstr("environment 'chess': choose one of tetris, tetris-placement, cartpole");
+  EXPECT_THAT(RefusalOf({{"env", "chess"}}), refusal);
+  EXPECT_THAT(RefusalOf({{"env", "chess"}, {"max_steps", "40"}, {"view", "board"}}), refusal);
+}
+
+TEST(RunSetupTest, NetworkThatCannotReadTheViewIsRefusedWithBoth) {
+  EXPECT_THAT(RefusalOf({{"env", "cartpole"}, {"network", "scorer"}}),
+              HasSubstr("scorer does not read view vector of cartpole: choose --network mlp"));
+  EXPECT_THAT(RefusalOf({{"network", "conv"}}),
+              HasSubstr("choose --network scorer or --view planes"));
+  EXPECT_EQ(RefusalOf({{"network", "conv"}, {"view", "planes"}}), "");
+}
+
+TEST(RunSetupTest, UnknownViewIsRefusedWithThoseThatNetworksRead) {
+  EXPECT_THAT(RefusalOf({{"env", "tetris"}, {"view", "packed2"}}),
+              HasSubstr("unknown view of tetris 'packed2': choose one of flat, planes"));
+}
+
+TEST(RunSetupTest, SettingsOfAResumeAreResolvedAnew) {
+  const RunConfig before = MakeRunConfig({{"env", "cartpole"}});
+  RunConfig config = before;
+  EXPECT_TRUE(
+      ChangeOnResume({{"lanes", "16"}, {"view", "auto"}, {"max_steps", "0"}}, config).empty());
+  EXPECT_EQ(config, before);
+  try {
+    static_cast<void>(ChangeOnResume({{"minibatches", "3"}}, config));
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("minibatches = 3"));
+  }
+}
+
+TEST(RunSetupTest, ResolvingTwiceChangesNothing) {
+  RunConfig config = MakeRunConfig({{"env", "tetris"}, {"window", "7"}});
+  const RunConfig once = config;
+  Resolve(config);
+  EXPECT_EQ(config, once);
 }
 
 TEST(RunSetupTest, UnknownEnvironmentIsAUsageErrorThatNamesIt) {
@@ -73,6 +116,18 @@ TEST(RunSetupTest, UnknownEnvironmentIsAUsageErrorThatNamesIt) {
     EXPECT_EQ(error.code(), ExitCode::kUsage);
     EXPECT_NE(std::string(error.what()).find("pong"), std::string::npos);
   }
+}
+
+TEST(RunSetupTest, DocumentationOfTheRunSettingsIsUpToDate) {
+  std::ifstream file(TETRION_SOURCE_DIR "/docs/options.md");
+  ASSERT_TRUE(file) << "docs/options.md is missing";
+  std::stringstream text;
+  text << file.rdbuf();
+  ServiceOptions options("tetrion-test", "", "A program.");
+  std::vector<Setting> given;
+  AddRunSettings(options, &given);
+  EXPECT_THAT(text.str(), HasSubstr(options.RunMarkdown())) << "run tools/up/options_doc.py";
+  EXPECT_THAT(options.RunMarkdown(), HasSubstr("environment: tetris, tetris-placement, cartpole"));
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "lib/envs/gym_views.h"
 #include "lib/envs/packed2.h"
 #include "lib/envs/tetris_pieces.h"
+#include "lib/envs/tetris_step.h"
 #include "lib/envs/views.h"
 
 namespace tetrion {

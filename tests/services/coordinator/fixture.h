@@ -14,6 +14,7 @@
 
 #include "lib/core/clock.h"
 #include "lib/metrics/registry.h"
+#include "lib/setup/run_setup.h"
 #include "lib/wire/socket.h"
 #include "services/coordinator/control_agent.h"
 #include "services/coordinator/sqlite.h"
