@@ -4,9 +4,9 @@
 
 #include "lib/core/check.h"
 #include "lib/core/error.h"
-#include "lib/envs/cartpole.h"
-#include "lib/envs/tetris.h"
-#include "lib/envs/tetris_record.h"
+#include "lib/envs/cartpole/cartpole.h"
+#include "lib/envs/tetris/tetris.h"
+#include "lib/envs/tetris/tetris_record.h"
 
 namespace tetrion {
 namespace {

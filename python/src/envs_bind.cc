@@ -12,7 +12,7 @@
 
 #include "lib/core/clock.h"
 #include "lib/core/cpu_count.h"
-#include "lib/envs/tetris_pieces.h"
+#include "lib/envs/tetris/tetris_pieces.h"
 #include "lib/vector/vector_pool.h"
 #include "python/src/bindings.h"
 #include "python/src/gil.h"

@@ -23,10 +23,10 @@ NO_TWIN = {
 }
 # Path -> test, from its own test folder, that covers it under the name of the idea it is a part of.
 TESTED_BY = {
-    "lib/envs/afterstates.cc": "views_test.cc",
-    "lib/envs/ansi.cc": "views_test.cc",
-    "lib/envs/planes.cc": "views_test.cc",
-    "lib/envs/tetris.cc": "vec_env_test.cc",
+    "lib/envs/views/afterstates.cc": "views_test.cc",
+    "lib/envs/views/ansi.cc": "views_test.cc",
+    "lib/envs/views/planes.cc": "views_test.cc",
+    "lib/envs/tetris/tetris.cc": "../vec_env_test.cc",
     "lib/http/bounded_server.cc": "http_endpoint_test.cc",
     "lib/metrics/catalog.cc": "registry_test.cc",
     "lib/nn/scorer.cc": "network_test.cc",

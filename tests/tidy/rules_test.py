@@ -215,8 +215,9 @@ class RuleTest(RuleCase):
         self.passes(rules.twins, {"lib/metrics/metrics_doc_main.cc": ""})
         self.refuses(rules.twins, {"lib/metrics/metrics_doc_main.cc": "",
                                    "tests/lib/metrics/metrics_doc_main_test.cc": ""})
-        self.refuses(rules.twins, {"lib/envs/planes.cc": ""})  # the named test is missing
-        self.passes(rules.twins, {"lib/envs/planes.cc": "", "tests/lib/envs/views_test.cc": ""})
+        self.refuses(rules.twins, {"lib/envs/views/planes.cc": ""})  # the named test is missing
+        self.passes(rules.twins, {"lib/envs/views/planes.cc": "",
+                                  "tests/lib/envs/views/views_test.cc": ""})
 
     def test_twins_has_no_line_of_a_file_that_is_gone(self):
         lines = len({**rules.NO_TWIN, **rules.TESTED_BY, **rules.NO_PRAGMA_ONCE})

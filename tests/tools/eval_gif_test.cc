@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "lib/core/error.h"
-#include "lib/envs/tetris_rules.h"
+#include "lib/envs/tetris/tetris_rules.h"
 #include "tests/support/envs_driver.h"
 #include "tools/eval/gif_writer.h"
 #include "tools/eval/record_picture.h"

@@ -15,8 +15,8 @@
 
 #include "lib/checkpoint/checkpoint_store.h"
 #include "lib/core/error.h"
-#include "lib/envs/tetris_record.h"
-#include "lib/envs/views.h"
+#include "lib/envs/tetris/tetris_record.h"
+#include "lib/envs/views/views.h"
 #include "lib/policy/random_policy.h"
 #include "lib/rl/vtrace/vtrace_trainer.h"
 #include "lib/run/run_folder.h"

@@ -13,7 +13,7 @@
 
 #include "lib/core/error.h"
 #include "lib/core/philox.h"
-#include "lib/envs/cartpole_rules.h"
+#include "lib/envs/cartpole/cartpole_rules.h"
 #include "lib/region_v2/compat_host.h"
 #include "lib/region_v2/compat_kernel.h"
 #include "lib/region_v2/compat_region.h"

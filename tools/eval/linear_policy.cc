@@ -3,7 +3,7 @@
 #include <bit>
 
 #include "lib/core/error.h"
-#include "lib/envs/views.h"
+#include "lib/envs/views/views.h"
 
 namespace tetrion {
 namespace {

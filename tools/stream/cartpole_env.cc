@@ -4,7 +4,7 @@
 
 #include "lib/core/align.h"
 #include "lib/core/clock.h"
-#include "lib/envs/cartpole_rules.h"
+#include "lib/envs/cartpole/cartpole_rules.h"
 
 namespace tetrion {
 namespace {

@@ -73,7 +73,7 @@ class EnvLine:
         return np.frombuffer(bytes.fromhex(self.ask("flat")), dtype=np.float32)
 
     def dict(self) -> dict:
-        """The four arrays, cut out of the buffer as lib/envs/gym_views.h documents it."""
+        """The four arrays, cut out of the buffer as lib/envs/views/gym_views.h documents it."""
         cells = np.frombuffer(bytes.fromhex(self.ask("dict")), dtype=np.uint8)
         return {
             "active_tetromino_mask": cells[:432].reshape(24, 18),
@@ -145,7 +145,7 @@ class Tetris:
 
 
 def decode(record: bytes) -> Tetris:
-    """Reads the 64 bytes that lib/envs/tetris_record.h documents; colours may follow them."""
+    """Reads the 64 bytes of lib/envs/tetris/tetris_record.h; colours may follow them."""
     words = struct.unpack("<24HHBBIII", record[:64])
     rows, (active, holder, flags, queue, lines, pieces) = words[:24], words[24:]
     locked = np.ones((24, 18), dtype=bool)

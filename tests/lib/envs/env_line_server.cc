@@ -22,9 +22,9 @@
 #include <vector>
 
 #include "lib/core/error.h"
-#include "lib/envs/cartpole_rules.h"
-#include "lib/envs/gym_views.h"
-#include "lib/envs/tetris_pieces.h"
+#include "lib/envs/cartpole/cartpole_rules.h"
+#include "lib/envs/tetris/tetris_pieces.h"
+#include "lib/envs/views/gym_views.h"
 #include "tests/support/envs_driver.h"
 
 namespace tetrion {

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "lib/envs/views.h"
+#include "lib/envs/views/views.h"
 
 namespace tetrion::testing {
 

@@ -6,10 +6,10 @@
 #include <cstring>
 
 #include "lib/core/error.h"
-#include "lib/envs/cartpole_rules.h"
-#include "lib/envs/tetris_pieces.h"
-#include "lib/envs/tetris_rules.h"
-#include "lib/envs/views.h"
+#include "lib/envs/cartpole/cartpole_rules.h"
+#include "lib/envs/tetris/tetris_pieces.h"
+#include "lib/envs/tetris/tetris_rules.h"
+#include "lib/envs/views/views.h"
 #include "tests/support/envs_driver.h"
 
 namespace tetrion {

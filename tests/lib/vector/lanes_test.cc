@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "lib/envs/tetris_record.h"
+#include "lib/envs/tetris/tetris_record.h"
 
 namespace tetrion {
 namespace {

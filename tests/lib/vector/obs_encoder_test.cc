@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "lib/core/error.h"
-#include "lib/envs/gym_views.h"
-#include "lib/envs/packed2.h"
-#include "lib/envs/tetris_pieces.h"
-#include "lib/envs/tetris_step.h"
-#include "lib/envs/views.h"
+#include "lib/envs/tetris/tetris_pieces.h"
+#include "lib/envs/tetris/tetris_step.h"
+#include "lib/envs/views/gym_views.h"
+#include "lib/envs/views/packed2.h"
+#include "lib/envs/views/views.h"
 
 namespace tetrion {
 namespace {

@@ -1,0 +1,112 @@
+#include "lib/envs/cartpole/cartpole.h"
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "lib/envs/lane_env.h"
+
+namespace tetrion {
+namespace {
+
+// M carts: states in double, records in float.
+class CartPoleGames {
+ public:
+  using Record = CartPoleRecord;
+
+  explicit CartPoleGames(const EnvConfig& config)
+      : seed_(config.seed),
+        state_(static_cast<std::size_t>(config.lanes)),
+        record_(static_cast<std::size_t>(config.lanes)) {}
+
+  void Reset(int lane, const Token& token) { Set(lane, CartPoleReset(seed_, token.id)); }
+
+  LaneOutcome Step(int lane, int action) {
+    CartPoleState state = state_[static_cast<std::size_t>(lane)];
+    const bool terminated = CartPoleStep(state, action);
+    Set(lane, state);
+    return {1.0F, 0, terminated};
+  }
+
+  const Record& record(int lane) const { return record_[static_cast<std::size_t>(lane)]; }
+  std::uint64_t Mask(int) const { return (1U << kCartPoleActions) - 1; }
+
+  using Saved = CartPoleState;
+  Saved Save(int lane) const { return state_[static_cast<std::size_t>(lane)]; }
+  bool Load(int lane, const Token& /*token*/, const Saved& saved, bool /*running*/) {
+    const bool finite = std::isfinite(saved.x) && std::isfinite(saved.x_dot) &&
+                        std::isfinite(saved.theta) && std::isfinite(saved.theta_dot);
+    if (finite) Set(lane, saved);
+    return finite;
+  }
+
+ private:
+  void Set(int lane, const CartPoleState& state) {
+    state_[static_cast<std::size_t>(lane)] = state;
+    record_[static_cast<std::size_t>(lane)] = RecordOf(state);
+  }
+
+  const std::uint64_t seed_;
+  std::vector<CartPoleState> state_;  // [M]
+  std::vector<Record> record_;        // [M]
+};
+
+std::unique_ptr<VecEnv> MakeCartPole(EnvSpec spec, const EnvConfig& config) {
+  return std::make_unique<LaneEnv<CartPoleGames>>(std::move(spec), config);
+}
+
+CartPoleRecord RecordAt(std::span<const std::byte> bytes) {
+  CartPoleRecord record;
+  TETRION_CHECK(bytes.size() == sizeof(record), "a CartPole record has 16 bytes");
+  std::memcpy(&record, bytes.data(), sizeof(record));
+  return record;
+}
+
+}  // namespace
+
+EnvEntry CartPoleEntry() {
+  const RecordKind kind = {"cartpole", sizeof(CartPoleRecord), CheckCartPoleRecords};
+  // As gymnasium's space: twice the bounds at which an episode ends; speeds have none.
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  constexpr auto kMostTheta = static_cast<float>(24 * 2 * 3.141592653589793 / 360);
+  EnvEntry entry;
+  entry.name = "cartpole";
+  entry.python_name = "CartPole";
+  entry.views = {
+      {.name = "vector",
+       .shown_as = "flat",
+       .record = kind,
+       .elements = [](int) { return std::int64_t{4}; },
+       .expand = ExpandVector,
+       .networks = {"mlp"},
+       .low = {-4.8F, -kInf, -kMostTheta, -kInf},
+       .high = {4.8F, kInf, kMostTheta, kInf}},
+      {.name = "compact",
+       .record = kind,
+       .elements = [](int) { return std::int64_t{sizeof(CartPoleRecord)}; }},
+  };
+  entry.default_view = "vector";
+  entry.default_obs = "flat";
+  entry.actions = {{"left", 'a'}, {"right", 'd'}};
+  entry.max_steps = 500;
+  entry.preset = {{"lanes", "16"},           {"window", "32"},   {"discount", "0.98"},
+                  {"lambda", "0.9"},         {"reuse", "8"},     {"learning_rate", "0.001"},
+                  {"entropy_coef", "0.001"}, {"ppo_clip", "0.2"}};
+  entry.picture = {
+      .record = kind,
+      .fps = 50,
+      .scale = 4,
+      .gif_scale = 2,
+      .size = [](int, int scale) { return CartPoleRgbSize(scale); },
+      .draw = [](std::span<const std::byte> record, int, int scale,
+                 std::uint8_t* out) { RenderCartPoleRgb(RecordAt(record), scale, out); },
+      .text =
+          [](std::span<const std::byte> record) { return RenderCartPoleText(RecordAt(record)); },
+  };
+  entry.make = MakeCartPole;
+  return entry;
+}
+
+}  // namespace tetrion

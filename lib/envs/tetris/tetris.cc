@@ -1,0 +1,288 @@
+#include "lib/envs/tetris/tetris.h"
+
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lib/envs/lane_env.h"
+#include "lib/envs/tetris/colour_record.h"
+#include "lib/envs/tetris/tetris_pieces.h"
+#include "lib/envs/tetris/tetris_step.h"
+#include "lib/envs/views/gym_views.h"
+#include "lib/envs/views/packed2.h"
+#include "lib/envs/views/views.h"
+
+namespace tetrion {
+namespace {
+
+// The state that the rules play on, and who keeps its colours, of either kind of record.
+TetrisRecord& CompactOf(TetrisRecord& record) {
+  return record;
+}
+TetrisRecord& CompactOf(ColourRecord& record) {
+  return record.compact;
+}
+NoColours ColoursOf(TetrisRecord&) {
+  return {};
+}
+LockedColours ColoursOf(ColourRecord& record) {
+  return LockedColours(record);
+}
+
+// `record` with colours, unknown ones where it has none.
+ColourRecord Coloured(const TetrisRecord& record) {
+  return UncolouredRecord(record);
+}
+ColourRecord Coloured(const ColourRecord& record) {
+  return record;
+}
+
+// A game and what its next pieces depend on, in one form for either kind of record.
+struct SavedTetris {
+  ColourRecord record;
+  std::uint32_t drawn, bag;  // of PhiloxPieces
+  std::uint32_t has_colours, reserved;
+};
+static_assert(sizeof(SavedTetris) == sizeof(ColourRecord) + 16);
+
+// Whether the rules could have left `record` behind, as far as they need it to go on.
+bool IsPlayable(const TetrisRecord& record, int queue_size, bool running) {
+  const TetrisRecord sane = Sanitized(record);
+  return std::memcmp(&sane, &record, sizeof(record)) == 0 && QueueSize(record) == queue_size &&
+         !(running && Collides(record, UnpackActive(record.active)));
+}
+
+// M games: records and piece sources, each its own array. `RecordType` is TetrisRecord or
+// ColourRecord; the rules are the same.
+template <typename RecordType>
+class TetrisGames {
+ public:
+  using Record = RecordType;
+
+  explicit TetrisGames(const EnvConfig& config)
+      : seed_(config.seed),
+        queue_size_(config.queue_size),
+        iid_pieces_(config.iid_pieces),
+        record_(static_cast<std::size_t>(config.lanes)),
+        pieces_(static_cast<std::size_t>(config.lanes)) {}
+
+  void Reset(int lane, const Token& token) {
+    pieces(lane) = PhiloxPieces::Of(seed_, token.id, iid_pieces_);
+    TetrisReset(compact(lane), queue_size_, pieces(lane), colours(lane));
+  }
+
+  LaneOutcome Step(int lane, int action) {
+    return ForRow(TetrisStep(compact(lane), action, pieces(lane), colours(lane)));
+  }
+
+  const Record& record(int lane) const { return record_[static_cast<std::size_t>(lane)]; }
+  std::uint64_t Mask(int) const { return (1U << kTetrisActions) - 1; }
+
+  using Saved = SavedTetris;
+  Saved Save(int lane) const {
+    const PhiloxPieces& source = pieces_[static_cast<std::size_t>(lane)];
+    return {Coloured(record(lane)), source.drawn, source.bag, kColoured ? 1U : 0U, 0};
+  }
+  bool Load(int lane, const Token& token, const Saved& saved, bool running) {
+    const PhiloxPieces source = {seed_, token.id, saved.drawn, saved.bag};
+    if ((kColoured && saved.has_colours != 1) || !source.IsValid() ||
+        (saved.bag == PhiloxPieces::kIid) != iid_pieces_ ||
+        !IsPlayable(saved.record.compact, queue_size_, running)) {
+      return false;
+    }
+    std::memcpy(&record_[static_cast<std::size_t>(lane)], &saved.record, sizeof(Record));
+    pieces(lane) = source;
+    return true;
+  }
+
+ protected:
+  static LaneOutcome ForRow(const TetrisOutcome& outcome) {
+    return {outcome.illegal ? kIllegalReward : static_cast<float>(outcome.reward),
+            static_cast<std::uint32_t>(outcome.lines), outcome.terminated};
+  }
+  TetrisRecord& compact(int lane) { return CompactOf(record_[static_cast<std::size_t>(lane)]); }
+  auto colours(int lane) { return ColoursOf(record_[static_cast<std::size_t>(lane)]); }
+  PhiloxPieces& pieces(int lane) { return pieces_[static_cast<std::size_t>(lane)]; }
+
+ private:
+  static constexpr bool kColoured = sizeof(Record) == sizeof(ColourRecord);
+
+  const std::uint64_t seed_;
+  const int queue_size_;
+  const bool iid_pieces_;
+  std::vector<Record> record_;        // [M]
+  std::vector<PhiloxPieces> pieces_;  // [M]
+};
+
+// The same games played by placements.
+template <typename RecordType>
+class PlacementGames : public TetrisGames<RecordType> {
+ public:
+  explicit PlacementGames(const EnvConfig& config)
+      : TetrisGames<RecordType>(config), illegal_is_noop_(config.illegal_is_noop) {}
+
+  LaneOutcome Step(int lane, int action) {
+    return this->ForRow(PlacementStep(this->compact(lane), action, illegal_is_noop_,
+                                      this->pieces(lane), this->colours(lane)));
+  }
+  std::uint64_t Mask(int lane) { return PlacementMask(this->compact(lane)); }
+
+ private:
+  const bool illegal_is_noop_;
+};
+
+// `Games` with the kind of record that the view is made from.
+template <template <typename> typename Games>
+std::unique_ptr<VecEnv> MakeGames(EnvSpec spec, const EnvConfig& config) {
+  if (spec.obs.record_bytes == sizeof(ColourRecord)) {
+    return std::make_unique<LaneEnv<Games<ColourRecord>>>(std::move(spec), config);
+  }
+  return std::make_unique<LaneEnv<Games<TetrisRecord>>>(std::move(spec), config);
+}
+
+// A record of either kind as the rules can read it; colours are unknown where it is a compact one.
+ColourRecord Drawable(std::span<const std::byte> bytes) {
+  ColourRecord record = {};
+  if (bytes.size() == sizeof(TetrisRecord)) {
+    std::memcpy(&record.compact, bytes.data(), sizeof(TetrisRecord));
+    return UncolouredRecord(Sanitized(record.compact));
+  }
+  TETRION_CHECK(bytes.size() == sizeof(record), "a Tetris record has 64 or 168 bytes");
+  std::memcpy(&record, bytes.data(), sizeof(record));
+  return record;
+}
+
+// In the order of their names in the buffer; a dict shows the board first, as the package does.
+std::vector<ViewPart> DictParts(int queue_size) {
+  using L = DictLayout;
+  constexpr float kMostCell = 8;  // 0 free, 1 bedrock, piece id + 2
+  return {{"board", L::kBoard, {L::kRows, L::kColumns}, kMostCell},
+          {"active_tetromino_mask", L::kActiveMask, {L::kRows, L::kColumns}, 1},
+          {"holder", L::kHolder, {4, 4}, kMostCell},
+          {"queue", L::kQueue, {4, 4 * queue_size}, kMostCell}};
+}
+
+RecordKind Compact() {
+  return {"compact", sizeof(TetrisRecord)};
+}
+RecordKind Colour() {
+  return {"colour", sizeof(ColourRecord)};
+}
+
+// What both games show.
+std::vector<ViewEntry> SharedViews() {
+  return {
+      {.name = "flat",
+       .record = Colour(),
+       .elements = FlatLayout::Floats,
+       .expand = ExpandFlat,
+       .networks = {"mlp"},
+       .high = {8}},
+      {.name = "dict",
+       .record = Colour(),
+       .elements = DictLayout::Bytes,
+       .expand_bytes = ExpandDict,
+       .high = {8},
+       .parts = DictParts},
+      {.name = "planes",
+       .record = Compact(),
+       .elements = PlanesLayout::Floats,
+       .expand = ExpandPlanes,
+       .networks = {"mlp", "conv"},
+       .high = {1}},
+      {.name = "compact",
+       .record = Compact(),
+       .elements = [](int) { return std::int64_t{sizeof(TetrisRecord)}; }},
+      {.name = "packed2",
+       .record = Compact(),
+       .elements = [](int) { return std::int64_t{Packed2Layout::kBytes}; },
+       .expand_bytes =
+           [](const std::byte* records, std::int64_t n, int, std::uint8_t* out) {
+             ExpandPacked2(records, sizeof(TetrisRecord), n, out);
+           }},
+  };
+}
+
+EnvEntry SharedEntry() {
+  EnvEntry entry;
+  entry.views = SharedViews();
+  entry.default_obs = "dict";
+  entry.options = {kQueueSizeOption, kIidPiecesOption};
+  entry.has_lines = true;
+  entry.picture = {
+      .record = Colour(),
+      .fps = 10,
+      .scale = 10,  // as the package draws by default
+      .gif_scale = 10,
+      .size = TetrisRgbSize,
+      .draw = [](std::span<const std::byte> record, int queue_size, int scale,
+                 std::uint8_t* out) { RenderRgb(Drawable(record), queue_size, scale, out); },
+      .text =
+          [](std::span<const std::byte> record) { return RenderAnsi(Drawable(record).compact); },
+  };
+  return entry;
+}
+
+std::uint64_t PlacementMaskOf(const std::byte* bytes) {
+  TetrisRecord record;
+  std::memcpy(&record, bytes, sizeof(record));
+  return PlacementMask(Sanitized(record));
+}
+
+}  // namespace
+
+EnvEntry TetrisEntry() {
+  EnvEntry entry = SharedEntry();
+  entry.name = "tetris";
+  entry.python_name = "Tetris";
+  entry.default_view = "planes";
+  entry.actions = {{"left", 'a'},
+                   {"right", 'd'},
+                   {"down", 's'},
+                   {"clockwise", 'e'},
+                   {"counterclockwise", 'q'},
+                   {"hard drop", ' '},
+                   {"swap", 'w'},
+                   {"none", 'x'}};
+  entry.max_steps = 10000;
+  entry.preset = {{"lanes", "64"},
+                  {"window", "32"},
+                  {"lambda", "0.95"},
+                  {"ring_rows", "64"},
+                  {"reward_scale", "symlog"}};
+  entry.make = MakeGames<TetrisGames>;
+  return entry;
+}
+
+EnvEntry TetrisPlacementEntry() {
+  EnvEntry entry = SharedEntry();
+  entry.name = "tetris-placement";
+  entry.python_name = "TetrisPlacement";
+  entry.views.push_back({.name = "afterstates",
+                         .record = Compact(),
+                         .elements = AfterstatesLayout::Floats,
+                         .expand = ExpandAfterstates,
+                         .networks = {"scorer", "mlp"},
+                         .high = {16}});  // no column is larger
+  entry.default_view = "afterstates";
+  for (int action = 0; action < kPlacementActions; ++action) {
+    entry.actions.push_back(
+        {"column " + std::to_string(action / 4) + ", " + std::to_string(action % 4) + " turns"});
+  }
+  entry.max_steps = 5000;
+  entry.options.push_back(kIllegalOption);
+  entry.preset = {{"lanes", "64"},
+                  {"window", "32"},
+                  {"learning_rate", "0.001"},
+                  {"lambda", "0.95"},
+                  {"ring_rows", "64"},
+                  {"reward_scale", "symlog"},
+                  {"ppo_clip", "0.2"},
+                  {"normalise_advantage", "true"}};
+  entry.mask = PlacementMaskOf;
+  entry.make = MakeGames<PlacementGames>;
+  return entry;
+}
+
+}  // namespace tetrion

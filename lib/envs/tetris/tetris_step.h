@@ -1,0 +1,151 @@
+#pragma once
+
+// The transitions of Tetris, on the tables and tests of lib/envs/tetris_rules.h. `Pieces` is a
+// piece source (lib/envs/tetris/tetris_pieces.h). A record passed in must come from TetrisReset or
+// Sanitized. `Colours`, passed by copy, is told of locked cells: NoColours or LockedColours
+// (colour_record.h).
+
+#include <cstdint>
+
+#include "lib/core/host_device.h"
+#include "lib/envs/tetris/tetris_record.h"
+#include "lib/envs/tetris/tetris_rules.h"
+
+namespace tetrion {
+
+// Takes the queue's front as the active piece and refills the queue by one. No collision check.
+template <typename Pieces>
+TETRION_HOST_DEVICE inline TetrisPiece SpawnPiece(TetrisRecord& record, Pieces& pieces) {
+  const int id = static_cast<int>(record.queue & 7);
+  const auto drawn = static_cast<std::uint32_t>(pieces.Next());
+  record.queue = record.queue >> 3 | drawn << (3 * (QueueSize(record) - 1));
+  return {id, 0, SpawnX(id), 0};
+}
+
+// An empty field, a full queue and the first piece. `queue_size` 1..7.
+template <typename Pieces, typename Colours = NoColours>
+TETRION_HOST_DEVICE inline void TetrisReset(TetrisRecord& record, int queue_size, Pieces& pieces,
+                                            Colours colours = {}) {
+  colours.Clear();
+  for (int r = 0; r < kTetrisRows; ++r) record.row[r] = kTetrisEmptyRow;
+  for (int r = kTetrisRows; r < kTetrisRows + 4; ++r) record.row[r] = kTetrisFloorRow;
+  record.holder = PackHolder(kTetrisNoPiece, 0);
+  record.flags = static_cast<std::uint8_t>(queue_size << 1);
+  record.queue = 0;
+  record.lines = 0;
+  record.pieces = 0;
+  for (int slot = 0; slot < queue_size; ++slot) {
+    record.queue |= static_cast<std::uint32_t>(pieces.Next()) << (3 * slot);
+  }
+  record.active = PackActive(SpawnPiece(record, pieces));
+}
+
+// Clears the full ones of the rows `top`..`top`+3; returns how many there were.
+template <typename Colours = NoColours>
+TETRION_HOST_DEVICE inline int ClearRows(TetrisRecord& record, int top, Colours colours = {}) {
+  int lines = 0;
+  for (int r = top; r < top + 4; ++r) {
+    if (record.row[r] != kTetrisFullRow) continue;
+    ++lines;
+    for (int above = r; above > 0; --above) record.row[above] = record.row[above - 1];
+    record.row[0] = kTetrisEmptyRow;
+    colours.ClearRow(r);
+  }
+  return lines;
+}
+
+// Drops and locks the piece, clears rows, spawns the next one. A piece that collides where it is,
+// as after a swap, ends the game with nothing locked.
+template <typename Pieces, typename Colours = NoColours>
+TETRION_HOST_DEVICE inline TetrisOutcome CommitPiece(TetrisRecord& record, TetrisPiece piece,
+                                                     Pieces& pieces, Colours colours = {}) {
+  TetrisOutcome outcome;
+  const std::uint64_t cells = PieceRows(piece.id, piece.rotation) << (piece.x - 1);
+  if ((LoadRows(record.row + piece.y) & cells) != 0) {
+    record.active = PackActive(piece);
+    outcome.terminated = true;
+    return outcome;
+  }
+  while ((LoadRows(record.row + piece.y + 1) & cells) == 0) ++piece.y;
+  const std::uint64_t merged = LoadRows(record.row + piece.y) | cells;
+  StoreRows(record.row + piece.y, merged);
+  colours.Lock(piece);
+  if (AnyFullRow(merged)) outcome.lines = ClearRows(record, piece.y, colours);
+  record.lines += static_cast<std::uint32_t>(outcome.lines);
+  record.pieces += 1;
+  const TetrisPiece next = SpawnPiece(record, pieces);
+  record.active = PackActive(next);
+  record.flags &= static_cast<std::uint8_t>(~kTetrisSwapped);
+  outcome.terminated = Collides(record, next);
+  outcome.reward = outcome.terminated ? 0 : 10 * outcome.lines * outcome.lines + 1;
+  return outcome;
+}
+
+// Exchanges the active piece with the holder, or with the queue's front while the holder is empty.
+// The held orientation is kept. No collision check; nothing happens twice for one piece.
+template <typename Pieces>
+TETRION_HOST_DEVICE inline TetrisPiece SwapPiece(TetrisRecord& record, TetrisPiece piece,
+                                                 Pieces& pieces) {
+  if (HasSwapped(record)) return piece;
+  record.flags |= kTetrisSwapped;
+  const int held = HolderId(record);
+  const int held_rotation = HolderRotation(record);
+  record.holder = PackHolder(piece.id, piece.rotation);
+  if (held == kTetrisNoPiece) return SpawnPiece(record, pieces);
+  return {held, held_rotation, SpawnX(held), 0};
+}
+
+// The piece after a move or rotation, if that is free; the piece itself otherwise.
+TETRION_HOST_DEVICE inline TetrisPiece MovePiece(const TetrisRecord& record,
+                                                 const TetrisPiece& piece, int action) {
+  TetrisPiece moved = piece;
+  moved.x += (action == kTetrisRight) - (action == kTetrisLeft);
+  moved.y += action == kTetrisDown;
+  const int turns = (action == kTetrisClockwise) + 3 * (action == kTetrisCounterclockwise);
+  moved.rotation = (piece.rotation + turns) & 3;
+  const bool blocked = Collides(record, moved);
+  moved.x = blocked ? piece.x : moved.x;
+  moved.y = blocked ? piece.y : moved.y;
+  moved.rotation = blocked ? piece.rotation : moved.rotation;
+  return moved;
+}
+
+// One action 0..7 of the player, then gravity (not after a hard drop). The caller has checked the
+// range.
+template <typename Pieces, typename Colours = NoColours>
+TETRION_HOST_DEVICE inline TetrisOutcome TetrisStep(TetrisRecord& record, int action,
+                                                    Pieces& pieces, Colours colours = {}) {
+  TetrisPiece piece = UnpackActive(record.active);
+  if (action == kTetrisHardDrop) return CommitPiece(record, piece, pieces, colours);
+  piece =
+      action == kTetrisSwap ? SwapPiece(record, piece, pieces) : MovePiece(record, piece, action);
+  piece.y += 1;
+  if (Collides(record, piece)) {
+    piece.y -= 1;
+    return CommitPiece(record, piece, pieces, colours);
+  }
+  record.active = PackActive(piece);
+  return {};
+}
+
+// One placement 0..39: the piece is turned `action % 4` times, put over column `action / 4` and
+// hard dropped from where it is. An illegal one ends the game or is a NOOP; its reward is
+// kIllegalReward.
+template <typename Pieces, typename Colours = NoColours>
+TETRION_HOST_DEVICE inline TetrisOutcome PlacementStep(TetrisRecord& record, int action,
+                                                       bool illegal_is_noop, Pieces& pieces,
+                                                       Colours colours = {}) {
+  if ((PlacementMask(record) >> action & 1) == 0) {
+    TetrisOutcome outcome;
+    if (illegal_is_noop) outcome = TetrisStep(record, kTetrisNoop, pieces, colours);
+    outcome.terminated |= !illegal_is_noop;
+    outcome.illegal = true;
+    return outcome;
+  }
+  TetrisPiece piece = UnpackActive(record.active);
+  piece.rotation = (piece.rotation + action) & 3;
+  piece.x = action / 4 + 4 - PieceSize(piece.id) / 2;
+  return CommitPiece(record, piece, pieces, colours);
+}
+
+}  // namespace tetrion

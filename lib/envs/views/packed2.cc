@@ -1,0 +1,16 @@
+#include "lib/envs/views/packed2.h"
+
+#include <cstring>
+
+namespace tetrion {
+
+void ExpandPacked2(const std::byte* records, std::int64_t record_bytes, std::int64_t n,
+                   std::uint8_t* out) {
+  for (std::int64_t i = 0; i < n; ++i) {
+    TetrisRecord record;
+    std::memcpy(&record, records + i * record_bytes, sizeof(record));
+    DrawPacked2(Sanitized(record), out + i * Packed2Layout::kBytes);
+  }
+}
+
+}  // namespace tetrion

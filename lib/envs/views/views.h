@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "lib/envs/tetris/tetris_rules.h"
+
+// What networks eat, made from records. Pure, no allocation, any thread; records may be any bytes
+// (a ring's content is not trusted): the output is then meaningless, but stays inside its memory.
+
+namespace tetrion {
+
+// `planes`: f32[420 + 7 q], all 0 or 1. Cells are row-major from the top left; one-hots have no bit
+// set for nothing, except the holder's, whose bit 7 says "empty".
+struct PlanesLayout {
+  static constexpr int kField = 0;       // [200] locked cells
+  static constexpr int kActive = 200;    // [200] cells of the active piece inside the field
+  static constexpr int kActiveId = 400;  // [7]
+  static constexpr int kRotation = 407;  // [4]
+  static constexpr int kHolder = 411;    // [8]
+  static constexpr int kSwapped = 419;   // [1]
+  static constexpr int kQueue = 420;     // [q][7], next piece first
+  static constexpr std::int64_t Floats(int queue_size) { return kQueue + 7 * queue_size; }
+};
+
+// `afterstates`: f32[40][16] then f32[20 + 7 q].
+//
+// Row a of the first part is what placement a would leave (dropped, locked, rows cleared):
+//   0-9   column heights / 20          13  lines cleared / 4
+//   10    greatest height / 20         14  landing row / 20: rows below the piece's lowest cell
+//   11    holes / 20                   15  1 if the placement ends the game
+//   12    bumpiness / 50
+// A row is zeros where the placement is illegal, and zeros but for column 15 where the piece would
+// not fit. As in tetris-gymnasium's FeatureVectorObservation under GroupedActions, columns 0-12 do
+// not see the top row of the field, and the drop is tried from the top of the field: a piece that
+// collides there but not one row lower shows the field below, and column 15 says that the game
+// ends.
+//
+// Second part: 0-12 the same numbers of the present field, 13-19 active id, then [q][7] the queue.
+struct AfterstatesLayout {
+  static constexpr int kRowFloats = 16;
+  static constexpr int kPresent = kPlacementActions * kRowFloats;  // 640
+  static constexpr int kActiveId = kPresent + 13;                  // [7]
+  static constexpr int kQueue = kPresent + 20;                     // [q][7], next piece first
+  static constexpr std::int64_t Floats(int queue_size) { return kQueue + 7 * queue_size; }
+  static constexpr float kHeightScale = 1.0F / 20, kHolesScale = 1.0F / 20;
+  static constexpr float kBumpinessScale = 1.0F / 50, kLinesScale = 1.0F / 4, kRowScale = 1.0F / 20;
+};
+
+// Expanders as ObsSpec::expand wants them: `records` is [n, 64] u8, `out` is
+// [n, floats of the layout] f32. `queue_size` 1..7 is the view's: missing slots are all zero.
+void ExpandPlanes(const std::byte* records, std::int64_t n, int queue_size, float* out);
+void ExpandAfterstates(const std::byte* records, std::int64_t n, int queue_size, float* out);
+
+// The field with the active piece, the next pieces, the held piece and the counters as lines of
+// text for a terminal of 256 colours; starts at the cursor and ends with a newline and colours
+// reset.
+std::string RenderAnsi(const TetrisRecord& record);
+
+}  // namespace tetrion

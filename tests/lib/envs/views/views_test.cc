@@ -1,0 +1,175 @@
+#include "lib/envs/views/views.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "lib/envs/tetris/tetris_pieces.h"
+#include "lib/envs/tetris/tetris_step.h"
+#include "tests/support/envs_driver.h"
+
+namespace tetrion {
+namespace {
+
+const std::byte* Bytes(const void* record) {
+  return static_cast<const std::byte*>(record);
+}
+
+// O active, then I T S Z in the queue; nothing held.
+TetrisRecord FreshRecord() {
+  static const std::uint8_t ids[] = {1, 0, 2, 3, 4};
+  SequencePieces pieces = {ids, 5, 0};
+  TetrisRecord record = {};
+  TetrisReset(record, 4, pieces);
+  return record;
+}
+
+float Sum(const std::vector<float>& view, int from, int count) {
+  float sum = 0;
+  for (int i = from; i < from + count; ++i) sum += view[static_cast<std::size_t>(i)];
+  return sum;
+}
+
+TEST(PlanesTest, OffsetsAreTheDocumentedOnes) {
+  EXPECT_EQ(PlanesLayout::Floats(4), 448);
+  EXPECT_EQ(AfterstatesLayout::Floats(4), 40 * 16 + 20 + 28);
+  TetrisRecord record = FreshRecord();
+  record.row[19] |= 1U << 3 | 1U << 12;
+  record.holder = PackHolder(5, 2);
+  record.flags |= kTetrisSwapped;
+  std::vector<float> view(448, -1.0F);
+  ExpandPlanes(Bytes(&record), 1, 4, view.data());
+  EXPECT_EQ(Sum(view, PlanesLayout::kField, 200), 2.0F);
+  EXPECT_EQ(view[190], 1.0F);
+  EXPECT_EQ(view[199], 1.0F);
+  EXPECT_EQ(Sum(view, PlanesLayout::kActive, 200), 4.0F);
+  for (const std::size_t cell : {204, 205, 214, 215}) EXPECT_EQ(view[cell], 1.0F);
+  EXPECT_EQ(view[400 + 1], 1.0F);
+  EXPECT_EQ(view[407 + 0], 1.0F);
+  EXPECT_EQ(view[411 + 5], 1.0F);
+  EXPECT_EQ(view[419], 1.0F);
+  EXPECT_EQ(view[420 + 0], 1.0F);
+  EXPECT_EQ(view[427 + 2], 1.0F);
+  EXPECT_EQ(view[434 + 3], 1.0F);
+  EXPECT_EQ(view[441 + 4], 1.0F);
+  EXPECT_EQ(Sum(view, 400, 48), 1 + 1 + 1 + 1 + 4.0F);
+}
+
+TEST(PlanesTest, EmptyHolderIsTheEighthBit) {
+  const TetrisRecord record = FreshRecord();
+  std::vector<float> view(448);
+  ExpandPlanes(Bytes(&record), 1, 4, view.data());
+  EXPECT_EQ(view[411 + 7], 1.0F);
+}
+
+TEST(AfterstatesTest, FirstOOnAnEmptyField) {
+  const TetrisRecord record = FreshRecord();
+  std::vector<float> view(static_cast<std::size_t>(AfterstatesLayout::Floats(4)));
+  ExpandAfterstates(Bytes(&record), 1, 4, view.data());
+  const float* row = &view[4 * 16];  // column 1, no rotation: the O lies in columns 0 and 1
+  EXPECT_FLOAT_EQ(row[0], 2.0F / 20);
+  EXPECT_FLOAT_EQ(row[1], 2.0F / 20);
+  EXPECT_EQ(row[2], 0.0F);
+  EXPECT_FLOAT_EQ(row[10], 2.0F / 20);
+  EXPECT_EQ(row[11], 0.0F);
+  EXPECT_FLOAT_EQ(row[12], 2.0F / 50);
+  EXPECT_EQ(row[13], 0.0F);
+  EXPECT_EQ(row[14], 0.0F);
+  EXPECT_EQ(row[15], 0.0F);
+  EXPECT_EQ(Sum(view, 0, 16), 0.0F);  // column 0 reaches into the wall
+  EXPECT_EQ(Sum(view, AfterstatesLayout::kPresent, 13), 0.0F);
+  EXPECT_EQ(view[AfterstatesLayout::kActiveId + 1], 1.0F);
+  EXPECT_EQ(view[AfterstatesLayout::kQueue + 0], 1.0F);
+  EXPECT_EQ(Sum(view, AfterstatesLayout::kQueue, 28), 4.0F);
+}
+
+TEST(AfterstatesTest, LandingRowCountsRowsBelowThePieceAndLinesAreQuarters) {
+  TetrisRecord record = FreshRecord();
+  record.row[19] = 0xFFFF & ~(1U << 12);  // nine locked, field column 9 free
+  record.row[18] = record.row[19];
+  std::vector<float> view(static_cast<std::size_t>(AfterstatesLayout::Floats(4)));
+  ExpandAfterstates(Bytes(&record), 1, 4, view.data());
+  EXPECT_FLOAT_EQ(view[4 * 16 + 14], 2.0F / 20);  // on top of two rows
+  record.active = PackActive({0, 0, 7, 0});       // an I: vertical into column 9 clears both rows
+  ExpandAfterstates(Bytes(&record), 1, 4, view.data());
+  const float* row = &view[(9 * 4 + 3) * 16];
+  EXPECT_FLOAT_EQ(row[13], 2.0F / 4);
+  EXPECT_EQ(row[14], 0.0F);
+  EXPECT_FLOAT_EQ(row[9], 2.0F / 20);
+  EXPECT_EQ(row[0], 0.0F);
+}
+
+// Rings are not trusted: any bytes give finite numbers inside the view's memory.
+TEST(ViewsTest, ArbitraryBytesStayInsideTheView) {
+  testing::Draws draws(21);
+  for (int i = 0; i < 3000; ++i) {
+    std::uint32_t words[16];
+    for (auto& word : words) word = i == 0 ? 0 : i == 1 ? 0xFFFFFFFF : draws.Word();
+    const int queue_size = 1 + i % 7;
+    const auto planes = static_cast<std::size_t>(PlanesLayout::Floats(queue_size));
+    const auto after = static_cast<std::size_t>(AfterstatesLayout::Floats(queue_size));
+    std::vector<float> view(std::max(planes, after) + 1, 0.0F);
+    view[planes] = 42.0F;
+    ExpandPlanes(Bytes(words), 1, queue_size, view.data());
+    ASSERT_EQ(view[planes], 42.0F);
+    view[after] = 42.0F;
+    ExpandAfterstates(Bytes(words), 1, queue_size, view.data());
+    ASSERT_EQ(view[after], 42.0F);
+    for (const float value : view) ASSERT_TRUE(std::isfinite(value));
+    TetrisRecord record;
+    std::memcpy(&record, words, sizeof(record));
+    ASSERT_FALSE(RenderAnsi(record).empty());
+  }
+}
+
+TEST(ViewsTest, ManyRecordsExpandAsOneByOne) {
+  std::vector<TetrisRecord> records;
+  PhiloxPieces pieces = PhiloxPieces::Of(9, 9, false);
+  TetrisRecord record;
+  TetrisReset(record, 3, pieces);
+  for (int i = 0; i < 17; ++i) {
+    records.push_back(record);
+    (void)PlacementStep(record, 4 * (1 + 3 * i % 8), true, pieces);
+  }
+  for (const auto& [expand, floats] :
+       {std::pair{&ExpandPlanes, PlanesLayout::Floats(3)},
+        std::pair{&ExpandAfterstates, AfterstatesLayout::Floats(3)}}) {
+    std::vector<float> all(static_cast<std::size_t>(17 * floats)),
+        one(static_cast<std::size_t>(floats));
+    expand(Bytes(records.data()), 17, 3, all.data());
+    for (std::size_t i = 0; i < 17; ++i) {
+      expand(Bytes(&records[i]), 1, 3, one.data());
+      ASSERT_EQ(std::memcmp(one.data(), &all[i * one.size()], one.size() * sizeof(float)), 0) << i;
+    }
+  }
+}
+
+TEST(RenderAnsiTest, ShowsFieldPieceQueueHolderAndCounters) {
+  TetrisRecord record = FreshRecord();
+  record.row[19] |= 1U << 3;
+  record.lines = 12;
+  record.pieces = 345;
+  std::string text = RenderAnsi(record);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 21);
+  EXPECT_NE(text.find("lines  12"), std::string::npos);
+  EXPECT_NE(text.find("pieces 345"), std::string::npos);
+  const auto blocks = [&text](int colour) {
+    const std::string block = "\033[48;5;" + std::to_string(colour) + "m";
+    int count = 0;
+    for (std::size_t at = text.find(block); at != std::string::npos; at = text.find(block, at + 1))
+      ++count;
+    return count;
+  };
+  EXPECT_EQ(blocks(226), 4);                                                 // the active O
+  EXPECT_EQ(blocks(250), 1);                                                 // one locked cell
+  for (const int colour : {51, 129, 46, 196}) EXPECT_EQ(blocks(colour), 4);  // I T S Z queued
+  EXPECT_EQ(blocks(21), 0);
+  record.holder = PackHolder(5, 1);
+  text = RenderAnsi(record);
+  EXPECT_EQ(blocks(21), 4);  // a held J, standing
+}
+
+}  // namespace
+}  // namespace tetrion
