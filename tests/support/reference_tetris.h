@@ -9,7 +9,7 @@
 
 // Tetris written the slow and obvious way from the description of the game: a 24x18 array of cell
 // values, piece matrices, loops over cells. Oracle of the differential test and rival of the
-// benchmark; it shares no line with lib/envs/tetris_rules.h.
+// benchmark; it shares no line with lib/envs/tetris/tetris_rules.h.
 
 namespace tetrion::testing {
 

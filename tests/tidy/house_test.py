@@ -111,7 +111,7 @@ class HouseTest(RuleCase):
         self.passes(house_rules.environment_names, {
             "lib/envs/registry.cc": '{"tetris-placement"}', "tests/a_test.cc": '"tetris"',
             "lib/core/a.cc": '// "tetris"\nf("tetris.h", "the tetris");\n'})
-        self.refuses(house_rules.environment_names, {"lib/run/run_config.cc": ""})  # stale
+        self.refuses(house_rules.environment_names, {"tools/eval/linear_policy.cc": ""})  # stale
 
 
 if __name__ == "__main__":

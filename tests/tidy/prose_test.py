@@ -47,6 +47,12 @@ class ProseTest(RuleCase):
             self.passes(prose_rules.folder_readmes, {
                 **{f"lib/core/a{i}.h": "" for i in range(6)}, "lib/core/CMakeLists.txt": "",
                 **{f"tests/lib/core/a{i}.h": "" for i in range(9)}})
+        inner = {path.replace("core/", "core/part/"): text for path, text in many.items()}
+        around = "| `part/a0.h` | `a1.h` | `part/a2` |"
+        with mock.patch.object(prose_rules, "WITHOUT_README", {}):
+            self.refuses(prose_rules.folder_readmes, {**inner, "lib/core/README.md": named})
+            self.passes(prose_rules.folder_readmes,
+                        {**inner, "lib/core/README.md": around + " `a3`"})
         with mock.patch.object(prose_rules, "WITHOUT_README", {"lib/core": "reason"}):
             self.passes(prose_rules.folder_readmes, many)
             self.refuses(prose_rules.folder_readmes, {"lib/core/a0.h": ""})

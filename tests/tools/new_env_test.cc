@@ -140,7 +140,9 @@ TEST_F(NewEnvTest, LaneLoopWritesItsRows) {
   testing::VectorSink sink({.record_bytes = 108, .lanes = 2, .has_mask = false}, 1);
   testing::Recorder recorder;
   LaneLoop loop(LaneLoopConfig{.wait_timeout_ns = 1}, MakeVecEnv({.name = "snake", .lanes = 2}),
-                std::make_unique<RandomPolicy>(3, spec.action), tokens, sink, nullptr, recorder);
+                std::make_unique<LocalDecider>(std::make_unique<RandomPolicy>(3, spec.action),
+                                               /*weights=*/nullptr, 2),
+                tokens, sink, recorder);
   tokens.Fill(0, 1000);
   for (int row = 0; row < 500; ++row) ASSERT_EQ(loop.RunOnce(), RunResult::kRow);
   for (std::size_t i = 0; i < sink.rows.size(); ++i) {

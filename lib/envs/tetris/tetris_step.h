@@ -1,9 +1,8 @@
 #pragma once
 
-// The transitions of Tetris, on the tables and tests of lib/envs/tetris_rules.h. `Pieces` is a
-// piece source (lib/envs/tetris/tetris_pieces.h). A record passed in must come from TetrisReset or
-// Sanitized. `Colours`, passed by copy, is told of locked cells: NoColours or LockedColours
-// (colour_record.h).
+// The transitions of Tetris, on the tables and tests of tetris_rules.h. `Pieces` is a piece source
+// (tetris_pieces.h). A record passed in must come from TetrisReset or Sanitized. `Colours`, passed
+// by copy, is told of locked cells: NoColours or LockedColours (colour_record.h).
 
 #include <cstdint>
 
