@@ -14,15 +14,19 @@ namespace tetrion {
 namespace {
 
 class InsideScope;
-// The innermost callback this thread is in.
-thread_local const InsideScope* inside = nullptr;
+// Where this thread is. Not all zero: see tests/tidy/rules.py, thread_local.
+struct Inside {
+  const InsideScope* scope = nullptr;  // the innermost callback
+  bool initialised = true;
+};
+thread_local Inside inside = {};
 
 // A callback of the collector with `jobs`, called for `request`. Outlives neither.
 class InsideScope {
  public:
   InsideScope(const EpisodeJobs& jobs, const BatchRequest& request)
-      : jobs(jobs), request(request), outer(std::exchange(inside, this)) {}
-  ~InsideScope() { inside = outer; }
+      : jobs(jobs), request(request), outer(std::exchange(inside.scope, this)) {}
+  ~InsideScope() { inside.scope = outer; }
   InsideScope(const InsideScope&) = delete;
   InsideScope& operator=(const InsideScope&) = delete;
 
@@ -183,7 +187,7 @@ bool EpisodePolicy::Inside(const EpisodeJobs& jobs) {
 
 std::vector<const EpisodeJobs*> EpisodePolicy::Enclosing() {
   std::vector<const EpisodeJobs*> all;
-  for (const InsideScope* scope = inside; scope != nullptr; scope = scope->outer) {
+  for (const InsideScope* scope = inside.scope; scope != nullptr; scope = scope->outer) {
     all.push_back(&scope->jobs);
     all.insert(all.end(), scope->request.inside_of.begin(), scope->request.inside_of.end());
   }

@@ -69,6 +69,9 @@ BANNED = (
      "leases and deadlines use CLOCK_MONOTONIC (lib/core/clock.h)"),
     ("hardware_concurrency", r"\bhardware_concurrency\b", _ALL,
      "a container may use fewer than the machine has: UsableCpus (lib/core/cpu_count.h)"),
+    ("thread_local", r"\bthread_local\b[^;={]*(?:;|=\s*(?:0|nullptr|false)\s*;)", _ALL,
+     "give it a value that is not zero: Debian 12's linker (mold 1.10) begins the segment that "
+     "becomes read-only at .tbss; where that is on a page of its own, the program cannot start"),
     ("using namespace", r"\busing\s+namespace\b", _ALL, "name what you use"),
     ("std::mutex", r"\bstd::(?:recursive_|shared_|timed_)?(?:mutex|condition_variable)\b",
      ("lib/", "services/"), "use the annotated Mutex and CondVar of lib/core/mutex.h"),

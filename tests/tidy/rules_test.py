@@ -175,7 +175,8 @@ class RuleTest(RuleCase):
                      "std::atomic_thread_fence(x)", "std::chrono::system_clock::now()",
                      "std::mutex mu", "std::condition_variable cv", "std::jthread t",
                      "torch::load(m, p)", "std::thread::hardware_concurrency()",
-                     "ftruncate(fd, 1)"):  # one finding each
+                     "ftruncate(fd, 1)", "thread_local int n = 0", "thread_local T* p = nullptr",
+                     "thread_local bool b"):  # one finding each
             self.refuses(rules.banned, {"lib/shm/a.cc": f"void F() {{ {call}; }}\n"})
         for call in ("unlink(p)", "::unlink(p)", "std::remove(p)", "fs::remove(p)"):
             self.refuses(rules.banned, {"services/learner/a.cc": f"void F() {{ {call}; }}\n"})
@@ -184,6 +185,7 @@ class RuleTest(RuleCase):
         self.passes(rules.banned, {
             "lib/shm/a.cc": "posix_fallocate(fd, 0, n); ftruncate(fd, n); std::snprintf(b, 1); "
                             "x.system(1); nanosleep(a); file_system(1); Mutex mu; operand();\n"
+                            "thread_local int n = -1;\n"
                             "// printf(\nconst char* s = \"sleep(1)\";\n",
             "lib/shm/b.cc": "unlink(p);", "lib/stream/a.cc": "ring.Unlink(); set.remove(1);",
             "tests/a_test.cc": "std::mutex mu; printf(\"x\"); ftruncate(fd, 1);\n"})

@@ -1,8 +1,8 @@
 """Spelling of comments, documents and everything else that is text, by codespell.
 
 codespell comes with .deps/py (./tetrion test); without it this is skipped (exit status 77).
-spelling_ignore.txt holds words that are right all the same: NowNs, a name; caf, cut off before an
-escaped letter; wokers and lifes, which tests mistype on purpose.
+spelling_ignore.txt holds words that are right all the same: NowNs, kInf, FileTest, names; caf, cut
+off before an escaped letter; wokers and lifes, which tests mistype on purpose.
 """
 
 import pathlib

@@ -24,7 +24,7 @@ constexpr std::int64_t kNarrow = 64;
 
 // The library's thread count belongs to the calling thread; set it where it changes only.
 void UseThreads(int threads) {
-  thread_local int current = 0;
+  thread_local int current = -1;  // not 0: see tests/tidy/rules.py, thread_local
   if (current != threads) at::set_num_threads(threads);
   current = threads;
 }
