@@ -43,7 +43,8 @@ EnvEnd::Ends EnvEnd::Create(const std::string& dir, const std::string& name, std
   std::byte* payload = region.payload();
   LayOut(payload, layout);
   std::unique_ptr<EnvEnd> env_end(new EnvEnd(payload, layout, action_count));
-  return {.obs = RingProducer::Create(std::move(region), layout.obs), .host = std::move(env_end)};
+  return {.obs = RingProducer::Create(std::move(region), layout.obs),
+          .env_end = std::move(env_end)};
 }
 
 EnvEnd::EnvEnd(std::byte* payload, const StreamLayout& layout, std::int32_t action_count)

@@ -37,7 +37,7 @@ class EnvEnd final : public InferenceClient {
   // outlive the environment's end, `host`. Throws Error like Region::Create.
   struct Ends {
     RingProducer obs;
-    std::unique_ptr<EnvEnd> host;
+    std::unique_ptr<EnvEnd> env_end;
   };
   static Ends Create(const std::string& dir, const std::string& name, std::uint64_t run_id,
                      const StreamLayout& layout, std::int32_t action_count);

@@ -15,7 +15,7 @@ namespace {
 
 class NetworkPolicy final : public Policy {
  public:
-  NetworkPolicy(const TorchPolicyConfig& config, const EnvSpec& env)
+  NetworkPolicy(const NetworkPolicyConfig& config, const EnvSpec& env)
       : config_(config),
         env_(env),
         network_(MakeNetwork({.name = config.network,
@@ -35,7 +35,7 @@ class NetworkPolicy final : public Policy {
   std::uint32_t version() const override { return version_; }
 
  private:
-  const TorchPolicyConfig config_;
+  const NetworkPolicyConfig config_;
   const EnvSpec env_;
   std::unique_ptr<Network> network_;
   std::uint32_t version_ = 0;
@@ -93,7 +93,7 @@ LoadResult NetworkPolicy::LoadWeights(std::span<const std::byte> blob, std::uint
 
 }  // namespace
 
-std::unique_ptr<Policy> MakeTorchPolicy(const TorchPolicyConfig& config, const EnvSpec& env) {
+std::unique_ptr<Policy> MakeNetworkPolicy(const NetworkPolicyConfig& config, const EnvSpec& env) {
   return std::make_unique<NetworkPolicy>(config, env);
 }
 

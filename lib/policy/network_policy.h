@@ -9,7 +9,7 @@
 
 namespace tetrion {
 
-struct TorchPolicyConfig {
+struct NetworkPolicyConfig {
   std::string network = "auto";  // as NetworkConfig::name
   std::uint64_t seed = 1;        // initial weights and, with token and step, every action drawn
   bool greedy = false;           // the most probable action instead of a draw
@@ -19,6 +19,6 @@ struct TorchPolicyConfig {
 // A policy that runs a network of lib/nn on one thread: records -> view -> masked softmax -> draw.
 // Every buffer is allocated here. Throws Error(kUsage) when the network does not fit the
 // environment.
-std::unique_ptr<Policy> MakeTorchPolicy(const TorchPolicyConfig& config, const EnvSpec& env);
+std::unique_ptr<Policy> MakeNetworkPolicy(const NetworkPolicyConfig& config, const EnvSpec& env);
 
 }  // namespace tetrion

@@ -12,7 +12,7 @@ std::unique_ptr<Policy> MakeWorkerPolicy(const std::string& kind, const RunConfi
                                          const EnvSpec& env) {
   if (kind == "random") return std::make_unique<RandomPolicy>(config.seed, env.action);
 #if defined(TETRION_WITH_TORCH)
-  return MakeTorchPolicy(
+  return MakeNetworkPolicy(
       {.network = config.network, .seed = config.seed, .max_lanes = config.lanes}, env);
 #else
   throw Error(

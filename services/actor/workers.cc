@@ -71,7 +71,7 @@ struct Workers::Worker final : LaneListener {
   std::string ring_path;
   std::unique_ptr<RingSink> sink;
   std::unique_ptr<WeightsReader> weights;  // local
-  std::unique_ptr<EnvEnd> host;            // streamed
+  std::unique_ptr<EnvEnd> env_end;         // streamed
 };
 
 Workers::Workers(const ActorOptions& options, Outbox& outbox, MetricsRegistry& metrics,
@@ -145,16 +145,16 @@ std::unique_ptr<LaneLoop> Workers::MakeStreamed(Worker& worker, const Setting& s
   worker.ring_path = ends.obs.region()->path();
   worker.sink = std::make_unique<RingSink>(setting.stream.row, std::move(ends.obs),
                                            /*commit_stride=*/1);
-  worker.host = std::move(ends.host);
+  worker.env_end = std::move(ends.env_end);
   RingSink* const sink = worker.sink.get();
-  worker.host->Place({.published = [sink] { return sink->PublishedRows(); },
-                      .set_obs_bell = [sink](Bell bell) { sink->SetBell(bell); },
-                      .learner = {.shm_dir = setting.shm_dir,
-                                  .run_id = setting.run_id,
-                                  .spec_hash = RunConfigHash(setting.run)}});
+  worker.env_end->Place({.published = [sink] { return sink->PublishedRows(); },
+                         .set_obs_bell = [sink](Bell bell) { sink->SetBell(bell); },
+                         .learner = {.shm_dir = setting.shm_dir,
+                                     .run_id = setting.run_id,
+                                     .spec_hash = RunConfigHash(setting.run)}});
   return std::make_unique<LaneLoop>(LaneLoopConfig{}, MakeVecEnv(EnvConfigOf(setting.run)),
-                                    std::make_unique<StreamedDecider>(*worker.host), worker.credits,
-                                    *worker.sink, worker);
+                                    std::make_unique<StreamedDecider>(*worker.env_end),
+                                    worker.credits, *worker.sink, worker);
 }
 
 void Workers::CloseRings() {

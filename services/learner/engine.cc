@@ -43,7 +43,7 @@ int InferenceLanes(const RunConfig& run) {
 InferenceAgent::Parts InferencePartsOf(const RunConfig& run, const std::string& shm_dir,
                                        std::uint64_t run_id, const LearnerRegion& region,
                                        LearnerMetrics& metrics) {
-  return {.policy = MakeTorchPolicy(
+  return {.policy = MakeNetworkPolicy(
               {.network = run.network, .seed = run.seed, .max_lanes = InferenceLanes(run)},
               EnvSpecOf(run)),
           .weights = std::make_unique<WeightsReader>(

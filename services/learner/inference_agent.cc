@@ -211,7 +211,7 @@ bool InferenceAgent::AnswerRow(Stream& stream, const RowView& row, std::size_t a
                                ActResult acted) {
   const bool failed = acted != ActResult::kOk;
   for (std::size_t l = at; l < at + row_.spec.lanes; ++l) {
-    // The flags as they were gathered: the host could still write here.
+    // The flags as they were gathered: the environment's end could still write here.
     const bool last = (flags_[l] & kIsLast) != 0;
     if (failed && !last) row.flags[l - at] = flags_[l] | kIsLast | kTruncated;
     if (!failed && !last) continue;

@@ -57,11 +57,11 @@ std::unique_ptr<Policy> LoadPolicy(const EvalOptions& options, const RunFolder& 
   session.summary.policy = options.sample ? "sampled" : "greedy";
   session.summary.checkpoint = checkpoint->path;
   session.summary.updates = checkpoint->info.updates;
-  auto policy = MakeTorchPolicy({.network = session.config.network,
-                                 .seed = options.seed,
-                                 .greedy = !options.sample,
-                                 .max_lanes = lanes},
-                                session.trained_on);
+  auto policy = MakeNetworkPolicy({.network = session.config.network,
+                                   .seed = options.seed,
+                                   .greedy = !options.sample,
+                                   .max_lanes = lanes},
+                                  session.trained_on);
   const std::vector<std::byte> blob = PolicyBlobOf(checkpoint->state);
   const auto version = static_cast<std::uint32_t>(checkpoint->info.policy_version);
   switch (policy->LoadWeights(blob, version)) {

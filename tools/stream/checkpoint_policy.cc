@@ -24,8 +24,8 @@ std::unique_ptr<Policy> LoadCheckpointPolicy(const std::string& runs_dir, const 
                                        folder.checkpoints() + " yet: let it train on");
   }
   if (!checkpoint->warning.empty()) log::warn("{}", checkpoint->warning);
-  auto policy = MakeTorchPolicy({.network = config.network, .greedy = true, .max_lanes = 1},
-                                MakeEnvSpec(EnvConfigOf(config)));
+  auto policy = MakeNetworkPolicy({.network = config.network, .greedy = true, .max_lanes = 1},
+                                  MakeEnvSpec(EnvConfigOf(config)));
   const auto blob = PolicyBlobOf(checkpoint->state);
   const auto version = static_cast<std::uint32_t>(checkpoint->info.policy_version);
   if (policy->LoadWeights(blob, version) != LoadResult::kLoaded) {

@@ -93,7 +93,7 @@ struct Worker {
     EnvEnd::Ends ends =
         EnvEnd::Create(dir, StreamName(kRun, getpid(), number, 0), kRun, layout, kActions);
     obs.emplace(std::move(ends.obs));
-    env_end = std::move(ends.host);
+    env_end = std::move(ends.env_end);
     env_end->Place({.published = [this] { return obs->published(); },
                     .set_obs_bell = [](Bell) {},
                     .learner = {.shm_dir = dir, .run_id = kRun, .spec_hash = 1}});

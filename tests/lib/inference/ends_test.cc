@@ -37,7 +37,7 @@ class StreamEndsTest : public ::testing::Test {
     path_ = dir_ + "/" + StreamName(kRun, 1, 2, 0);
     EnvEnd::Ends ends = EnvEnd::Create(dir_, StreamName(kRun, 1, 2, 0), kRun, layout_, kActions);
     obs_.emplace(std::move(ends.obs));
-    env_end_ = std::move(ends.host);
+    env_end_ = std::move(ends.env_end);
     env_end_->Place({.published = [this] { return obs_->published(); },
                      .set_obs_bell = [this](Bell bell) { obs_->SetBell(bell); },
                      .learner = {.shm_dir = dir_, .run_id = kRun, .spec_hash = 1}});

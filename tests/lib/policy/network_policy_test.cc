@@ -53,7 +53,7 @@ struct Call {
 };
 
 std::unique_ptr<Policy> Make(bool greedy = false, std::uint64_t seed = 5) {
-  return MakeTorchPolicy({.seed = seed, .greedy = greedy, .max_lanes = kLanes},
+  return MakeNetworkPolicy({.seed = seed, .greedy = greedy, .max_lanes = kLanes},
                          testing::AfterstatesEnv());
 }
 

@@ -49,15 +49,16 @@ struct FixedWeights final : WeightsSource {
 };
 
 // A streamed worker's end, its calls made by the test.
-struct Host {
-  Host(const std::string& dir, const RowLayout& layout, std::uint32_t worker) : stream(layout, 16) {
+struct Streamer {
+  Streamer(const std::string& dir, const RowLayout& layout, std::uint32_t worker)
+      : stream(layout, 16) {
     EnvEnd::Ends ends =
         EnvEnd::Create(dir, StreamName(kRun, 1, worker, worker), kRun, stream, kActions);
     obs.emplace(std::move(ends.obs));
-    host = std::move(ends.host);
-    host->Place({.published = [this] { return obs->published(); },
-                 .set_obs_bell = [](Bell) {},
-                 .learner = {.shm_dir = dir, .run_id = kRun, .spec_hash = 1}});
+    end = std::move(ends.env_end);
+    end->Place({.published = [this] { return obs->published(); },
+                .set_obs_bell = [](Bell) {},
+                .learner = {.shm_dir = dir, .run_id = kRun, .spec_hash = 1}});
   }
   // `last_byte` of every record: 0xFF makes the row one that no policy can decide.
   void Publish(int first_byte, std::uint8_t flags = 0, int last_byte = 0) {
@@ -75,12 +76,12 @@ struct Host {
     loan.Complete();
     obs->Publish();
   }
-  AnswerResult Take(std::uint64_t row) { return host->Take(row, actions, version, 0); }
-  std::string path() const { return const_cast<Host*>(this)->obs->region()->path(); }
+  AnswerResult Take(std::uint64_t row) { return end->Take(row, actions, version, 0); }
+  std::string path() const { return const_cast<Streamer*>(this)->obs->region()->path(); }
 
   StreamLayout stream;
   std::optional<RingProducer> obs;
-  std::unique_ptr<EnvEnd> host;
+  std::unique_ptr<EnvEnd> end;
   std::int32_t actions[2] = {-1, -1};
   std::uint32_t version = 0;
 };
@@ -114,18 +115,18 @@ class InferenceAgentTest : public IngestFixture {
     MakeInference();
     board_.SetList(++revision_, {});
   }
-  // Attaches the host's stream at both agents and shakes hands.
-  void Connect(std::vector<Host*> hosts) {
+  // Attaches the streamer's stream at both agents and shakes hands.
+  void Connect(std::vector<Streamer*> streamers) {
     std::vector<std::pair<std::string, int>> rings;
-    for (std::size_t i = 0; i < hosts.size(); ++i) {
-      rings.emplace_back(hosts[i]->path(), static_cast<int>(i));
+    for (std::size_t i = 0; i < streamers.size(); ++i) {
+      rings.emplace_back(streamers[i]->path(), static_cast<int>(i));
     }
     List(rings);
     Cycle(2);
     (void)inference_->DoWork();
-    for (Host* host : hosts) ASSERT_EQ(host->host->Look(0), AnswererState::kReset);
+    for (Streamer* streamer : streamers) ASSERT_EQ(streamer->end->Look(0), AnswererState::kReset);
     (void)inference_->DoWork();
-    ASSERT_EQ(inference_->counters().streams.load(), hosts.size());
+    ASSERT_EQ(inference_->counters().streams.load(), streamers.size());
   }
 
   BellBlock inference_bell_{};
@@ -136,15 +137,15 @@ class InferenceAgentTest : public IngestFixture {
 };
 
 TEST_F(InferenceAgentTest, RowIsAnsweredAndReachesTheReplayWithItsActions) {
-  Host host(dir_.path(), layout_, 0);
-  Connect({&host});
+  Streamer streamer(dir_.path(), layout_, 0);
+  Connect({&streamer});
   for (std::uint64_t row = 0; row < 8; ++row) {
-    host.Publish(static_cast<int>(row), row == 0 ? kIsFirst : 0);
+    streamer.Publish(static_cast<int>(row), row == 0 ? kIsFirst : 0);
     EXPECT_EQ(inference_->DoWork(), 1);
-    ASSERT_EQ(host.Take(row), AnswerResult::kAnswer) << host.host->problem();
-    EXPECT_EQ(host.actions[0], static_cast<int>(row % 3));
-    EXPECT_EQ(host.actions[1], static_cast<int>((row + 1) % 3));
-    EXPECT_EQ(host.version, 42U);
+    ASSERT_EQ(streamer.Take(row), AnswerResult::kAnswer) << streamer.end->problem();
+    EXPECT_EQ(streamer.actions[0], static_cast<int>(row % 3));
+    EXPECT_EQ(streamer.actions[1], static_cast<int>((row + 1) % 3));
+    EXPECT_EQ(streamer.version, 42U);
     Cycle(1);
     EXPECT_EQ(RowsIn(0), row + 1);
   }
@@ -159,22 +160,22 @@ TEST_F(InferenceAgentTest, RowIsAnsweredAndReachesTheReplayWithItsActions) {
 }
 
 TEST_F(InferenceAgentTest, WaitingRowsOfAllStreamsAreDecidedInOneCallUpToTheLimit) {
-  Host a(dir_.path(), layout_, 0), b(dir_.path(), layout_, 1), c(dir_.path(), layout_, 2);
+  Streamer a(dir_.path(), layout_, 0), b(dir_.path(), layout_, 1), c(dir_.path(), layout_, 2);
   Connect({&a, &b, &c});
-  for (Host* host : {&a, &b, &c}) host->Publish(1);
+  for (Streamer* streamer : {&a, &b, &c}) streamer->Publish(1);
   EXPECT_EQ(inference_->DoWork(), 2);  // four lanes are two rows
   EXPECT_EQ(inference_->DoWork(), 1);
   EXPECT_EQ(policy_->calls, (std::vector<int>{4, 2}));
-  for (Host* host : {&a, &b, &c}) EXPECT_EQ(host->Take(0), AnswerResult::kAnswer);
+  for (Streamer* streamer : {&a, &b, &c}) EXPECT_EQ(streamer->Take(0), AnswerResult::kAnswer);
 }
 
 TEST_F(InferenceAgentTest, NoTwoDecisionsShareARandomDraw) {
-  Host a(dir_.path(), layout_, 0), b(dir_.path(), layout_, 1);
+  Streamer a(dir_.path(), layout_, 0), b(dir_.path(), layout_, 1);
   Connect({&a, &b});
   for (std::uint64_t row = 0; row < 3; ++row) {
-    for (Host* host : {&a, &b}) host->Publish(1);
+    for (Streamer* streamer : {&a, &b}) streamer->Publish(1);
     (void)inference_->DoWork();
-    for (Host* host : {&a, &b}) ASSERT_EQ(host->Take(row), AnswerResult::kAnswer);
+    for (Streamer* streamer : {&a, &b}) ASSERT_EQ(streamer->Take(row), AnswerResult::kAnswer);
   }
   std::sort(policy_->draws.begin(), policy_->draws.end());
   EXPECT_EQ(policy_->draws.size(), 12U);
@@ -183,15 +184,16 @@ TEST_F(InferenceAgentTest, NoTwoDecisionsShareARandomDraw) {
 
 // A recurrent policy finds its state by these ids.
 TEST_F(InferenceAgentTest, LaneKeepsItsIdInWhateverOrderStreamsShareABatch) {
-  Host a(dir_.path(), layout_, 0), b(dir_.path(), layout_, 1), c(dir_.path(), layout_, 2);
-  const std::vector<Host*> hosts = {&a, &b, &c};
-  Connect(hosts);
+  Streamer a(dir_.path(), layout_, 0), b(dir_.path(), layout_, 1), c(dir_.path(), layout_, 2);
+  const std::vector<Streamer*> streamers = {&a, &b, &c};
+  Connect(streamers);
   std::map<int, std::uint32_t> first;
   for (std::uint64_t row = 0; row < 6; ++row) {
-    for (std::size_t h = 0; h < hosts.size(); ++h) hosts[h]->Publish(static_cast<int>(10 * h));
+    for (std::size_t h = 0; h < streamers.size(); ++h)
+      streamers[h]->Publish(static_cast<int>(10 * h));
     (void)inference_->DoWork();  // two of the three
     (void)inference_->DoWork();  // the third; the next round begins with another one
-    for (Host* host : hosts) ASSERT_EQ(host->Take(row), AnswerResult::kAnswer);
+    for (Streamer* streamer : streamers) ASSERT_EQ(streamer->Take(row), AnswerResult::kAnswer);
     if (row == 0) first = policy_->lane_of_byte;
     EXPECT_EQ(policy_->lane_of_byte, first) << "row " << row;
   }
@@ -201,9 +203,9 @@ TEST_F(InferenceAgentTest, LaneKeepsItsIdInWhateverOrderStreamsShareABatch) {
 }
 
 TEST_F(InferenceAgentTest, UnansweredRowsDoNotReachTheReplay) {
-  Host host(dir_.path(), layout_, 0);
-  Connect({&host});
-  host.Publish(1);
+  Streamer streamer(dir_.path(), layout_, 0);
+  Connect({&streamer});
+  streamer.Publish(1);
   Cycle();
   EXPECT_EQ(RowsIn(0), 0U);
   (void)inference_->DoWork();
@@ -212,35 +214,36 @@ TEST_F(InferenceAgentTest, UnansweredRowsDoNotReachTheReplay) {
 }
 
 TEST_F(InferenceAgentTest, NothingIsDecidedBeforeThereAreWeights) {
-  Host host(dir_.path(), layout_, 0);
-  Connect({&host});
+  Streamer streamer(dir_.path(), layout_, 0);
+  Connect({&streamer});
   weights_there_ = false;
-  host.Publish(1);
+  streamer.Publish(1);
   EXPECT_EQ(inference_->DoWork(), 0);
-  EXPECT_EQ(host.Take(0), AnswerResult::kTimeout);
+  EXPECT_EQ(streamer.Take(0), AnswerResult::kTimeout);
   weights_there_ = true;
   EXPECT_EQ(inference_->DoWork(), 1);
-  EXPECT_EQ(host.Take(0), AnswerResult::kAnswer);
+  EXPECT_EQ(streamer.Take(0), AnswerResult::kAnswer);
 }
 
 TEST_F(InferenceAgentTest, LastRowsCarryNoAction) {
-  Host host(dir_.path(), layout_, 0);
-  Connect({&host});
-  host.Publish(1, kIsLast | kTerminated);
+  Streamer streamer(dir_.path(), layout_, 0);
+  Connect({&streamer});
+  streamer.Publish(1, kIsLast | kTerminated);
   (void)inference_->DoWork();
-  ASSERT_EQ(host.Take(0), AnswerResult::kAnswer);
-  EXPECT_EQ(host.actions[0], 0);
+  ASSERT_EQ(streamer.Take(0), AnswerResult::kAnswer);
+  EXPECT_EQ(streamer.actions[0], 0);
 }
 
 TEST_F(InferenceAgentTest, PolicyThatFailsCutsTheRowsLanesAndSaysSo) {
-  Host host(dir_.path(), layout_, 0);
-  Connect({&host});
+  Streamer streamer(dir_.path(), layout_, 0);
+  Connect({&streamer});
   policy_->fail = true;
-  host.Publish(1);
+  streamer.Publish(1);
   (void)inference_->DoWork();
-  EXPECT_EQ(host.Take(0), AnswerResult::kNotFinite);
+  EXPECT_EQ(streamer.Take(0), AnswerResult::kNotFinite);
   EXPECT_EQ(inference_->counters().not_finite.load(), 1U);
-  RingConsumer ring = RingConsumer::Attach(host.path(), layout_.Hash(), {}, RegionKind::kStream);
+  RingConsumer ring =
+      RingConsumer::Attach(streamer.path(), layout_.Hash(), {}, RegionKind::kStream);
   const RingPeek peek = ring.Peek();
   ASSERT_EQ(peek.status, RingStatus::kOk);
   EXPECT_EQ(std::to_integer<int>(peek.records[layout_.flags]), kIsLast | kTruncated);
@@ -249,14 +252,15 @@ TEST_F(InferenceAgentTest, PolicyThatFailsCutsTheRowsLanesAndSaysSo) {
 }
 
 TEST_F(InferenceAgentTest, RowThatNoPolicyCanDecideEndsItsStreamAloneAndTheBatchGoesOn) {
-  Host good(dir_.path(), layout_, 0), bad(dir_.path(), layout_, 1), other(dir_.path(), layout_, 2);
+  Streamer good(dir_.path(), layout_, 0), bad(dir_.path(), layout_, 1),
+      other(dir_.path(), layout_, 2);
   Connect({&good, &bad, &other});
-  for (Host* host : {&good, &other}) host->Publish(1, kIsFirst);
+  for (Streamer* streamer : {&good, &other}) streamer->Publish(1, kIsFirst);
   bad.Publish(1, kIsFirst, 0xFF);
   // The bad one may have its turn in either cycle.
   EXPECT_EQ(inference_->DoWork() + inference_->DoWork(), 2);
   EXPECT_EQ(policy_->calls, (std::vector<int>{4}));
-  for (Host* host : {&good, &other}) EXPECT_EQ(host->Take(0), AnswerResult::kAnswer);
+  for (Streamer* streamer : {&good, &other}) EXPECT_EQ(streamer->Take(0), AnswerResult::kAnswer);
   EXPECT_EQ(bad.Take(0), AnswerResult::kTimeout);
   EXPECT_EQ(inference_->counters().not_finite.load(), 0U);
   Cycle(2);
@@ -265,35 +269,35 @@ TEST_F(InferenceAgentTest, RowThatNoPolicyCanDecideEndsItsStreamAloneAndTheBatch
   EXPECT_EQ(board_.Ended()[0].path, bad.path());
   EXPECT_THAT(board_.Ended()[0].reason, ::testing::HasSubstr("row 0: a record is not finite"));
   EXPECT_EQ(RowsIn(0) + RowsIn(2), 2U);
-  for (Host* host : {&good, &other}) host->Publish(2);
+  for (Streamer* streamer : {&good, &other}) streamer->Publish(2);
   EXPECT_EQ(inference_->DoWork(), 2);
-  for (Host* host : {&good, &other}) EXPECT_EQ(host->Take(1), AnswerResult::kAnswer);
+  for (Streamer* streamer : {&good, &other}) EXPECT_EQ(streamer->Take(1), AnswerResult::kAnswer);
 }
 
 TEST_F(InferenceAgentTest, RestartedLearnerCountsQueuedRowsLostAndGoesOn) {
-  Host host(dir_.path(), layout_, 0);
-  Connect({&host});
-  host.Publish(1, kIsFirst);
+  Streamer streamer(dir_.path(), layout_, 0);
+  Connect({&streamer});
+  streamer.Publish(1, kIsFirst);
   (void)inference_->DoWork();
-  ASSERT_EQ(host.Take(0), AnswerResult::kAnswer);
-  host.Publish(2);  // for a learner that dies now; row 0 was not ingested either
+  ASSERT_EQ(streamer.Take(0), AnswerResult::kAnswer);
+  streamer.Publish(2);  // for a learner that dies now; row 0 was not ingested either
   RestartLearner();
-  Connect({&host});
-  host.Publish(1, kIsFirst);
+  Connect({&streamer});
+  streamer.Publish(1, kIsFirst);
   (void)inference_->DoWork();
-  ASSERT_EQ(host.Take(2), AnswerResult::kAnswer);
+  ASSERT_EQ(streamer.Take(2), AnswerResult::kAnswer);
   Cycle(3);
   EXPECT_EQ(agent_->counters().rows_lost.load(), 2U);
   EXPECT_EQ(RowsIn(0), 1U);
 }
 
 TEST_F(InferenceAgentTest, DeadWorkersLastRowIsStillAnsweredAndTheRingEnds) {
-  auto host = std::make_unique<Host>(dir_.path(), layout_, 0);
-  Connect({host.get()});
-  host->Publish(1, kIsFirst);
-  const std::string path = host->path();
-  host.reset();  // drops the flock, as a kill does
-  Cycle(3);      // ingest sees the death and waits for the answer
+  auto streamer = std::make_unique<Streamer>(dir_.path(), layout_, 0);
+  Connect({streamer.get()});
+  streamer->Publish(1, kIsFirst);
+  const std::string path = streamer->path();
+  streamer.reset();  // drops the flock, as a kill does
+  Cycle(3);          // ingest sees the death and waits for the answer
   EXPECT_EQ(RowsIn(0), 0U);
   (void)inference_->DoWork();
   Cycle();
@@ -305,21 +309,22 @@ TEST_F(InferenceAgentTest, DeadWorkersLastRowIsStillAnsweredAndTheRingEnds) {
 }
 
 TEST_F(InferenceAgentTest, RowsOfADeadWorkerThatNobodyAnswersAreCountedLost) {
-  auto host = std::make_unique<Host>(dir_.path(), layout_, 0);
-  Connect({host.get()});
-  for (int i = 0; i < 3; ++i) host->Publish(1);
-  host.reset();
+  auto streamer = std::make_unique<Streamer>(dir_.path(), layout_, 0);
+  Connect({streamer.get()});
+  for (int i = 0; i < 3; ++i) streamer->Publish(1);
+  streamer.reset();
   Cycle(40);  // 60 ms each: beyond the time given for last answers
   EXPECT_EQ(agent_->counters().rows_lost.load(), 3U);
   EXPECT_EQ(board_.Ended().size(), 1U);
 }
 
-// Its host has published nothing: it waits for a kernel that will never come.
+// Its streamer has published nothing: it waits for a kernel that will never come.
 TEST_F(InferenceAgentTest, StreamOfAnotherVersionIsQuarantined) {
-  Host host(dir_.path(), layout_, 0);
-  auto* block = reinterpret_cast<StreamBlock*>(host.obs->region()->payload() + host.stream.block);
+  Streamer streamer(dir_.path(), layout_, 0);
+  auto* block =
+      reinterpret_cast<StreamBlock*>(streamer.obs->region()->payload() + streamer.stream.block);
   block->version = 9;
-  List({{host.path(), 0}});
+  List({{streamer.path(), 0}});
   Cycle(2);
   EXPECT_EQ(inference_->DoWork(), 0);
   Cycle(2);
@@ -331,8 +336,8 @@ TEST_F(InferenceAgentTest, StreamOfAnotherVersionIsQuarantined) {
 
 TEST_F(InferenceAgentTest, WantOfOpenFilesIsWaitedFor) {
   if (!testing::kCanForbidFiles) GTEST_SKIP() << "UBSan needs open files";
-  Host host(dir_.path(), layout_, 0);
-  List({{host.path(), 0}});
+  Streamer streamer(dir_.path(), layout_, 0);
+  List({{streamer.path(), 0}});
   Cycle(2);
   {
     const testing::NoOpenFiles none;
@@ -346,7 +351,7 @@ TEST_F(InferenceAgentTest, WantOfOpenFilesIsWaitedFor) {
 }
 
 TEST_F(InferenceAgentTest, HostThatTakesNoAnswersIsLeftAloneUntilItDoes) {
-  Host stuck(dir_.path(), layout_, 0), good(dir_.path(), layout_, 1);
+  Streamer stuck(dir_.path(), layout_, 0), good(dir_.path(), layout_, 1);
   Connect({&stuck, &good});
   // More rows than it may have outstanding: as many answers as fit, then silence.
   for (int i = 0; i < 16; ++i) stuck.Publish(1);
@@ -364,7 +369,7 @@ TEST_F(InferenceAgentTest, HostThatTakesNoAnswersIsLeftAloneUntilItDoes) {
 }
 
 TEST_F(InferenceAgentTest, CorruptCursorIsQuarantinedAndOtherStreamsGoOn) {
-  Host bad(dir_.path(), layout_, 0), good(dir_.path(), layout_, 1);
+  Streamer bad(dir_.path(), layout_, 0), good(dir_.path(), layout_, 1);
   Connect({&bad, &good});
   reinterpret_cast<RingBlock*>(bad.obs->region()->payload())->head.store(1000);
   good.Publish(1);
