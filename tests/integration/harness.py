@@ -195,9 +195,12 @@ class Run:
         """Kills the learner once it has a checkpoint; its successor must make progress."""
         self.expect_progress()
         self.wait_for("a checkpoint", lambda s: s["learner"].get("checkpoints", 0) >= 1)
-        rings = self.rings()
+        rings, resumed = self.rings(), self.log("learner").count("resumed from")
         self.kill("learner")
         self.start_learner(resume=True)
+        # What the killed learner reported last must not pass for its successor's progress.
+        wait_until("the successor has resumed",
+                   lambda: self.log("learner").count("resumed from") > resumed)
         self.expect_progress()
         assert self.rings() == rings, "rings stay with their actors"
 
