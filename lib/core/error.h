@@ -5,7 +5,7 @@
 
 namespace tetrion {
 
-// What a program's exit code says to whoever started it (sysexits numbering).
+// What a program's exit code says to its caller (sysexits numbering).
 enum class ExitCode : int {
   kOk = 0,
   kInternal = 1,      // a bug of ours

@@ -6,8 +6,8 @@
 namespace tetrion {
 
 // One row is what all M lanes of a worker saw and did at one logical time t, as a structure of
-// arrays. Rings, replay, streaming and CUDA kernels all take their offsets from here; nobody else
-// computes one. A row of lane l, time t (docs/SHAPES.md):
+// arrays. Rings, replay, streaming and CUDA kernels all take their offsets from here; no other
+// code computes one. A row of lane l, time t (docs/SHAPES.md):
 //
 //   #  column      dtype         range, perspective                                valid where
 //   0  header      u64, u32      row number t of the worker; policy_version        once a row

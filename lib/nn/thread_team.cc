@@ -7,7 +7,7 @@
 namespace tetrion {
 namespace {
 
-// How long a member sleeps before it looks again although nobody woke it.
+// How long a member sleeps before it looks again without having been woken.
 constexpr std::int64_t kRecheckNs = 100 * kNanosPerMilli;
 
 }  // namespace

@@ -5,10 +5,10 @@
 
 namespace tetrion {
 
-// Whether somebody is there to decide rows.
+// Whether another process is there to decide rows.
 enum class [[nodiscard]] AnswererState {
   kReady,
-  kAbsent,  // nobody yet; ask again
+  kAbsent,  // not there yet; ask again
   kReset,   // a new answerer has begun: every row published so far is discarded
   kBroken,  // what it says is impossible, see problem(); the stream is over
 };

@@ -10,7 +10,7 @@ namespace tetrion {
 namespace {
 
 constexpr std::uint64_t kNothingLeased = ~std::uint64_t{0};
-// Between two looks at events, which notify nobody.
+// Between two looks at events: they wake no thread.
 constexpr std::int64_t kEventPollNs = kNanosPerMilli;
 
 }  // namespace

@@ -14,9 +14,9 @@ namespace tetrion {
 //   writing   while size < min_size, or diff < max_diff
 //   sampling  while size >= min_size, and diff stays >= min_diff
 //
-// A value; the gate asks it under its mutex. Writer and reader would wait for each other for ever
-// where a draw takes more than max_diff - min_diff, or where fewer than min_size items fit: the
-// caller's settings rule both out.
+// A value; the gate asks it under its mutex. Writer and reader would wait for each other without
+// end where a draw takes more than max_diff - min_diff, or where fewer than min_size items fit:
+// the caller's settings rule both out.
 class Limiter {
  public:
   struct Config {

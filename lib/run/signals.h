@@ -20,7 +20,7 @@ inline std::int64_t HangupLimitMs(double drain_timeout_s) {
 // emergency hook is ordinary code, not a signal handler. SIGPIPE is ignored from then on. Child
 // processes of fork/exec must call UnblockInChild between the two.
 //
-//   SIGTERM, SIGINT   first: Draining() turns true, drain_fd() readable (for ever). Second: the
+//   SIGTERM, SIGINT   first: Draining() turns true, drain_fd() readable (and stays so). Second: the
 //                     emergency hook, if any, then _exit(143).
 //   SIGHUP            drains, too: the terminal is closed, or the process's supervisor died. Never
 //                     counts as first or second, since shell, kernel and systemd may each send one

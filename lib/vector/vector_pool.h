@@ -61,14 +61,14 @@ class VectorPool {
   // Blocks for at most `timeout_ns` until none is stepping; the caller then holds all of them.
   PoolStatus ReceiveAll(std::int64_t timeout_ns) TETRION_EXCLUDES(mu_);
 
-  // The states of `envs`, which nobody may be stepping, into `saved` [envs] (Lanes::Save).
+  // The states of `envs`, which no thread may be stepping, into `saved` [envs] (Lanes::Save).
   PoolResult Save(std::span<const int> envs, std::span<std::vector<std::byte>> saved)
       TETRION_EXCLUDES(mu_);
   // `envs` go on as saved and are held by the caller; nothing changes unless all of them can.
   PoolResult Load(std::span<const int> envs, std::span<const std::span<const std::byte>> saved)
       TETRION_EXCLUDES(mu_);
 
-  // Plays what waits for a thread in the caller's: whoever is about to wait for all of it is one
+  // Plays what waits for a thread in the caller's: a caller about to wait for all of it is one
   // thread more, and need not wait for the others to wake.
   void Help() TETRION_EXCLUDES(mu_);
 
@@ -125,7 +125,7 @@ class VectorPool {
 
   // Immutable after construction.
   const pid_t pid_;
-  Lanes lanes_;                  // an environment and its row of columns belong to whoever holds it
+  Lanes lanes_;                  // an environment and its row of columns belong to its holder
   const std::size_t per_queue_;  // owner k has environments [k * per_queue_, (k + 1) * per_queue_)
   std::vector<std::unique_ptr<Queue>> queues_;
 

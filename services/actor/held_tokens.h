@@ -27,7 +27,7 @@ class HeldTokens {
   // Empties the pool: at drain, to give the tokens back.
   std::vector<Token> TakePool();
 
-  // False for a token of a session gone by: its episode must not be reported.
+  // False for a token of an earlier session: its episode must not be reported.
   bool Holds(std::uint64_t token_id, std::uint32_t attempt) const;
   // The coordinator has settled the token (acknowledged report or abandonment).
   void Settle(std::uint64_t token_id);

@@ -138,7 +138,7 @@ void LinkAgent::OnMessage(const wire::Message& message) {
   }
 }
 
-// Empties the workers' outbox; drops what belongs to a session gone by.
+// Empties the workers' outbox; drops what belongs to an earlier session.
 void LinkAgent::Collect() {
   const std::size_t before = episodes_.size();
   outbox_.Take(episodes_, abandoned_);

@@ -56,7 +56,7 @@ class LinkAgent final : public Agent, private wire::SessionOwner {
   // Link thread: traffic so far.
   wire::LinkStats link_stats() const { return link_.stats(); }
   // Any thread: episodes whose report was acknowledged, and those the coordinator refused or that
-  // belonged to a session gone by.
+  // belonged to an earlier session.
   std::uint64_t acknowledged() const { return acknowledged_.load(std::memory_order_relaxed); }
   std::uint64_t fenced() const { return fenced_.load(std::memory_order_relaxed); }
 

@@ -32,11 +32,11 @@ struct Session {
 };
 
 // Who is alive. A session's number is its sequence number, which comes from the store and goes back
-// there before the session is told of, above 32 bits that nobody else can guess: never reused, and
-// ordered by age. A number that is not in the table is fenced. Leases are given, never taken early:
-// Renew on a message, GiveFullLeases after a start or a stall of our own; the owner ends what
-// Expired lists. Every call but GiveFullLeases and OldestSilenceNs costs the same with ten thousand
-// sessions as with one. One thread; the clock is monotonic.
+// there before the session is told of, above 32 bits that no other process can guess: never reused,
+// and ordered by age. A number that is not in the table is fenced. Leases are given, never taken
+// early: Renew on a message, GiveFullLeases after a start or a stall of our own; the owner ends
+// what Expired lists. Every call but GiveFullLeases and OldestSilenceNs costs the same with ten
+// thousand sessions as with one. One thread; the clock is monotonic.
 class SessionTable {
  public:
   // `secret`: random, of this start.

@@ -18,7 +18,7 @@ namespace tetrion::coordinator {
 // what is committed; the store agent owns the Store.
 //
 // Every change has a ticket, 1, 2, 3, ...; committed() is the last ticket that is on disk, and
-// event_fd() becomes readable when it moves. Whoever promised something in a change sends the
+// event_fd() becomes readable when it moves. The agent that promised something sends the
 // promise once its ticket is committed.
 //
 // A group holds whatever is queued, up to kGroupReports episodes. A promise is written at once and

@@ -127,7 +127,7 @@ int IngestAgent::Pump(Ring& ring) {
   return std::max(pushed, result == AcquireResult::kAcquired ? 0 : 1);
 }
 
-// Rows that were published for a learner that is gone: nobody has decided them.
+// Rows that were published for a learner that is gone: no policy has decided them.
 int IngestAgent::DropVoidRows(Ring& ring, const RingPeek& peek) {
   const std::uint64_t first = ring.stream->first.load(std::memory_order_relaxed);
   if (peek.first >= first) return 0;

@@ -112,7 +112,7 @@ void LearnerLinkAgent::StartDrain() {
 
 void LearnerLinkAgent::Drain() {
   if (member_.Draining()) {
-    // Without a session nobody takes the ended rings off the list any more.
+    // Without a session the ended rings are not taken off the list any more.
     const bool over =
         built_ && have_list_ && (link_.session() == 0 ? board_.AllEnded() : board_.Empty());
     if (!over && !member_.DrainIsLate()) return;

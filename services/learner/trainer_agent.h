@@ -34,7 +34,7 @@ struct TrainerProgress {
 // an Error when training has diverged (training_watch.h); the weights are those before it.
 //
 // Thread role: DoWork on the trainer thread. Publishing is one copy into the weights slot that
-// waits for nobody, so the trainer does it itself.
+// waits for no reader, so the trainer does it itself.
 class TrainerAgent final : public Agent {
  public:
   struct Config {

@@ -13,6 +13,7 @@ decides by time. On failure the logs of all services are printed. Standard libra
 """
 
 import ctypes
+import http.client
 import json
 import os
 import pathlib
@@ -76,7 +77,7 @@ def get(address, path):
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode()
-    except OSError as error:
+    except (OSError, http.client.HTTPException) as error:  # the latter: it dies in its answer
         return 0, str(error)
 
 

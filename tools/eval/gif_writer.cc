@@ -74,7 +74,7 @@ void GifWriter::WriteHeader() {
   }
   const std::unique_ptr<ColorMapObject, decltype(&GifFreeMapObject)> palette(
       GifMakeMapObject(kPaletteSize, colours), &GifFreeMapObject);
-  // The block that makes viewers repeat: a name, then 1 and the count, 0 for ever.
+  // The block that makes viewers repeat: a name, then 1 and the count, 0 without end.
   const char name[] = "NETSCAPE2.0";
   const std::uint8_t repeat[3] = {1, 0, 0};
   if (palette == nullptr ||

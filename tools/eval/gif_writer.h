@@ -12,8 +12,8 @@ struct GifFileType;
 
 namespace tetrion {
 
-// An animated GIF that repeats for ever, written frame by frame to PATH.part and renamed to PATH by
-// Finish: whoever looks never sees half a file. Holds two frames of one byte a pixel, whatever the
+// An animated GIF that repeats without end, written frame by frame to PATH.part and renamed to PATH
+// by Finish: a reader never sees half a file. Holds two frames of one byte a pixel, whatever the
 // length; a frame stores only the rectangle that changed.
 //
 // One thread. All calls throw Error(kUsage) naming the path when the file cannot be written.

@@ -14,11 +14,11 @@ namespace tetrion {
 // Plays options.episodes or options.steps. Waits for a host at most options.wait_s. With
 // options.stay a lost or misbehaving host is waited for again and again.
 int RunKernel(const StreamOptions& options, const std::atomic<bool>& stop, std::FILE* out);
-// Serves kernels until the last one has gone for options.peer_timeout_ms (for ever with
+// Serves kernels until the last one has gone for options.peer_timeout_ms (without end with
 // options.stay). A kernel that goes in the middle of an episode is an error without options.stay.
 int RunHost(const StreamOptions& options, const std::atomic<bool>& stop, std::FILE* out);
-// Prints everything that is in a region, whoever uses it, and changes nothing. 78 when something is
-// wrong with it, after naming it all.
+// Prints everything that is in a region, whichever program uses it, and changes nothing. 78 when
+// something is wrong with it, after naming it all.
 int RunInspect(const StreamOptions& options, std::FILE* out);
 // Prints docs/formats/region_v2.md.
 int RunLayout(std::FILE* out);

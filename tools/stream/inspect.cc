@@ -118,7 +118,7 @@ class Inspector {
         kCompatHeapControl, heap.magic, heap.version, heap.total_blocks, heap.free_blocks, used,
         heap.next_blob_id);
     if (heap.magic != kCompatHeapMagic) return;
-    // Whoever manages more blocks than we look at may have used any of the rest.
+    // A program that manages more blocks than we look at may have used any of the rest.
     const std::uint32_t least = kCompatHeapBlocks - used;
     const std::uint32_t most = std::max(heap.total_blocks, kCompatHeapBlocks) - used;
     if (heap.free_blocks < least || heap.free_blocks > most) {

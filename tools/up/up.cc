@@ -114,7 +114,7 @@ void Up::PrintSummary(double wall_s) {
                      .log = folder_.logs() + "/" + supervisor_.failed_child() + ".log"}));
 }
 
-// What killed services leave, of this run and of others. Regions that somebody holds (an actor
+// What killed services leave, of this run and of others. Regions that a process holds (an actor
 // started by hand) stay.
 void Up::ReapSharedMemory() const {
   const std::string dir = options_.shm_dir.empty() ? DefaultShmDir() : options_.shm_dir;

@@ -62,7 +62,7 @@ struct TetrisPiece {
   int y;
 };
 
-// What the rules tell of locked cells, where nobody looks at colours.
+// What the rules tell of locked cells, where no view shows colours.
 struct NoColours {
   TETRION_HOST_DEVICE void Clear() {}
   TETRION_HOST_DEVICE void Lock(const TetrisPiece& /*where*/) {}

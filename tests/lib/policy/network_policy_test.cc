@@ -54,7 +54,7 @@ struct Call {
 
 std::unique_ptr<Policy> Make(bool greedy = false, std::uint64_t seed = 5) {
   return MakeNetworkPolicy({.seed = seed, .greedy = greedy, .max_lanes = kLanes},
-                         testing::AfterstatesEnv());
+                           testing::AfterstatesEnv());
 }
 
 std::unique_ptr<Network> TrainersNetwork(std::uint64_t seed) {

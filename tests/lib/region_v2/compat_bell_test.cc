@@ -251,11 +251,9 @@ class QuietSleeper final : public CompatSleeper {
   std::uint32_t& asleep_;
 };
 
-// As below, with a host that knows nothing of the `asleep` words: a single wake-up that depends on
-// them ends in a time-out.
-TEST(CompatBellStressTest, HostThatSleepsOnTheWordAloneIsWoken) {
-  constexpr int kSteps = 2'000;
-  CompatBytes memory;
+// Every wait goes through the operating system: no spins, naps of a minute, and time-outs that end
+// a test whose wake-up was lost.
+CompatEndConfig SleepingConfig() {
   CompatEndConfig config;
   config.wait = {.spins = 0,
                  .yields = 0,
@@ -263,6 +261,15 @@ TEST(CompatBellStressTest, HostThatSleepsOnTheWordAloneIsWoken) {
                  .longest_nap_ns = 60 * kNanosPerSecond,
                  .peer_timeout_ns = 50 * kNanosPerSecond,
                  .answer_timeout_ns = 50 * kNanosPerSecond};
+  return config;
+}
+
+// As below, with a host that knows nothing of the `asleep` words: a single wake-up that depends on
+// them ends in a time-out.
+TEST(CompatBellStressTest, HostThatSleepsOnTheWordAloneIsWoken) {
+  constexpr int kSteps = 2'000;
+  CompatBytes memory;
+  CompatEndConfig config = SleepingConfig();
   CompatKernel kernel(memory.span(), config);
   QuietSleeper quiet(memory.doorbell().host_asleep);
   std::thread host_thread([&] {
@@ -285,13 +292,7 @@ TEST(CompatBellStressTest, HostThatSleepsOnTheWordAloneIsWoken) {
 TEST(CompatBellStressTest, EndsThatAlwaysSleepNeverMissEachOther) {
   constexpr int kSteps = 20'000;
   CompatBytes memory;
-  CompatEndConfig config;
-  config.wait = {.spins = 0,
-                 .yields = 0,
-                 .first_nap_ns = 60 * kNanosPerSecond,
-                 .longest_nap_ns = 60 * kNanosPerSecond,
-                 .peer_timeout_ns = 50 * kNanosPerSecond,
-                 .answer_timeout_ns = 50 * kNanosPerSecond};
+  CompatEndConfig config = SleepingConfig();
   for (const std::uint32_t every : {0U, 1U, 3U}) {
     config.doorbell_every = every;
     CompatKernel kernel(memory.span(), config);
