@@ -43,6 +43,10 @@ function(tetrion_test name)
     target_sources(${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests/support/tsan_suppressions.cc)
   endif()
   target_link_libraries(${name} PRIVATE tetrion_flags ${ARG_DEPS} GTest::gmock GTest::gtest_main)
+  if(TETRION_SANITIZE)
+    # The code under test keeps its -O2; optimising instrumented test bodies takes most of a build.
+    target_compile_options(${name} PRIVATE -O0)
+  endif()
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60
     PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT})

@@ -4,6 +4,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#if defined(__AVX__)
+#include <immintrin.h>
+#endif
 
 #include "lib/core/align.h"
 #include "lib/core/check.h"
@@ -14,6 +17,9 @@ namespace tetrion {
 namespace {
 
 constexpr std::size_t kBaseAlignBytes = 256;
+// No cache keeps the rows of a larger replay until they are read: they are written past the caches,
+// which need not fetch the lines first and keep what the process reads sooner.
+constexpr std::uint64_t kCachedBytes = std::uint64_t{64} << 20;
 
 std::byte* Allocate(const RowLayout& layout, int shards, std::uint64_t capacity_rows) {
   const std::size_t bytes =
@@ -28,6 +34,21 @@ std::byte* Allocate(const RowLayout& layout, int shards, std::uint64_t capacity_
   }
   std::memset(memory, 0, bytes);  // pages are there before the first row arrives
   return static_cast<std::byte*>(memory);
+}
+
+// As memcpy, past the caches. `to` is 64-byte aligned, `bytes` a multiple of 64.
+void StreamCopy(std::byte* to, const std::byte* from, std::size_t bytes) {
+#if defined(__AVX__)
+  constexpr std::size_t kStoreBytes = 32;
+  for (const std::byte* const end = from + bytes; from != end;
+       from += kStoreBytes, to += kStoreBytes) {
+    _mm256_stream_si256(reinterpret_cast<__m256i*>(to),
+                        _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
+  }
+  _mm_sfence();  // such stores are not ordered by the release that commits them
+#else
+  std::memcpy(to, from, bytes);
+#endif
 }
 
 // `column`: [M, cell_bytes] of a row; `out`: [cells, cell_bytes] or null.
@@ -55,8 +76,13 @@ std::uint64_t HostRows::memory_bytes() const {
 }
 
 const Event* HostRows::Write(const Chunk& chunk, const std::byte* src) {
-  std::memcpy(Row(chunk.shard, chunk.first), src,
-              static_cast<std::size_t>(chunk.rows) * layout_.row_bytes);
+  std::byte* const to = Row(chunk.shard, chunk.first);
+  const std::size_t bytes = static_cast<std::size_t>(chunk.rows) * layout_.row_bytes;
+  if (memory_bytes() > kCachedBytes) {
+    StreamCopy(to, src, bytes);
+  } else {
+    std::memcpy(to, src, bytes);
+  }
   return nullptr;
 }
 

@@ -96,6 +96,32 @@ TEST_F(HostRowsTest, RecordsAreExpandedIntoViewsAndColumnsLeftOutStayAsTheyAre) 
   }
 }
 
+// Rows of a replay that no cache holds are written by other instructions, around the end as well.
+TEST(LargeHostRowsTest, ChunksArriveWholeInAReplayLargerThanTheCaches) {
+  constexpr RowSpec kRow = {.record_bytes = 1440, .lanes = 64, .has_mask = false};
+  constexpr int kCapacity = 1024, kStride = 8;
+  ReplayGate gate({.shards = 1, .capacity_rows = kCapacity, .commit_stride = kStride},
+                  std::make_unique<testing::ScriptedSelector>(), Limiter::Unlimited());
+  HostRows memory(kRow, 1, kCapacity);
+  ASSERT_GT(memory.memory_bytes(), std::uint64_t{80} << 20);
+  std::vector<std::byte> source(kStride * memory.layout().row_bytes + 1);
+  const auto byte_of = [](std::uint64_t row, std::size_t at) {
+    return static_cast<std::byte>((row * 31 + at * 7 + at / 256) & 0xff);
+  };
+  for (std::uint64_t first = 0; first < kCapacity + 2 * kStride; first += kStride) {
+    for (std::size_t at = 1; at < source.size(); ++at) source[at] = byte_of(first, at);
+    int pushed = 0;  // from an odd address: only the replay's side is aligned
+    ASSERT_EQ(PushRows(gate, memory, 0, source.data() + 1, kStride, 0, pushed),
+              AcquireResult::kAcquired);
+    const std::byte* const chunk = memory.Row(0, first);
+    ASSERT_EQ(std::memcmp(chunk, source.data() + 1, source.size() - 1), 0) << "rows from " << first;
+  }
+  const std::size_t chunk_bytes = source.size() - 1;
+  for (std::size_t at = 1; at < source.size(); ++at) source[at] = byte_of(2 * kStride, at);
+  EXPECT_EQ(std::memcmp(memory.Row(0, 2 * kStride), source.data() + 1, chunk_bytes), 0)
+      << "the chunk after the overwritten ones is another one";
+}
+
 TEST_F(HostRowsTest, CheckInvariantsNamesWhatIsWrong) {
   Build(std::make_unique<testing::ScriptedSelector>(), Limiter::Unlimited(), 0);
   const RowLayout& layout = memory_->rows().layout();
