@@ -4,9 +4,9 @@ import re
 
 import harness
 
-# Of 500. A random policy reaches 22, an untrained greedy one 10. A policy that has reached 500 loses
-# part of it in one update and wins it back some updates later, and a run ends after any of them: of
-# 35 runs one ended at 393, all others at 500.
+# Of 500. A random policy reaches 22, an untrained greedy one 10. A policy that has reached 500
+# loses part of it in one update and wins it back some updates later, and a run ends after any of
+# these: of 35 runs one ended at 393, all others at 500.
 MEAN, GREEDY = 150, 250
 
 
