@@ -81,7 +81,7 @@ class BatchedTetrisCollector:
             both in C++; or a callable policy_fn(worker_id, observations) that returns actions, or
             (actions, log_probs), or (actions, log_probs, values), each of shape [n]. observations
             is [n, obs_dim], read-only, n <= lanes_per_worker lanes that wait for an action. Copy
-            what is to be kept: later calls overwrite it (reading it is safe for ever, and keeps its
+            what is to be kept: later calls overwrite it (reading it stays safe, and keeps its
             memory). Calls of different workers take turns (they hold the GIL). A callable with a
             parameter named mask gets the legal actions in it, int8 [n, num_actions] of its own, 1
             where legal; None where the environment has no masks.
@@ -95,7 +95,7 @@ class BatchedTetrisCollector:
         illegal: an illegal placement (tetris-placement) earns -0.1 and ends the episode,
             "terminate", or does nothing else, "noop".
         order: "job" sorts a batch by job; "completion" has first what finished first, and holds at
-            most two finished episodes a lane back while nobody takes them.
+            most two finished episodes a lane back while no call takes them.
         copy: True: the arrays are the caller's. Those of [B] have memory of their own; the others
             share a batch's, which is used again when none of them is referenced. False: they are
             read-only and overwritten by the next request but one, failed ones not counted. Neither
@@ -311,7 +311,7 @@ class BatchedTetrisCollector:
         if kind is None:
             self.close()
         else:
-            # What is raised goes on: not the time to wait for a policy that may sleep for ever.
+            # What is raised goes on: not the time to wait for a policy that may never return.
             self._core.close_for(_FAILED_S if issubclass(kind, Exception) else _INTERRUPTED_S)
 
     def __del__(self) -> None:

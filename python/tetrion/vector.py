@@ -441,7 +441,7 @@ class TetrionVectorEnv(  # pyright: ignore[reportIncompatibleVariableOverride]
         ]
 
     def _refuse_ended(self) -> None:
-        """RuntimeError where an episode is over; nobody restarts it in the disabled mode."""
+        """RuntimeError where an episode is over; no step restarts it in the disabled mode."""
         over = self._columns["terminated"] | self._columns["truncated"]
         if over.any():
             raise RuntimeError(

@@ -30,7 +30,7 @@ class ActorComesAndGoes(harness.Case):
         run.expect_progress()
         run.signal("actor-0", signal.SIGTERM)
         self.assertEqual(run.wait_exit("actor-0"), 0)
-        run.wait_for("nobody plays", lambda s: s["actors"] == 0 and not run.rings())
+        run.wait_for("no actor plays", lambda s: s["actors"] == 0 and not run.rings())
         run.start_actor("actor-0")
         run.expect_progress()
         run.finish_and_check()

@@ -94,7 +94,7 @@ class BadPeers(harness.Case):
         run.drain()
 
     def test_an_actor_without_a_coordinator_says_so_and_gives_up(self):
-        with socket.create_server(("127.0.0.1", 0)) as taken:  # nobody answers there
+        with socket.create_server(("127.0.0.1", 0)) as taken:  # no server answers there
             port = taken.getsockname()[1]
             with socket.create_server(("127.0.0.1", 0)) as free:
                 http = free.getsockname()[1]
@@ -114,7 +114,7 @@ class BadPeers(harness.Case):
         code, reason = harness.get(f"127.0.0.1:{http}", "/readyz")
         return (code, reason) if str(port) in reason and code else None
 
-    def test_garbage_on_the_control_port_disturbs_nobody(self):
+    def test_garbage_on_the_control_port_disturbs_no_member(self):
         run = self.new_run().start_by_hand(bind="tcp://127.0.0.1:0")
         run.expect_progress()
         endpoints = json.loads((run.folder / "endpoints.json").read_text())

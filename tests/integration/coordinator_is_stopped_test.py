@@ -1,4 +1,4 @@
-"""A coordinator that is stopped for longer than a lease: nobody is to blame, nobody is fenced.
+"""A coordinator that is stopped for longer than a lease: no member is to blame, none is fenced.
 
 Before leases were judged by what the socket held, nearly every stop of this kind fenced all
 members, and their steps were counted again. A receive high-water mark then made ZeroMQ abort the

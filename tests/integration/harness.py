@@ -71,7 +71,7 @@ def processes_of(folder):
 
 
 def get(address, path):
-    """(HTTP status, body), or (0, reason) while nobody answers."""
+    """(HTTP status, body), or (0, reason) while no answer comes."""
     try:
         with urllib.request.urlopen(f"http://{address}{path}", timeout=2) as answer:
             return answer.status, answer.read().decode()
@@ -166,7 +166,7 @@ class Run:
         return self
 
     def pid_of(self, name):
-        """Of a service, whoever started it; None while it does not run."""
+        """Of a service, started by this harness or not; None while it does not run."""
         if name in self.processes:
             process = self.processes[name]
             return process.pid if process.poll() is None else None
@@ -347,7 +347,7 @@ class Run:
         # rows that were made but not published, and every row makes a step a lane at most.
         assert counted >= told, f"{told} steps made by those that drained, {counted} counted"
         if "rings that no session knows" in self.log("learner"):
-            return  # rows that nobody has counted
+            return  # rows that no count holds
         died = len(re.findall(r"ended at row \d+: its actor died", self.log("learner")))
         most = (rows + died * config["commit_stride"]) * config["lanes"]
         assert counted <= most, f"{counted} steps counted, {rows} rows can have {most}"

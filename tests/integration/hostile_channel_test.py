@@ -1,4 +1,4 @@
-"""A coordinator whose control channel strangers reach: what they say costs nobody a thing.
+"""A coordinator whose control channel strangers reach: what they say harms no member.
 
 Before: one message of parts without end took gigabytes of memory; connections beyond the limit of
 open files ended the coordinator with the next member that came or left; a name that is not UTF-8

@@ -1,6 +1,6 @@
-"""A coordinator whose log nobody reads, as behind a terminal that was stopped with Ctrl-S.
+"""A coordinator whose log is not read, as behind a terminal that was stopped with Ctrl-S.
 
-A full pipe used to stop the control thread at its next line: nobody was answered any more, while
+A full pipe used to stop the control thread at its next line: no member was answered any more, while
 /livez and /readyz said that all was well.
 """
 

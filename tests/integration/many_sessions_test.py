@@ -43,7 +43,7 @@ class ManySessions(harness.Case):
         log = run.log("coordinator")
         begun = {int(n) for n in re.findall(r"registered as session (\d+)", log)}
         renewed = {int(n) for n in re.findall(r"registered again as session (\d+)", log)}
-        self.assertEqual(len(begun), SESSIONS, "nobody begins twice")
+        self.assertEqual(len(begun), SESSIONS, "no session begins twice")
         self.assertEqual(renewed, begun)
         self.assertNotIn("its lease is over", log)
         last = json.loads(run.log("load").split("\n")[-2])

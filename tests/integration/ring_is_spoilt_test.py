@@ -1,7 +1,7 @@
-"""Rows of a live ring that somebody overwrites: the learner gives that ring up, its actor ends and
-says why, a supervisor starts it again.
+"""Rows of a live ring that another process overwrites: the learner gives that ring up, its actor
+ends and says why, a supervisor starts it again.
 
-Before, the actor was taken for dead, registered the ring that was gone, and so on for ever; and
+Before, the actor was taken for dead, registered the ring that was gone, and so on without end; and
 rows that changed between the look at them and the copy ended the learner.
 """
 

@@ -32,7 +32,7 @@ class Faults(harness.Case):
 
     def expect_healed(self, run, members):
         ended = [name for name in members if run.pid_of(name) is None]
-        self.assertEqual(ended, [], "nobody ended meanwhile")
+        self.assertEqual(ended, [], "no process ended meanwhile")
         harness.wait_until("ready again", lambda: not self.not_ready(run))
         run.expect_progress()
 

@@ -253,7 +253,7 @@ class BadPeers(stream_harness.Case):
         self.region.write_bytes(bytes(MIB))
         return self.peer("kernel", *options), self.host("--stay", "--weights", WEIGHTS)
 
-    def test_commands_nobody_knows_are_answered_error(self):
+    def test_unknown_commands_are_answered_error(self):
         kernel, host = self.python_kernel("--send", "0x999:7,0x1:42,0x101:1,0x0,0xffff")
         self.assertEqual([[code if code == ERROR else "ok", result]
                           for code, result in kernel.finish()["answers"]],

@@ -12,6 +12,6 @@ def zeros(worker, observations):
 
 
 def collector(workers=2, steps=16, obs_flatten=None, **options):
-    """A small collector that does not wait for ever."""
+    """A small collector whose waits end."""
     options.setdefault("timeout", PATIENCE_S)
     return BatchedTetrisCollector(workers, steps, obs_flatten, **options)

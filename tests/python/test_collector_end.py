@@ -101,7 +101,7 @@ def test_a_with_statement_lets_the_first_error_out_though_a_policy_is_stuck(firs
             if "{first}" == "LookupError" and inside.is_set():
                 raise LookupError("on purpose")
             inside.set()
-            queue.Queue().get()  # for ever
+            queue.Queue().get()  # without end
         start = time.monotonic()
         try:
             with tetrion.BatchedTetrisCollector(2, 5, policy_fn=policy, timeout=60) as c:
@@ -128,7 +128,7 @@ def test_ctrl_c_ends_a_request_whose_policy_sleeps():
         with pytest.raises(KeyboardInterrupt):
             c.request_episodes(1)
         print(f"KeyboardInterrupt after {time.monotonic() - start:.3f} s")
-        assert not release.is_set()  # nobody waited for the policy
+        assert not release.is_set()  # no thread waited for the policy
         release.set()
 
 
@@ -216,7 +216,7 @@ def test_a_forked_child_is_told_and_exits():
     assert done.returncode == 0, done.stderr
 
 
-MARGIN_S = 10.0  # of a busy machine, far below PATIENCE_S and below the sleepers' for ever
+MARGIN_S = 10.0  # of a busy machine, far below PATIENCE_S and below the sleepers' sleep
 
 
 def elapsed_of(done):
@@ -232,7 +232,7 @@ def test_ctrl_c_leaves_a_policy_that_never_returns(inside):
         import os, queue, signal, time, tetrion
         def policy(worker, observations):
             os.kill(os.getpid(), signal.SIGINT)
-            queue.Queue().get()  # for ever
+            queue.Queue().get()  # without end
         c = tetrion.BatchedTetrisCollector(2, 4, policy_fn=policy)
         start = time.monotonic()
         try:
@@ -253,7 +253,7 @@ def test_ctrl_c_ends_a_close_that_waits():
         inside = threading.Event()
         def policy(worker, observations):
             inside.set()
-            queue.Queue().get()  # for ever
+            queue.Queue().get()  # without end
         c = tetrion.BatchedTetrisCollector(1, 4, policy_fn=policy)
         reach(c, inside)
         start = time.monotonic()
@@ -276,7 +276,7 @@ def test_the_interpreter_exits_while_a_policy_never_returns(how):
         inside = threading.Event()
         def policy(worker, observations):
             inside.set()
-            queue.Queue().get()  # for ever
+            queue.Queue().get()  # without end
         c = tetrion.BatchedTetrisCollector(2, 4, policy_fn=policy)
         request = threading.Thread(target=c.request_episodes, args=(4,), daemon=True)
         if "{how}" == "in a daemon thread":

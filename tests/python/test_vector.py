@@ -573,8 +573,8 @@ def test_the_seed_is_told():
 
 
 def test_threads_that_receive_at_once_lose_nothing():
-    """The property: every environment is received as often as it was sent to, whoever receives it,
-    and its length, which counts its steps, grows by one each time."""
+    """The property: every environment is received as often as it was sent to, whichever thread
+    receives it, and its length, which counts its steps, grows by one each time."""
     n, batch, workers, rounds = 64, 4, 4, 300
     envs = tetrion.vector.make("cartpole", n, threads=2, batch_size=batch, seed=1, obs="compact")
     envs.async_reset()
