@@ -35,8 +35,9 @@ struct [[nodiscard]] DrawResult {
 };
 
 // Decides which committed rows become a batch: fifo.h draws every window once, in order; uniform.h
-// draws any, as often as it is asked. When writer and reader have to wait, the limiter decides
-// (lib/replay/limiter.h). Called under the gate's mutex by writer and reader; no call blocks.
+// draws any, as often as it is asked; online.h draws fresh ones once, then any. When writer and
+// reader have to wait, the limiter decides (lib/replay/limiter.h). Called under the gate's mutex by
+// writer and reader; no call blocks.
 class Selector {
  public:
   virtual ~Selector() = default;

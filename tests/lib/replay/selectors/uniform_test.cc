@@ -2,41 +2,31 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cmath>
 #include <map>
 #include <memory>
-#include <tuple>
 #include <vector>
 
-#include "lib/core/philox.h"
 #include "lib/replay/gate.h"
+#include "tests/lib/replay/selectors/lane_window_suite.h"
 
 namespace tetrion {
 namespace {
 
-using Key = std::tuple<int, std::uint64_t, int>;
+using testing::ExpectUniform;
+using testing::Key;
+using testing::KeyOf;
 
-Key KeyOf(const Window& window) {
-  return {window.shard, window.start, window.lane};
-}
+struct MakeUniform {
+  static std::unique_ptr<Selector> Make(const UniformSelector::Config& config) {
+    return std::make_unique<UniformSelector>(config);
+  }
+};
 
 std::vector<Window> DrawSome(UniformSelector& selector, int count,
                              const std::vector<ShardRange>& ranges) {
   std::vector<Window> out;
   EXPECT_TRUE(selector.Draw(count, ranges, out).ready);
   return out;
-}
-
-// Pearson's statistic of the draws against equal chances of `cells` windows. The bound is five
-// deviations above the mean of the distribution, and the seeds are fixed: no luck is involved.
-void ExpectUniform(const std::map<Key, int>& drawn, std::size_t cells, int draws) {
-  ASSERT_EQ(drawn.size(), cells) << "a window was never drawn";
-  const double expected = static_cast<double>(draws) / static_cast<double>(cells);
-  double chi2 = 0;
-  for (const auto& [key, count] : drawn) chi2 += (count - expected) * (count - expected) / expected;
-  const auto freedom = static_cast<double>(cells - 1);
-  EXPECT_LT(chi2, freedom + 5 * std::sqrt(2 * freedom));
 }
 
 TEST(UniformSelectorTest, EveryWindowOfEveryShardIsDrawnEquallyOften) {
@@ -112,42 +102,6 @@ TEST(UniformSelectorTest, CountsEveryStartAndLaneOnceAsItArrivesAndAsItGoes) {
   EXPECT_EQ(selector.counts().size, 6);
 }
 
-// Behind a gate whose writer laps small shards by chance: whatever is drawn is committed, not yet
-// given up and of a lane that exists, and the counters are those of the ranges.
-TEST(UniformSelectorTest, DrawnWindowsLieInWhatTheGateHolds) {
-  constexpr int kShards = 3, kWindowRows = 6, kLanes = 5, kCapacity = 24, kStride = 4;
-  for (std::uint64_t seed = 0; seed < 50; ++seed) {
-    auto uniform = std::make_unique<UniformSelector>(UniformSelector::Config{
-        .shards = kShards, .window_rows = kWindowRows, .lanes = kLanes, .seed = seed});
-    const UniformSelector& selector = *uniform;
-    ReplayGate gate({.shards = kShards, .capacity_rows = kCapacity, .commit_stride = kStride},
-                    std::move(uniform), Limiter::Unlimited());
-    for (std::uint64_t turn = 0; turn < 400; ++turn) {
-      const PhiloxBlock draw = PhiloxDraw(seed, turn, 0, PhiloxPurpose::kInitialState);
-      const auto shard = static_cast<int>(BoundedDraw(draw.word[0], kShards));
-      const Chunk chunk = gate.Acquire(shard, 1 + static_cast<int>(draw.word[1] % kStride), 0);
-      ASSERT_TRUE(chunk);
-      gate.Commit(chunk);
-      if (draw.word[2] % 16 == 0) gate.BeginGeneration(shard);
-      std::int64_t starts = 0;
-      for (int s = 0; s < kShards; ++s) {
-        starts += std::max<std::int64_t>(
-            0, static_cast<std::int64_t>(gate.Stats(s).valid_rows) - kWindowRows + 1);
-      }
-      ASSERT_EQ(selector.counts().size, starts * kLanes);
-      const ReadLease lease = gate.OpenLease(8, kWindowRows, 0);
-      ASSERT_EQ(static_cast<bool>(lease), starts > 0);
-      for (const Window& window : lease.windows()) {
-        const ShardStats stats = gate.Stats(window.shard);
-        EXPECT_GE(window.start, stats.committed_rows - stats.valid_rows);
-        EXPECT_LE(window.start + kWindowRows, stats.committed_rows);
-        EXPECT_GE(window.lane, 0);
-        EXPECT_LT(window.lane, kLanes);
-      }
-    }
-  }
-}
-
 // The limiter's bounds hold at every moment, and neither end waits for ever.
 TEST(UniformSelectorTest, SamplesPerInsertKeepsWriterAndReaderInStep) {
   constexpr int kWindowRows = 4, kStride = 2, kBatch = 3;
@@ -175,4 +129,9 @@ TEST(UniformSelectorTest, SamplesPerInsertKeepsWriterAndReaderInStep) {
 }
 
 }  // namespace
+
+namespace testing {
+INSTANTIATE_TYPED_TEST_SUITE_P(Uniform, LaneWindowSuite, MakeUniform);
+}  // namespace testing
+
 }  // namespace tetrion

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <vector>
+
+#include "lib/replay/selectors/uniform.h"
+
+namespace tetrion {
+
+// Fresh windows first, uniform ones after them: DreamerV3's online queue (Hafner et al., 2023).
+//
+//   rows of a lane   0 . . . . L . . . . 2L . . . . 3L . . .
+//   queued           [0, L)    [L, 2L)   [2L, 3L)            each once, when its last row is there
+//
+// A draw takes queued windows, oldest first, and fills up with windows of any start, drawn as
+// UniformSelector does; so each row is trained on once while it is fresh. With W windows drawn per
+// inserted row, a share of 1 / (L * W) is queued ones. Where rows arrive faster than that, at most
+// `share` of the drawn windows comes from the queue, and the oldest queued ones are dropped:
+// uniform draws still find them.
+//
+// Items are counted as UniformSelector counts them.
+class OnlineSelector final : public Selector {
+ public:
+  struct Config {
+    UniformSelector::Config uniform;   // window_rows is L
+    double share = 0.25;               // of the windows drawn, at most; in (0, 1]
+    std::size_t queued_starts = 4096;  // at most; a start stands for one window of every lane
+  };
+  explicit OnlineSelector(const Config& config);
+
+  void OnCommit(int shard, std::uint64_t committed) override;
+  void OnReclaim(int shard, std::uint64_t valid_lo) override;
+  void OnGeneration(int shard, std::uint64_t base) override;
+  ItemCounts counts() const override;
+  DrawResult Draw(int count, std::span<const ShardRange> ranges, std::vector<Window>& out) override;
+
+ private:
+  // Moves up to `most` windows from the queue to `out`; returns how many.
+  int TakeQueued(int most, std::vector<Window>& out);
+
+  const Config config_;
+  UniformSelector uniform_;
+  std::vector<std::uint64_t> next_start_;  // [S] start of the shard's next queued window
+  std::deque<Window> queue_;  // starts, oldest first; `lane` is the next lane to be drawn
+  double credit_ = 0;         // queued windows that may be drawn
+  std::int64_t drawn_ = 0;    // of the queue
+};
+
+}  // namespace tetrion
