@@ -13,7 +13,8 @@
 #include <vector>
 
 #include "lib/core/check.h"
-#include "lib/shm/spsc_ring.h"
+#include "lib/shm/ring_consumer.h"
+#include "lib/shm/ring_producer.h"
 
 namespace tetrion::bench {
 

@@ -8,7 +8,7 @@
 #include "lib/frame/row_layout.h"
 #include "lib/shm/bell.h"
 #include "lib/shm/region_header.h"
-#include "lib/shm/ring_block.h"
+#include "lib/shm/spsc_ring.h"
 
 namespace tetrion {
 

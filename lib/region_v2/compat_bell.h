@@ -5,7 +5,7 @@
 
 #include "lib/region_v2/compat_end.h"
 #include "lib/region_v2/compat_ring.h"
-#include "lib/shm/futex.h"
+#include "lib/shm/bell.h"
 
 namespace tetrion {
 

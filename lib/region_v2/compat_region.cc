@@ -7,7 +7,7 @@
 #include "lib/core/log.h"
 #include "lib/region_v2/compat_checks.h"
 #include "lib/region_v2/compat_ring.h"
-#include "lib/shm/futex.h"
+#include "lib/shm/bell.h"
 
 namespace tetrion {
 namespace {

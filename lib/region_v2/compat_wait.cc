@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "lib/core/cpu_count.h"
-#include "lib/shm/futex.h"
+#include "lib/shm/bell.h"
 
 namespace tetrion {
 namespace {

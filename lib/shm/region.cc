@@ -12,9 +12,8 @@
 #include <utility>
 
 #include "lib/core/check.h"
-#include "lib/shm/region_checks.h"
 #include "lib/shm/region_file.h"
-#include "lib/shm/region_owner.h"
+#include "lib/shm/region_header.h"
 #include "lib/shm/shm_dir.h"
 
 namespace tetrion {

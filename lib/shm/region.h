@@ -7,7 +7,6 @@
 #include <optional>
 #include <string>
 
-#include "lib/shm/region_checks.h"
 #include "lib/shm/region_header.h"
 
 namespace tetrion {

@@ -3,6 +3,8 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <string>
 
 namespace tetrion {
 
@@ -63,5 +65,36 @@ static_assert(offsetof(RegionHeader, heartbeat_ns) == 64);
 static_assert(offsetof(RegionHeader, boot_id) == 72);
 static_assert(offsetof(RegionHeader, reserved) == 112);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+
+// What an attaching process insists on.
+struct AttachNeeds {
+  std::optional<std::uint64_t> run_id;     // refuse a region of another run
+  std::optional<std::uint64_t> spec_hash;  // refuse another layout
+  std::optional<std::uint64_t> bytes;      // refuse another size
+  std::uint64_t min_bytes = 0;             // refuse a smaller region
+  bool live_owner = false;                 // refuse a stale region, whose owner is dead
+};
+
+// The judgements of Region::Attach. Each either passes, or sets `not_ready` (nothing to attach to
+// for now), or throws Error as Region::Attach says.
+
+// Refuses what is no region file of ours before a byte of it is mapped. Returns its size in bytes.
+std::uint64_t CheckRegionFile(int fd, const std::string& path, std::string& not_ready);
+
+// Judges the mapped header; every field is read exactly once.
+void CheckRegionHeader(const RegionHeader& header, const std::string& path,
+                       std::uint64_t file_bytes, RegionKind kind, const AttachNeeds& needs,
+                       std::string& not_ready);
+
+// Of the fields that never change: what Create stores in `checksum`.
+std::uint64_t RegionHeaderChecksum(const RegionHeader& header);
+
+// Who owns a region, for people: with the pid, these tell a process from a later one of the same
+// number. Both read /proc once; 0 and "" where it cannot be read.
+
+// Start time of this process in clock ticks since boot.
+std::uint64_t OwnStartTicks();
+// Random name of the running kernel's boot, 36 characters.
+std::string BootId();
 
 }  // namespace tetrion

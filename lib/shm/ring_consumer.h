@@ -8,7 +8,7 @@
 #include "lib/core/check.h"
 #include "lib/shm/bell.h"
 #include "lib/shm/region.h"
-#include "lib/shm/ring_block.h"
+#include "lib/shm/spsc_ring.h"
 
 namespace tetrion {
 

@@ -1,5 +1,14 @@
 #pragma once
 
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "lib/core/align.h"
+#include "lib/core/check.h"
+#include "lib/shm/bell.h"
+#include "lib/shm/region_header.h"
+
 // The single-producer single-consumer ring of fixed-size records, over a Region or plain memory.
 // Records are written and read in place; one publication makes any number of them visible.
 //
@@ -38,5 +47,69 @@
 // line up; the bookkeeping of a claim for every record would fill that buffer and leave fewer lines
 // on their way at the same time (measured: half the rate of runs of 32 records of 64 bytes).
 
-#include "lib/shm/ring_consumer.h"
-#include "lib/shm/ring_producer.h"
+namespace tetrion {
+
+// What both ends of a ring must agree on. `spec_hash` identifies the meaning of a record (for rows
+// RowLayout::Hash()).
+struct RingSpec {
+  std::uint64_t capacity = 0;      // records, a power of two up to 2^31; all of it is usable
+  std::uint64_t record_bytes = 0;  // stored at a stride rounded up to 64
+  std::uint64_t spec_hash = 0;
+};
+
+// First page of a ring's memory; the records follow at kRingRecordsOffset, page-aligned.
+//
+//   0          8              16          24       28 ..128       256        384          640..4096
+//   | capacity | record_bytes | spec_hash | closed |   | head ... | tail ... | space bell | ...
+//   \---- written once by the producer --/ producer     producer   consumer   both
+inline constexpr std::uint64_t kRingRecordsOffset = 4096;
+
+struct RingBlock {
+  // Atomic, so that a reader loads each exactly once; ordered by the region's magic.
+  std::atomic<std::uint64_t> capacity;
+  std::atomic<std::uint64_t> record_bytes;
+  std::atomic<std::uint64_t> spec_hash;
+  std::atomic<std::uint32_t> closed;  // 1: nothing will be published any more
+  std::uint32_t reserved;             // 0
+  alignas(kCacheLinePairBytes) std::atomic<std::uint64_t> head;  // records published, free-running
+  alignas(kCacheLinePairBytes) std::atomic<std::uint64_t> tail;  // records released, free-running
+  BellBlock space;  // the consumer wakes a producer that waits for space
+};
+static_assert(offsetof(RingBlock, closed) == 24);
+static_assert(offsetof(RingBlock, head) == 128);
+static_assert(offsetof(RingBlock, tail) == 256);
+static_assert(offsetof(RingBlock, space) == 384);
+static_assert(sizeof(RingBlock) == 640 && sizeof(RingBlock) <= kRingRecordsOffset);
+
+inline constexpr std::uint64_t kMaxRingCapacity = std::uint64_t{1} << 31;
+inline constexpr std::uint64_t kMaxRingRecordBytes = std::uint64_t{1} << 30;
+
+// Distance between records.
+constexpr std::uint64_t RingStrideBytes(const RingSpec& spec) {
+  return AlignUp(spec.record_bytes, kColumnAlignBytes);
+}
+// Bytes of the memory a ring occupies; CHECKs the spec.
+inline std::uint64_t RingMemoryBytes(const RingSpec& spec) {
+  TETRION_CHECK(IsPowerOfTwo(spec.capacity) && spec.capacity <= kMaxRingCapacity,
+                "ring capacity must be a power of two up to 2^31");
+  TETRION_CHECK(spec.record_bytes > 0 && spec.record_bytes <= kMaxRingRecordBytes,
+                "ring records must have 1 byte to 1 GiB");
+  return kRingRecordsOffset + spec.capacity * RingStrideBytes(spec);
+}
+// Bytes of a region file that holds such a ring: RingMemoryBytes and the region's header.
+inline std::uint64_t RingRegionBytes(const RingSpec& spec) {
+  return AlignUp(kRegionHeaderBytes + RingMemoryBytes(spec), kRegionHeaderBytes);
+}
+
+// Fetches a line that the peer read a lap ago for writing, so that the next record's first store
+// does not wait for it. __builtin_prefetch would only read it: x86-64-v3 does not promise the
+// instruction, which older processors take as a no-op.
+inline void PrefetchForWrite(std::byte* line) {
+#if defined(__x86_64__)
+  asm volatile("prefetchw %0" : : "m"(*line));
+#else
+  __builtin_prefetch(line, 1);
+#endif
+}
+
+}  // namespace tetrion

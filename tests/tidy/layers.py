@@ -92,7 +92,7 @@ WALLS = (
          ("lib/run/", "tools/up/", "tests/lib/core/json_test",
           "tests/lib/core/log_test"), "nlohmann_json"),
     Wall("xxHash", r"xxhash\.h$",
-         ("lib/shm/region_checks.", "lib/weights/weights_slot.", "lib/checkpoint/checkpoint_store.",
+         ("lib/shm/region_header.", "lib/weights/weights_slot.", "lib/checkpoint/checkpoint_store.",
           "lib/run/run_config."), "xxhash"),
     Wall("GoogleTest", r"g(test|mock)/.*", ("tests/",), "GTest"),
     Wall("RapidCheck", r"rapidcheck(/.*|\.h)$", ("tests/",), "rapidcheck"),

@@ -36,9 +36,6 @@ TESTED_BY = {
     "lib/rl/parameter_tensors.cc": "vtrace/vtrace_trainer_test.cc",
     "lib/run/option_list.cc": "options_test.cc",
     "lib/run/value_text.cc": "run_config_test.cc",
-    "lib/shm/ring_block.cc": "spsc_ring_test.cc",
-    "lib/shm/ring_consumer.cc": "spsc_ring_test.cc",
-    "lib/shm/ring_producer.cc": "spsc_ring_test.cc",
     "lib/inference/stream_layout.cc": "ends_test.cc",
     "lib/checkpoint/manifest.cc": "checkpoint_store_test.cc",
 }

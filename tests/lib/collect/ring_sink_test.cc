@@ -7,7 +7,8 @@
 #include <memory>
 
 #include "lib/core/clock.h"
-#include "lib/shm/spsc_ring.h"
+#include "lib/shm/ring_consumer.h"
+#include "lib/shm/ring_producer.h"
 
 namespace tetrion {
 namespace {

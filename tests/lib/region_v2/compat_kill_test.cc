@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "lib/core/philox.h"
-#include "lib/shm/futex.h"
+#include "lib/shm/bell.h"
 #include "tests/lib/region_v2/compat_world.h"
 #include "tests/lib/shm/scratch_dir.h"
 

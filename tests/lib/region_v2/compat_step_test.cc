@@ -2,7 +2,7 @@
 
 #include "lib/region_v2/compat_bell.h"
 #include "lib/region_v2/compat_ring.h"
-#include "lib/shm/futex.h"
+#include "lib/shm/bell.h"
 #include "tests/support/asleep.h"
 #include "tests/support/single_step.h"
 

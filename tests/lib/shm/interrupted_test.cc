@@ -3,7 +3,8 @@
 #include <cstdint>
 #include <cstring>
 
-#include "lib/shm/spsc_ring.h"
+#include "lib/shm/ring_consumer.h"
+#include "lib/shm/ring_producer.h"
 #include "tests/lib/shm/ring_memory.h"
 #include "tests/support/single_step.h"
 

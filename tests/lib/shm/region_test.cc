@@ -11,7 +11,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "lib/shm/region_owner.h"
+#include "lib/shm/region_header.h"
 #include "lib/shm/shm_dir.h"
 #include "tests/lib/shm/scratch_dir.h"
 #include "tests/support/no_open_files.h"

@@ -8,7 +8,8 @@
 
 #include "lib/core/clock.h"
 #include "lib/core/philox.h"
-#include "lib/shm/spsc_ring.h"
+#include "lib/shm/ring_consumer.h"
+#include "lib/shm/ring_producer.h"
 #include "tests/lib/shm/ring_memory.h"
 
 // Runs of records: ClaimMany, Complete(n), Peek and Release(n) against a queue.

@@ -6,7 +6,8 @@
 #include <thread>
 
 #include "lib/core/philox.h"
-#include "lib/shm/spsc_ring.h"
+#include "lib/shm/ring_consumer.h"
+#include "lib/shm/ring_producer.h"
 #include "tests/lib/shm/ring_memory.h"
 #include "tests/lib/shm/scratch_dir.h"
 

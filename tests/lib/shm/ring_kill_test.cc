@@ -4,8 +4,9 @@
 #include <filesystem>
 #include <vector>
 
+#include "lib/shm/ring_consumer.h"
+#include "lib/shm/ring_producer.h"
 #include "lib/shm/shm_dir.h"
-#include "lib/shm/spsc_ring.h"
 #include "tests/lib/shm/scratch_dir.h"
 
 // kill -9 of a producer at each of its pause points: what was published arrives whole, nothing else

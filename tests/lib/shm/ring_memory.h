@@ -4,7 +4,7 @@
 #include <cstring>
 #include <memory>
 
-#include "lib/shm/ring_block.h"
+#include "lib/shm/spsc_ring.h"
 
 namespace tetrion {
 

@@ -1,4 +1,5 @@
-#include "lib/shm/spsc_ring.h"
+#include "lib/shm/ring_consumer.h"
+#include "lib/shm/ring_producer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -4,7 +4,8 @@
 #include <atomic>
 
 #include "lib/core/clock.h"
-#include "lib/shm/spsc_ring.h"
+#include "lib/shm/ring_consumer.h"
+#include "lib/shm/ring_producer.h"
 #include "tests/lib/shm/ring_memory.h"
 #include "tests/support/asleep.h"
 #include "tests/support/single_step.h"

@@ -13,8 +13,9 @@
 #include "lib/replay/gate.h"
 #include "lib/replay/host_rows.h"
 #include "lib/replay/selectors/fifo.h"
+#include "lib/shm/ring_consumer.h"
+#include "lib/shm/ring_producer.h"
 #include "lib/shm/shm_dir.h"
-#include "lib/shm/spsc_ring.h"
 #include "services/learner/ingest_agent.h"
 #include "tests/lib/shm/scratch_dir.h"
 

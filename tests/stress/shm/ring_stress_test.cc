@@ -6,8 +6,9 @@
 
 #include "lib/core/clock.h"
 #include "lib/core/philox.h"
+#include "lib/shm/ring_consumer.h"
+#include "lib/shm/ring_producer.h"
 #include "lib/shm/shm_dir.h"
-#include "lib/shm/spsc_ring.h"
 #include "tests/lib/shm/ring_memory.h"
 #include "tests/lib/shm/scratch_dir.h"
 
