@@ -11,7 +11,7 @@
 #include "lib/policy/inference_client.h"
 #include "lib/shm/ring_consumer.h"
 #include "lib/shm/ring_producer.h"
-#include "lib/weights/learner_watch.h"
+#include "lib/weights/learner_region.h"
 
 namespace tetrion {
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "lib/weights/learner_watch.h"
+#include "lib/weights/learner_region.h"
 #include "lib/weights/weights_source.h"
 
 namespace tetrion {

@@ -9,7 +9,6 @@
 #include "lib/shm/ring_consumer.h"
 #include "lib/shm/ring_producer.h"
 #include "lib/shm/shm_dir.h"
-#include "lib/weights/learner_watch.h"
 #include "tests/lib/shm/scratch_dir.h"
 
 namespace tetrion {
