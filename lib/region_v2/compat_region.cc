@@ -1,12 +1,12 @@
 #include "lib/region_v2/compat_region.h"
 
+#include <algorithm>
 #include <atomic>
 #include <utility>
 
 #include "lib/core/error.h"
 #include "lib/core/log.h"
 #include "lib/region_v2/compat_checks.h"
-#include "lib/region_v2/compat_ring.h"
 #include "lib/shm/bell.h"
 
 namespace tetrion {
@@ -89,6 +89,34 @@ std::optional<CompatStreamPlace> FreeStreamPlace(std::span<const std::byte> memo
   return CompatStreamPlace{kCompatObsRing, kCompatActionRing};
 }
 
+// The next magic a kernel still has to write; null when none is missing.
+std::atomic<std::uint32_t>* MissingMagic(std::span<std::byte> memory) {
+  const auto magic_at = [&](std::size_t at) {
+    return reinterpret_cast<std::atomic<std::uint32_t>*>(memory.data() + at);
+  };
+  for (const std::size_t at :
+       {kCompatCommandRing, kCompatResponseRing, kCompatDoorbell, kCompatHeapControl}) {
+    if (magic_at(at)->load(std::memory_order_acquire) == 0) return magic_at(at);
+  }
+  if (FindCompatStream(memory)) return nullptr;
+  const auto begun = BegunCompatStream(memory);
+  if (!begun) return nullptr;
+  for (const std::size_t at : {begun->obs, begun->action}) {
+    if (magic_at(at)->load(std::memory_order_acquire) == 0) return magic_at(at);
+  }
+  return nullptr;
+}
+
+enum RingNumber : std::size_t { kCommand, kResponse, kObs, kAction };
+
+void AddSigns(CompatRingHeader& header, RingNumber ring, CompatLifeSigns& producer,
+              CompatLifeSigns& consumer) {
+  producer.beat[ring] = &header.producer_beat;
+  producer.index[ring] = &header.head;
+  consumer.beat[ring] = &header.consumer_beat;
+  consumer.index[ring] = &header.tail;
+}
+
 }  // namespace
 
 bool LayOutOrAdoptCompat(std::span<std::byte> memory, bool stream) {
@@ -111,6 +139,32 @@ bool LayOutOrAdoptCompat(std::span<std::byte> memory, bool stream) {
   }
   if (LayOutOrAdoptRing(base, kCompatResponsePlace)) SkipConsumed(base, kCompatResponsePlace);
   return LayOutOrAdoptRing(base, kCompatCommandPlace) || adopted;
+}
+
+void AwaitCompatLayout(std::span<std::byte> memory, const CompatEndConfig& config,
+                       std::int64_t timeout_ns) {
+  constexpr std::int64_t kLookNs = 2 * kNanosPerMilli;
+  const Deadline deadline(ClockOf(config), timeout_ns);
+  if (memory.size() < kCompatRegionBytes) return;
+  while (auto* magic = MissingMagic(memory)) {
+    if (!CompatProblemsBeforeLayout(memory).empty()) return;
+    const bool stopped = config.stop != nullptr && config.stop->load(std::memory_order_relaxed);
+    if (stopped || deadline.Passed()) {
+      // Half a pair of stream rings has a sentence of its own.
+      const bool half = reinterpret_cast<std::byte*>(magic) - memory.data() >=
+                        static_cast<std::ptrdiff_t>(kCompatHeapData);
+      if (half && !stopped) return;
+      throw Error(ExitCode::kTryAgain, "no kernel has laid out the region within " +
+                                           std::to_string(timeout_ns / kNanosPerMilli) +
+                                           " ms; start the kernel");
+    }
+    const std::int64_t nap_ns = std::min(kLookNs, deadline.LeftNs());
+    if (config.sleeper != nullptr) {
+      config.sleeper->Sleep(*magic, 0, nap_ns);
+    } else {
+      static_cast<void>(FutexWait(*magic, 0, nap_ns));
+    }
+  }
 }
 
 CompatRegion CompatRegion::Open(const std::string& path, CompatRole role, std::size_t bytes,
@@ -144,6 +198,46 @@ CompatRegion CompatRegion::Open(const std::string& path, CompatRole role, std::s
     constexpr std::int64_t kLookNs = 5 * kNanosPerMilli;
     static_cast<void>(FutexWait(pause, 0, std::min(kLookNs, deadline.LeftNs())));
   }
+}
+
+CompatParts::CompatParts(std::span<std::byte> region, const Clock& ends_clock)
+    : memory(region), clock(ends_clock) {
+  std::string problems;
+  for (const std::string& problem : CompatProblems(region)) {
+    problems += (problems.empty() ? "" : "; ") + problem;
+  }
+  if (!problems.empty()) throw Error(ExitCode::kConfig, "unusable region: " + problems);
+  std::byte* base = region.data();
+  doorbell = reinterpret_cast<CompatDoorbellBlock*>(base + kCompatDoorbell);
+  command = CompatCommandRing::Attach(base + kCompatCommandRing, kCompatCommandMagic,
+                                      kCompatCommandEntries, clock);
+  response = CompatResponseRing::Attach(base + kCompatResponseRing, kCompatResponseMagic,
+                                        kCompatCommandEntries, clock);
+  if (!command.valid() || !response.valid())
+    throw Error(ExitCode::kConfig, "unusable region: its rings changed while they were checked");
+  obs_bell = CompatBell(doorbell->obs_doorbell, doorbell->kernel_asleep);
+  action_bell = CompatBell(doorbell->action_doorbell, doorbell->host_asleep);
+  AddSigns(command.header(), kCommand, kernel_signs, host_signs);
+  AddSigns(response.header(), kResponse, host_signs, kernel_signs);
+  AttachStream();
+}
+
+bool CompatParts::AttachStream() {
+  if (obs.valid() && action.valid()) return true;
+  const std::optional<CompatStreamPlace> place = FindCompatStream(memory);
+  if (!place) return false;
+  obs = CompatObsRing::Attach(memory.data() + place->obs, kCompatStreamMagic, kCompatStreamEntries,
+                              clock);
+  action = CompatActionRing::Attach(memory.data() + place->action, kCompatStreamMagic,
+                                    kCompatStreamEntries, clock);
+  if (!obs.valid() || !action.valid()) {
+    obs = {};
+    action = {};
+    return false;
+  }
+  AddSigns(obs.header(), kObs, host_signs, kernel_signs);
+  AddSigns(action.header(), kAction, kernel_signs, host_signs);
+  return true;
 }
 
 }  // namespace tetrion

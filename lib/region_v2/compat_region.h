@@ -8,7 +8,11 @@
 #include <vector>
 
 #include "lib/core/clock.h"
+#include "lib/region_v2/compat_bell.h"
 #include "lib/region_v2/compat_blocks.h"
+#include "lib/region_v2/compat_end.h"
+#include "lib/region_v2/compat_ring.h"
+#include "lib/region_v2/compat_wait.h"
 #include "lib/shm/mapped_file.h"
 
 namespace tetrion {
@@ -57,5 +61,37 @@ std::vector<std::string> CompatProblems(std::span<const std::byte> memory);
 
 // The stream rings by their magics, those of the 2 MiB place first; nullopt without.
 std::optional<CompatStreamPlace> FindCompatStream(std::span<const std::byte> memory);
+
+// The host's part: waits for the kernel's magics, at most `timeout_ns`, asleep by `config.sleeper`.
+// Returns at once on a magic that is there and wrong or a header that is wrong behind its magic:
+// CompatParts says what is the matter. Throws Error(kTryAgain) when no kernel lays the region out
+// in time or the stop flag is set.
+void AwaitCompatLayout(std::span<std::byte> memory, const CompatEndConfig& config,
+                       std::int64_t timeout_ns);
+
+// One end's process-local hold on everything in a region. Of kernel and host alike; each uses the
+// rings' and bells' sides that are its own. Neither copied nor moved: waiters refer to it.
+struct CompatParts {
+  // Attaches to a laid-out region. Throws Error(kConfig) with CompatProblems when it is damaged.
+  // `clock` outlives the parts.
+  CompatParts(std::span<std::byte> region, const Clock& clock);
+  CompatParts(const CompatParts&) = delete;
+  CompatParts& operator=(const CompatParts&) = delete;
+
+  // Attaches to the stream rings if they are there by now; returns whether they are.
+  bool AttachStream();
+
+  std::span<std::byte> memory;
+  const Clock& clock;
+  CompatDoorbellBlock* doorbell;
+  CompatCommandRing command;
+  CompatResponseRing response;
+  CompatObsRing obs;        // invalid without stream rings
+  CompatActionRing action;  // invalid without stream rings
+  CompatBell obs_bell;      // host rings, kernel sleeps
+  CompatBell action_bell;   // kernel rings, host sleeps
+  CompatLifeSigns kernel_signs;
+  CompatLifeSigns host_signs;
+};
 
 }  // namespace tetrion

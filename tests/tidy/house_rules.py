@@ -14,11 +14,7 @@ PRODUCT = ("lib/", "services/", "tools/", "python/")
 HERE = "tests/tidy/house_rules.py"
 
 # (source, class) -> reason. Members of the class stand in a source of another name than its header.
-SECOND_SOURCES = {
-    ("lib/region_v2/compat_host_impl.cc", "CompatHost"): "members of its Impl, one idea a file",
-    ("lib/region_v2/compat_kernel_impl.cc", "CompatKernel"): "members of its Impl, as above",
-    ("lib/region_v2/compat_kernel_episode.cc", "CompatKernel"): "members of its Impl, as above",
-}
+SECOND_SOURCES = {}
 
 # (namespace, type) -> reason. More than one file defines it.
 SAME_NAMES = {}

@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <fstream>
 
-#include "lib/region_v2/compat_parts.h"
 #include "tests/lib/region_v2/compat_world.h"
 #include "tests/lib/shm/scratch_dir.h"
 
