@@ -65,7 +65,7 @@ NAMES_ENVIRONMENTS = {
     "lib/vector/obs_encoder.h": "the default of a vector environment",
     "tools/eval/linear_policy.cc": "known features of one environment",
     "tools/stream/cartpole_env.cc": "the foreign protocol's one environment",
-    "tools/stream/checkpoint_policy.cc": "the foreign protocol's one environment",
+    "tools/stream/stream_policy.cc": "the foreign protocol's one environment",
     "tools/stream/stream_options.cc": "the foreign protocol's one environment",
     "tools/stream/stream_options.h": "the foreign protocol's one environment",
 }

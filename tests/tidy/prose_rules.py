@@ -35,7 +35,6 @@ WITHOUT_README = {
     "services/actor": "is being divided",
     "services/learner": "is being divided",
     "tools/eval": "waits for its merges",
-    "tools/stream": "waits for its merges",
 }
 
 

@@ -1,5 +1,8 @@
 #include "tools/stream/stream_end.h"
 
+#include <signal.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -7,6 +10,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "lib/core/check.h"
 #include "lib/core/error.h"
 #include "lib/region_v2/compat_layout.h"
 
@@ -16,6 +20,26 @@ namespace {
 constexpr std::int64_t kLookEveryNs = 5 * kNanosPerMilli;
 // Answers take as long as the environment; more than this is as good as lost.
 constexpr std::int64_t kAnswerPeerTimeouts = 2;
+
+// What the handler needs, made before it can run: a handler allocates nothing.
+struct Guarded {
+  const std::byte* begin = nullptr;
+  const std::byte* end = nullptr;
+  std::string sentence;
+  struct sigaction before = {};
+};
+Guarded guarded;
+
+void OnBusError(int, siginfo_t* info, void*) {
+  const auto* at = static_cast<const std::byte*>(info->si_addr);
+  if (info->si_code != BUS_ADRERR || at < guarded.begin || at >= guarded.end) {
+    sigaction(SIGBUS, &guarded.before, nullptr);  // the access is made again
+    return;
+  }
+  // Nothing is left to do about a write that fails.
+  static_cast<void>(!write(STDERR_FILENO, guarded.sentence.data(), guarded.sentence.size()));
+  _exit(static_cast<int>(ExitCode::kConfig));
+}
 
 }  // namespace
 
@@ -98,6 +122,24 @@ void AddStats(JsonObject& line, const CompatStats& stats) {
   line.Add("seq_errors", stats.seq_errors).Add("dropped", stats.dropped);
   line.Add("doorbells", stats.doorbells).Add("wakes", stats.wakes);
   line.Add("waits", stats.waits).Add("sleeps", stats.sleeps);
+}
+
+TruncationGuard::TruncationGuard(std::span<const std::byte> region, const std::string& path) {
+  TETRION_CHECK(guarded.begin == nullptr, "one region is guarded at a time");
+  guarded.sentence = "tetrion-stream: " + path +
+                     ": the region was cut off while it was in use, or its file system is full; "
+                     "end both programs and remove the file\n";
+  guarded.end = region.data() + region.size();
+  guarded.begin = region.data();
+  struct sigaction action = {};
+  action.sa_sigaction = OnBusError;
+  action.sa_flags = SA_SIGINFO;
+  sigaction(SIGBUS, &action, &guarded.before);
+}
+
+TruncationGuard::~TruncationGuard() {
+  sigaction(SIGBUS, &guarded.before, nullptr);
+  guarded.begin = guarded.end = nullptr;
 }
 
 }  // namespace tetrion

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -73,5 +75,19 @@ void SleepUnlessStopped(std::int64_t time_ns, const std::atomic<bool>& stop);
 void AddNumber(JsonObject& line, std::string_view key, double value);
 // The end's counters: steps, episodes, resets, ... sleeps.
 void AddStats(JsonObject& line, const CompatStats& stats);
+
+// While one exists, a program that touches bytes of a mapped region whose file has been cut off, or
+// for which the file system has no room, ends with one sentence on stderr and ExitCode::kConfig
+// instead of by SIGBUS. Every other SIGBUS ends the program as ever.
+//
+// Changes what SIGBUS does, for all threads. One at a time (CHECK).
+class TruncationGuard {
+ public:
+  // `path` names the region in the sentence.
+  TruncationGuard(std::span<const std::byte> region, const std::string& path);
+  TruncationGuard(const TruncationGuard&) = delete;
+  TruncationGuard& operator=(const TruncationGuard&) = delete;
+  ~TruncationGuard();
+};
 
 }  // namespace tetrion

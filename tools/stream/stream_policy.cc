@@ -2,6 +2,14 @@
 
 #include "lib/core/error.h"
 #include "lib/frame/row_layout.h"
+#if defined(TETRION_WITH_TORCH)
+#include "lib/checkpoint/checkpoint_store.h"
+#include "lib/core/log.h"
+#include "lib/envs/vec_env.h"
+#include "lib/policy/network_policy.h"
+#include "lib/run/run_folder.h"
+#include "lib/setup/run_setup.h"
+#endif
 
 namespace tetrion {
 
@@ -34,5 +42,39 @@ std::optional<std::uint16_t> PolicyStreamPolicy::Act(const CompatObs& obs, std::
   }
   return static_cast<std::uint16_t>(action);
 }
+
+#if defined(TETRION_WITH_TORCH)
+std::unique_ptr<Policy> LoadCheckpointPolicy(const std::string& runs_dir, const std::string& run) {
+  const RunFolder folder = RunFolder::Open(runs_dir, run);
+  RunConfig config = folder.ReadConfig();
+  Resolve(config);
+  if (config.env != "cartpole") {
+    throw Error(ExitCode::kConfig, "run " + folder.name() + " plays " + config.env +
+                                       ", a streamed region carries cartpole: take another run");
+  }
+  constexpr int kCheckpointsRead = 1;  // the store is only read: what it would keep is no matter
+  const auto checkpoint = CheckpointStore(folder.checkpoints(), kCheckpointsRead).LoadNewest();
+  if (!checkpoint) {
+    throw Error(ExitCode::kConfig, "run " + folder.name() + " has no checkpoint in " +
+                                       folder.checkpoints() + " yet: let it train on");
+  }
+  if (!checkpoint->warning.empty()) log::warn("{}", checkpoint->warning);
+  auto policy = MakeNetworkPolicy({.network = config.network, .greedy = true, .max_lanes = 1},
+                                  MakeEnvSpec(EnvConfigOf(config)));
+  const auto blob = PolicyBlobOf(checkpoint->state);
+  const auto version = static_cast<std::uint32_t>(checkpoint->info.policy_version);
+  if (policy->LoadWeights(blob, version) != LoadResult::kLoaded) {
+    throw Error(ExitCode::kConfig, checkpoint->path + " does not fit network " + config.network +
+                                       " of its run, or is not finite: take another run");
+  }
+  return policy;
+}
+#else
+std::unique_ptr<Policy> LoadCheckpointPolicy(const std::string&, const std::string& run) {
+  throw Error(ExitCode::kUsage, "--policy checkpoint:" + run +
+                                    ": this program was built without libtorch; build with "
+                                    "TETRION_TORCH=ON, or use --policy linear or random");
+}
+#endif
 
 }  // namespace tetrion

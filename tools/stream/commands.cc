@@ -1,14 +1,23 @@
+#include "tools/stream/commands.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
 #include <memory>
+#include <vector>
 
 #include "lib/core/error.h"
 #include "lib/core/log.h"
 #include "lib/policy/random_policy.h"
 #include "lib/region_v2/compat_kernel.h"
-#include "tools/stream/commands.h"
+#include "lib/region_v2/compat_layout.h"
+#include "lib/shm/mapped_file.h"
+#include "tools/stream/cartpole_env.h"
+#include "tools/stream/inspect.h"
 #include "tools/stream/latency.h"
+#include "tools/stream/region_doc.h"
 #include "tools/stream/stream_end.h"
 #include "tools/stream/stream_policy.h"
-#include "tools/stream/truncation_guard.h"
 
 namespace tetrion {
 namespace {
@@ -144,6 +153,55 @@ StreamOutcome PlayOn(const StreamOptions& options, const std::atomic<bool>& stop
   }
 }
 
+// Long enough to cost nothing, short enough that every caller's bound is met: the stop flag is
+// looked at inside.
+constexpr std::int64_t kServeNs = kNanosPerSecond;
+
+// Serves until something ends it that the options do not tell to go on after. `patience` is the
+// time a kernel has to appear, on a new region or on one that an earlier kernel has left.
+StreamOutcome Serve(CompatHost& host, const CartPoleCompatEnv& env, const StreamOptions& options,
+                    const Deadline& patience, std::uint64_t& losses) {
+  std::uint64_t lost_reset = 0;  // the episode that has been counted as lost
+  bool seen = false;
+  for (;;) {
+    const CompatResult result =
+        host.Serve(seen || options.stay ? kServeNs : std::min(kServeNs, patience.LeftNs()));
+    seen = seen || host.kernel_seen();
+    if (result == CompatResult::kSeqError) {
+      // The kernel has been told; its next ENV_RESET makes it good.
+      log::warn("seq_error: {}", host.problem());
+    } else if (result == CompatResult::kPeerLost && seen) {
+      // Between episodes a kernel may go: its work is done.
+      if (!options.stay) return {env.running() ? result : CompatResult::kOk, host.problem()};
+      if (env.running() && host.stats().resets != lost_reset) {
+        lost_reset = host.stats().resets;
+        ++losses;
+        log::warn("peer_lost: the kernel has gone in the middle of an episode");
+      }
+    } else if (result != CompatResult::kOk && result != CompatResult::kIdle &&
+               result != CompatResult::kPeerLost) {
+      return {result, host.problem()};
+    }
+    if (!seen && !options.stay && patience.Passed()) {
+      return {CompatResult::kTimeout, "no kernel has come within --wait"};
+    }
+  }
+}
+
+// The region's bytes as they are now; both ends may be writing.
+std::vector<std::byte> CopyOf(const MappedFile& file) {
+  const std::size_t bytes =
+      file.bytes() >= kCompatLargeRegionBytes ? kCompatLargeRegionBytes : kCompatRegionBytes;
+  std::vector<std::byte> copy(bytes);
+  auto* words = reinterpret_cast<std::uint32_t*>(file.data());  // mapped memory is page-aligned
+  for (std::size_t i = 0; i < bytes / sizeof(std::uint32_t); ++i) {
+    const std::uint32_t word =
+        std::atomic_ref<std::uint32_t>(words[i]).load(std::memory_order_relaxed);
+    std::memcpy(copy.data() + i * sizeof word, &word, sizeof word);
+  }
+  return copy;
+}
+
 }  // namespace
 
 int RunKernel(const StreamOptions& options, const std::atomic<bool>& stop, std::FILE* out) {
@@ -175,6 +233,54 @@ int RunKernel(const StreamOptions& options, const std::atomic<bool>& stop, std::
   report(CompatResultName(outcome.result));
   ThrowUnlessGood(outcome, options);
   return 0;
+}
+
+int RunHost(const StreamOptions& options, const std::atomic<bool>& stop, std::FILE* out) {
+  const Deadline patience(MonotonicClock::Get(), static_cast<std::int64_t>(options.wait_s * 1e9));
+  auto region = OpenRegion(options, CompatRole::kHost, stop);
+  if (!region) return 0;
+  const TruncationGuard guard(region->memory(), options.region);
+  CartPoleCompatEnv env(options.seed, static_cast<std::uint32_t>(options.max_steps));
+  auto host = AttachNamed(options, stop, [&] {
+    return CompatHost(region->memory(), env, EndConfigOf(options, stop), patience.LeftNs());
+  });
+  if (!host) return 0;
+  if (options.weights_given) host->SetWeights(options.weights);
+  std::uint64_t losses = 0;
+  const StreamOutcome outcome = Serve(*host, env, options, patience, losses);
+  const CompatStats& stats = host->stats();
+  JsonObject line;
+  line.Add("role", "host").Add("end", CompatResultName(outcome.result));
+  AddStats(line, stats);
+  AddNumber(line, "mean_return",
+            stats.episodes == 0 ? 0 : env.return_sum() / static_cast<double>(stats.episodes));
+  AddNumber(line, "steps_per_s", env.steps_per_s());
+  line.Add("losses", losses).Add("streamed", host->streaming());
+  std::fputs((line.Text() + "\n").c_str(), out);
+  std::fflush(out);
+  ThrowUnlessGood(outcome, options);
+  return 0;
+}
+
+int RunInspect(const StreamOptions& options, std::FILE* out) {
+  const MappedFile file =
+      MappedFile::Open(options.region, kCompatRegionBytes,
+                       options.size_mib == 2 ? kCompatLargeRegionBytes : kCompatRegionBytes);
+  const TruncationGuard guard({file.data(), file.bytes()}, options.region);
+  const std::vector<std::byte> copy = CopyOf(file);
+  const RegionReport report = InspectRegion(copy, options.last);
+  std::fputs(report.text.c_str(), out);
+  for (const std::string& problem : report.problems) {
+    std::fprintf(out, "problem: %s\n", problem.c_str());
+  }
+  std::fflush(out);
+  if (report.problems.empty()) return 0;
+  throw Error(ExitCode::kConfig, options.region + ": " + report.problems.front() +
+                                     "; end both programs and remove the file, or let them agree");
+}
+
+int RunLayout(std::FILE* out) {
+  return std::fputs(RegionDoc().c_str(), out) < 0 ? 1 : 0;
 }
 
 }  // namespace tetrion
