@@ -34,7 +34,6 @@ WITHOUT_README = {
     "lib/vector": "is being divided",
     "services/actor": "is being divided",
     "services/learner": "is being divided",
-    "tools/eval": "waits for its merges",
 }
 
 

@@ -13,7 +13,6 @@
 #include "lib/envs/tetris/tetris_rules.h"
 #include "tests/support/envs_driver.h"
 #include "tools/eval/gif_writer.h"
-#include "tools/eval/record_picture.h"
 
 namespace tetrion {
 namespace {

@@ -24,7 +24,6 @@
 #include "tools/eval/episode_player.h"
 #include "tools/eval/eval.h"
 #include "tools/eval/linear_policy.h"
-#include "tools/eval/per_death.h"
 #include "tools/eval/summary.h"
 
 namespace tetrion {

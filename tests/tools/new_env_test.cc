@@ -23,7 +23,7 @@
 #include "tests/support/fake_lanes.h"
 #include "tests/support/snake.h"
 #include "tools/eval/eval.h"
-#include "tools/eval/record_picture.h"
+#include "tools/eval/gif_writer.h"
 #include "tools/up/up_options.h"
 
 namespace tetrion {

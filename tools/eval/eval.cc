@@ -20,7 +20,6 @@
 #include "tools/eval/episode_player.h"
 #include "tools/eval/gif_writer.h"
 #include "tools/eval/linear_policy.h"
-#include "tools/eval/record_picture.h"
 #include "tools/eval/summary.h"
 
 namespace tetrion {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -7,10 +8,32 @@
 
 #include "lib/core/file.h"
 #include "lib/envs/picture.h"
+#include "lib/envs/registry.h"
 
 struct GifFileType;
 
 namespace tetrion {
+
+// Draws the records of a run's environment as its entry says: pictures of one size, of as many
+// pixels a unit as a GIF has, or lines of text. Pictures allocate at construction only; one thread.
+class RecordPicture {
+ public:
+  // `env` plays the records; its entry must outlive this.
+  explicit RecordPicture(const EnvSpec& env);
+
+  const RgbSize& size() const { return size_; }
+  // [height, width, 3] u8, valid until the next call. `record` holds the environment's record.
+  std::span<const std::uint8_t> Draw(const std::byte* record);
+  // The same for a terminal.
+  std::string Text(const std::byte* record) const;
+
+ private:
+  const PictureEntry& picture_;
+  const std::size_t record_bytes_;
+  const int queue_size_;
+  const RgbSize size_;
+  std::vector<std::uint8_t> pixels_;
+};
 
 // An animated GIF that repeats without end, written frame by frame to PATH.part and renamed to PATH
 // by Finish: a reader never sees half a file. Holds two frames of one byte a pixel, whatever the
