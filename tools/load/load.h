@@ -4,12 +4,26 @@
 #include <cstdint>
 #include <cstdio>
 #include <deque>
+#include <optional>
+#include <string>
 
 #include "lib/core/clock.h"
 #include "tools/load/load_member.h"
-#include "tools/load/load_options.h"
 
 namespace tetrion {
+
+struct LoadOptions {
+  std::string run_folder;   // one of these two says where the coordinator is
+  std::string coordinator;  // its address
+  int sessions = 1000;
+  double seconds = 10;              // how long they stay; 0: until the run drains or a signal comes
+  bool grants = false;              // each session also asks for a range of tokens, and keeps it
+  std::string log_level = "error";  // "warn" says each reconnect of each session
+};
+
+// Same results as ServiceOptions::Parse. Throws Error(kUsage).
+[[nodiscard]] std::optional<int> ParseLoadOptions(int argc, const char* const* argv,
+                                                  LoadOptions& options);
 
 // Many members on one thread and one ZeroMQ context. Every line it prints counts them all:
 //

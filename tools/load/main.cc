@@ -4,7 +4,6 @@
 #include "lib/run/main_guard.h"
 #include "lib/run/signals.h"
 #include "tools/load/load.h"
-#include "tools/load/load_options.h"
 
 namespace {
 
