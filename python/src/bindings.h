@@ -1,12 +1,82 @@
 #pragma once
 
 #include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <cxxabi.h>
+#include <atomic>
+#include <cstddef>
+
+// What the parts of the extension module tetrion._core share: their entry points, Python's lock,
+// new arrays.
 
 namespace tetrion {
 
-// One function for each part of the extension module tetrion._core; module.cc calls all of them.
+// One function for each part of the extension module; module.cc calls all of them.
 void BindCollector(nanobind::module_& m);  // lib/episodes/batch_collector.h
 void BindEnvs(nanobind::module_& m);       // lib/vector/vector_pool.h
 void BindRegistry(nanobind::module_& m);   // lib/envs/registry.h: what Python asks of environments
+
+// A thread that asks for Python's lock after the interpreter has gone is ended by CPython (before
+// 3.14) with pthread_exit, whose unwinding would meet a noexcept or a handler of ours and abort
+// the process. Such a thread sleeps here instead until the process has ended, as it does from
+// CPython 3.14 on. Call everything that may wait for the lock through this.
+template <typename Fn>
+auto UnlessPythonIsGone(const Fn& call) {
+  try {
+    return call();
+  } catch (abi::__forced_unwind&) {
+    for (;;) pause();
+  }
+}
+
+// The thread that runs the interpreter's exit hooks, once they have begun. Written under the lock.
+inline std::atomic<pthread_t> exit_thread{};
+
+// For a thread that holds the lock and has just learnt that what it uses was closed: when the
+// interpreter is leaving it sleeps until the process has ended, instead of telling a user who has
+// already left. Other threads than the main one are daemons by then.
+inline void SleepIfPythonLeaves() {
+  const pthread_t leaving = exit_thread.load(std::memory_order_relaxed);
+  if (leaving == pthread_t{} || pthread_equal(leaving, pthread_self()) != 0) return;
+  PyEval_SaveThread();
+  for (;;) pause();
+}
+
+// Holds Python's lock in a scope, on any thread.
+class GilScope {
+ public:
+  GilScope() : state_(UnlessPythonIsGone([] { return PyGILState_Ensure(); })) {}
+  ~GilScope() { PyGILState_Release(state_); }
+  GilScope(const GilScope&) = delete;
+  GilScope& operator=(const GilScope&) = delete;
+
+ private:
+  const PyGILState_STATE state_;
+};
+
+// Gives Python's lock away in a scope of a thread that holds it.
+class GilRelease {
+ public:
+  GilRelease() : state_(PyEval_SaveThread()) {}
+  ~GilRelease() {
+    UnlessPythonIsGone([this] { PyEval_RestoreThread(state_); });
+  }
+  GilRelease(const GilRelease&) = delete;
+  GilRelease& operator=(const GilRelease&) = delete;
+
+ private:
+  PyThreadState* const state_;
+};
+
+// A new numpy array [n, width], all zero, that owns its memory.
+template <typename T>
+nanobind::ndarray<nanobind::numpy, T> NewArray(std::size_t n, std::size_t width) {
+  auto* data = new T[n * width]();
+  const nanobind::capsule owner(data, [](void* p) noexcept { delete[] static_cast<T*>(p); });
+  return nanobind::ndarray<nanobind::numpy, T>(data, {n, width}, owner);
+}
 
 }  // namespace tetrion

@@ -19,7 +19,6 @@
 #include "lib/vector/obs_encoder.h"
 #include "python/src/bindings.h"
 #include "python/src/collector_policy.h"
-#include "python/src/gil.h"
 
 namespace nb = nanobind;
 

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "lib/envs/registry.h"
-#include "python/src/gil.h"
+#include "python/src/bindings.h"
 
 namespace nb = nanobind;
 

@@ -15,8 +15,6 @@
 #include "lib/envs/tetris/tetris_pieces.h"
 #include "lib/vector/vector_pool.h"
 #include "python/src/bindings.h"
-#include "python/src/gil.h"
-#include "python/src/new_array.h"
 
 namespace nb = nanobind;
 

@@ -9,7 +9,6 @@
 #include "lib/envs/registry.h"
 #include "lib/vector/obs_encoder.h"
 #include "python/src/bindings.h"
-#include "python/src/new_array.h"
 
 namespace nb = nanobind;
 
