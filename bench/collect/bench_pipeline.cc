@@ -30,6 +30,7 @@
 #include "lib/setup/run_setup.h"
 #include "lib/shm/shm_dir.h"
 #include "services/learner/ingest_agent.h"
+#include "services/learner/ring_attacher.h"
 
 namespace tetrion::bench {
 namespace {
@@ -213,11 +214,11 @@ class Pipeline {
     learner::RingBoard board;
     learner::StreamBoard streams;
     board.SetList(1, {{.path = path, .slot = 0}});
-    learner::IngestAgent ingest({.run_id = kRunId,
-                                 .shm_dir = dir_,
-                                 .action_count = EnvSpecOf(run_).action.count,
-                                 .wait_ns = kNanosPerMilli},
-                                replay, memory, Bell(&shared_->bell), board, streams);
+    learner::RingAttacher rings(
+        {.run_id = kRunId, .shm_dir = dir_, .shards = 1, .layout = *layout_}, board, streams);
+    learner::IngestAgent ingest(
+        {.action_count = EnvSpecOf(run_).action.count, .wait_ns = kNanosPerMilli}, replay, memory,
+        Bell(&shared_->bell), rings);
     std::atomic<bool> done{false};
     std::thread reader([&] {
       Columns columns(layout_->spec, run_.window + 1, run_.batch_windows);

@@ -21,6 +21,7 @@
 #include "services/learner/options.h"
 #include "services/learner/rate_meter.h"
 #include "services/learner/replay_source.h"
+#include "services/learner/ring_attacher.h"
 #include "services/learner/ring_board.h"
 #include "services/learner/stream_board.h"
 #include "services/learner/trainer_agent.h"
@@ -77,6 +78,7 @@ class Engine {
   ReplaySource source_;
   LearnerMetrics metrics_;
   StreamBoard streams_;
+  RingAttacher rings_;
   IngestAgent ingest_;
   InferenceAgent inference_;
   TrainerAgent training_;

@@ -87,9 +87,9 @@ void LearnerMetrics::Refresh(const ReplayGate& replay, std::uint64_t memory_byte
   not_ready_.RaiseTo(static_cast<double>(progress.not_ready));
   lease_wait_.RaiseTo(static_cast<double>(ingest.counters().limited_ns.load()) * 1e-9);
   quarantined_.RaiseTo(static_cast<double>(ingest.counters().quarantined.load()));
-  unattachable_.RaiseTo(static_cast<double>(ingest.attacher().given_up()));
+  unattachable_.RaiseTo(static_cast<double>(ingest.finder().given_up()));
   attached_.Set(static_cast<double>(ingest.counters().rings.load()));
-  waiting_.Set(static_cast<double>(ingest.attacher().waiting()));
+  waiting_.Set(static_cast<double>(ingest.finder().waiting()));
   leaving_.Set(static_cast<double>(ingest.counters().leaving.load()));
   lost_.RaiseTo(static_cast<double>(ingest.counters().rows_lost.load()));
   answered_.RaiseTo(static_cast<double>(inference.counters().rows.load()));

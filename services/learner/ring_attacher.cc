@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "lib/core/check.h"
 #include "lib/core/counter.h"
 #include "lib/core/error.h"
 #include "lib/core/log.h"
@@ -31,14 +32,21 @@ bool Lists(const std::vector<wire::RingInfo>& list, const std::string& path) {
   return std::any_of(list.begin(), list.end(), [&](const auto& info) { return info.path == path; });
 }
 
+wire::RingEnd EndOf(SourceState state) {
+  TETRION_CHECK(state != SourceState::kRows && state != SourceState::kNone, "the source has ended");
+  if (state == SourceState::kClosed) return wire::RingEnd::kClosed;
+  return state == SourceState::kOwnerDead ? wire::RingEnd::kOwnerDead : wire::RingEnd::kQuarantined;
+}
+
 }  // namespace
 
-RingAttacher::RingAttacher(Config config, RingBoard& board, const Clock& clock)
-    : config_(std::move(config)), board_(board), clock_(clock) {}
+RingAttacher::RingAttacher(Config config, RingBoard& board, StreamBoard& streams,
+                           const Clock& clock)
+    : config_(std::move(config)), board_(board), streams_(streams), clock_(clock) {}
 
-std::vector<RingAttacher::Attached> RingAttacher::Poll() {
+std::vector<std::unique_ptr<RowSource>> RingAttacher::Poll() {
   TakeList();
-  std::vector<Attached> attached;
+  std::vector<std::unique_ptr<RowSource>> attached;
   std::erase_if(waiting_, [&](Waiting& ring) {
     return clock_.NowNs() >= ring.next_try_ns && TryAttach(ring, attached);
   });
@@ -70,7 +78,7 @@ void RingAttacher::TakeList() {
 }
 
 // True when the ring waits no longer.
-bool RingAttacher::TryAttach(Waiting& ring, std::vector<Attached>& attached) {
+bool RingAttacher::TryAttach(Waiting& ring, std::vector<std::unique_ptr<RowSource>>& attached) {
   const wire::RingInfo& info = ring.info;
   if (info.slot < 0 || info.slot >= config_.shards) {
     GiveUp(info, "its slot is " + std::to_string(info.slot) + ", the replay has " +
@@ -78,10 +86,7 @@ bool RingAttacher::TryAttach(Waiting& ring, std::vector<Attached>& attached) {
     return true;
   }
   try {
-    attached.push_back(
-        {info,
-         RingConsumer::Attach(info.path, config_.layout_hash, {.run_id = config_.run_id},
-                              IsStreamPath(info.path) ? RegionKind::kStream : RegionKind::kRing)});
+    attached.push_back(Attach(info));
     attached_.insert(info.path);
     return true;
   } catch (const Error& error) {
@@ -93,6 +98,29 @@ bool RingAttacher::TryAttach(Waiting& ring, std::vector<Attached>& attached) {
                        "the shared regions: give both the same --shm-dir, a volume both mount");
     return true;
   }
+}
+
+// Throws Error.
+std::unique_ptr<RowSource> RingAttacher::Attach(const wire::RingInfo& info) {
+  const bool streamed = IsStreamPath(info.path);
+  RingConsumer ring =
+      RingConsumer::Attach(info.path, config_.layout.Hash(), {.run_id = config_.run_id},
+                           streamed ? RegionKind::kStream : RegionKind::kRing);
+  SourceId id = {
+      .session = info.session, .worker = info.worker, .shard = info.slot, .address = info.path};
+  if (!streamed) {
+    return std::make_unique<LocalRing>(std::move(id), std::move(ring), config_.layout.row_bytes,
+                                       clock_);
+  }
+  const auto share = std::make_shared<StreamShare>(info.path, ring.tail());
+  streams_.Add(share);
+  return std::make_unique<InferredRing>(std::move(id), std::move(ring), share,
+                                        config_.layout.row_bytes, clock_);
+}
+
+void RingAttacher::Ended(const SourceId& id, SourceState state, const std::string& reason) {
+  board_.AddEnded({.path = id.address, .end = EndOf(state), .reason = reason});
+  attached_.erase(id.address);
 }
 
 // Whether a ring that cannot be attached for now is tried again; each new error is logged once.

@@ -2,20 +2,25 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "lib/core/clock.h"
-#include "lib/shm/ring_consumer.h"
+#include "lib/frame/row_layout.h"
 #include "services/learner/ring_board.h"
+#include "services/learner/ring_sources.h"
+#include "services/learner/row_source.h"
+#include "services/learner/stream_board.h"
 
 namespace tetrion::learner {
 
-// Follows the coordinator's list of rings: attaches each ring once, and gives up those that cannot
-// be attached.
+// Follows the coordinator's list of rings: attaches each ring once, as a LocalRing or, after
+// telling inference of it, as an InferredRing; gives up those that cannot be attached; reports
+// which have ended.
 //
-//   listed ──▶ waiting ──▶ attached ──▶ ended (the caller says)
+//   listed ──▶ waiting ──▶ attached ──▶ ended: reported as ingest says
 //                 └──────▶ given up: reported as kUnattachable, with the reason
 //
 // A ring that cannot be attached for now (missing, not sealed yet, no memory, no open files) waits
@@ -26,35 +31,33 @@ namespace tetrion::learner {
 // The first list also tells which rings of the run are orphans: their actors died while no learner
 // was there. What they held is unknown to the ledger, so it only takes memory.
 //
+// Rings are told apart by their paths: a worker keeps its ring when its actor gets another session.
+//
 // Thread role: the ingest thread. Nothing here blocks.
-class RingAttacher {
+class RingAttacher final : public SourceFinder {
  public:
   struct Config {
     std::uint64_t run_id = 0;
     std::string shm_dir;
-    int shards = 0;                 // slots of the replay
-    std::uint64_t layout_hash = 0;  // of a row
+    int shards = 0;  // slots of the replay
+    RowLayout layout;
+    // How long a ring may be missing or unfinished before it is given up, how often it is tried.
     std::int64_t retry_ns = 2 * kNanosPerSecond;
     std::int64_t retry_every_ns = 50 * kNanosPerMilli;
     // How long another process may hold the folder's lock before what is dead stays where it is,
     // for the next run to remove; longer than any creation takes.
     std::int64_t remove_within_ns = 60 * kNanosPerSecond;
   };
-  struct Attached {
-    wire::RingInfo info;
-    RingConsumer consumer;
-  };
-  // References outlive the attacher.
-  RingAttacher(Config config, RingBoard& board, const Clock& clock);
+  // References outlive the attacher and its sources.
+  RingAttacher(Config config, RingBoard& board, StreamBoard& streams,
+               const Clock& clock = MonotonicClock::Get());
 
-  // Takes a new list, tries what is due, returns what was attached. Cheap when nothing changed.
-  std::vector<Attached> Poll();
-  // The caller: an attached ring has ended and is on the board.
-  void Ended(const std::string& path) { attached_.erase(path); }
+  // Takes a new list, tries what is due, returns what was attached.
+  std::vector<std::unique_ptr<RowSource>> Poll() override;
+  void Ended(const SourceId& id, SourceState state, const std::string& reason) override;
 
-  // Any thread: rings that wait to be attached, rings given up so far.
-  std::uint64_t waiting() const { return waiting_count_.load(std::memory_order_relaxed); }
-  std::uint64_t given_up() const { return given_up_.load(std::memory_order_relaxed); }
+  std::uint64_t waiting() const override { return waiting_count_.load(std::memory_order_relaxed); }
+  std::uint64_t given_up() const override { return given_up_.load(std::memory_order_relaxed); }
 
  private:
   struct Waiting {
@@ -65,13 +68,15 @@ class RingAttacher {
   };
 
   void TakeList();
-  bool TryAttach(Waiting& ring, std::vector<Attached>& attached);
+  bool TryAttach(Waiting& ring, std::vector<std::unique_ptr<RowSource>>& attached);
+  std::unique_ptr<RowSource> Attach(const wire::RingInfo& info);
   bool HasTime(Waiting& ring, const std::string& error);
   void GiveUp(const wire::RingInfo& info, const std::string& reason);
   void RemoveDead();
 
   const Config config_;
   RingBoard& board_;
+  StreamBoard& streams_;
   const Clock& clock_;
   std::uint64_t seen_ = 0;  // board change last taken
   std::vector<wire::RingInfo> list_;

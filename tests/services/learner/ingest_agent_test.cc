@@ -166,11 +166,9 @@ TEST_F(IngestAgentTest, RestartedLearnerGoesOnAtTheRingsTail) {
 }
 
 TEST_F(IngestAgentTest, SleepingAgentIsWokenByAProducersBell) {
-  IngestAgent agent({.run_id = kRun,
-                     .shm_dir = dir_.path(),
-                     .action_count = kActions,
-                     .wait_ns = 30 * kNanosPerSecond},
-                    *replay_, *memory_, Bell(&bell_), board_, streams_);
+  const std::unique_ptr<RingAttacher> attacher = MakeAttacher(MonotonicClock::Get());
+  IngestAgent agent({.action_count = kActions, .wait_ns = 30 * kNanosPerSecond}, *replay_, *memory_,
+                    Bell(&bell_), *attacher);
   auto worker = MakeWorker(1);
   worker->producer().SetBell(Bell(&bell_));
   List({{worker->path(), 0}});

@@ -17,6 +17,7 @@
 #include "lib/shm/ring_producer.h"
 #include "lib/shm/shm_dir.h"
 #include "services/learner/ingest_agent.h"
+#include "services/learner/ring_attacher.h"
 #include "tests/lib/shm/scratch_dir.h"
 
 namespace tetrion::learner {
@@ -104,13 +105,18 @@ class IngestFixture : public ::testing::Test {
         GateConfig{.shards = 3, .capacity_rows = 1024, .commit_stride = 4},
         std::make_unique<FifoSelector>(3, kSteps), FifoLimiter(batch_windows));
     memory_ = std::make_unique<HostRows>(layout_.spec, 3, 1024);
-    agent_ = std::make_unique<IngestAgent>(IngestAgent::Config{.run_id = kRun,
-                                                               .shm_dir = dir_.path(),
-                                                               .action_count = kActions,
-                                                               .check_records = CheckTestRecords,
-                                                               .wait_ns = kNanosPerMilli},
-                                           *replay_, *memory_, Bell(&bell_), board_, streams_,
-                                           clock == nullptr ? clock_ : *clock);
+    const Clock& time = clock == nullptr ? clock_ : *clock;
+    attacher_ = MakeAttacher(time);
+    agent_ = std::make_unique<IngestAgent>(
+        IngestAgent::Config{
+            .action_count = kActions, .check_records = CheckTestRecords, .wait_ns = kNanosPerMilli},
+        *replay_, *memory_, Bell(&bell_), *attacher_, time);
+  }
+  std::unique_ptr<RingAttacher> MakeAttacher(const Clock& clock) {
+    return std::make_unique<RingAttacher>(
+        RingAttacher::Config{
+            .run_id = kRun, .shm_dir = dir_.path(), .shards = 3, .layout = layout_},
+        board_, streams_, clock);
   }
   std::unique_ptr<TestWorker> MakeWorker(std::uint32_t worker, std::uint64_t capacity = 256) {
     return std::make_unique<TestWorker>(dir_.path(), layout_, worker, capacity);
@@ -153,6 +159,7 @@ class IngestFixture : public ::testing::Test {
   std::unique_ptr<ReplayGate> replay_;
   std::unique_ptr<HostRows> memory_;
   StreamBoard streams_;
+  std::unique_ptr<RingAttacher> attacher_;
   std::unique_ptr<IngestAgent> agent_;
 };
 

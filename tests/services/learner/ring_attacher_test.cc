@@ -29,15 +29,15 @@ TEST_F(RingAttacherTest, MissingRingIsWaitedForThenGivenUpWithTheRemedyWhileOthe
   good->Write(4);
   Cycle(10);
   EXPECT_TRUE(board_.Ended().empty());
-  EXPECT_EQ(agent_->attacher().waiting(), 1U);
+  EXPECT_EQ(attacher_->waiting(), 1U);
   EXPECT_EQ(RowsIn(1), 4U);
   Cycle(40);
   EXPECT_EQ(TheEnded().path, missing);
   EXPECT_EQ(TheEnded().end, wire::RingEnd::kUnattachable);
   EXPECT_THAT(TheEnded().reason, HasSubstr("give both the same --shm-dir"));
   EXPECT_LE(TheEnded().reason.size(), wire::kMaxReasonBytes);
-  EXPECT_EQ(agent_->attacher().waiting(), 0U);
-  EXPECT_EQ(agent_->attacher().given_up(), 1U);
+  EXPECT_EQ(attacher_->waiting(), 0U);
+  EXPECT_EQ(attacher_->given_up(), 1U);
   EXPECT_EQ(agent_->counters().quarantined.load(), 0U);
 }
 
@@ -134,10 +134,10 @@ TEST_F(RingAttacherTest, GivenUpRingIsNotTriedAgainUntilItWasOffTheList) {
   const std::string missing = TestWorker::PathOf(dir_.path(), 1);
   List({{missing, 0}});
   Cycle(40);
-  EXPECT_EQ(agent_->attacher().given_up(), 1U);
+  EXPECT_EQ(attacher_->given_up(), 1U);
   List({{missing, 0}});  // the coordinator has not heard yet
   Cycle(40);
-  EXPECT_EQ(agent_->attacher().given_up(), 1U);
+  EXPECT_EQ(attacher_->given_up(), 1U);
 }
 
 TEST_F(RingAttacherTest, RingThatLeavesTheListIsNotWaitedFor) {
@@ -146,7 +146,7 @@ TEST_F(RingAttacherTest, RingThatLeavesTheListIsNotWaitedFor) {
   List({});
   Cycle(40);
   EXPECT_TRUE(board_.Ended().empty());
-  EXPECT_EQ(agent_->attacher().waiting(), 0U);
+  EXPECT_EQ(attacher_->waiting(), 0U);
 }
 
 }  // namespace
