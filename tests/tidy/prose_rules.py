@@ -31,9 +31,6 @@ FILES_WITHOUT_README = 6
 # Folder -> reason.
 WITHOUT_README = {
     "lib/run": "is being merged",
-    "lib/vector": "is being divided",
-    "services/actor": "is being divided",
-    "services/learner": "is being divided",
 }
 
 
