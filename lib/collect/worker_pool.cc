@@ -85,6 +85,10 @@ void WorkerPool::Stop() {
   for (const auto& worker : workers_) worker->runner.Join();
 }
 
+const AgentRunner& WorkerPool::runner(int thread) const {
+  return workers_[static_cast<std::size_t>(thread)]->runner;
+}
+
 const LaneCounters& WorkerPool::counters(int loop) const {
   return loops_[static_cast<std::size_t>(loop)]->counters();
 }

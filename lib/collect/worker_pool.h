@@ -35,6 +35,8 @@ class WorkerPool {
   void Stop();
   // Loops, in the order in which they were added.
   int size() const { return static_cast<int>(loops_.size()); }
+  int threads() const { return static_cast<int>(workers_.size()); }
+  const AgentRunner& runner(int thread) const;
   const LaneCounters& counters(int loop) const;
 
  private:

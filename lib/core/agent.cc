@@ -57,7 +57,6 @@ void AgentRunner::Run() {
 
 void AgentRunner::RunCycles() {
   const Clock& clock = MonotonicClock::Get();
-  agent_.OnStart();
   std::int64_t cycle_start_ns = clock.NowNs();
   while (!stop_.load(std::memory_order_acquire)) {
     const int work = agent_.DoWork();

@@ -16,8 +16,6 @@ class Agent {
   virtual ~Agent() = default;
   // Names the thread (the kernel shows its first 15 bytes), logs and metrics.
   virtual std::string name() const = 0;
-  // First call on the agent's thread.
-  virtual void OnStart() {}
   // One cycle. May block up to the agent's own deadline (at most 100 ms, so that a stop is seen).
   // Returns how much work was done; 0 lets the runner idle. Throws Error to fail the process.
   virtual int DoWork() = 0;
@@ -29,8 +27,8 @@ class Agent {
 // Runs one agent on one named thread.
 class AgentRunner {
  public:
-  // `on_error` is called at most once, on the agent's thread, with the first exception of OnStart,
-  // DoWork or OnClose; it must not throw. The agent must outlive the runner. `idle_ns`: sleep after
+  // `on_error` is called at most once, on the agent's thread, with the first exception of DoWork
+  // or OnClose; it must not throw. The agent must outlive the runner. `idle_ns`: sleep after
   // a cycle without work; 0 for agents that block by themselves.
   AgentRunner(Agent& agent, std::function<void(std::exception_ptr)> on_error,
               std::int64_t idle_ns = 0);
@@ -43,6 +41,7 @@ class AgentRunner {
   void RequestStop() { stop_.store(true, std::memory_order_release); }
   // Blocks until the thread has ended (one cycle plus OnClose). May be called twice.
   void Join();
+  std::string agent_name() const { return agent_.name(); }
   bool Running() const { return running_.load(std::memory_order_acquire); }
   // Longest cycle so far: a stalled agent shows here first.
   std::int64_t MaxCycleNs() const { return max_cycle_ns_.load(std::memory_order_relaxed); }

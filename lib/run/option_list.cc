@@ -164,14 +164,4 @@ std::string RunMarkdownText(const OptionList& list) {
   return text;
 }
 
-std::string SummaryText(const OptionList& list) {
-  std::string text;
-  for (const auto& spec : list.specs) {
-    if (spec->is_run_setting && !spec->given) continue;
-    text +=
-        spec->name + " = " + (spec->given ? spec->current + " (given)" : spec->default_text) + "\n";
-  }
-  return text;
-}
-
 }  // namespace tetrion

@@ -51,6 +51,5 @@ std::string VersionText(const std::string& program);
 std::string HelpText(const OptionList& list);
 std::string MarkdownText(const OptionList& list);
 std::string RunMarkdownText(const OptionList& list);
-std::string SummaryText(const OptionList& list);
 
 }  // namespace tetrion

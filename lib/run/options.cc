@@ -299,7 +299,4 @@ std::string ServiceOptions::Markdown() const {
 std::string ServiceOptions::RunMarkdown() const {
   return RunMarkdownText(impl_->list);
 }
-std::string ServiceOptions::Summary() const {
-  return SummaryText(impl_->list);
-}
 }  // namespace tetrion

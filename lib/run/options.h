@@ -75,8 +75,6 @@ class ServiceOptions {
   std::string Markdown() const;
   // The run settings among the options as tables for docs/options.md.
   std::string RunMarkdown() const;
-  // One line `name = value` per option, for the log; (given) marks what the user set.
-  std::string Summary() const;
 
  private:
   struct Impl;

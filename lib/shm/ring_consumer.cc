@@ -69,10 +69,4 @@ RingStatus RingConsumer::Quarantine(std::uint64_t head) {
   return RingStatus::kCorrupt;
 }
 
-std::uint64_t RingConsumer::BacklogApprox() const {
-  const std::uint64_t backlog =
-      block_->head.load(std::memory_order_relaxed) - block_->tail.load(std::memory_order_relaxed);
-  return std::min(backlog, capacity_);
-}
-
 }  // namespace tetrion

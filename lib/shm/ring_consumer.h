@@ -80,9 +80,6 @@ class RingConsumer {
   // Records released, and published as far as Peek has seen.
   std::uint64_t tail() const { return tail_; }
   std::uint64_t head() const { return cached_head_; }
-  // Records waiting, for metrics: looks at the producer's cursor without judging it, at most the
-  // capacity. Any thread may call it on a ring over a region.
-  std::uint64_t BacklogApprox() const;
 
   // Whether the producer's process lives (its flock). Once false, no record follows those that Peek
   // still finds. Over plain memory always true.

@@ -113,8 +113,6 @@ class RingProducer {
   void SetBell(Bell bell) { bell_ = bell; }
   // The consumer's cursor was impossible: no space will ever come, give the ring up.
   bool corrupt() const { return corrupt_; }
-  // How often the producer slept for space.
-  std::uint64_t SpaceWaits() const { return space_bell_.SleepsApprox(); }
 
   std::uint64_t capacity() const { return capacity_; }
   std::uint64_t stride_bytes() const { return stride_bytes_; }

@@ -193,12 +193,6 @@ int RemoveStale(const std::string& dir, std::uint64_t run_id) {
   return RemoveUnlocked(files, [&](const RegionFile& file) { return !kept.contains(file.run_id); });
 }
 
-int ReapRun(const std::string& dir, std::uint64_t run_id) {
-  const ShmDirLock lock(dir);
-  return RemoveUnlocked(ListRegions(dir),
-                        [&](const RegionFile& file) { return file.run_id == run_id; });
-}
-
 std::optional<int> TryRemoveOrphanRings(const std::string& dir, std::uint64_t run_id,
                                         const std::vector<std::string>& kept_paths) {
   const std::unique_ptr<ShmDirLock> lock = ShmDirLock::Try(dir);

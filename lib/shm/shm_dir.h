@@ -66,9 +66,6 @@ bool RegionIsFree(const std::string& path);
 // number removed. Takes the ShmDirLock. Thread-safe, any process of the user.
 int RemoveStale(const std::string& dir, std::uint64_t run_id);
 
-// Final clean-up after a run: removes its files that no process locks; returns the number removed.
-int ReapRun(const std::string& dir, std::uint64_t run_id);
-
 // The two below never block: they do nothing while another process holds the ShmDirLock, and say
 // so; the caller asks again.
 

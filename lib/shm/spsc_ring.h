@@ -13,7 +13,7 @@
 // Records are written and read in place; one publication makes any number of them visible.
 //
 // Thread roles: one RingProducer and one RingConsumer exist per ring, usually in two processes;
-// each is used by one thread at a time (OwnerAlive and the Approx figures by any).
+// each is used by one thread at a time (OwnerAlive by any).
 //
 // Invariants
 //   1. tail <= head <= tail + capacity, both free-running u64 (differences survive the wrap).

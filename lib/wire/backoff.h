@@ -27,8 +27,7 @@ class Backoff {
     if (clock_.NowNs() < due_ns_) return false;
     const PhiloxBlock draw = PhiloxDraw(config_.seed, attempts_++, 0, PhiloxPurpose::kSampler);
     const double jitter = 0.75 + 0.5 * UnitDraw(draw.word[0]);
-    delay_ns_ = static_cast<std::int64_t>(static_cast<double>(base_ns_) * jitter);
-    due_ns_ = clock_.NowNs() + delay_ns_;
+    due_ns_ = clock_.NowNs() + static_cast<std::int64_t>(static_cast<double>(base_ns_) * jitter);
     base_ns_ = std::min(base_ns_ + base_ns_ / 2, config_.max_ns);
     return true;
   }
@@ -37,8 +36,6 @@ class Backoff {
     base_ns_ = config_.first_ns;
     due_ns_ = 0;
   }
-  // Delay after the last attempt, for logs.
-  std::int64_t DelayNs() const { return delay_ns_; }
   // Nanoseconds until TryNow succeeds, never negative.
   std::int64_t LeftNs() const { return std::max<std::int64_t>(0, due_ns_ - clock_.NowNs()); }
 
@@ -46,7 +43,6 @@ class Backoff {
   const Clock& clock_;
   const Config config_;
   std::int64_t base_ns_;
-  std::int64_t delay_ns_ = 0;
   std::int64_t due_ns_ = 0;
   std::uint64_t attempts_ = 0;
 };

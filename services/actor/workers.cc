@@ -14,6 +14,7 @@
 #include "lib/shm/shm_dir.h"
 #include "lib/weights/weights_reader.h"
 #include "services/actor/policy_factory.h"
+#include "services/common/service_host.h"
 
 namespace tetrion::actor {
 namespace {
@@ -110,6 +111,7 @@ void Workers::Build(const wire::Registered& registered, std::vector<wire::RingIn
     pool_.Add("worker-" + std::to_string(w), std::move(loops));
   }
   built_.store(true, std::memory_order_release);
+  for (int t = 0; t < pool_.threads(); ++t) ShowCycles(metrics_, pool_.runner(t));
   pool_.Start();
   log::info("{} workers x {} lanes of {}{}", options_.workers, run.lanes * Groups(), run.env,
             Streamed() ? ", decided by the learner" : "");

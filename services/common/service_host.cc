@@ -4,6 +4,7 @@
 #include <thread>
 #include <utility>
 
+#include "lib/core/clock.h"
 #include "lib/metrics/log_recorder.h"
 
 namespace tetrion {
@@ -15,12 +16,15 @@ constexpr std::chrono::milliseconds kWait{10};
 
 ServiceHost::ServiceHost(MetricsRegistry& metrics, const std::string& http_bind,
                          std::function<Readiness()> ready, std::function<void()> on_error)
-    : on_error_(std::move(on_error)), http_(http_bind, metrics, std::move(ready)) {
+    : metrics_(metrics),
+      on_error_(std::move(on_error)),
+      http_(http_bind, metrics, std::move(ready)) {
   ServeLostLogLines(metrics);
 }
 
 void ServiceHost::Run(Agent& link, const Steps& steps) {
   link_.emplace(link, [this](std::exception_ptr error) { Fail(std::move(error)); });
+  ShowCycles(metrics_, *link_);
   http_.Start();
   link_->Start();
   try {
@@ -65,6 +69,13 @@ void ServiceHost::Fail(std::exception_ptr error) {
 bool ServiceHost::failed() const {
   MutexLock lock(mu_);
   return error_ != nullptr;
+}
+
+void ShowCycles(MetricsRegistry& metrics, const AgentRunner& runner) {
+  HotGauge& longest = metrics.Gauge("tetrion_agent_max_cycle_seconds", {runner.agent_name()});
+  metrics.OnScrape([&longest, &runner] {
+    longest.Set(static_cast<double>(runner.MaxCycleNs()) / kNanosPerSecond);
+  });
 }
 
 LinkTotals TotalsOf(const wire::LinkStats& stats) {

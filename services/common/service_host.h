@@ -60,6 +60,7 @@ class ServiceHost {
   void Wait(const Steps& steps) const;
   void Stop();
 
+  MetricsRegistry& metrics_;
   const std::function<void()> on_error_;
   HttpEndpoint http_;
   std::optional<AgentRunner> link_;  // made by Run before HTTP starts
@@ -67,6 +68,9 @@ class ServiceHost {
   mutable Mutex mu_;
   std::exception_ptr error_ TETRION_GUARDED_BY(mu_);
 };
+
+// Shows the longest cycle of the runner's agent. The runner outlives every scrape.
+void ShowCycles(MetricsRegistry& metrics, const AgentRunner& runner);
 
 // What a control socket has counted, as lib/metrics shows it.
 LinkTotals TotalsOf(const wire::LinkStats& stats);

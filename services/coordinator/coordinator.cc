@@ -130,6 +130,7 @@ void Coordinator::Watch(const SignalWatcher& signals) {
 }
 
 void Coordinator::Run(const SignalWatcher& signals) {
+  ShowCycles(registry_, store_runner_);
   store_runner_.Start();
   files_->Tick();
   host_->Run(*control_,

@@ -10,6 +10,7 @@
 #include "lib/run/run_folder.h"
 #include "lib/setup/run_setup.h"
 #include "lib/weights/weights_reader.h"
+#include "services/common/service_host.h"
 #include "services/learner/first_state.h"
 #include "services/learner/trainer_factory.h"
 
@@ -116,6 +117,10 @@ CheckpointInfo Engine::Describe() const {
 }
 
 void Engine::Start() {
+  for (const AgentRunner* runner :
+       {&checkpoint_runner_, &trainer_runner_, &ingest_runner_, &inference_runner_}) {
+    ShowCycles(around_.metrics, *runner);
+  }
   checkpoint_runner_.Start();
   trainer_runner_.Start();
   ingest_runner_.Start();

@@ -22,8 +22,6 @@ SAME_NAMES = {}
 # (header, function) -> reason. Public in a header of lib, named by no other product file.
 WITHOUT_PRODUCT_USER = {
     ("lib/checkpoint/checkpoint_store.h", "SetPauseHook"): "a test kills the writer between steps",
-    ("lib/core/agent.h", "OnStart"): "to be overridden",
-    ("lib/core/agent.h", "MaxCycleNs"): "waits to become a metric",
     ("lib/core/clock.h", "AdvanceMs"): "FakeClock, the tests' clock",
     ("lib/envs/tetris/colour_record.h", "ColourRow"): "the record's definition, read by tests",
     ("lib/envs/tetris/colour_record.h", "ColourAt"): "the record's definition, read by tests",
@@ -39,13 +37,9 @@ WITHOUT_PRODUCT_USER = {
     ("lib/replay/host_rows.h", "CheckInvariants"): "tests and debugging look at committed rows",
     ("lib/replay/limiter.h", "Unlimited"): "for selectors that draw any window at any time",
     ("lib/replay/limiter.h", "SamplesPerInsert"): "as above",
-    ("lib/run/options.h", "Summary"): "waits for its removal",
     ("lib/run/run_config.h", "FifoReplayRows"): "a test compares it with the selector's need",
-    ("lib/shm/bell.h", "WakesApprox"): "tests and benchmarks count system calls",
-    ("lib/shm/ring_consumer.h", "BacklogApprox"): "tests count what is left",
-    ("lib/shm/ring_producer.h", "SpaceWaits"): "tests see that a full ring waits",
-    ("lib/shm/shm_dir.h", "ReapRun"): "waits for its user",
-    ("lib/wire/backoff.h", "DelayNs"): "tests see how delays grow",
+    ("lib/shm/bell.h", "SleepsApprox"): "tests and benchmarks count system calls",
+    ("lib/shm/bell.h", "WakesApprox"): "as above",
 }
 
 # Metric -> reason. Declared in the catalog and recorded by nothing.

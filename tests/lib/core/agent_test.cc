@@ -14,7 +14,6 @@ namespace {
 
 struct CountingAgent final : Agent {
   std::string name() const override { return "counting"; }
-  void OnStart() override { started = true; }
   int DoWork() override {
     if (++cycles == fail_at) throw Error(ExitCode::kTryAgain, "worn out");
     return 1;
@@ -27,7 +26,7 @@ struct CountingAgent final : Agent {
   std::atomic<int> cycles{0};
   int fail_at = -1;
   bool fail_to_close = false;
-  std::atomic<bool> started{false}, closed{false};
+  std::atomic<bool> closed{false};
 };
 
 TEST(AgentTest, RunsUntilStoppedAndClosesOnce) {
@@ -35,7 +34,7 @@ TEST(AgentTest, RunsUntilStoppedAndClosesOnce) {
   AgentRunner runner(agent, [](std::exception_ptr) { FAIL() << "no error was thrown"; });
   runner.Start();
   while (agent.cycles < 10) std::this_thread::yield();
-  EXPECT_TRUE(agent.started);
+  EXPECT_EQ(runner.agent_name(), "counting");
   runner.RequestStop();
   runner.RequestStop();
   runner.Join();
@@ -116,6 +115,7 @@ TEST(AgentTest, CycleAgeGrowsWhileACycleHangsAndFallsAfterwards) {
   while (runner.CycleAgeNs() <= age_ns + kNanosPerMilli) std::this_thread::yield();
   agent.let_go = true;
   while (runner.CycleAgeNs() > age_ns + kNanosPerMilli) std::this_thread::yield();
+  EXPECT_GE(runner.MaxCycleNs(), age_ns);
   runner.RequestStop();
   runner.Join();
   EXPECT_EQ(runner.CycleAgeNs(), 0);

@@ -223,16 +223,6 @@ TEST(OptionsTest, HelpAndVersionAreAnsweredOnStdout) {
   }
 }
 
-TEST(OptionsTest, SummaryMarksWhatTheUserSet) {
-  Program program;
-  EXPECT_EQ(program.Parse({"--workers", "3", "--lanes", "4"}), std::nullopt);
-  const std::string summary = program.options.Summary();
-  EXPECT_THAT(summary, HasSubstr("workers = 3 (given)\n"));
-  EXPECT_THAT(summary, HasSubstr("mode = fast\n"));
-  EXPECT_THAT(summary, HasSubstr("lanes = 4 (given)\n"));
-  EXPECT_THAT(summary, Not(HasSubstr("window")));
-}
-
 TEST(OptionsTest, NearestNameForgivesTyposOnly) {
   const std::vector<std::string> names = {"lanes", "workers", "commit-stride"};
   EXPECT_EQ(NearestName("lane", names), "lanes");

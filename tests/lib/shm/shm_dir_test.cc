@@ -118,19 +118,6 @@ TEST(ShmDirTest, RemoveStaleTakesDeadRunsButNeverTheOwnOne) {
   EXPECT_EQ(RemoveStale(dir, kRun), 0);
 }
 
-TEST(ShmDirTest, ReapTakesOneRunsUnlockedFilesOnly) {
-  const ScratchDir scratch;
-  const std::string& dir = scratch.path();
-  const Region live = MakeRegion(dir, RingName(kRun, 1, 2, 0), kRun);
-  {
-    const Region dead = MakeRegion(dir, RingName(kRun, 1, 2, 1), kRun);
-    const Region other = MakeRegion(dir, LearnerName(kOtherRun), kOtherRun);
-  }
-  EXPECT_EQ(ReapRun(dir, kRun), 1);
-  EXPECT_TRUE(Exists(live.path()));
-  EXPECT_TRUE(Exists(dir + "/" + LearnerName(kOtherRun)));
-}
-
 // A streamed run's files count like a local run's.
 TEST(ShmDirTest, LockedStreamSparesItsRunsLearnerRegion) {
   const ScratchDir scratch;
@@ -152,10 +139,6 @@ TEST(ShmDirTest, StreamsOfDeadRunsAreRemoved) {
   ASSERT_EQ(ListRegions(dir).size(), 1U);
   EXPECT_EQ(ListRegions(dir)[0].run_id, kOtherRun);
   EXPECT_EQ(RemoveStale(dir, kRun), 1);
-  {
-    const Region dead = MakeRegion(dir, StreamName(kRun, 1, 2, 0), kRun);
-  }
-  EXPECT_EQ(ReapRun(dir, kRun), 1);
   EXPECT_TRUE(ListRegions(dir).empty());
 }
 

@@ -143,7 +143,6 @@ TEST(SpscRingTest, PeekBeyondUnreleasedRecordsFindsTheRest) {
   ASSERT_TRUE(Push(producer, 5));
   producer.Publish();
   EXPECT_EQ(consumer.Peek(5).count, 1U);
-  EXPECT_EQ(consumer.BacklogApprox(), 6U);
 }
 
 TEST(SpscRingTest, ClosedRingIsDrainedBeforeItEnds) {

@@ -23,8 +23,8 @@ TEST(BackoffTest, DelaysGrowToTheLimitWithinTheJitter) {
   std::int64_t base_ns = config.first_ns;
   for (int i = 0; i < 50; ++i) {
     ASSERT_TRUE(backoff.TryNow());
-    EXPECT_GE(backoff.DelayNs(), base_ns * 3 / 4 - 1);
-    EXPECT_LE(backoff.DelayNs(), base_ns * 5 / 4 + 1);
+    EXPECT_GE(backoff.LeftNs(), base_ns * 3 / 4 - 1);
+    EXPECT_LE(backoff.LeftNs(), base_ns * 5 / 4 + 1);
     base_ns = std::min(base_ns + base_ns / 2, config.max_ns);
     clock.AdvanceNs(backoff.LeftNs());
   }
@@ -40,7 +40,7 @@ TEST(BackoffTest, SuccessStartsAnew) {
   }
   backoff.Reset();
   EXPECT_TRUE(backoff.TryNow());
-  EXPECT_LE(backoff.DelayNs(), 125 * kNanosPerMilli);
+  EXPECT_LE(backoff.LeftNs(), 125 * kNanosPerMilli);
 }
 
 TEST(BackoffTest, PeersDrawDifferentDelays) {
@@ -48,7 +48,7 @@ TEST(BackoffTest, PeersDrawDifferentDelays) {
   Backoff one(clock, {.seed = 1}), other(clock, {.seed = 2});
   ASSERT_TRUE(one.TryNow());
   ASSERT_TRUE(other.TryNow());
-  EXPECT_NE(one.DelayNs(), other.DelayNs());
+  EXPECT_NE(one.LeftNs(), other.LeftNs());
 }
 
 }  // namespace

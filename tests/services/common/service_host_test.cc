@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <string>
 #include <thread>
@@ -158,6 +159,16 @@ TEST(TotalsOfTest, EveryCountIsTaken) {
   EXPECT_EQ(totals.bytes_out, 4U);
   EXPECT_EQ(totals.malformed, 5U);
   EXPECT_EQ(totals.reconnects, 6U);
+}
+
+TEST_F(ServiceHostTest, LongestCycleOfTheLinkIsScraped) {
+  FakeLink link([] { std::this_thread::sleep_for(std::chrono::milliseconds(2)); });
+  EXPECT_EQ(ErrorOfRun(link, {.done = [&] { return link.cycles > 1; }}), "");
+  const std::string text = metrics_.SerializeText();
+  const std::string series = "\ntetrion_agent_max_cycle_seconds{agent=\"link\"} ";
+  const std::size_t at = text.find(series);
+  ASSERT_NE(at, std::string::npos);
+  EXPECT_GE(std::stod(text.substr(at + series.size())), 0.002);
 }
 
 }  // namespace
