@@ -9,19 +9,24 @@
 #include "lib/core/clock.h"
 #include "lib/core/mutex.h"
 #include "lib/wire/socket.h"
-#include "services/coordinator/attendance.h"
-#include "services/coordinator/control_config.h"
 #include "services/coordinator/control_context.h"
-#include "services/coordinator/drain.h"
 #include "services/coordinator/grants.h"
 #include "services/coordinator/leases.h"
-#include "services/coordinator/registration.h"
+#include "services/coordinator/membership.h"
 #include "services/coordinator/rings.h"
+#include "services/coordinator/run_book.h"
 
 namespace tetrion::coordinator {
 
+// A member and where its /metrics is.
+struct Member {
+  std::string name, http_endpoint;
+  std::uint64_t sequence = 0;  // of its session; tells members of one name apart
+  bool operator==(const Member&) const = default;
+};
+
 // The account's rules at work: the cycle over the ROUTER socket, the leases, the drain and the
-// status. What a message does stands with its part: registration, grants, rings, attendance.
+// status. What a message does stands with its part: membership, grants, rings.
 //
 // Thread roles: its own thread calls DoWork (tests call it by hand); the banners below say what
 // others may call. It waits on its socket and on the store's event only, and touches no file.

@@ -1,17 +1,57 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <string>
+#include <utility>
 
 #include "lib/core/clock.h"
 #include "lib/wire/socket.h"
-#include "services/coordinator/control_config.h"
 #include "services/coordinator/control_metrics.h"
-#include "services/coordinator/reply_queue.h"
 #include "services/coordinator/run_book.h"
 
 namespace tetrion::coordinator {
+
+// Replies that wait until the store has committed what they promise. Bounded: a reply for which
+// there is no room is dropped, and its member asks again. Control agent only.
+class ReplyQueue {
+ public:
+  static constexpr std::size_t kMaxReplies = 8192;
+
+  struct Reply {
+    std::uint64_t ticket = 0;
+    wire::PeerId peer;
+    std::uint64_t session = 0;  // dropped when this one is fenced meanwhile; 0: never
+    wire::Message message;
+  };
+
+  // False when the queue is full.
+  bool Add(Reply reply) {
+    if (replies_.size() >= kMaxReplies) return false;
+    // Tickets are pushed in order; a reply that waits for an older one goes behind the newest.
+    if (!replies_.empty()) reply.ticket = std::max(reply.ticket, replies_.back().ticket);
+    replies_.push_back(std::move(reply));
+    return true;
+  }
+  // Hands out, in order, every reply whose ticket is committed. Returns how many.
+  template <typename Send>
+  int TakeCommitted(std::uint64_t committed, Send&& send) {
+    int taken = 0;
+    for (; !replies_.empty() && replies_.front().ticket <= committed; ++taken) {
+      const Reply reply = std::move(replies_.front());
+      replies_.pop_front();
+      send(reply);
+    }
+    return taken;
+  }
+  bool empty() const { return replies_.empty(); }
+  std::size_t size() const { return replies_.size(); }
+
+ private:
+  std::deque<Reply> replies_;
+};
 
 // What the parts of the control agent share: the socket, the tables of the run, the way to the
 // store, and the answers that wait for it. Control agent only, but for draining().
@@ -59,6 +99,25 @@ class ControlContext {
   ReplyQueue replies_;
   std::int64_t last_odd_log_ns_ = 0;
   std::atomic<bool> draining_{false};  // set by StartDrain; pairs with draining
+};
+
+// What each part of the control agent has of the context by name. The context outlives it.
+class ControlPart {
+ protected:
+  explicit ControlPart(ControlContext& context)
+      : context_(context),
+        book_(context.book),
+        store_(context.store),
+        metrics_(context.metrics),
+        clock_(context.clock),
+        config_(context.config) {}
+
+  ControlContext& context_;
+  RunBook& book_;
+  StoreAgent& store_;
+  ControlMetrics& metrics_;
+  const Clock& clock_;
+  const ControlConfig& config_;
 };
 
 }  // namespace tetrion::coordinator

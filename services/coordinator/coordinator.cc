@@ -12,7 +12,6 @@
 #include "lib/core/random.h"
 #include "lib/run/revision.h"
 #include "lib/shm/shm_dir.h"
-#include "services/coordinator/endpoints.h"
 
 namespace tetrion::coordinator {
 namespace {

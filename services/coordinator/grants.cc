@@ -1,12 +1,12 @@
 #include "services/coordinator/grants.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <utility>
 
 #include "lib/frame/token.h"
-#include "services/coordinator/claims.h"
 
 namespace tetrion::coordinator {
 namespace {
@@ -16,14 +16,37 @@ wire::GrantedRange ToWire(const LedgerRange& range, std::uint32_t max_steps) {
           range.done.None() ? wire::Bitmap{} : range.done.ToBitmap()};
 }
 
+std::string NotBelow(const char* what, std::uint64_t have, std::uint64_t limit) {
+  return std::string(what) + " " + std::to_string(have) + " is not below " + std::to_string(limit);
+}
+
+std::string ImpossibleIn(const wire::EpisodeReport& episode, const ReportLimits& limits) {
+  if (episode.length_steps > limits.max_steps) {
+    return NotBelow("length", episode.length_steps, std::uint64_t{limits.max_steps} + 1);
+  }
+  if (episode.lane >= limits.lanes) return NotBelow("lane", episode.lane, limits.lanes);
+  if (episode.worker >= limits.workers) return NotBelow("worker", episode.worker, limits.workers);
+  if (episode.policy_version >= limits.version_limit) {
+    return NotBelow("policy version", episode.policy_version, limits.version_limit);
+  }
+  if (!std::isfinite(episode.episode_return)) return "its return is not finite";
+  return "";
+}
+
 }  // namespace
 
-Grants::Grants(ControlContext& context, Leases& leases)
-    : context_(context),
-      leases_(leases),
-      book_(context.book),
-      metrics_(context.metrics),
-      config_(context.config) {}
+std::string ImpossibleIn(const wire::ReportBatch& batch, const ReportLimits& limits) {
+  for (const wire::EpisodeReport& episode : batch.episodes) {
+    const std::string wrong = ImpossibleIn(episode, limits);
+    if (!wrong.empty()) return "report of token " + std::to_string(episode.token_id) + ": " + wrong;
+  }
+  return "";
+}
+
+std::string ImpossibleRequest(std::uint64_t request, std::uint64_t last_request) {
+  if (request <= last_request || request - last_request == 1) return "";
+  return "request " + std::to_string(request) + " follows " + std::to_string(last_request);
+}
 
 void Grants::On(const wire::PeerId& peer, const wire::GrantRequest& m) {
   Session* session = leases_.Live(peer, m.session);

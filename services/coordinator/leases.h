@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 
@@ -17,9 +18,9 @@ namespace tetrion::coordinator {
 //      session belongs to. A number that the run does not allow ends the session that told it.
 //   3. A member is told of its session's end only once the end is stored.
 // Control agent only.
-class Leases {
+class Leases : private ControlPart {
  public:
-  explicit Leases(ControlContext& context);
+  explicit Leases(ControlContext& context) : ControlPart(context), start_ns_(clock_.NowNs()) {}
 
   // The session if it is alive and its own process speaks, with lease and connection renewed; else
   // nullptr, and the peer is told where that helps.
@@ -35,14 +36,25 @@ class Leases {
   void JudgeLeases();
 
  private:
-  ControlContext& context_;
-  RunBook& book_;
-  StoreAgent& store_;
-  ControlMetrics& metrics_;
-  const Clock& clock_;
   const std::int64_t start_ns_;
   std::int64_t last_return_ns_ = 0;  // of a member of an earlier start; 0: none yet
   std::int64_t last_judged_ns_ = 0;  // last cycle that read the socket to its end; 0: none yet
+};
+
+// The end of a run: members are told, and it is over when their sessions are gone and everything
+// is stored, or when its time is. Control agent only, but for Request.
+class Drain : private ControlPart {
+ public:
+  explicit Drain(ControlContext& context) : ControlPart(context) {}
+
+  // Any thread. The run also drains by itself, at --stop-after.
+  void Request() { requested_.store(true, std::memory_order_release); }
+  // Every cycle until it returns true: the run is over.
+  bool Step();
+
+ private:
+  std::int64_t deadline_ns_ = 0;
+  std::atomic<bool> requested_{false};  // pairs with the load in Step
 };
 
 }  // namespace tetrion::coordinator

@@ -6,7 +6,7 @@
 #include "lib/run/options.h"
 #include "lib/run/stop_after.h"
 #include "lib/setup/run_setup.h"
-#include "services/coordinator/endpoints.h"
+#include "services/coordinator/run_files.h"
 
 namespace tetrion::coordinator {
 

@@ -1,5 +1,8 @@
 #include "services/coordinator/process_table.h"
 
+#include <algorithm>
+#include <limits>
+
 namespace tetrion::coordinator {
 
 void ProcessTable::Restore(const Process& process, bool gone) {
@@ -120,6 +123,19 @@ std::vector<std::uint64_t> ProcessTable::TakeForgotten() {
   std::vector<std::uint64_t> forgotten;
   forgotten.swap(forgotten_);
   return forgotten;
+}
+
+std::string ImpossibleSteps(std::uint64_t env_steps, const Process& process,
+                            std::uint32_t max_steps) {
+  if (!process.base_known) return "";
+  const std::uint64_t own = env_steps - std::min(env_steps, process.steps_base);
+  const std::uint64_t most =
+      process.tokens_granted > std::numeric_limits<std::uint64_t>::max() >> 32
+          ? std::numeric_limits<std::uint64_t>::max()
+          : process.tokens_granted * max_steps;
+  if (own <= most) return "";
+  return "told " + std::to_string(own) + " steps, " + std::to_string(process.tokens_granted) +
+         " tokens of at most " + std::to_string(max_steps) + " steps were granted";
 }
 
 }  // namespace tetrion::coordinator

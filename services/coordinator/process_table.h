@@ -83,4 +83,9 @@ class ProcessTable {
   std::vector<std::uint64_t> dirty_, forgotten_;
 };
 
+// A process has taken at most max_steps steps for each token it was ever granted: what is
+// impossible, as a clause with both numbers, or an empty text. Pure.
+std::string ImpossibleSteps(std::uint64_t env_steps, const Process& process,
+                            std::uint32_t max_steps);
+
 }  // namespace tetrion::coordinator

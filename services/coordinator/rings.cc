@@ -7,9 +7,6 @@
 
 namespace tetrion::coordinator {
 
-Rings::Rings(ControlContext& context, Leases& leases)
-    : context_(context), leases_(leases), book_(context.book), store_(context.store) {}
-
 void Rings::On(const wire::PeerId& peer, const wire::RingsReady& m) {
   const Session* session = leases_.Live(peer, m.session);
   if (session == nullptr || !book_.CanStore()) return;

@@ -16,9 +16,9 @@ namespace tetrion::coordinator {
 //   2. A ring that the learner cannot use ends the session of its process, which is banned: what it
 //      plays never reaches the learner.
 // Control agent only.
-class Rings {
+class Rings : private ControlPart {
  public:
-  Rings(ControlContext& context, Leases& leases);
+  Rings(ControlContext& context, Leases& leases) : ControlPart(context), leases_(leases) {}
 
   void On(const wire::PeerId& peer, const wire::RingsReady& m);
   void On(const wire::PeerId& peer, const wire::RingGone& m);
@@ -32,10 +32,7 @@ class Rings {
   void RefuseUnusableRing(const SlotTable::Owner& owner, const wire::RingGone& m);
   void SendRings();
 
-  ControlContext& context_;
   Leases& leases_;
-  RunBook& book_;
-  StoreAgent& store_;
   bool rings_due_ = false;        // the learner's list is not the newest
   std::uint64_t rings_told_ = 0;  // revision last sent to the learner
 };

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "lib/core/random.h"
-#include "services/coordinator/claims.h"
 
 namespace tetrion::coordinator {
 namespace {

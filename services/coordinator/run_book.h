@@ -4,16 +4,29 @@
 #include <string>
 
 #include "lib/core/clock.h"
-#include "services/coordinator/control_config.h"
+#include "lib/run/run_config.h"
 #include "services/coordinator/ledger.h"
 #include "services/coordinator/process_table.h"
 #include "services/coordinator/run_state.h"
 #include "services/coordinator/session_table.h"
 #include "services/coordinator/slot_table.h"
 #include "services/coordinator/store_agent.h"
-#include "services/coordinator/version_blocks.h"
 
 namespace tetrion::coordinator {
+
+// What the control agent is told.
+struct ControlConfig {
+  std::string bind = "tcp://127.0.0.1:0";
+  std::string run;
+  std::string run_folder;  // absolute
+  std::string shm_dir;
+  RunConfig run_config;  // resolved
+  std::uint32_t heartbeat_ms = 1000;
+  std::uint32_t session_lease_ms = 10000;
+  std::uint32_t drain_timeout_ms = 20000;
+  StopAfter stop_after;
+  int poll_ms = 50;  // longest wait of a cycle
+};
 
 // The tables of one run that belong together, and the only way from them to the store. A change of
 // several tables reaches the store in one step (Persist), so that the file always holds a state

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 namespace tetrion::coordinator {
 namespace {
 
@@ -95,6 +97,24 @@ TEST_F(ProcessTableTest, BanHoldsWhileTheProcessIsKnown) {
   table_.Leave(1);
   EXPECT_EQ(table_.BanOf(1), "its ring");
   EXPECT_EQ(table_.BanOf(2), "");
+}
+
+TEST(ClaimedStepsTest, ProcessTakesAtMostTheStepsOfTheTokensItWasGranted) {
+  const Process process = {.number = 1, .steps_base = 1000, .tokens_granted = 256};
+  EXPECT_EQ(ImpossibleSteps(1000 + 256 * 100, process, 100), "");
+  EXPECT_EQ(ImpossibleSteps(1000 + 256 * 100 + 1, process, 100),
+            "told 25601 steps, 256 tokens of at most 100 steps were granted");
+  EXPECT_EQ(ImpossibleSteps(5, process, 100), "");  // late: below its base
+}
+
+TEST(ClaimedStepsTest, ProcessWhoseBaseIsNotKnownMayTellAnyCount) {
+  const Process process = {.number = 1, .base_known = false};
+  EXPECT_EQ(ImpossibleSteps(std::numeric_limits<std::uint64_t>::max(), process, 100), "");
+}
+
+TEST(ClaimedStepsTest, MostStepsThatARunCanGrantDoNotOverflow) {
+  const Process process = {.number = 1, .tokens_granted = std::uint64_t{1} << 40};
+  EXPECT_EQ(ImpossibleSteps(std::uint64_t{1} << 62, process, 1 << 30), "");
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "lib/core/error.h"
-#include "services/coordinator/endpoints.h"
+#include "services/coordinator/run_files.h"
 #include "tests/services/coordinator/fixture.h"
 
 namespace tetrion::coordinator {

@@ -1,4 +1,4 @@
-#include "services/coordinator/memory_watch.h"
+#include "services/coordinator/health.h"
 
 #include <malloc.h>
 #include <unistd.h>
@@ -24,6 +24,19 @@ std::uint64_t ResidentBytes() {
 }
 
 }  // namespace
+
+Readiness ReadinessOf(const ReadyInput& input) {
+  if (!input.store_pause.empty()) {
+    return {false, "the store cannot be written: " + input.store_pause};
+  }
+  if (!input.files_problem.empty()) return {false, input.files_problem};
+  if (input.cycle_age_ns > ControlAgent::kMaxCycleNs) {
+    return {false, "the control thread has been busy for " +
+                       std::to_string(input.cycle_age_ns / kNanosPerSecond) + " s"};
+  }
+  if (input.draining) return {false, "the run is ending"};
+  return {true, ""};
+}
 
 // Connections that fill our memory are closed, all of them: nothing tells which one it is.
 void MemoryWatch::Tick() {

@@ -1,4 +1,4 @@
-#include "services/coordinator/claims.h"
+#include "services/coordinator/grants.h"
 
 #include <gtest/gtest.h>
 
@@ -27,24 +27,6 @@ TEST(ClaimsTest, FirstNumberThatIsNotPossibleIsNamedWithItsLimit) {
   EXPECT_EQ(Judge({.token_id = 9, .worker = 2}), "report of token 9: worker 2 is not below 2");
   EXPECT_EQ(Judge({.token_id = 9, .policy_version = 50}),
             "report of token 9: policy version 50 is not below 50");
-}
-
-TEST(ClaimsTest, ProcessTakesAtMostTheStepsOfTheTokensItWasGranted) {
-  const Process process = {.number = 1, .steps_base = 1000, .tokens_granted = 256};
-  EXPECT_EQ(ImpossibleSteps(1000 + 256 * 100, process, 100), "");
-  EXPECT_EQ(ImpossibleSteps(1000 + 256 * 100 + 1, process, 100),
-            "told 25601 steps, 256 tokens of at most 100 steps were granted");
-  EXPECT_EQ(ImpossibleSteps(5, process, 100), "");  // late: below its base
-}
-
-TEST(ClaimsTest, ProcessWhoseBaseIsNotKnownMayTellAnyCount) {
-  const Process process = {.number = 1, .base_known = false};
-  EXPECT_EQ(ImpossibleSteps(std::numeric_limits<std::uint64_t>::max(), process, 100), "");
-}
-
-TEST(ClaimsTest, MostStepsThatARunCanGrantDoNotOverflow) {
-  const Process process = {.number = 1, .tokens_granted = std::uint64_t{1} << 40};
-  EXPECT_EQ(ImpossibleSteps(std::uint64_t{1} << 62, process, 1 << 30), "");
 }
 
 TEST(ClaimsTest, RequestsHaveNoGaps) {

@@ -1,4 +1,4 @@
-#include "services/coordinator/reply_queue.h"
+#include "services/coordinator/control_context.h"
 
 #include <gtest/gtest.h>
 

@@ -19,7 +19,7 @@ namespace tetrion::coordinator {
 //   2. A run has one learner at most.
 //   3. A member knows its session only once the session is in the store.
 // Control agent only, but for LearnerRegionFree.
-class Registration {
+class Registration : private ControlPart {
  public:
   Registration(ControlContext& context, Leases& leases, Rings& rings);
 
@@ -37,15 +37,25 @@ class Registration {
   Session& OpenSession(const wire::Register& m);
   wire::Registered Describe(const Session& session, const std::vector<std::int32_t>& slots) const;
 
-  ControlContext& context_;
   Leases& leases_;
   Rings& rings_;
-  RunBook& book_;
-  StoreAgent& store_;
-  const Clock& clock_;
-  const ControlConfig& config_;
   const std::string config_text_;                // the run's configuration as members are told it
   std::atomic<std::int64_t> region_free_ns_{0};  // 0: never seen free; pairs with LearnerIsTaken
+};
+
+// That a member is there, with its figures, and that it leaves: heartbeats and goodbyes. Control
+// agent only.
+class Attendance : private ControlPart {
+ public:
+  Attendance(ControlContext& context, Leases& leases, Rings& rings)
+      : ControlPart(context), leases_(leases), rings_(rings) {}
+
+  void On(const wire::PeerId& peer, const wire::Heartbeat& m);
+  void On(const wire::PeerId& peer, const wire::Goodbye& m);
+
+ private:
+  Leases& leases_;
+  Rings& rings_;
 };
 
 }  // namespace tetrion::coordinator
