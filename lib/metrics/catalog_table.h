@@ -2,7 +2,8 @@
 
 #include <array>
 
-#include "lib/metrics/metric_info.h"
+#include "lib/core/check.h"
+#include "lib/metrics/catalog.h"
 
 namespace tetrion {
 
@@ -22,7 +23,8 @@ inline constexpr std::array kCatalog = {
                 "rows published into the ring"),
     CounterInfo("tetrion_actor_wait_seconds_total", "seconds", {"worker", "reason"},
                 "time a worker was blocked; reason = token, ring, weights, answer"),
-    GaugeInfo("tetrion_actor_policy_version", "version", {}, "version of the weights in use"),
+    GaugeInfo("tetrion_actor_policy_version", "version", {},
+              "newest version of the weights in use"),
     HistogramInfo("tetrion_actor_policy_lag_versions", "versions", {}, kVersionsBounds,
                   "published minus acting version when new weights are taken"),
     HistogramInfo("tetrion_actor_inference_seconds", "seconds", {}, kSecondsBounds,
@@ -32,9 +34,8 @@ inline constexpr std::array kCatalog = {
     // Rings.
     GaugeInfo("tetrion_ring_used_rows", "rows", {"shard"},
               "published rows the consumer has not released"),
-    GaugeInfo("tetrion_ring_capacity_rows", "rows", {"shard"}, "size of the ring"),
-    CounterInfo("tetrion_ring_doorbells_total", "calls", {"shard"},
-                "wake-up calls to a sleeping peer"),
+    GaugeInfo("tetrion_ring_capacity_rows", "rows", {"shard"},
+              "size of the attached ring; 0: none"),
     // Coordinator.
     CounterInfo("tetrion_coordinator_tokens_total", "tokens", {"event"},
                 "tokens by event: issued, done, abandoned, freed, duplicate, fenced"),
@@ -134,5 +135,15 @@ inline constexpr std::array kCatalog = {
                 "message bytes; direction = in, out"),
     CounterInfo("tetrion_link_malformed_total", "messages", {"peer"}, "messages dropped unread"),
 };
+
+constexpr MetricRef MetricRef::Named(std::string_view name) {
+  std::size_t i = 0;
+  while (i < kCatalog.size() && kCatalog[i].name != name) ++i;
+  TETRION_CHECK(i < kCatalog.size(), "the catalog has no metric of this name");
+  return MetricRef(i);
+}
+constexpr const MetricInfo& MetricRef::info() const {
+  return kCatalog[index_];
+}
 
 }  // namespace tetrion

@@ -47,7 +47,7 @@ class alignas(kCacheLinePairBytes) HotHistogram {
  public:
   static constexpr std::size_t kMaxBounds = 23;
 
-  // `bounds` must outlive the histogram (catalog.h's are static).
+  // `bounds` must outlive the histogram (the catalog's are static).
   explicit HotHistogram(std::span<const double> bounds);
 
   // NaN is not counted.

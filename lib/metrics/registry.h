@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/metrics/catalog.h"
+#include "lib/metrics/catalog_table.h"
 #include "lib/metrics/recorders.h"
 
 namespace tetrion {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "lib/core/log.h"
+#include "services/common/heartbeat_stats.h"
 
 namespace tetrion::actor {
 
@@ -51,9 +52,11 @@ void Actor::Run() {
 
 std::vector<wire::Stat> Actor::Stats() {
   link_metrics_.Set(TotalsOf(link_->link_stats()));
-  std::vector<wire::Stat> stats = workers_.Stats();
-  stats.push_back({"acknowledged", static_cast<double>(link_->acknowledged())});
-  stats.push_back({"fenced", static_cast<double>(link_->fenced())});
+  FigureValues<kActorFigures> values = workers_.Figures();
+  values["acknowledged"] = static_cast<double>(link_->acknowledged());
+  values["fenced"] = static_cast<double>(link_->fenced());
+  std::vector<wire::Stat> stats;
+  AddStats(kActorFigures, values.all(), stats);
   return stats;
 }
 

@@ -3,8 +3,8 @@
 #include <memory>
 #include <vector>
 
-#include "lib/metrics/link_recorders.h"
 #include "lib/metrics/registry.h"
+#include "lib/metrics/shared_recorders.h"
 #include "lib/run/signals.h"
 #include "services/actor/link_agent.h"
 #include "services/actor/options.h"

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -19,7 +20,10 @@
 namespace tetrion::actor {
 namespace {
 
+// In the order of WaitReason.
 constexpr const char* kReasonNames[kWaitReasons] = {"token", "ring", "weights", "answer"};
+constexpr ActorFigure kWaitFigures[kWaitReasons] = {"wait_token_s", "wait_ring_s", "wait_weights_s",
+                                                    "wait_answer_s"};
 
 }  // namespace
 
@@ -77,7 +81,11 @@ struct Workers::Worker final : LaneListener {
 
 Workers::Workers(const ActorOptions& options, Outbox& outbox, MetricsRegistry& metrics,
                  std::function<void(std::exception_ptr)> on_error)
-    : options_(options), outbox_(outbox), metrics_(metrics), pool_(std::move(on_error)) {}
+    : options_(options),
+      outbox_(outbox),
+      metrics_(metrics),
+      version_(metrics.Gauge("tetrion_actor_policy_version")),
+      pool_(std::move(on_error)) {}
 
 Workers::~Workers() = default;
 
@@ -176,32 +184,28 @@ std::uint64_t Workers::EnvSteps() const {
   return steps;
 }
 
-std::vector<wire::Stat> Workers::Stats() const {
-  double waits_s[kWaitReasons] = {}, rows = 0, episodes = 0, not_finite = 0;
+FigureValues<kActorFigures> Workers::Figures() const {
+  FigureValues<kActorFigures> values;
+  values["workers"] = static_cast<double>(pool_.size());
   for (int w = 0; w < pool_.size(); ++w) {
     const LaneCounters& counters = pool_.counters(w);
     for (int r = 0; r < kWaitReasons; ++r) {
-      waits_s[r] += static_cast<double>(counters.wait_ns[r].load()) * 1e-9;
+      values[kWaitFigures[r]] += static_cast<double>(counters.wait_ns[r].load()) * 1e-9;
     }
-    rows += static_cast<double>(counters.rows.load());
-    episodes += static_cast<double>(counters.episodes.load());
-    not_finite += static_cast<double>(counters.not_finite.load());
+    values["rows"] += static_cast<double>(counters.rows.load());
+    values["episodes"] += static_cast<double>(counters.episodes.load());
+    values["not_finite_rows"] += static_cast<double>(counters.not_finite.load());
   }
-  return {{"wait_token_s", waits_s[0]},
-          {"wait_ring_s", waits_s[1]},
-          {"wait_weights_s", waits_s[2]},
-          {"wait_answer_s", waits_s[3]},
-          {"workers", static_cast<double>(pool_.size())},
-          {"rows", rows},
-          {"episodes", episodes},
-          {"not_finite_rows", not_finite}};
+  return values;
 }
 
 void Workers::RefreshMetrics() {
   if (!built_.load(std::memory_order_acquire)) return;
   MutexLock lock(refresh_mu_);
+  std::uint32_t version = 0;
   for (const auto& worker : workers_) {
     const LaneCounters& counters = pool_.counters(worker->number);
+    version = std::max(version, counters.policy_version.load());
     worker->steps.RaiseTo(static_cast<double>(counters.env_steps.load()));
     worker->episodes.RaiseTo(static_cast<double>(counters.episodes.load()));
     worker->rows.RaiseTo(static_cast<double>(counters.rows.load()));
@@ -209,6 +213,7 @@ void Workers::RefreshMetrics() {
       worker->waits[r]->RaiseTo(static_cast<double>(counters.wait_ns[r].load()) * 1e-9);
     }
   }
+  version_.Set(version);
 }
 
 }  // namespace tetrion::actor

@@ -10,6 +10,7 @@
 #include "lib/collect/credit_queue.h"
 #include "lib/collect/worker_pool.h"
 #include "lib/core/mutex.h"
+#include "lib/metrics/figures.h"
 #include "lib/metrics/registry.h"
 #include "lib/wire/messages.h"
 #include "services/actor/options.h"
@@ -43,8 +44,8 @@ class Workers {
   // After Stop: tells the learner that no more rows come.
   void CloseRings();
   void LogClosed() const;
-  // What a heartbeat tells of them.
-  std::vector<wire::Stat> Stats() const;
+  // What a heartbeat tells of them; 0 for the figures of others.
+  FigureValues<kActorFigures> Figures() const;
 
   // --- any thread ---
   std::uint64_t EnvSteps() const;
@@ -63,6 +64,7 @@ class Workers {
   const ActorOptions& options_;
   Outbox& outbox_;
   MetricsRegistry& metrics_;
+  HotGauge& version_;
   WorkerPool pool_;
   std::vector<std::unique_ptr<Worker>> workers_;  // built once, on the link thread
   std::atomic<bool> built_{false};                // pairs Build with other threads

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "lib/core/clock.h"
-#include "lib/metrics/log_recorder.h"
+#include "lib/metrics/shared_recorders.h"
 
 namespace tetrion {
 namespace {

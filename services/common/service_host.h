@@ -9,8 +9,8 @@
 #include "lib/core/agent.h"
 #include "lib/core/mutex.h"
 #include "lib/http/http_endpoint.h"
-#include "lib/metrics/link_recorders.h"
 #include "lib/metrics/registry.h"
+#include "lib/metrics/shared_recorders.h"
 #include "lib/wire/socket.h"
 
 namespace tetrion {

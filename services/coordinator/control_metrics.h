@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <string>
 
-#include "lib/metrics/link_recorders.h"
 #include "lib/metrics/registry.h"
+#include "lib/metrics/shared_recorders.h"
 #include "lib/wire/messages.h"
 #include "lib/wire/socket.h"
 #include "services/coordinator/ledger.h"

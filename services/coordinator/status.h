@@ -18,10 +18,8 @@ struct StatusInput {
   const SessionTable& sessions;
   const LedgerCounts& tokens;
 };
-// One line of JSON: time (Unix), run, env, phase, elapsed_s, epoch, actors (count), learner_up,
-// env_steps, env_steps_per_s, episodes, episodes_per_s, return_mean, return_best, lines_mean,
-// length_mean (of the last 100 accounted episodes), stop_after {seconds, steps, progress}, tokens
-// {...}, actor (sums of the live actors' heartbeat figures), learner (its last figures).
+// One line of JSON: run, env, phase, kRunFigures (lib/metrics/figures.h), actor (sums over the live
+// actors' heartbeats), learner (the figures of its last heartbeat).
 std::string StatusJson(const StatusInput& input);
 
 }  // namespace tetrion::coordinator

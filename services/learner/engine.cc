@@ -10,6 +10,7 @@
 #include "lib/run/run_folder.h"
 #include "lib/setup/run_setup.h"
 #include "lib/weights/weights_reader.h"
+#include "services/common/heartbeat_stats.h"
 #include "services/common/service_host.h"
 #include "services/learner/first_state.h"
 #include "services/learner/trainer_factory.h"
@@ -74,7 +75,7 @@ Engine::Engine(const Surroundings& around, const wire::Registered& registered)
               FifoLimiter(run_.batch_windows)),
       rows_(RowSpecOf(run_), run_.max_workers, run_.replay_rows),
       source_(replay_, rows_, run_.window, run_.batch_windows),
-      metrics_(around.metrics, run_.max_workers),
+      metrics_(around.metrics, run_.max_workers, trainer_->Figures()),
       rings_({.run_id = registered.run_id,
               .shm_dir = registered.shm_dir,
               .shards = run_.max_workers,
@@ -142,44 +143,17 @@ void Engine::Stop() {
 
 void Engine::FillHeartbeat(wire::Heartbeat& heartbeat) {
   const TrainerProgress progress = training_.Progress();
-  const IngestCounters& ingest = ingest_.counters();
-  double replay_rows = 0;
+  FigureValues<kLearnerFigures> values = FiguresOf(progress, ingest_, inference_, checkpoints_);
+  values["updates_per_s"] = update_rate_.PerSecond(progress.updates);
   for (int s = 0; s < run_.max_workers; ++s) {
-    replay_rows += static_cast<double>(replay_.Stats(s).valid_rows) * run_.lanes;
+    values["replay_rows"] += static_cast<double>(replay_.Stats(s).valid_rows) * run_.lanes;
   }
+  values["replay_capacity_rows"] =
+      static_cast<double>(run_.replay_rows) * run_.lanes * values["rings"];
   heartbeat.policy_version = progress.version;
-  heartbeat.rows_ingested = ingest.rows.load();
-  const UpdateStats& last = progress.last;
-  heartbeat.stats = {
-      {"updates", static_cast<double>(progress.updates)},
-      {"updates_per_s", update_rate_.PerSecond(progress.updates)},
-      {"batches", static_cast<double>(progress.batches)},
-      {"steps_trained", static_cast<double>(progress.steps_trained)},
-      {"skipped_updates", static_cast<double>(progress.skipped)},
-      {"loss", last.total_loss},
-      {"policy_loss", last.policy_loss},
-      {"value_loss", last.value_loss},
-      {"entropy", last.entropy},
-      {"grad_norm", last.grad_norm},
-      {"mean_rho", last.mean_rho},
-      {"clipped_fraction", last.clipped_fraction},
-      {"explained_variance", last.explained_variance},
-      {"lag_p50", last.lag_p50},
-      {"lag_p99", last.lag_p99},
-      {"learning_rate", last.learning_rate},
-      {"policy_version", static_cast<double>(progress.version)},
-      {"replay_rows", replay_rows},
-      {"replay_capacity_rows", static_cast<double>(run_.replay_rows) * run_.lanes *
-                                   static_cast<double>(ingest.rings.load())},
-      {"rings", static_cast<double>(ingest.rings.load())},
-      {"rows_ingested", static_cast<double>(ingest.rows.load())},
-      {"rows_lost", static_cast<double>(ingest.rows_lost.load())},
-      {"streams", static_cast<double>(inference_.counters().streams.load())},
-      {"rows_answered", static_cast<double>(inference_.counters().rows.load())},
-      {"limiter_wait_s", static_cast<double>(ingest.limited_ns.load()) * 1e-9},
-      {"checkpoints", static_cast<double>(checkpoints_.written())},
-      {"checkpoint_age_s", checkpoints_.AgeSeconds()},
-  };
+  heartbeat.rows_ingested = ingest_.counters().rows.load();
+  AddStats(kLearnerFigures, values.all(), heartbeat.stats);
+  AddStats(trainer_->Figures(), progress.last.figures, heartbeat.stats);
 }
 
 void Engine::RefreshMetrics() {

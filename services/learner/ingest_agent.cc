@@ -26,7 +26,8 @@ IngestAgent::IngestAgent(const Config& config, ReplayGate& replay, ReplayRows& m
       finder_(finder),
       clock_(clock),
       rows_(kRowsPerTurn * memory.layout().row_bytes),
-      backlog_rows_(static_cast<std::size_t>(replay.shards())) {}
+      backlog_rows_(static_cast<std::size_t>(replay.shards())),
+      capacity_rows_(static_cast<std::size_t>(replay.shards())) {}
 
 int IngestAgent::DoWork() {
   for (std::unique_ptr<RowSource>& source : finder_.Poll()) Begin(std::move(source));
@@ -47,6 +48,7 @@ void IngestAgent::Begin(std::unique_ptr<RowSource> source) {
   const SourceId& id = source->id();
   log::info("attached {} to shard {} at row {}", id.address, id.shard, source->next_row());
   replay_.BeginGeneration(id.shard);
+  NoteCapacity(id.shard, source->capacity_rows());
   feeds_.push_back({.source = std::move(source)});
 }
 
@@ -136,6 +138,7 @@ void IngestAgent::End(Feed& feed, SourceState state, const std::string& reason) 
   feed.removed = source.TryRemove();
   feed.ended = true;
   NoteBacklog(id.shard, 0);
+  NoteCapacity(id.shard, 0);
   finder_.Ended(id, state, reason);
 }
 

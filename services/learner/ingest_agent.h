@@ -55,6 +55,10 @@ class IngestAgent final : public Agent {
   std::uint64_t BacklogRows(int shard) const {
     return backlog_rows_[static_cast<std::size_t>(shard)].load(std::memory_order_relaxed);
   }
+  // Any thread: rows that shard `shard`'s source holds at most; 0 while it has none.
+  std::uint64_t CapacityRows(int shard) const {
+    return capacity_rows_[static_cast<std::size_t>(shard)].load(std::memory_order_relaxed);
+  }
 
  private:
   struct Feed {
@@ -74,6 +78,9 @@ class IngestAgent final : public Agent {
   void NoteBacklog(int shard, std::uint64_t rows) {
     backlog_rows_[static_cast<std::size_t>(shard)].store(rows, std::memory_order_relaxed);
   }
+  void NoteCapacity(int shard, std::uint64_t rows) {
+    capacity_rows_[static_cast<std::size_t>(shard)].store(rows, std::memory_order_relaxed);
+  }
 
   const Config config_;
   ReplayGate& replay_;
@@ -86,7 +93,7 @@ class IngestAgent final : public Agent {
   std::int64_t next_remove_ns_ = 0;
   std::vector<std::byte> rows_;  // of this turn, copied out of their source
   IngestCounters counters_;
-  std::vector<std::atomic<std::uint64_t>> backlog_rows_;  // [S]
+  std::vector<std::atomic<std::uint64_t>> backlog_rows_, capacity_rows_;  // [S]
 };
 
 }  // namespace tetrion::learner

@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "lib/core/agent.h"
-#include "lib/metrics/link_recorders.h"
 #include "lib/metrics/registry.h"
+#include "lib/metrics/shared_recorders.h"
 #include "lib/run/signals.h"
 #include "services/common/service_host.h"
 #include "services/learner/build_agent.h"

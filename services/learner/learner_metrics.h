@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
-#include "lib/metrics/registry.h"
+#include "lib/metrics/figures.h"
+#include "lib/metrics/shared_recorders.h"
 #include "lib/replay/gate.h"
 #include "lib/rl/trainer.h"
 #include "services/learner/checkpoint_agent.h"
@@ -13,12 +15,18 @@
 
 namespace tetrion::learner {
 
+// What the agents have counted, for the heartbeat and the metrics alike. Any thread.
+FigureValues<kLearnerFigures> FiguresOf(const TrainerProgress& progress, const IngestAgent& ingest,
+                                        const InferenceAgent& inference,
+                                        const CheckpointAgent& checkpoints);
+
 // The learner's recorders. OnBuilt belongs to the thread that builds, OnUpdate to the trainer
 // thread; Refresh may be called by one thread at a time and brings the scraped figures up to the
 // agents' own counters.
 class LearnerMetrics {
  public:
-  LearnerMetrics(MetricsRegistry& registry, int shards);
+  // `trainer`: Trainer::Figures, of which those that name a metric are served.
+  LearnerMetrics(MetricsRegistry& registry, int shards, std::span<const FigureInfo> trainer);
 
   void OnBuilt(double seconds) { build_s_.Set(seconds); }
   void OnUpdate(const UpdateStats& stats);
@@ -31,20 +39,17 @@ class LearnerMetrics {
 
  private:
   struct Shard {
-    HotGauge *rows, *committed, *capacity, *lag, *bytes, *ring_used;
+    HotGauge *rows, *committed, *capacity, *lag, *bytes, *ring_used, *ring_capacity;
   };
 
   std::vector<Shard> shards_;
-  HotCounter &answered_, &inference_wait_, &lost_;
-  HotHistogram& inference_s_;
-  HotGauge &build_s_, &streams_;
-  HotCounter &updates_, &skipped_, &published_, &sampled_, &overwritten_, &not_ready_, &lease_wait_;
+  FigureRecorders figures_, trainer_figures_;
+  HotCounter &inference_wait_, &sampled_, &overwritten_, &not_ready_;
   HotCounter &quarantined_, &unattachable_;
-  HotGauge &attached_, &waiting_, &leaving_;
+  HotHistogram& inference_s_;
+  HotGauge &build_s_, &waiting_, &leaving_, &samples_per_insert_;
   HotHistogram &update_s_, &wait_s_, &sample_s_, &forward_s_, &backward_s_, &optimise_s_;
   HotHistogram& checkpoint_s_;
-  HotGauge &policy_loss_, &value_loss_, &total_loss_, &grad_norm_, &entropy_, &explained_;
-  HotGauge &version_, &samples_per_insert_, &checkpoint_age_;
   std::uint64_t checkpoints_seen_ = 0;
 };
 

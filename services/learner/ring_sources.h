@@ -25,6 +25,7 @@ class LocalRing final : public RowSource {
   bool HasNews() override { return ring_.Peek().status != RingStatus::kEmpty; }
   std::uint64_t next_row() const override { return ring_.tail(); }
   std::uint64_t backlog_rows() const override { return ring_.head() - ring_.tail(); }
+  std::uint64_t capacity_rows() const override { return ring_.capacity(); }
   const std::string& problem() const override { return problem_; }
   bool TryRemove() override { return ring_.TryUnlink(); }
   void Remove() override { ring_.Unlink(); }
@@ -56,6 +57,7 @@ class InferredRing final : public RowSource {
   bool HasNews() override;
   std::uint64_t next_row() const override { return ring_.next_row(); }
   std::uint64_t backlog_rows() const override { return ring_.backlog_rows(); }
+  std::uint64_t capacity_rows() const override { return ring_.capacity_rows(); }
   const std::string& problem() const override;
   bool TryRemove() override;
   void Remove() override;

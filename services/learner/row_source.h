@@ -58,6 +58,8 @@ class RowSource {
   // Rows released, and rows published but not released, as far as Peek has seen.
   virtual std::uint64_t next_row() const = 0;
   virtual std::uint64_t backlog_rows() const = 0;
+  // Published rows that the source holds at most.
+  virtual std::uint64_t capacity_rows() const = 0;
   // Why the source is kUnusable, for people.
   virtual const std::string& problem() const = 0;
 

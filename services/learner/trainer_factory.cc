@@ -1,9 +1,13 @@
 #include "services/learner/trainer_factory.h"
 
+#include "lib/metrics/figures.h"
+#include "lib/rl/vtrace/vtrace_figures.h"
 #include "lib/rl/vtrace/vtrace_trainer.h"
 #include "lib/setup/run_setup.h"
 
 namespace tetrion::learner {
+
+static_assert(NameMetrics(kVtraceFigures));
 
 std::unique_ptr<Trainer> MakeTrainer(const RunConfig& run, int threads) {
   const VtraceConfig config = {.network = run.network,

@@ -4,8 +4,16 @@
 
 #include "lib/core/error.h"
 #include "lib/core/log.h"
+#include "lib/rl/trainer_figures.h"
 
 namespace tetrion::learner {
+namespace {
+
+double ValueAt(const UpdateStats& stats, std::optional<std::size_t> place, double missing) {
+  return place ? stats.figures[*place] : missing;
+}
+
+}  // namespace
 
 bool TrainingWatch::Warning::Due(const Clock& clock) {
   const std::int64_t now_ns = clock.NowNs();
@@ -14,16 +22,21 @@ bool TrainingWatch::Warning::Due(const Clock& clock) {
   return true;
 }
 
-TrainingWatch::TrainingWatch(int actions, const Clock& clock)
-    : clock_(clock), largest_entropy_(std::log(static_cast<double>(actions))) {}
+TrainingWatch::TrainingWatch(int actions, std::span<const FigureInfo> figures, const Clock& clock)
+    : clock_(clock),
+      largest_entropy_(std::log(static_cast<double>(actions))),
+      entropy_at_(PlaceOf("entropy", figures)),
+      explained_at_(PlaceOf("explained_variance", figures)),
+      value_loss_at_(PlaceOf("value_loss", figures)),
+      target_square_at_(PlaceOf("target_square", figures)) {}
 
 void TrainingWatch::Look(const UpdateStats& stats) {
   LookAtSkipped(stats);
   if (stats.updates == 0) return;  // its figures are of an update that was not taken
-  entropy_ += stats.entropy;
-  unexplained_ += stats.explained_variance < 0 ? 1 : 0;
-  error_square_ += 2 * stats.value_loss;
-  target_square_ += stats.target_square;
+  entropy_ += ValueAt(stats, entropy_at_, /*missing=*/largest_entropy_);
+  unexplained_ += ValueAt(stats, explained_at_, /*missing=*/0) < 0 ? 1 : 0;
+  error_square_ += 2 * ValueAt(stats, value_loss_at_, /*missing=*/0);
+  target_square_ += ValueAt(stats, target_square_at_, /*missing=*/0);
   if (++averaged_ < kAveraged) return;
   const double entropy = entropy_ / averaged_;
   const int unexplained = unexplained_;

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 
 #include "lib/core/clock.h"
@@ -23,8 +26,9 @@ class TrainingWatch {
   static constexpr double kLargeError = 0.01;
   static constexpr std::int64_t kWarnEveryNs = 60 * kNanosPerSecond;
 
-  // `actions`: of the environment; their logarithm is the largest entropy, in nats.
-  TrainingWatch(int actions, const Clock& clock);
+  // `actions`: of the environment; their logarithm is the largest entropy, in nats. `figures`:
+  // Trainer::Figures; what the trainer does not report is not judged.
+  TrainingWatch(int actions, std::span<const FigureInfo> figures, const Clock& clock);
 
   // Once per batch. Throws Error(kConfig) after kMostSkippedInARow batches without an update: says
   // what was not finite first and how to go on.
@@ -43,6 +47,7 @@ class TrainingWatch {
 
   const Clock& clock_;
   const double largest_entropy_;
+  const std::optional<std::size_t> entropy_at_, explained_at_, value_loss_at_, target_square_at_;
   int skipped_in_a_row_ = 0;
   std::uint64_t skipped_ = 0;
   std::string first_problem_;  // of the batches in a row

@@ -43,11 +43,7 @@ WITHOUT_PRODUCT_USER = {
 }
 
 # Metric -> reason. Declared in the catalog and recorded by nothing.
-UNRECORDED = {
-    "tetrion_actor_policy_version": "waits for its recorder or its removal",
-    "tetrion_ring_capacity_rows": "waits for its recorder or its removal",
-    "tetrion_ring_doorbells_total": "waits for its recorder or its removal",
-}
+UNRECORDED = {}
 
 ENVIRONMENTS = ("cartpole", "tetris", "tetris-placement")
 ENVIRONMENT_HOME = "lib/envs/registry.cc"

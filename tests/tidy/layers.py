@@ -20,7 +20,7 @@ LAYERS = (
     Layer("core", "check, error, clock, Philox, log, files, JSON, annotated mutex, agent", ()),
     Layer("cuda", "error check, stream, device buffer, launch helpers", ("core",)),
     Layer("frame", "row layout, record and action specs, token", ("core", "cuda")),
-    Layer("metrics", "metric catalog, hot-path counters, registry", ("core",)),
+    Layer("metrics", "metric catalog, status figures, hot-path counters, registry", ("core",)),
     Layer("http", "HTTP endpoint with its bounded server, client", ("core", "metrics")),
     Layer("envs", "rules, records and expanders, vector environments, registry",
           ("core", "frame", "cuda")),

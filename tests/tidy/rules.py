@@ -18,9 +18,7 @@ MAX_HEADER_LINES = 150
 MAX_FILE_LINES = 400
 
 # Path -> reason. A file listed here needs no test of its own.
-NO_TWIN = {
-    "lib/metrics/metrics_doc_main.cc": "prints docs/metrics.md and nothing else",
-}
+NO_TWIN = {}
 # Path -> test, from its own test folder, that covers it under the name of the idea it is a part of.
 TESTED_BY = {
     "lib/envs/views/afterstates.cc": "views_test.cc",
@@ -28,7 +26,6 @@ TESTED_BY = {
     "lib/envs/views/planes.cc": "views_test.cc",
     "lib/envs/tetris/tetris.cc": "../vec_env_test.cc",
     "lib/http/bounded_server.cc": "http_endpoint_test.cc",
-    "lib/metrics/catalog.cc": "registry_test.cc",
     "lib/nn/scorer.cc": "network_test.cc",
     "lib/nn/torch/torch_networks.cc": "../network_test.cc",
     "lib/replay/lease.cc": "gate_test.cc",
@@ -78,6 +75,9 @@ BANNED = (
      ("services/", "lib/policy/", "lib/collect/", "lib/weights/", "lib/inference/",
       "lib/region_v2/"),
      "region files are removed under the folder's lock (lib/shm/shm_dir.h, Region::Unlink)"),
+    ("figure by hand", r"\bStat\s*\{\s*\"|\bstats\s*=\s*\{\s*\{|"
+     r"\bstats\.(?:push|emplace)_back\(\{?\s*\"", ("services/", "tools/"),
+     "declare the figure in a table (lib/core/figure.h); AddStats tells its value"),
     ("torch::load", r"\btorch::(?:load|save|pickle_load)\b", _ALL,
      "checkpoints are safetensors (lib/checkpoint)"),
 )

@@ -2,6 +2,7 @@
 
 import pathlib
 import unittest
+from unittest import mock
 
 import clang
 import layers
@@ -180,6 +181,9 @@ class RuleTest(RuleCase):
             self.refuses(rules.banned, {"lib/shm/a.cc": f"void F() {{ {call}; }}\n"})
         for call in ("unlink(p)", "::unlink(p)", "std::remove(p)", "fs::remove(p)"):
             self.refuses(rules.banned, {"services/learner/a.cc": f"void F() {{ {call}; }}\n"})
+        for figure in ('h.stats = {{"x", 1}}', 's.push_back(wire::Stat{"x", 1})',
+                       'stats.push_back({"x", 1})', 'stats.emplace_back("x", 1)'):
+            self.refuses(rules.banned, {"services/actor/a.cc": f"void F() {{ {figure}; }}\n"})
         self.refuses(rules.banned, {"tests/a_test.cc": "using namespace std;\n"})
         self.refuses(rules.banned, {"lib/shm/a.h": "#include <format>\n"})
         self.passes(rules.banned, {
@@ -214,9 +218,10 @@ class RuleTest(RuleCase):
             self.passes(rules.twins, {"lib/shm/region_file.cc": "", test: text})
 
     def test_twins_may_be_excused_but_no_excuse_may_be_stale(self):
-        self.passes(rules.twins, {"lib/metrics/metrics_doc_main.cc": ""})
-        self.refuses(rules.twins, {"lib/metrics/metrics_doc_main.cc": "",
-                                   "tests/lib/metrics/metrics_doc_main_test.cc": ""})
+        with mock.patch.object(rules, "NO_TWIN", {"lib/shm/only_main.cc": "reason"}):
+            self.passes(rules.twins, {"lib/shm/only_main.cc": ""})
+            self.refuses(rules.twins, {"lib/shm/only_main.cc": "",
+                                       "tests/lib/shm/only_main_test.cc": ""})
         self.refuses(rules.twins, {"lib/envs/views/planes.cc": ""})  # the named test is missing
         self.passes(rules.twins, {"lib/envs/views/planes.cc": "",
                                   "tests/lib/envs/views/views_test.cc": ""})

@@ -35,7 +35,8 @@ TEST(RunStatusTest, ReadsTheCoordinatorsPage) {
   EXPECT_EQ(status.stop_progress, 0.625);
   EXPECT_EQ(status.Learner("updates"), 987);
   EXPECT_EQ(status.Actor("wait_ring_s"), 30);
-  EXPECT_EQ(status.Actor("no such figure"), 0);
+  EXPECT_EQ(status.Trainer("lag_p99"), 3);
+  EXPECT_EQ(status.Actor("wait_answer_s"), 0);  // not on the page
 }
 
 TEST(RunStatusTest, MissingAndOddFieldsAreDefaults) {

@@ -75,11 +75,11 @@ std::string StatusTable(const RunStatus& s, int actors_up) {
                  HumanNumber(s.return_best).c_str(), Lines(s).c_str());
   text += Format("  updates     %12s   %10s/s   loss %.3f   entropy %.3f%s\n",
                  HumanNumber(s.Learner("updates")).c_str(),
-                 HumanNumber(s.Learner("updates_per_s")).c_str(), s.Learner("loss"),
-                 s.Learner("entropy"), Skipped(s).c_str());
+                 HumanNumber(s.Learner("updates_per_s")).c_str(), s.Trainer("loss"),
+                 s.Trainer("entropy"), Skipped(s).c_str());
   text += Format("  replay      %11.0f%%   policy lag p50 %.0f p99 %.0f\n",
                  Percent(s.Learner("replay_rows"), s.Learner("replay_capacity_rows")),
-                 s.Learner("lag_p50"), s.Learner("lag_p99"));
+                 s.Trainer("lag_p50"), s.Trainer("lag_p99"));
   text += Format("  actors wait  token %s s   ring %s s   weights %s s   answer %s s\n",
                  HumanNumber(s.Actor("wait_token_s")).c_str(),
                  HumanNumber(s.Actor("wait_ring_s")).c_str(),

@@ -1,16 +1,27 @@
 #include "tools/up/run_status.h"
 
+#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 namespace tetrion {
 namespace {
 
 using Json = nlohmann::json;
 
-double Figure(const Json& object, const char* key) {
-  const auto at = object.find(key);
-  return at != object.end() && at->is_number() ? at->get<double>() : 0.0;
+// 0 when it is missing or no number.
+double Figure(const Json& object, RunFigure figure) {
+  const Json* at = &object;
+  std::string_view rest = figure.info().name;
+  while (at->is_object() && !rest.empty()) {
+    const std::size_t dot = std::min(rest.find('.'), rest.size());
+    const auto found = at->find(std::string(rest.substr(0, dot)));
+    if (found == at->end()) return 0.0;
+    at = &*found;
+    rest.remove_prefix(std::min(dot + 1, rest.size()));
+  }
+  return at->is_number() ? at->get<double>() : 0.0;
 }
 
 std::string Text(const Json& object, const char* key) {
@@ -28,18 +39,21 @@ std::map<std::string, double> Figures(const Json& object, const char* key) {
   return figures;
 }
 
-double ValueAt(const std::map<std::string, double>& figures, const std::string& key) {
-  const auto at = figures.find(key);
+double ValueAt(const std::map<std::string, double>& figures, const FigureInfo& figure) {
+  const auto at = figures.find(std::string(figure.name));
   return at == figures.end() ? 0.0 : at->second;
 }
 
 }  // namespace
 
-double RunStatus::Learner(const std::string& key) const {
-  return ValueAt(learner, key);
+double RunStatus::Learner(LearnerFigure figure) const {
+  return ValueAt(learner, figure.info());
 }
-double RunStatus::Actor(const std::string& key) const {
-  return ValueAt(actor, key);
+double RunStatus::Trainer(TrainerFigure figure) const {
+  return ValueAt(learner, figure.info());
+}
+double RunStatus::Actor(ActorFigure figure) const {
+  return ValueAt(actor, figure.info());
 }
 
 double RunStatus::LinesPer1000Steps() const {
@@ -65,9 +79,8 @@ std::optional<RunStatus> ParseStatus(const std::string& json) {
   status.length_mean = Figure(object, "length_mean");
   status.actor = Figures(object, "actor");
   status.learner = Figures(object, "learner");
-  const std::map<std::string, double> stop = Figures(object, "stop_after");
-  if (ValueAt(stop, "seconds") > 0 || ValueAt(stop, "steps") > 0) {
-    status.stop_progress = ValueAt(stop, "progress");
+  if (Figure(object, "stop_after.seconds") > 0 || Figure(object, "stop_after.steps") > 0) {
+    status.stop_progress = Figure(object, "stop_after.progress");
   }
   return status;
 }

@@ -5,6 +5,9 @@
 #include <optional>
 #include <string>
 
+#include "lib/metrics/figures.h"
+#include "lib/rl/trainer_figures.h"
+
 namespace tetrion {
 
 // The coordinator's /status page, which is also a line of metrics.jsonl.
@@ -16,12 +19,13 @@ struct RunStatus {
   double episodes = 0, episodes_per_s = 0;
   double return_mean = 0, return_best = 0, lines_mean = 0, length_mean = 0;
   std::optional<double> stop_progress;    // 0 to 1; nullopt: the run has no end
-  std::map<std::string, double> actor;    // sums over the live actors: wait_token_s, ...
-  std::map<std::string, double> learner;  // updates, updates_per_s, loss, ...
+  std::map<std::string, double> actor;    // sums over the live actors
+  std::map<std::string, double> learner;  // with its trainer's
 
   // A figure of `learner` or `actor`, 0 when it is not there.
-  double Learner(const std::string& key) const;
-  double Actor(const std::string& key) const;
+  double Learner(LearnerFigure figure) const;
+  double Trainer(TrainerFigure figure) const;
+  double Actor(ActorFigure figure) const;
   // Lines per 1,000 steps of the last episodes that ended, which favours neither short games nor
   // long ones as the mean of their lines does; 0 without lines.
   double LinesPer1000Steps() const;

@@ -16,6 +16,7 @@
 #include "lib/rl/parameter_tensors.h"
 #include "lib/rl/vtrace/actor_critic_loss.h"
 #include "lib/rl/vtrace/vtrace.h"
+#include "lib/rl/vtrace/vtrace_figures.h"
 
 namespace tetrion {
 namespace {
@@ -64,6 +65,7 @@ class VtraceTrainer final : public Trainer {
                 std::unique_ptr<GradientSync> sync);
 
   UpdateStats Step(BatchSource& source, std::uint32_t version) override;
+  std::span<const FigureInfo> Figures() const override { return kVtraceFigures; }
   void PolicyBlob(std::vector<std::byte>& out) const override;
   std::size_t PolicyBlobBytes() const override { return network_->parameters().size_bytes(); }
   TrainerState Save() const override;
@@ -177,8 +179,8 @@ std::int64_t VtraceTrainer::MeasureLag(std::uint32_t version, UpdateStats& stats
     lags_[i] = std::max<std::int64_t>(0, std::int64_t{version} - versions_[i]);
   }
   std::sort(lags_.begin(), lags_.end());
-  stats.lag_p50 = static_cast<double>(lags_[(lags_.size() - 1) / 2]);
-  stats.lag_p99 = static_cast<double>(lags_[(lags_.size() - 1) * 99 / 100]);
+  Figure(stats, "lag_p50") = static_cast<double>(lags_[(lags_.size() - 1) / 2]);
+  Figure(stats, "lag_p99") = static_cast<double>(lags_[(lags_.size() - 1) * 99 / 100]);
   return lags_.back();
 }
 
@@ -186,15 +188,15 @@ void VtraceTrainer::Update(const Minibatch& group, UpdateStats& stats) {
   StageTimer timer;
   const char* wrong = ForwardAndLoss(group, stats);
   timer.AddTo(stats.forward_s);
-  stats.learning_rate = LearningRate();
+  Figure(stats, "learning_rate") = LearningRate();
   if (wrong != nullptr) return Skip(wrong, stats);
   if (valid_ == 0) return;
   const std::span<float> gradients = network_->gradients();
   network_->Backward(grad_logits_.data(), grad_value_.data());
   sync_->AllReduce(gradients);
   timer.AddTo(stats.backward_s);
-  const AdamStep step = adam_.Step(*network_, stats.learning_rate);
-  stats.grad_norm = step.grad_norm;
+  const AdamStep step = adam_.Step(*network_, Figure(stats, "learning_rate"));
+  Figure(stats, "grad_norm") = step.grad_norm;
   if (step.problem.empty()) {
     ++stats.updates;
   } else {
@@ -252,12 +254,12 @@ const char* VtraceTrainer::ForwardAndLoss(const Minibatch& group, UpdateStats& s
                               .advantage = advantage},
                              grad_logits_.data(), grad_value_.data());
   valid_ = loss.valid;
-  stats.policy_loss = loss.policy;
-  stats.value_loss = loss.value;
-  stats.entropy = loss.entropy;
-  stats.total_loss = loss.total;
-  stats.mean_rho = summary.mean_rho;
-  stats.clipped_fraction = summary.clipped_fraction;
+  Figure(stats, "policy_loss") = loss.policy;
+  Figure(stats, "value_loss") = loss.value;
+  Figure(stats, "entropy") = loss.entropy;
+  Figure(stats, "loss") = loss.total;
+  Figure(stats, "mean_rho") = summary.mean_rho;
+  Figure(stats, "clipped_fraction") = summary.clipped_fraction;
   MeasureValue(group, stats);
   if (std::isfinite(loss.total)) return nullptr;
   return !AllFinite(group.reward) ? "a reward"
@@ -297,8 +299,9 @@ void VtraceTrainer::MeasureValue(const Minibatch& group, UpdateStats& stats) con
     error2 += e * e;
   }
   const double variance = target2 * count - target * target;
-  stats.explained_variance = variance > 0 ? 1.0 - (error2 * count - error * error) / variance : 0.0;
-  stats.target_square = count > 0 ? target2 / count : 0.0;
+  Figure(stats, "explained_variance") =
+      variance > 0 ? 1.0 - (error2 * count - error * error) / variance : 0.0;
+  Figure(stats, "target_square") = count > 0 ? target2 / count : 0.0;
 }
 
 double VtraceTrainer::LearningRate() const {

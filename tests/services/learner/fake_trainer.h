@@ -8,9 +8,15 @@
 
 #include "lib/core/check.h"
 #include "lib/rl/trainer.h"
+#include "lib/rl/trainer_figures.h"
 #include "lib/weights/weights_slot.h"
 
 namespace tetrion::learner {
+
+// A figure of an update of FakeTrainer.
+inline double& Figure(UpdateStats& stats, TrainerFigure figure) {
+  return stats.figures[figure.index()];
+}
 
 // A trainer whose only weight counts its updates. Steps as `script` says, then as kReady.
 class FakeTrainer final : public Trainer {
@@ -25,6 +31,7 @@ class FakeTrainer final : public Trainer {
     if (stats.status == BatchStatus::kReady) weight += static_cast<float>(stats.updates);
     return stats;
   }
+  std::span<const FigureInfo> Figures() const override { return kTrainerFigures; }
   void PolicyBlob(std::vector<std::byte>& out) const override {
     out.resize(sizeof weight);
     std::memcpy(out.data(), &weight, sizeof weight);

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "tests/services/learner/fake_trainer.h"
 #include "tests/services/learner/ingest_fixture.h"
 
 namespace tetrion::learner {
@@ -9,7 +10,7 @@ namespace {
 
 class LearnerMetricsTest : public IngestFixture {
  protected:
-  LearnerMetricsTest() : checkpoints_(folder_.path(), 3), metrics_(registry_, 3) {}
+  LearnerMetricsTest() : checkpoints_(folder_.path(), 3), metrics_(registry_, 3, kTrainerFigures) {}
 
   void Refresh() {
     metrics_.Refresh(*replay_, memory_->memory_bytes(), 1024, progress_, *agent_, inference_,
@@ -54,6 +55,8 @@ TEST_F(LearnerMetricsTest, BacklogOfARingIsWhatTheLimiterKeepsOut) {
   Cycle();
   Refresh();
   EXPECT_EQ(Scraped("tetrion_ring_used_rows{shard=\"2\"}"), 20 - 12);
+  EXPECT_EQ(Scraped("tetrion_ring_capacity_rows{shard=\"2\"}"), 256);
+  EXPECT_EQ(Scraped("tetrion_ring_capacity_rows{shard=\"1\"}"), 0);
   EXPECT_GT(Scraped("tetrion_replay_lease_wait_seconds_total"), 0);
 }
 
@@ -96,18 +99,19 @@ TEST_F(LearnerMetricsTest, TheBuildsTimeIsShown) {
 }
 
 TEST_F(LearnerMetricsTest, UpdatesFillTheStagesAndTheLosses) {
-  metrics_.OnUpdate({.status = BatchStatus::kReady,
-                     .policy_loss = 0.5,
-                     .value_loss = 2,
-                     .entropy = 1.25,
-                     .total_loss = 3,
-                     .grad_norm = 0.75,
-                     .explained_variance = 0.875,
-                     .wait_s = 8,
-                     .sample_s = 1,
-                     .forward_s = 2,
-                     .backward_s = 3,
-                     .optimise_s = 4});
+  UpdateStats stats = {.status = BatchStatus::kReady,
+                       .wait_s = 8,
+                       .sample_s = 1,
+                       .forward_s = 2,
+                       .backward_s = 3,
+                       .optimise_s = 4};
+  Figure(stats, "policy_loss") = 0.5;
+  Figure(stats, "value_loss") = 2;
+  Figure(stats, "entropy") = 1.25;
+  Figure(stats, "loss") = 3;
+  Figure(stats, "grad_norm") = 0.75;
+  Figure(stats, "explained_variance") = 0.875;
+  metrics_.OnUpdate(stats);
   EXPECT_EQ(Scraped("tetrion_learner_loss{part=\"policy\"}"), 0.5);
   EXPECT_EQ(Scraped("tetrion_learner_loss{part=\"value\"}"), 2);
   EXPECT_EQ(Scraped("tetrion_learner_loss{part=\"total\"}"), 3);

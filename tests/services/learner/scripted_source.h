@@ -71,6 +71,7 @@ class ScriptedSource final : public RowSource {
     for (const Step& step : script_) rows += step.count;
     return rows;
   }
+  std::uint64_t capacity_rows() const override { return 1024; }
   const std::string& problem() const override { return problem_; }
   bool TryRemove() override {
     if (!log_->locked) ++log_->removals;

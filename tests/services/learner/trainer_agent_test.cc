@@ -18,7 +18,8 @@ class TrainerAgentTest : public ::testing::Test {
     return std::make_unique<TrainerAgent>(
         TrainerAgent::Config{.batch_steps = 64, .checkpoint_every_ns = 3600 * kNanosPerSecond},
         TrainerAgent::Hooks{
-            .on_update = [this](const UpdateStats& stats) { told_.push_back(stats.policy_loss); },
+            .on_update =
+                [this](UpdateStats stats) { told_.push_back(Figure(stats, "policy_loss")); },
             .describe = [] { return CheckpointInfo{.run = "r", .env = "counting"}; }},
         trainer_, source_, slots_.Writer(), versions_, checkpoints_, resumed_updates);
   }
@@ -104,8 +105,9 @@ TEST_F(TrainerAgentTest, ABatchThatIsNotReadyIsCountedAndPublishesNothing) {
 TEST_F(TrainerAgentTest, SkippedUpdatesAreCountedAndReuseCountsEveryOptimiserStep) {
   versions_.Allow(1, 100);
   trainer_.script = {
-      {.status = BatchStatus::kReady, .updates = 3, .policy_loss = 0.25},
+      {.status = BatchStatus::kReady, .updates = 3},
       {.status = BatchStatus::kReady, .updates = 2, .skipped = 1, .problem = "the loss"}};
+  Figure(trainer_.script.front(), "policy_loss") = 0.25;
   const auto agent = Make();
   (void)agent->DoWork();
   (void)agent->DoWork();

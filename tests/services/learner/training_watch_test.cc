@@ -10,6 +10,7 @@
 #include "lib/core/error.h"
 #include "lib/core/log.h"
 #include "tests/lib/shm/scratch_dir.h"
+#include "tests/services/learner/fake_trainer.h"
 
 namespace tetrion::learner {
 namespace {
@@ -33,12 +34,12 @@ class TrainingWatchTest : public ::testing::Test {
     return {std::istreambuf_iterator<char>(log), {}};
   }
   static UpdateStats Good(double entropy = 1.0, double explained = 0.5) {
-    return {.status = BatchStatus::kReady,
-            .updates = 2,
-            .value_loss = 1.0,
-            .entropy = entropy,
-            .explained_variance = explained,
-            .target_square = 100.0};
+    UpdateStats stats = {.status = BatchStatus::kReady, .updates = 2};
+    Figure(stats, "value_loss") = 1.0;
+    Figure(stats, "entropy") = entropy;
+    Figure(stats, "explained_variance") = explained;
+    Figure(stats, "target_square") = 100.0;
+    return stats;
   }
   static UpdateStats Skipped(const std::string& problem, int updates = 0) {
     return {.status = BatchStatus::kReady, .updates = updates, .skipped = 1, .problem = problem};
@@ -47,7 +48,7 @@ class TrainingWatchTest : public ::testing::Test {
   const ScratchDir dir_;
   const std::string log_ = dir_.path() + "/log";
   FakeClock clock_;
-  TrainingWatch watch_{kActions, clock_};
+  TrainingWatch watch_{kActions, kTrainerFigures, clock_};
 };
 
 TEST_F(TrainingWatchTest, HealthyTrainingIsNotMentioned) {
@@ -98,17 +99,25 @@ TEST_F(TrainingWatchTest, NegativeExplainedVarianceIsAWarningWhenItLasts) {
 // As in CartPole when every game reaches its limit: each state is worth the same.
 TEST_F(TrainingWatchTest, TargetsThatHardlyDifferNeedNotBeExplained) {
   UpdateStats stats = Good(1.0, -5.0);
-  stats.target_square = 2500;
+  Figure(stats, "target_square") = 2500;
   EXPECT_EQ(Said(stats, 2 * TrainingWatch::kAveraged), "");
 }
 
 // The figures of a batch without an update are not the training's.
 TEST_F(TrainingWatchTest, SkippedBatchesDoNotEnterTheAverages) {
   UpdateStats skipped = Skipped("the loss");
-  skipped.explained_variance = std::numeric_limits<double>::quiet_NaN();
+  Figure(skipped, "explained_variance") = std::numeric_limits<double>::quiet_NaN();
   (void)Said(skipped, 50);
   EXPECT_EQ(Said(Good(), TrainingWatch::kAveraged), "");
   EXPECT_THAT(Said(Good(1.0, -1.0), TrainingWatch::kAveraged), HasSubstr("below 0 in 200 of 200"));
+}
+
+// A trainer without these figures is only watched for what is skipped.
+TEST_F(TrainingWatchTest, FiguresThatATrainerDoesNotReportAreNotJudged) {
+  TrainingWatch watch(kActions, {}, clock_);
+  const auto before = std::filesystem::file_size(log_);
+  for (int i = 0; i < 2 * TrainingWatch::kAveraged; ++i) watch.Look(Good(0, -5.0));
+  EXPECT_EQ(std::filesystem::file_size(log_), before);
 }
 
 }  // namespace

@@ -2,10 +2,56 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
+#include "lib/core/figure.h"
+#include "lib/core/log.h"
 #include "lib/metrics/registry.h"
 
+// Recorders that several services have.
 namespace tetrion {
+
+// Serves tetrion_log_lines_lost_total from now on. Once per registry, by its owner.
+inline void ServeLostLogLines(MetricsRegistry& registry) {
+  HotCounter& lost = registry.Counter("tetrion_log_lines_lost_total");
+  // Scrapes come one at a time, so that the counter has one writer.
+  registry.OnScrape([&lost] { lost.RaiseTo(static_cast<double>(LostLogLines())); });
+}
+
+// Those figures of a table that are metrics, too. One thread at a time calls Set.
+class FigureRecorders {
+ public:
+  // CHECKs that the catalog has the metrics and that they are gauges or counters.
+  FigureRecorders(MetricsRegistry& registry, std::span<const FigureInfo> figures) {
+    for (std::size_t i = 0; i < figures.size(); ++i) {
+      if (figures[i].metric.empty()) continue;
+      const MetricRef metric = MetricRef::Named(figures[i].metric);
+      std::vector<std::string> labels;
+      if (!figures[i].label.empty()) labels.emplace_back(figures[i].label);
+      const bool counts = metric.info().type == MetricType::kCounter;
+      recorders_.push_back({.figure = i,
+                            .counter = counts ? &registry.Counter(metric, labels) : nullptr,
+                            .gauge = counts ? nullptr : &registry.Gauge(metric, labels)});
+    }
+  }
+
+  // `values`: of the whole table, in its order. Counters never go down.
+  void Set(std::span<const double> values) {
+    for (const Recorder& recorder : recorders_) {
+      const double value = values[recorder.figure];
+      if (recorder.counter != nullptr) recorder.counter->RaiseTo(value);
+      if (recorder.gauge != nullptr) recorder.gauge->Set(value);
+    }
+  }
+
+ private:
+  struct Recorder {
+    std::size_t figure;  // its place in the table
+    HotCounter* counter;
+    HotGauge* gauge;
+  };
+  std::vector<Recorder> recorders_;
+};
 
 // Running totals of a control connection, as its socket counts them.
 struct LinkTotals {

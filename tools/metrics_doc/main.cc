@@ -1,7 +1,7 @@
 // Prints docs/metrics.md.
 #include <cstdio>
 
-#include "lib/metrics/catalog.h"
+#include "tools/metrics_doc/metrics_doc.h"
 
 int main() {
   return std::fputs(tetrion::GenerateMetricsDoc().c_str(), stdout) < 0 ? 1 : 0;

@@ -1,0 +1,19 @@
+#include "tools/metrics_doc/metrics_doc.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+namespace tetrion {
+namespace {
+
+TEST(MetricsDocTest, DocumentationIsUpToDate) {
+  std::ifstream file(TETRION_SOURCE_DIR "/docs/metrics.md");
+  std::stringstream text;
+  text << file.rdbuf();
+  EXPECT_EQ(text.str(), GenerateMetricsDoc()) << "run tetrion-metrics-doc > docs/metrics.md";
+}
+
+}  // namespace
+}  // namespace tetrion
