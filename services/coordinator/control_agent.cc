@@ -178,6 +178,7 @@ void ControlAgent::PublishStatus() {
                                    .epoch = context_.epoch,
                                    .state = book_.state,
                                    .sessions = sessions,
+                                   .left_learner = book_.left_learner,
                                    .tokens = book_.ledger.counts()});
   {
     MutexLock lock(status_mu_);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "lib/core/clock.h"
 #include "lib/run/run_config.h"
@@ -44,6 +45,7 @@ class RunBook {
   SlotTable slots;
   RunState state;
   VersionBlocks versions;
+  std::vector<wire::Stat> left_learner;  // last figures of the learner that said goodbye
 
   // What the tables may take of this process's memory: an estimate from above, in bytes.
   std::uint64_t MemoryBytes() const;

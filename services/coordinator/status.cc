@@ -9,8 +9,13 @@
 namespace tetrion::coordinator {
 namespace {
 
-std::string StatsJson(const SessionTable& sessions, wire::Role role) {
+// Of the live members of this role; `left`: of one that is gone, for when there is none.
+std::string StatsJson(const SessionTable& sessions, wire::Role role,
+                      std::span<const wire::Stat> left) {
   std::map<std::string, double> sums;
+  if (sessions.Count(role) == 0) {
+    for (const wire::Stat& stat : left) sums[stat.name] = stat.value;
+  }
   for (const auto& [number, session] : sessions.sessions()) {
     if (session.role != role) continue;
     for (const wire::Stat& stat : session.stats) sums[stat.name] += stat.value;
@@ -66,8 +71,8 @@ std::string StatusJson(const StatusInput& input) {
   status.Add(Key("lines_mean"), state.window().MeanLines());
   status.Add(Key("length_mean"), state.window().MeanLength());
   status.AddJson("stop_after", StopJson(state)).AddJson("tokens", TokensJson(input.tokens));
-  status.AddJson("actor", StatsJson(input.sessions, wire::Role::kActor));
-  status.AddJson("learner", StatsJson(input.sessions, wire::Role::kLearner));
+  status.AddJson("actor", StatsJson(input.sessions, wire::Role::kActor, {}));
+  status.AddJson("learner", StatsJson(input.sessions, wire::Role::kLearner, input.left_learner));
   return status.Text();
 }
 

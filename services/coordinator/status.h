@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "services/coordinator/ledger.h"
@@ -16,10 +17,11 @@ struct StatusInput {
   std::uint64_t epoch = 0;
   const RunState& state;
   const SessionTable& sessions;
+  std::span<const wire::Stat> left_learner = {};  // shown while no learner is there
   const LedgerCounts& tokens;
 };
 // One line of JSON: run, env, phase, kRunFigures (lib/metrics/figures.h), actor (sums over the live
-// actors' heartbeats), learner (the figures of its last heartbeat).
+// actors' heartbeats), learner (its last heartbeat's, also after its goodbye).
 std::string StatusJson(const StatusInput& input);
 
 }  // namespace tetrion::coordinator

@@ -449,6 +449,21 @@ TEST_F(ControlAgentTest, DrainStopsGrantsAndEndsWhenMembersAndRingsAreGone) {
   EXPECT_TRUE(control_->finished());
 }
 
+TEST_F(ControlAgentTest, FiguresOfALearnerThatSaidGoodbyeStayUntilTheNextOneComes) {
+  auto learner = Connect(), next = Connect();
+  const std::uint64_t session = JoinLearner(*learner).session;
+  Ask<wire::HeartbeatAck>(*learner,
+                          wire::Heartbeat{.session = session, .stats = {{"updates", 6312}}});
+  Ask<wire::GoodbyeAck>(*learner, wire::Goodbye{session, 0});
+  Pass(1000);
+  EXPECT_NE(control_->Status().find(R"("learner_up":false)"), std::string::npos);
+  EXPECT_NE(control_->Status().find(R"("learner":{"updates":6312})"), std::string::npos)
+      << control_->Status();
+  JoinLearner(*next);
+  Pass(1000);
+  EXPECT_NE(control_->Status().find(R"("learner":{})"), std::string::npos) << control_->Status();
+}
+
 TEST_F(ControlAgentTest, DrainWithoutALearnerDoesNotWaitForRingsNobodyWillEnd) {
   auto actor = Connect();
   const wire::Registered joined = JoinActor(*actor);
