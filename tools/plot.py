@@ -195,6 +195,7 @@ WAITS = (
     ("actor.wait_answer_s", "actors: answer", PURPLE),
     ("learner.limiter_wait_s", "learner: ingest held back", RED),
 )
+HEADLINE = (("env_steps", "steps"), ("episodes", "episodes"), ("learner.updates", "updates"))
 
 
 def draw(samples, title, out):
@@ -238,8 +239,7 @@ def headline(folder, samples):
     """Name of the run and where it stands."""
     last = samples[-1]
     parts = [folder.resolve().name, f"{minutes(samples)[-1]:.1f} min"]
-    for key, unit in (("env_steps", "steps"), ("episodes", "episodes"),
-                      ("learner.updates", "updates")):
+    for key, unit in HEADLINE:
         if value(last, key) == value(last, key):
             parts.append(f"{short(value(last, key))} {unit}")
     return "   ".join(parts)

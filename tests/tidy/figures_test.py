@@ -1,10 +1,12 @@
 """tools/bench.py and tools/plot.py: what they make of good, odd and missing input."""
 
+import ast
 import contextlib
 import io
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -152,6 +154,20 @@ class Bench(unittest.TestCase):
         self.assertEqual(self.run_it("--compare", "/not/there.json")[0].returncode, 2)
 
 
+def declared_figures():
+    """The names in the tables of docs/metrics.md, which a test compares with the declarations."""
+    text = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
+    return set(re.findall(r"^\| `([\w.]+)` \|", text[text.index("## Figures"):], re.MULTILINE))
+
+
+def figures_of(source):
+    """The keys that a Python source hands to plot.py's functions as they stand."""
+    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    keys = [call.args[1] for call in calls if isinstance(call.func, ast.Name)
+            and call.func.id in ("column", "value", "shares") and len(call.args) > 1]
+    return {key.value for key in keys if isinstance(key, ast.Constant)}
+
+
 class Plot(unittest.TestCase):
 
     def setUp(self):
@@ -173,6 +189,15 @@ class Plot(unittest.TestCase):
         with self.assertRaises(plot.PlotError) as caught:
             call(*args)
         self.assertIn(words, str(caught.exception))
+
+    def test_every_figure_that_is_drawn_is_declared(self):
+        source = (ROOT / "tools" / "plot.py").read_text(encoding="utf-8")
+        named = figures_of(source)
+        self.assertIn("elapsed_s", named)
+        named |= {key for key, *_ in (*plot.WAITS, *plot.HEADLINE)}
+        named |= {key for _, figures in plot.SIMPLE for key, *_ in figures}
+        self.assertEqual(named - declared_figures(), set())
+        self.assertNotIn("learner.unheard_of", declared_figures())
 
     def test_a_half_written_last_line_is_left_out(self):
         folder = self.run_folder("a", self.samples(3) + ['{"elapsed_s": 2'])
