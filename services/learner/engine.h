@@ -14,6 +14,7 @@
 #include "lib/run/run_config.h"
 #include "lib/weights/learner_region.h"
 #include "lib/wire/messages.h"
+#include "services/learner/boards.h"
 #include "services/learner/checkpoint_agent.h"
 #include "services/learner/inference_agent.h"
 #include "services/learner/ingest_agent.h"
@@ -22,8 +23,6 @@
 #include "services/learner/rate_meter.h"
 #include "services/learner/replay_source.h"
 #include "services/learner/ring_attacher.h"
-#include "services/learner/ring_board.h"
-#include "services/learner/stream_board.h"
 #include "services/learner/trainer_agent.h"
 #include "services/learner/versions.h"
 

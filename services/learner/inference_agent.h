@@ -15,7 +15,7 @@
 #include "lib/policy/policy.h"
 #include "lib/shm/bell.h"
 #include "lib/weights/weights_source.h"
-#include "services/learner/stream_board.h"
+#include "services/learner/boards.h"
 
 namespace tetrion::learner {
 

@@ -10,7 +10,7 @@
 #include "lib/core/clock.h"
 #include "lib/wire/session_link.h"
 #include "services/common/member_link.h"
-#include "services/learner/ring_board.h"
+#include "services/learner/boards.h"
 #include "services/learner/versions.h"
 
 namespace tetrion::learner {

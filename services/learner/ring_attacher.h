@@ -9,10 +9,9 @@
 
 #include "lib/core/clock.h"
 #include "lib/frame/row_layout.h"
-#include "services/learner/ring_board.h"
+#include "services/learner/boards.h"
 #include "services/learner/ring_sources.h"
 #include "services/learner/row_source.h"
-#include "services/learner/stream_board.h"
 
 namespace tetrion::learner {
 

@@ -6,8 +6,8 @@
 
 #include "lib/core/clock.h"
 #include "lib/shm/ring_consumer.h"
+#include "services/learner/boards.h"
 #include "services/learner/row_source.h"
-#include "services/learner/stream_board.h"
 
 namespace tetrion::learner {
 

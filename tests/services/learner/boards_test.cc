@@ -1,4 +1,4 @@
-#include "services/learner/ring_board.h"
+#include "services/learner/boards.h"
 
 #include <gtest/gtest.h>
 
