@@ -16,7 +16,7 @@ enum class ExitCode : int {
 };
 
 // The one exception type: failures of set-up and I/O. The message says what failed, where, and what
-// to do. Caught in main (lib/run/main_guard.h), which prints it and exits with `code()`.
+// to do. Caught in main (lib/run/program.h), which prints it and exits with `code()`.
 class Error : public std::runtime_error {
  public:
   Error(ExitCode code, const std::string& message) : std::runtime_error(message), code_(code) {}

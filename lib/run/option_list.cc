@@ -4,7 +4,7 @@
 
 #include "lib/core/check.h"
 #include "lib/run/options.h"
-#include "lib/run/revision.h"
+#include "lib/run/program.h"
 
 namespace tetrion {
 namespace {

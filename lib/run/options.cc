@@ -9,7 +9,7 @@
 #include "lib/core/error.h"
 #include "lib/run/config_file.h"
 #include "lib/run/option_list.h"
-#include "lib/run/revision.h"
+#include "lib/run/program.h"
 #include "lib/run/run_config_fields.h"
 
 namespace tetrion {

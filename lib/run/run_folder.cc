@@ -8,7 +8,7 @@
 #include "lib/core/error.h"
 #include "lib/core/file.h"
 #include "lib/run/config_file.h"
-#include "lib/run/revision.h"
+#include "lib/run/program.h"
 #include "lib/run/value_text.h"
 
 namespace tetrion {

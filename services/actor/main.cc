@@ -1,8 +1,7 @@
 #include <optional>
 
 #include "lib/core/log.h"
-#include "lib/run/main_guard.h"
-#include "lib/run/revision.h"
+#include "lib/run/program.h"
 #include "lib/run/signals.h"
 #include "services/actor/actor.h"
 #include "services/actor/options.h"

@@ -1,6 +1,6 @@
 #include "services/common/member_link.h"
 
-#include "lib/run/revision.h"
+#include "lib/run/program.h"
 
 namespace tetrion {
 

@@ -10,7 +10,7 @@
 #include "lib/core/error.h"
 #include "lib/core/log.h"
 #include "lib/core/random.h"
-#include "lib/run/revision.h"
+#include "lib/run/program.h"
 #include "lib/shm/shm_dir.h"
 
 namespace tetrion::coordinator {

@@ -1,6 +1,5 @@
 #include "lib/core/log.h"
-#include "lib/run/main_guard.h"
-#include "lib/run/revision.h"
+#include "lib/run/program.h"
 #include "lib/run/signals.h"
 #include "services/coordinator/coordinator.h"
 #include "services/coordinator/options.h"

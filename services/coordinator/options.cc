@@ -4,7 +4,7 @@
 
 #include "lib/core/error.h"
 #include "lib/run/options.h"
-#include "lib/run/stop_after.h"
+#include "lib/run/value_text.h"
 #include "lib/setup/run_setup.h"
 #include "services/coordinator/run_files.h"
 

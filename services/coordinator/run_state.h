@@ -6,7 +6,7 @@
 #include <string>
 
 #include "lib/core/clock.h"
-#include "lib/run/stop_after.h"
+#include "lib/run/value_text.h"
 #include "lib/wire/messages.h"
 #include "services/coordinator/store.h"
 

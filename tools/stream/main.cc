@@ -1,7 +1,7 @@
 #include <cstdio>
 
 #include "lib/core/log.h"
-#include "lib/run/main_guard.h"
+#include "lib/run/program.h"
 #include "lib/run/signals.h"
 #include "tools/stream/commands.h"
 

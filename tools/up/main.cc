@@ -3,8 +3,7 @@
 
 #include "lib/core/cpu_count.h"
 #include "lib/core/log.h"
-#include "lib/run/main_guard.h"
-#include "lib/run/revision.h"
+#include "lib/run/program.h"
 #include "lib/run/run_folder.h"
 #include "lib/run/signals.h"
 #include "lib/setup/run_setup.h"

@@ -6,7 +6,7 @@
 #include "lib/core/error.h"
 #include "lib/run/options.h"
 #include "lib/run/run_folder.h"
-#include "lib/run/stop_after.h"
+#include "lib/run/value_text.h"
 #include "lib/setup/init_from.h"
 #include "lib/setup/run_setup.h"
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "lib/core/error.h"
-#include "lib/run/main_guard.h"
+#include "lib/run/program.h"
 
 namespace tetrion {
 namespace {

@@ -1,4 +1,4 @@
-#include "lib/run/stop_after.h"
+#include "lib/run/value_text.h"
 
 #include <gtest/gtest.h>
 

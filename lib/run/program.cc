@@ -1,4 +1,4 @@
-#include "lib/run/main_guard.h"
+#include "lib/run/program.h"
 
 #include <unistd.h>
 
@@ -10,6 +10,9 @@
 
 #include "lib/core/error.h"
 #include "lib/core/nowait_writer.h"
+
+// Written into the build folder by cmake/write_revision.cmake.
+#include "generated/revision_text.h"
 
 namespace tetrion {
 namespace {
@@ -46,6 +49,16 @@ int GuardedMain(int argc, const char* const* argv,
   } catch (...) {
     return Report(program, "unknown exception", ExitCode::kInternal);
   }
+}
+
+const char* Revision() {
+  return kRevisionText;
+}
+const char* Preset() {
+  return kPresetText;
+}
+const char* Version() {
+  return kVersionText;
 }
 
 }  // namespace tetrion
