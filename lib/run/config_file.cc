@@ -11,7 +11,8 @@
 namespace tetrion {
 namespace {
 
-constexpr std::array kSections = {"run", "coordinator", "actor", "learner", "up"};
+constexpr const char* kRun = "run";
+constexpr std::array kSections = {kRun, "coordinator", "actor", "learner", "up"};
 
 [[noreturn]] void Refuse(const std::string& path, const toml::source_region& at,
                          const std::string& reason) {
@@ -24,6 +25,21 @@ std::string TextOf(const toml::node& node, const std::string& path, const std::s
   if (const auto* number = node.as_floating_point()) return ValueText(number->get());
   if (const auto* flag = node.as_boolean()) return flag->get() ? "true" : "false";
   Refuse(path, node.source(), key + ": expected a string, a number or true or false");
+}
+
+// The keys of a table; where it `has_parts` also those of the tables in it, "part.key".
+void Collect(const toml::table& table, const std::string& path, const std::string& prefix,
+             bool has_parts, std::vector<Setting>& settings) {
+  for (const auto& [name, node] : table) {
+    std::string key(name.str());
+    std::replace(key.begin(), key.end(), '-', '_');
+    const toml::table* part = has_parts ? node.as_table() : nullptr;
+    if (part != nullptr) {
+      Collect(*part, path, key + '.', /*has_parts=*/false, settings);
+    } else {
+      settings.push_back({prefix + key, TextOf(node, path, key)});
+    }
+  }
 }
 
 toml::table ParseFile(const std::string& path) {
@@ -50,14 +66,9 @@ ConfigSections ReadConfigFile(const std::string& path) {
     if (!known || table == nullptr) {
       Refuse(path, node.source(),
              (table == nullptr ? "key outside a section: " : "unknown section: ") + section +
-                 "; sections are [run] [coordinator] [actor] [learner] [up]");
+                 "; sections are [run] [run.ALGORITHM] [coordinator] [actor] [learner] [up]");
     }
-    std::vector<Setting>& settings = sections[section];
-    for (const auto& [key_name, value] : *table) {
-      std::string key(key_name.str());
-      std::replace(key.begin(), key.end(), '-', '_');
-      settings.push_back({key, TextOf(value, path, key)});
-    }
+    Collect(*table, path, "", section == kRun, sections[section]);
   }
   return sections;
 }

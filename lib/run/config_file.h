@@ -4,12 +4,12 @@
 #include <string>
 #include <vector>
 
-#include "lib/run/run_config.h"
+#include "lib/run/setting_fields.h"
 
 namespace tetrion {
 
 // Settings of a TOML file by section; keys with underscores, values as text (strings without
-// quotes).
+// quotes). Those of [run.vtrace] stand in the section "run", as "vtrace.discount".
 using ConfigSections = std::map<std::string, std::vector<Setting>>;
 
 // Reads a config file. Throws Error(kUsage) with file, line and reason: unreadable file, TOML

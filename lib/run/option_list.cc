@@ -1,15 +1,38 @@
 #include "lib/run/option_list.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "lib/core/check.h"
-#include "lib/run/options.h"
+#include "lib/core/error.h"
 #include "lib/run/program.h"
 
 namespace tetrion {
 namespace {
 
 constexpr std::size_t kHelpColumn = 30;
+constexpr const char* kRun = "run";  // the section of the run settings
+
+[[noreturn]] void Refuse(const std::string& message) {
+  throw Error(ExitCode::kUsage, message);
+}
+
+// Keeps a setting instead of an earlier value of the same one, which may have been named with its
+// algorithm or without.
+void Keep(Setting setting, std::vector<Setting>& given) {
+  std::erase_if(given, [&](const Setting& other) {
+    const std::string ours = AlgorithmOf(setting.key), theirs = AlgorithmOf(other.key);
+    return NameOf(setting.key) == NameOf(other.key) &&
+           (ours == theirs || ours.empty() || theirs.empty());
+  });
+  given.push_back(std::move(setting));
+}
+
+// Whether the section of a config file has the option.
+bool HasOption(const std::string& section, const std::string& algorithm, const OptionSpec& spec) {
+  return spec.kind != OptionKind::kPositional && spec.is_run_setting == (section == kRun) &&
+         (algorithm.empty() || spec.algorithm == algorithm);
+}
 
 // "(1 to 64 lanes, default 16)".
 std::string Facts(const OptionSpec& spec) {
@@ -54,18 +77,79 @@ std::string MarkdownRow(const OptionSpec& spec) {
 constexpr const char* kMarkdownHead =
     "| option | range | unit | default | meaning |\n|---|---|---|---|---|\n";
 
-}  // namespace
-
-std::string OptionSpec::Expected() const {
-  if (kind == OptionKind::kFlag) return "true or false";
-  if (range.empty()) return "1 to 64 letters, digits, '.', '_' or '-'";
-  const bool numeric = range.find(" to ") != std::string::npos;
-  return (numeric ? "" : "one of ") + range + (unit.empty() ? "" : " " + unit);
+// The algorithms of the run settings in order, that of the common ones, "", first.
+std::vector<std::string> AlgorithmsOf(const OptionList& list) {
+  std::vector<std::string> algorithms;
+  for (const auto& spec : list.specs) {
+    if (spec->is_run_setting &&
+        std::find(algorithms.begin(), algorithms.end(), spec->algorithm) == algorithms.end()) {
+      algorithms.push_back(spec->algorithm);
+    }
+  }
+  return algorithms;
 }
 
+// What stands above the settings of an algorithm.
+std::string HelpHead(const std::string& algorithm) {
+  if (!algorithm.empty()) {
+    return "\nSettings of algorithm " + algorithm + " (section [run." + algorithm + "])\n";
+  }
+  return "\nRun settings (the same for every process of a run; the coordinator owns them;\n"
+         "those of learning may be given anew with --resume, docs/options.md has the list)\n";
+}
+
+std::string MarkdownHead(const std::string& algorithm) {
+  if (!algorithm.empty()) {
+    return "\n### Settings of " + algorithm + "\n\nOf a run with `--algo " + algorithm +
+           "`: section `[run." + algorithm +
+           "]`, or an option of any program that takes the run settings. An option that several "
+           "algorithms have names the setting of the run's algorithm.\n";
+  }
+  return "## Run settings\n\nThe same for every process of a run: section `[run]`, or an option of "
+         "any program that says so. Environments have presets of their own, which the user's "
+         "settings beat. Where there are two tables, those of the first stay for the run's life; "
+         "those of the second may be given anew with `--resume`.\n";
+}
+
+// The rows of one table; empty where there is none.
+std::string SettingRows(const OptionList& list, const std::string& algorithm, bool may_change) {
+  std::string rows;
+  for (const auto& spec : list.specs) {
+    if (spec->is_run_setting && spec->algorithm == algorithm && spec->may_change == may_change) {
+      rows += MarkdownRow(*spec);
+    }
+  }
+  return rows;
+}
+
+}  // namespace
+
 void OptionList::Add(OptionSpec spec) {
-  TETRION_CHECK(Find(spec.name) == nullptr, "an option is declared twice");
+  for (const auto& other : specs) {
+    TETRION_CHECK(
+        other->name != spec.name || (!spec.algorithm.empty() && !other->algorithm.empty() &&
+                                     other->algorithm != spec.algorithm),
+        "an option is declared twice");
+  }
   specs.push_back(std::make_unique<OptionSpec>(std::move(spec)));
+}
+
+void OptionList::AddSettings(const std::vector<SettingField>& fields,
+                             const std::map<std::string, std::string>& more_help) {
+  for (const SettingField& field : fields) {
+    const auto more = more_help.find(field.name);
+    Add({.name = DashesFor(field.name),
+         .help = field.help + (more == more_help.end() ? "" : more->second),
+         .default_text = field.value(),
+         .range = field.range,
+         .unit = field.unit,
+         .kind = field.is_flag ? OptionKind::kFlag : OptionKind::kValue,
+         .set = field.set,
+         .is_run_setting = true,
+         .algorithm = field.algorithm,
+         .may_change = field.may_change,
+         .value = field.value});
+  }
 }
 
 OptionSpec* OptionList::Find(const std::string& name) const {
@@ -74,9 +158,50 @@ OptionSpec* OptionList::Find(const std::string& name) const {
   return at == specs.end() ? nullptr : at->get();
 }
 
+void OptionList::Set(const std::string& key, const std::string& text, const std::string& where) {
+  const std::string algorithm = AlgorithmOf(key), name = DashesFor(NameOf(key));
+  OptionSpec* taken = nullptr;
+  for (const auto& spec : specs) {
+    const bool named = spec->name == name && (algorithm.empty() || spec->algorithm == algorithm);
+    if (!named || !spec->set(text)) continue;
+    taken = spec.get();
+    taken->given = true;
+    taken->current = text;
+  }
+  if (taken == nullptr) {
+    const OptionSpec& spec = *Find(name);
+    Refuse(where + ": expected " +
+           ExpectedText(spec.range, spec.unit, spec.kind == OptionKind::kFlag));
+  }
+  if (!taken->is_run_setting) return;
+  Keep({(algorithm.empty() ? "" : algorithm + '.') + KeyFor(name), taken->value()}, *given);
+}
+
+void OptionList::SetSection(const std::string& file, const std::string& section,
+                            const std::vector<Setting>& settings) {
+  for (const Setting& setting : settings) {
+    const std::string algorithm = AlgorithmOf(setting.key), name = NameOf(setting.key);
+    std::vector<std::string> known;
+    for (const auto& spec : specs) {
+      if (HasOption(section, algorithm, *spec)) known.push_back(KeyFor(spec->name));
+    }
+    const std::string where =
+        file + ": [" + section + (algorithm.empty() ? "" : "." + algorithm) + "] " + name;
+    if (std::find(known.begin(), known.end(), name) == known.end()) {
+      Refuse(where + ": unknown key" + DidYouMean("", NearestName(name, known)));
+    }
+    Set(setting.key, setting.value, where + " = '" + setting.value + "'");
+  }
+}
+
 std::string KeyFor(std::string name) {
   std::replace(name.begin(), name.end(), '-', '_');
   return name;
+}
+
+std::string DashesFor(std::string key) {
+  std::replace(key.begin(), key.end(), '_', '-');
+  return key;
 }
 
 std::string DidYouMean(const std::string& prefix, const std::string& nearest) {
@@ -113,14 +238,14 @@ std::string VersionText(const std::string& program) {
 
 std::string HelpText(const OptionList& list) {
   std::string usage = "Usage: " + list.program + " [options]";
-  std::string arguments, options, run;
+  std::string arguments, options;
   for (const auto& spec : list.specs) {
     const std::string line = HelpLine(Shown(*spec), spec->help, Facts(*spec));
     if (spec->kind == OptionKind::kPositional) {
       usage += spec->required ? " " + spec->name : " [" + spec->name + "]";
       arguments += line;
-    } else {
-      (spec->is_run_setting ? run : options) += line;
+    } else if (!spec->is_run_setting) {
+      options += line;
     }
   }
   options += HelpLine("--config FILE", "TOML settings; the command line beats them", "");
@@ -129,11 +254,13 @@ std::string HelpText(const OptionList& list) {
   std::string text = list.program + ": " + list.description + "\n\n" + usage + "\n";
   if (!arguments.empty()) text += "\nArguments\n" + arguments;
   text += "\nOptions\n" + options;
-  if (!run.empty()) {
-    text +=
-        "\nRun settings (the same for every process of a run; the coordinator owns them;\n"
-        "those of learning may be given anew with --resume, docs/options.md has the list)\n" +
-        run;
+  for (const std::string& algorithm : AlgorithmsOf(list)) {
+    text += HelpHead(algorithm);
+    for (const auto& spec : list.specs) {
+      if (spec->is_run_setting && spec->algorithm == algorithm) {
+        text += HelpLine(Shown(*spec), spec->help, Facts(*spec));
+      }
+    }
   }
   return text;
 }
@@ -149,16 +276,12 @@ std::string MarkdownText(const OptionList& list) {
 }
 
 std::string RunMarkdownText(const OptionList& list) {
-  std::string text =
-      "## Run settings\n\nThe same for every process of a run: section `[run]`, or an option of "
-      "any "
-      "program that says so. Environments have presets of their own, which the user's settings "
-      "beat. Those of the first table stay for the run's life; the others may be given anew with "
-      "`--resume`.\n";
-  for (const bool may_change : {false, true}) {
-    text += std::string("\n") + kMarkdownHead;
-    for (const auto& spec : list.specs) {
-      if (spec->is_run_setting && spec->may_change == may_change) text += MarkdownRow(*spec);
+  std::string text;
+  for (const std::string& algorithm : AlgorithmsOf(list)) {
+    text += MarkdownHead(algorithm);
+    for (const bool may_change : {false, true}) {
+      const std::string rows = SettingRows(list, algorithm, may_change);
+      if (!rows.empty()) text += "\n" + (kMarkdownHead + rows);
     }
   }
   return text;

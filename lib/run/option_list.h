@@ -1,17 +1,17 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
-namespace CLI {
-class Option;
-}
+#include "lib/run/setting_fields.h"
 
 namespace tetrion {
 
-// The declarations behind ServiceOptions and the texts that are made from them.
+// The declarations behind ServiceOptions, what was given of them, and the texts made from them. One
+// thread.
 
 enum class OptionKind { kValue, kFlag, kPositional };
 
@@ -20,31 +20,47 @@ struct OptionSpec {
   std::string help, default_text, range, unit;
   OptionKind kind = OptionKind::kValue;
   bool required = false;
-  bool is_run_setting = false;
-  bool may_change = false;                      // of a run setting: when the run is resumed
   std::function<bool(const std::string&)> set;  // false: unreadable or out of range
 
-  // State of parsing.
-  std::string from_command_line;
-  CLI::Option* option = nullptr;  // the parser's, during Parse only
+  // Of a run setting.
+  bool is_run_setting = false;
+  std::string algorithm;               // as SettingField::algorithm
+  bool may_change = false;             // when the run is resumed
+  std::function<std::string()> value;  // the canonical text of what was set
+
   bool given = false;
   std::string current;  // what was given
-
-  // "1 to 64 lanes", "one of text|json", "true or false".
-  std::string Expected() const;
 };
 
 struct OptionList {
   std::string program, description;
   std::vector<std::unique_ptr<OptionSpec>> specs;
+  std::vector<Setting>* given = nullptr;  // receives run settings, once per key
 
-  // CHECKs that the name is new.
+  // CHECKs that the name is new. Algorithms may share it among them: then one option names the
+  // setting of the run's algorithm, and takes what one of them takes.
   void Add(OptionSpec spec);
+  // `more_help`: name -> what the setting's help goes on with.
+  void AddSettings(const std::vector<SettingField>& fields,
+                   const std::map<std::string, std::string>& more_help);
+  // The first of that name, or nullptr.
   OptionSpec* Find(const std::string& name) const;
+
+  // Gives an option its value. `key` is an option's name, or the key of a Setting; `where` begins
+  // the complaint. Throws Error(kUsage) when the value is refused.
+  void Set(const std::string& key, const std::string& text, const std::string& where);
+  // The same with the keys of a config file's section. Throws Error(kUsage) also for a key that the
+  // section does not have.
+  void SetSection(const std::string& file, const std::string& section,
+                  const std::vector<Setting>& settings);
 };
 
-// The option's key in a config file: underscores for dashes.
+// An option's key in a config file, underscores for dashes, and the way back.
 std::string KeyFor(std::string name);
+std::string DashesFor(std::string key);
+// The candidate with the smallest edit distance to `name`, empty when none is near (at most a third
+// of the letters differ).
+std::string NearestName(const std::string& name, const std::vector<std::string>& candidates);
 // "; did you mean --lanes?" or nothing.
 std::string DidYouMean(const std::string& prefix, const std::string& nearest);
 std::string VersionText(const std::string& program);

@@ -1,16 +1,14 @@
 #include "lib/run/options.h"
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <cstdio>
+#include <map>
 #include <numeric>
 
 #include "lib/core/check.h"
 #include "lib/core/error.h"
 #include "lib/run/config_file.h"
 #include "lib/run/option_list.h"
-#include "lib/run/program.h"
-#include "lib/run/run_config_fields.h"
 
 namespace tetrion {
 namespace {
@@ -19,75 +17,13 @@ namespace {
   throw Error(ExitCode::kUsage, message);
 }
 
-std::string DashesFor(std::string key) {
-  std::replace(key.begin(), key.end(), '_', '-');
-  return key;
-}
-
-// Checks one run setting on its own and keeps it, replacing an earlier value of the same key.
-bool CollectSetting(const std::string& key, const std::string& text, std::vector<Setting>& given) {
-  RunConfig scratch;
-  try {
-    Apply({key, text}, scratch);
-  } catch (const Error&) {
-    return false;
-  }
-  const Setting setting{key, ValueOf(key, scratch)};
-  const auto same = std::find_if(given.begin(), given.end(),
-                                 [&](const Setting& other) { return other.key == key; });
-  if (same == given.end()) {
-    given.push_back(setting);
-  } else {
-    *same = setting;
-  }
-  return true;
-}
-
-// Declares one option per RunConfig field.
-struct RunDeclarer {
-  OptionList& list;
-  std::vector<Setting>* given;
-  const std::map<std::string, std::string>& more_help;
-
-  template <typename T>
-  void Number(const char* key, const T& value, T min, T max, const char* unit, FieldHelp help) {
-    Declare(key, help, ValueText(value), RangeText(min, max), unit, false);
-  }
-  void Flag(const char* key, bool, FieldHelp help) { Declare(key, help, "false", "", "", true); }
-  void Choice(const char* key, const std::string& value, const char* allowed, FieldHelp help) {
-    Declare(key, help, value, allowed, "", false);
-  }
-  void Text(const char* key, const std::string& value, FieldHelp help) {
-    Declare(key, help, value, "", "", false);
-  }
-
- private:
-  void Declare(const char* key, FieldHelp help, const std::string& default_text,
-               const std::string& range, const char* unit, bool is_flag) {
-    OptionSpec spec;
-    spec.name = DashesFor(key);
-    spec.help = help.text;
-    if (const auto more = more_help.find(key); more != more_help.end()) spec.help += more->second;
-    spec.may_change = help.may_change;
-    spec.default_text = default_text;
-    spec.range = range;
-    spec.unit = unit;
-    spec.kind = is_flag ? OptionKind::kFlag : OptionKind::kValue;
-    spec.is_run_setting = true;
-    spec.set = [name = std::string(key), out = given](const std::string& text) {
-      return CollectSetting(name, text, *out);
-    };
-    list.Add(std::move(spec));
-  }
-};
-
 }  // namespace
 
 struct ServiceOptions::Impl {
   OptionList list;
   std::string section;
   std::string config_file;
-  bool has_run = false;
+  RunConfig checked;  // run settings are set here to be judged
 };
 
 ServiceOptions::ServiceOptions(std::string program, std::string section, std::string description)
@@ -148,9 +84,8 @@ void ServiceOptions::AddPositional(const std::string& name, std::string* value,
 
 void ServiceOptions::AddRun(std::vector<Setting>* given,
                             const std::map<std::string, std::string>& more_help) {
-  impl_->has_run = true;
-  const RunConfig defaults;
-  VisitRunConfig(defaults, RunDeclarer{impl_->list, given, more_help});
+  impl_->list.given = given;
+  impl_->list.AddSettings(FieldsOf(impl_->checked), more_help);
 }
 
 void ServiceOptions::AddLogging(LogConfig* log) {
@@ -166,50 +101,26 @@ void ServiceOptions::AddLogging(LogConfig* log) {
 
 namespace {
 
-// Gives the option its value and remembers that the user did; `where` introduces the complaint.
-void SetOption(OptionSpec& spec, const std::string& text, const std::string& where) {
-  if (!spec.set(text)) Refuse(where + ": expected " + spec.Expected());
-  spec.given = true;
-  spec.current = text;
-}
-
-// Known keys of a section, for the hint at a misspelt one.
-void ApplySection(OptionList& list, const std::string& file, const std::string& section,
-                  const std::vector<Setting>& settings, bool run_settings) {
-  std::vector<std::string> known;
-  for (const auto& spec : list.specs) {
-    if (spec->is_run_setting == run_settings && spec->kind != OptionKind::kPositional) {
-      known.push_back(KeyFor(spec->name));
-    }
-  }
-  for (const Setting& setting : settings) {
-    OptionSpec* spec = list.Find(DashesFor(setting.key));
-    const std::string where = file + ": [" + section + "] " + setting.key;
-    if (spec == nullptr || spec->is_run_setting != run_settings ||
-        spec->kind == OptionKind::kPositional) {
-      Refuse(where + ": unknown key" + DidYouMean("", NearestName(setting.key, known)));
-    }
-    SetOption(*spec, setting.value, where + " = '" + setting.value + "'");
-  }
-}
-
-void ApplyConfigFile(OptionList& list, const std::string& file, const std::string& own_section,
-                     bool has_run) {
+void ApplyConfigFile(OptionList& list, const std::string& file, const std::string& own_section) {
   for (const auto& [section, settings] : ReadConfigFile(file)) {
-    if (section == own_section) {
-      ApplySection(list, file, section, settings, false);
-    } else if (section == "run" && has_run) {
-      ApplySection(list, file, section, settings, true);
-    } else if (section == "run") {
+    const bool is_run = section == "run";
+    if (section == own_section || (is_run && list.given != nullptr)) {
+      list.SetSection(file, section, settings);
+    } else if (is_run) {
       RunConfig scratch;
-      for (const Setting& setting : settings) Apply(setting, scratch);
+      ApplyAll(settings, scratch);
     }
   }
 }
 
 // Splits the command line; the values are checked later, after the config file's.
 struct CommandLine {
+  struct Value {
+    CLI::Option* option = nullptr;
+    std::string text;
+  };
   CLI::App app;
+  std::map<std::string, Value> values;  // by the option's name
   bool help = false, version = false, markdown = false, run_markdown = false;
   std::string config_file;
 
@@ -222,12 +133,13 @@ struct CommandLine {
     app.add_flag("--help-markdown-run", run_markdown);
     app.add_option("--config", config_file)->take_last();
     for (const auto& spec : list.specs) {
-      const bool positional = spec->kind == OptionKind::kPositional;
-      const std::string name = positional ? spec->name : "--" + spec->name;
-      spec->option = spec->kind == OptionKind::kFlag
-                         ? app.add_flag(name, spec->from_command_line)
-                         : app.add_option(name, spec->from_command_line);
-      spec->option->take_last();
+      Value& value = values[spec->name];
+      if (value.option != nullptr) continue;  // algorithms share it
+      const std::string name =
+          spec->kind == OptionKind::kPositional ? spec->name : "--" + spec->name;
+      value.option = spec->kind == OptionKind::kFlag ? app.add_flag(name, value.text)
+                                                     : app.add_option(name, value.text);
+      value.option->take_last();
     }
   }
 
@@ -266,17 +178,17 @@ std::optional<int> ServiceOptions::Parse(int argc, const char* const* argv) {
   }
   impl_->config_file = command_line.config_file;
   if (!impl_->config_file.empty()) {
-    ApplyConfigFile(list, impl_->config_file, impl_->section, impl_->has_run);
+    ApplyConfigFile(list, impl_->config_file, impl_->section);
   }
   for (const auto& spec : list.specs) {
+    const CommandLine::Value& value = command_line.values.at(spec->name);
     const std::string shown =
         spec->kind == OptionKind::kPositional ? spec->name : "--" + spec->name;
-    if (spec->option->count() > 0) {
-      SetOption(*spec, spec->from_command_line, shown + " " + spec->from_command_line);
+    if (value.option->count() > 0) {
+      list.Set(spec->name, value.text, shown + " " + value.text);
     } else if (spec->required) {
       Refuse("missing argument " + shown + ": " + spec->help);
     }
-    spec->option = nullptr;
   }
   return std::nullopt;
 }
@@ -299,4 +211,9 @@ std::string ServiceOptions::Markdown() const {
 std::string ServiceOptions::RunMarkdown() const {
   return RunMarkdownText(impl_->list);
 }
+
+std::string FlagOf(const Setting& setting) {
+  return "--" + DashesFor(NameOf(setting.key)) + '=' + setting.value;
+}
+
 }  // namespace tetrion

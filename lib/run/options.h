@@ -19,10 +19,10 @@ namespace tetrion {
 // config file, --help and docs/options.md all follow from that declaration.
 //
 // Precedence: command line, then the config file (`--config FILE`, TOML with the sections [run],
-// [coordinator], [actor], [learner], [up]), then the default, which is what the bound variable
-// holds when it is declared. A program reads its own section and [run]; keys there that it does not
-// know are errors. Keys are option names with underscores. Every program has --help, --version and
-// --config.
+// [run.ALGORITHM], [coordinator], [actor], [learner], [up]), then the default, which is what the
+// bound variable holds when it is declared. A program reads its own section and the run's; keys
+// there that it does not know are errors. Keys are option names with underscores. Every program has
+// --help, --version and --config.
 //
 // One thread; bound variables belong to the caller and must outlive Parse.
 class ServiceOptions {
@@ -54,8 +54,10 @@ class ServiceOptions {
   void AddPositional(const std::string& name, std::string* value, const std::string& help,
                      bool required = false);
   // Every RunConfig field as --key-with-dashes. `given` receives, once per key, only what the user
-  // gave by flag or in [run], each value already checked on its own. `more_help`: key -> what the
-  // key's help goes on with. Programs call AddRunSettings of lib/setup/run_setup.h.
+  // gave by flag or in [run], each value already checked on its own. Keys of [run.vtrace] carry the
+  // algorithm's name; a flag, and such a key in [run], names the setting of the run's algorithm.
+  // `more_help`: key -> what the key's help goes on with. Programs call AddRunSettings of
+  // lib/setup/run_setup.h.
   void AddRun(std::vector<Setting>* given,
               const std::map<std::string, std::string>& more_help = {});
   // --log-format, --log-level and --log-file.
@@ -86,8 +88,7 @@ class ServiceOptions {
   std::unique_ptr<Impl> impl_;
 };
 
-// The candidate with the smallest edit distance to `name`, empty when none is near (at most a third
-// of the letters differ).
-std::string NearestName(const std::string& name, const std::vector<std::string>& candidates);
+// A run setting as an option, "--discount=0.99": an algorithm's without its name.
+std::string FlagOf(const Setting& setting);
 
 }  // namespace tetrion

@@ -2,105 +2,70 @@
 
 #include <xxhash.h>
 
+#include <algorithm>
+#include <limits>
 #include <sstream>
 
 #include "lib/core/align.h"
-#include "lib/core/check.h"
 #include "lib/core/error.h"
-#include "lib/run/run_config_fields.h"
-#include "lib/run/value_text.h"
 
 namespace tetrion {
 namespace {
 
-// For each field: key, value as text, value as TOML (strings quoted).
-struct TextWriter {
-  std::string* out;
-  bool all = true;  // or only those that stay for the run's life
-  template <typename T>
-  void Number(const char* key, const T& value, T, T, const char*, FieldHelp help) {
-    Line(key, ValueText(value), help);
-  }
-  void Flag(const char* key, bool value, FieldHelp help) {
-    Line(key, value ? "true" : "false", help);
-  }
-  void Choice(const char* key, const std::string& value, const char*, FieldHelp help) {
-    Line(key, '"' + value + '"', help);
-  }
-  void Text(const char* key, const std::string& value, FieldHelp help) {
-    Line(key, '"' + value + '"', help);
-  }
+// The algorithms that a run may choose: name and settings of each.
+template <typename F>
+void ForEachAlgorithm(RunConfig& c, F f) {
+  f("vtrace", c.vtrace);
+}
 
- private:
-  void Line(const char* key, const std::string& value, FieldHelp help) {
-    if (all || !help.may_change) *out += key + (" = " + value) + '\n';
-  }
-};
+// "a|b".
+std::string AlgorithmNames(RunConfig& c) {
+  std::string names;
+  ForEachAlgorithm(c, [&](const char* name, const auto&) {
+    names += (names.empty() ? "" : "|") + std::string(name);
+  });
+  return names;
+}
 
-struct ValueReader {
-  const std::string& wanted;
-  std::string value;
-  bool found = false;
-  bool may_change = false;
-  template <typename T>
-  void Number(const char* key, const T& field, T, T, const char*, FieldHelp help) {
-    Take(key, help, [&] { return ValueText(field); });
-  }
-  void Flag(const char* key, bool field, FieldHelp help) {
-    Take(key, help, [&] { return field ? "true" : "false"; });
-  }
-  void Choice(const char* key, const std::string& field, const char*, FieldHelp help) {
-    Take(key, help, [&] { return field; });
-  }
-  void Text(const char* key, const std::string& field, FieldHelp help) {
-    Take(key, help, [&] { return field; });
-  }
+void VisitCommon(RunConfig& c, FieldCollector v) {
+  constexpr std::uint64_t kAny = std::numeric_limits<std::uint64_t>::max();
+  // Environment.
+  v.Text("env", c.env, "environment");
+  v.Text("view", c.view, "what the network sees; auto takes the environment's default");
+  v.Number("seed", c.seed, std::uint64_t{0}, kAny, "", "seed of everything random in the run");
+  v.Number("queue_size", c.queue_size, 1, 7, "pieces", "Tetris: pieces in the preview");
+  v.Number("max_steps", c.max_steps, 0U, 1U << 30, "steps",
+           MayChange("an episode is truncated here; 0: the environment's default"));
+  v.Flag("iid_pieces", c.iid_pieces, "Tetris: independent pieces instead of 7-bags");
+  v.Choice("illegal", c.illegal, "terminate|noop", "tetris-placement: what an illegal choice does");
+  // Shapes.
+  v.Number("lanes", c.lanes, 1, 4096, "lanes", "environments a worker steps together");
+  v.Number("max_workers", c.max_workers, 1, kMaxWorkersOfRun, "workers",
+           "replay shards, allocated at start: workers that can take part at once");
+  v.Number("replay_rows", c.replay_rows, 0, 1 << 24, "rows",
+           "replay rows per shard; 0: as few as the selector allows");
+  v.Number("ring_rows", c.ring_rows, 2, 1 << 20, "rows", "rows of a worker's ring, a power of two");
+  v.Number("commit_stride", c.commit_stride, 1, 1 << 16, "rows",
+           "rows published at once; divides ring_rows");
+  // Learning, whatever the algorithm.
+  v.Choice("algo", c.algo, AlgorithmNames(c), "learning algorithm");
+  v.Choice("network", c.network, "auto|scorer|mlp|conv", "network; auto follows the view");
+  v.Number("window", c.window, 1, 1024, "steps", "length of a training window");
+  v.Number("batch_windows", c.batch_windows, 1, 1024, "windows", "windows of an update");
+}
 
- private:
-  template <typename F>
-  void Take(const char* key, FieldHelp help, F text) {
-    if (wanted != key) return;
-    value = text();
-    may_change = help.may_change;
-    found = true;
-  }
-};
+// The fields that a run of config.algo has.
+std::vector<SettingField> FieldsOfRun(RunConfig& config) {
+  std::vector<SettingField> fields = FieldsOf(config);
+  std::erase_if(fields, [&](const SettingField& field) { return !Concerns(field, config.algo); });
+  return fields;
+}
 
-// Sets the field named by the setting; `expected` says what it takes when the value is refused.
-struct FieldSetter {
-  const Setting& setting;
-  bool found = false;
-  std::string expected;
-  template <typename T>
-  void Number(const char* key, T& field, T min, T max, const char*, FieldHelp) {
-    if (setting.key != key) return;
-    found = true;
-    if (!ParseValue(setting.value, min, max, field)) expected = RangeText(min, max);
-  }
-  void Flag(const char* key, bool& field, FieldHelp) {
-    if (setting.key != key) return;
-    found = true;
-    if (!ParseValue(setting.value, field)) expected = "true or false";
-  }
-  void Choice(const char* key, std::string& field, const char* allowed, FieldHelp) {
-    if (setting.key != key) return;
-    found = true;
-    if (IsOneOf(setting.value, allowed)) {
-      field = setting.value;
-    } else {
-      expected = std::string("one of ") + allowed;
-    }
-  }
-  void Text(const char* key, std::string& field, FieldHelp) {
-    if (setting.key != key) return;
-    found = true;
-    if (IsPlainName(setting.value)) {
-      field = setting.value;
-    } else {
-      expected = "1 to 64 letters, digits, '.', '_' or '-'";
-    }
-  }
-};
+// "discount = 0.997", as in TOML.
+std::string LineOf(const SettingField& field) {
+  const std::string quote = field.is_text ? "\"" : "";
+  return field.name + " = " + quote + field.value() + quote + '\n';
+}
 
 [[noreturn]] void Refuse(const std::string& message) {
   throw Error(ExitCode::kUsage, message);
@@ -125,20 +90,24 @@ Setting ParseLine(const std::string& line) {
   return setting;
 }
 
-ValueReader Read(const std::string& key, const RunConfig& config) {
-  ValueReader reader{key};
-  VisitRunConfig(config, reader);
-  TETRION_CHECK(reader.found, "no such run setting");
-  return reader;
-}
-
 // A value that asks for derivation contradicts nothing.
 bool MeansDerive(const Setting& setting) {
   return setting.value == "auto" ||
          (setting.value == "0" && (setting.key == "max_steps" || setting.key == "replay_rows"));
 }
 
-// What `given` would change in `config`.
+struct Look {
+  std::string name, value;
+  bool may_change = false;
+};
+// What `config` has for a key.
+Look LookUp(const std::string& key, RunConfig config) {
+  const std::vector<SettingField> fields = FieldsOf(config);
+  const SettingField& field = FindField(fields, key, config.algo);
+  return {field.name, field.value(), field.may_change};
+}
+
+// What `given` would change in `config`, settings of the algorithm without its name.
 std::vector<SettingChange> ChangesBy(const std::vector<Setting>& given, const RunConfig& config) {
   std::vector<SettingChange> changes;
   for (const Setting& setting : given) {
@@ -146,56 +115,82 @@ std::vector<SettingChange> ChangesBy(const std::vector<Setting>& given, const Ru
     RunConfig here = config;
     Apply(setting, here);
     if (here == config) continue;
-    changes.push_back({setting.key, ValueOf(setting.key, config), ValueOf(setting.key, here)});
+    const Look before = LookUp(setting.key, config);
+    changes.push_back({before.name, before.value, LookUp(before.name, here).value});
   }
   return changes;
 }
 
 }  // namespace
 
+std::vector<SettingField> FieldsOf(RunConfig& config) {
+  std::vector<SettingField> fields;
+  VisitCommon(config, FieldCollector("", &fields));
+  ForEachAlgorithm(config, [&](const char* name, auto& settings) {
+    settings.Visit(FieldCollector(name, &fields));
+  });
+  return fields;
+}
+
 std::string ToText(const RunConfig& config) {
-  std::string text;
-  VisitRunConfig(config, TextWriter{&text});
+  RunConfig read = config;
+  std::string text, section;
+  for (const SettingField& field : FieldsOfRun(read)) {
+    if (field.algorithm != section) {
+      section = field.algorithm;
+      text += "[run." + section + "]\n";
+    }
+    text += LineOf(field);
+  }
   return text;
 }
 
 RunConfig RunConfigFromText(const std::string& text) {
-  RunConfig config;
+  constexpr std::string_view kSection = "[run.";
+  std::vector<Setting> settings;
   std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
-    line = Trimmed(line);
-    if (line.empty() || line.front() == '#') continue;
-    try {
-      Apply(ParseLine(line), config);
-    } catch (const Error& error) {
-      throw Error(ExitCode::kConfig, error.what());
+  std::string prefix;
+  RunConfig config;
+  try {
+    for (std::string line; std::getline(lines, line);) {
+      line = Trimmed(line);
+      if (line.empty() || line.front() == '#') continue;
+      if (line.starts_with(kSection) && line.back() == ']') {
+        prefix = line.substr(kSection.size(), line.size() - kSection.size() - 1) + '.';
+        continue;
+      }
+      settings.push_back(ParseLine(line));
+      settings.back().key.insert(0, prefix);
     }
+    ApplyAll(settings, config);
+  } catch (const Error& error) {
+    throw Error(ExitCode::kConfig, error.what());
   }
   return config;
 }
 
 std::uint64_t RunConfigHash(const RunConfig& config) {
+  RunConfig read = config;
   std::string text;
-  VisitRunConfig(config, TextWriter{&text, /*all=*/false});
+  for (const SettingField& field : FieldsOfRun(read)) {
+    if (!field.may_change) text += LineOf(field);
+  }
   return XXH64(text.data(), text.size(), 0);
 }
 
 void Apply(const Setting& setting, RunConfig& config) {
-  FieldSetter setter{setting};
-  VisitRunConfig(config, setter);
-  if (!setter.found) Refuse("unknown run setting '" + setting.key + "'");
-  if (!setter.expected.empty()) {
-    Refuse("run setting " + setting.key + " = '" + setting.value + "': expected " +
-           setter.expected);
+  const std::vector<SettingField> fields = FieldsOf(config);
+  const SettingField& field = FindField(fields, setting.key, config.algo);
+  if (field.set(setting.value)) return;
+  Refuse("run setting " + setting.key + " = '" + setting.value + "': expected " +
+         ExpectedText(field.range, field.unit, field.is_flag));
+}
+
+void ApplyAll(const std::vector<Setting>& settings, RunConfig& config) {
+  for (const Setting& setting : settings) {
+    if (setting.key == "algo") Apply(setting, config);
   }
-}
-
-std::string ValueOf(const std::string& key, const RunConfig& config) {
-  return Read(key, config).value;
-}
-
-bool MayChangeOnResume(const std::string& key) {
-  return Read(key, RunConfig()).may_change;
+  for (const Setting& setting : settings) Apply(setting, config);
 }
 
 std::vector<std::string> Contradictions(const std::vector<Setting>& given,
@@ -212,7 +207,7 @@ std::vector<SettingChange> ApplyOnResume(const std::vector<Setting>& given, RunC
   const std::vector<SettingChange> changes = ChangesBy(given, config);
   std::vector<Setting> lasting;
   for (const SettingChange& change : changes) {
-    if (!MayChangeOnResume(change.key)) lasting.push_back({change.key, change.after});
+    if (!LookUp(change.key, config).may_change) lasting.push_back({change.key, change.after});
   }
   if (!lasting.empty()) {
     std::string text;
@@ -225,14 +220,11 @@ std::vector<SettingChange> ApplyOnResume(const std::vector<Setting>& given, RunC
 }
 
 void ResolveShapes(RunConfig& config) {
-  const int lanes = config.batch_windows * config.lanes;
-  if (lanes % config.minibatches != 0) {
-    Refuse("run setting minibatches = " + std::to_string(config.minibatches) +
-           ": expected a divisor of the batch's batch_windows * lanes = " + std::to_string(lanes));
-  }
-  if (config.rho_clip == 0 || config.c_clip == 0) {
-    Refuse("run settings rho_clip and c_clip: expected more than 0");
-  }
+  ForEachAlgorithm(config, [&](const char* name, const auto& settings) {
+    if (name != config.algo) return;
+    const std::string misfit = settings.Misfit(config.batch_windows * config.lanes);
+    if (!misfit.empty()) Refuse("run setting " + misfit);
+  });
   const auto ring_rows = static_cast<std::uint64_t>(config.ring_rows);
   if (!IsPowerOfTwo(ring_rows) || config.ring_rows < 2 * config.commit_stride ||
       config.ring_rows % config.commit_stride != 0) {

@@ -5,6 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "lib/rl/vtrace/vtrace_settings.h"
+#include "lib/run/setting_fields.h"
+
 namespace tetrion {
 
 // Replay shard slots that a run may have: so many rings write at once, and an actor may make as
@@ -12,9 +15,10 @@ namespace tetrion {
 inline constexpr int kMaxWorkersOfRun = 256;
 
 // What must match across all processes of a run. The coordinator owns it: it is given the run's
-// settings, actor and learner receive them at registration. Every field is declared once, in
-// VisitRunConfig (run_config_fields.h): options, config file keys, canonical text, hash and docs
-// all follow from that list.
+// settings, actor and learner receive them at registration. Every field is declared once, here with
+// its default and in FieldsOf with key, range and help: options, config file keys, canonical text,
+// hash and docs follow. What only a trainer reads belongs to its algorithm
+// (docs/decisions/0014-an-algorithm-declares-its-settings.md).
 struct RunConfig {
   // Environment.
   std::string env = "tetris-placement";
@@ -30,53 +34,37 @@ struct RunConfig {
   int replay_rows = 0;    // Tcap, rows per shard; 0: the smallest the selector allows
   int ring_rows = 256;    // rows per worker ring
   int commit_stride = 8;  // rows per publication
-  // Algorithm.
+  // Learning, whatever the algorithm.
   std::string algo = "vtrace";
   std::string network = "auto";  // scorer, mlp, conv; auto follows the view
   int window = 32;               // T
   int batch_windows = 1;         // windows per update
-  double discount = 0.997;
-  double lambda = 1.0;
-  double rho_clip = 1.0;
-  double c_clip = 1.0;
-  double value_coef = 0.5;
-  double entropy_coef = 0.01;
-  double learning_rate = 3e-4;
-  std::uint64_t decay_updates =
-      0;  // linear decay of the learning rate to 0 over so many updates; 0: none
-  double grad_clip = 0.5;
-  int reuse = 2;
-  int minibatches = 1;  // optimiser steps per pass over a batch
-  int max_lag = 64;
-  bool normalise_advantage = false;
-  double ppo_clip = 0.0;              // 0: plain policy gradient
-  std::string reward_scale = "none";  // none, symlog
+  // Settings of the algorithms; a run has those of `algo`.
+  VtraceSettings vtrace;
   bool operator==(const RunConfig&) const = default;
 };
 
-// One setting the user gave: key (without "--", dashes as underscores) and text value.
-struct Setting {
-  std::string key;
-  std::string value;
-};
+// All fields, those of every algorithm included, bound to `config`.
+std::vector<SettingField> FieldsOf(RunConfig& config);
 
-// Canonical `key = value` lines, one a field, in declaration order: what travels in the
-// registration answer, what is hashed and what is written under [run] in the run folder's
-// config.toml.
+// Canonical `key = value` lines, one a field that the run has, in declaration order; those of the
+// algorithm below a line "[run.vtrace]". This travels in the registration answer and is written
+// under [run] in the run folder's config.toml.
 std::string ToText(const RunConfig& config);
-// Parses ToText's output (also with keys missing or reordered). Throws Error(kConfig) naming the
-// key for an unknown key, an unreadable value or a value out of range.
+// Parses ToText's output, also with keys missing or reordered, and with keys of the algorithm among
+// the others, as older run folders have them. Throws Error(kConfig) naming the key for an unknown
+// key, an unreadable value or a value out of range.
 RunConfig RunConfigFromText(const std::string& text);
 // xxhash64 of the settings that stay for the run's life: equal for what checkpoints, regions and
-// processes of one run may share, also when it was resumed with other settings of learning.
+// processes of one run may share, also when it was resumed with other settings of learning. An
+// algorithm's come after the common ones, without a heading: the value outlives changes of ToText.
 std::uint64_t RunConfigHash(const RunConfig& config);
 
-// Sets one field. Throws Error(kUsage) naming key, value and the allowed range.
+// Sets one field. Throws Error(kUsage) naming key, value and the allowed range, also when the key
+// is of an algorithm that is not config.algo.
 void Apply(const Setting& setting, RunConfig& config);
-// Value of a field as text. CHECKs that the key exists.
-std::string ValueOf(const std::string& key, const RunConfig& config);
-// Whether a run that is resumed may have another value. CHECKs that the key exists.
-bool MayChangeOnResume(const std::string& key);
+// Sets all: first the algorithm, so that the others' order means nothing.
+void ApplyAll(const std::vector<Setting>& settings, RunConfig& config);
 // Fields that contradict: every setting in `given` whose value in `config` differs, as
 // "key: here X, the run has Y". Empty when all agree.
 std::vector<std::string> Contradictions(const std::vector<Setting>& given, const RunConfig& config);

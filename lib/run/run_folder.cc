@@ -132,7 +132,7 @@ RunConfig RunFolder::ReadConfig() const {
     const ConfigSections sections = ReadConfigFile(config_toml());
     const auto run = sections.find("run");
     if (run == sections.end()) throw Error(ExitCode::kConfig, "the section [run] is missing");
-    for (const Setting& setting : run->second) Apply(setting, config);
+    ApplyAll(run->second, config);
     return config;
   } catch (const Error& error) {
     throw Error(ExitCode::kConfig, config_toml() + ": " + error.what());

@@ -74,10 +74,13 @@ void Resolve(RunConfig& config) {
 RunConfig MakeRunConfig(const std::vector<Setting>& given) {
   RunConfig config;
   for (const Setting& setting : given) {
-    if (setting.key == "env") Apply(setting, config);
+    if (setting.key == "env" || setting.key == "algo") Apply(setting, config);
   }
-  for (const auto& [key, value] : EnvOf(config.env).preset) Apply({key, value}, config);
-  for (const Setting& setting : given) Apply(setting, config);
+  for (const auto& [key, value] : EnvOf(config.env).preset) {
+    const std::string algorithm = AlgorithmOf(key);
+    if (algorithm.empty() || algorithm == config.algo) Apply({key, value}, config);
+  }
+  ApplyAll(given, config);
   Resolve(config);
   return config;
 }

@@ -72,8 +72,9 @@ class Run:
             raise RunError(f"{file} is not TOML: {error}") from error
         if not isinstance(sections.get("run"), dict):
             raise RunError(f"{file} has no section [run]: it was not written by tetrion")
-        #: The run's effective settings: docs/options.md names them.
-        self.config: dict[str, Any] = sections["run"]
+        #: The run's effective settings, those of its algorithm among them: docs/options.md names
+        #: them.
+        self.config: dict[str, Any] = _settings(sections["run"])
 
     def __repr__(self) -> str:
         return f"Run({str(self.path)!r})"
@@ -173,6 +174,12 @@ class Run:
         return max(
             reversed(found), key=lambda c: -np.inf if np.isnan(c.mean_return) else c.mean_return
         )
+
+
+def _settings(section: dict[str, Any]) -> dict[str, Any]:
+    """The keys of [run], and those of the section of its algorithm, [run.vtrace]."""
+    common = {key: value for key, value in section.items() if not isinstance(value, dict)}
+    return common | section.get(section.get("algo", ""), {})
 
 
 def _newest(folder: Path) -> Path:

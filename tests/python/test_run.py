@@ -73,6 +73,9 @@ def test_settings_are_read(folder):
     run = tetrion.Run(folder)
     assert run.name == "first"
     assert run.config == {"env": "cartpole", "seed": 7, "lanes": 16, "learning_rate": 0.001}
+    newer = CONFIG.replace("learning_rate", 'algo = "vtrace"\n[run.vtrace]\nlearning_rate')
+    (folder / "config.toml").write_text(newer)
+    assert tetrion.Run(folder).config == {**run.config, "algo": "vtrace"}
 
 
 def test_latest_is_the_run_whose_settings_are_newest(folder):

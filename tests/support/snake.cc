@@ -128,7 +128,7 @@ EnvEntry SnakeEntry() {
   entry.default_obs = "board";
   entry.actions = {{"up", 'w'}, {"right", 'd'}, {"down", 's'}, {"left", 'a'}};
   entry.max_steps = 300;
-  entry.preset = {{"lanes", "8"}, {"discount", "0.9"}};
+  entry.preset = {{"lanes", "8"}, {"vtrace.discount", "0.9"}};
   entry.picture = {
       .record = kind,
       .scale = 8,

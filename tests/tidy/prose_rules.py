@@ -29,9 +29,7 @@ NOT_IN_THE_TREE = {
 # A folder of lib, services or tools with more than this many files has a README with every unit.
 FILES_WITHOUT_README = 6
 # Folder -> reason.
-WITHOUT_README = {
-    "lib/run": "is being merged",
-}
+WITHOUT_README = {}
 
 
 def orphan_comments(tree):

@@ -31,7 +31,6 @@ TESTED_BY = {
     "lib/replay/lease.cc": "gate_test.cc",
     "lib/rl/minibatch.cc": "vtrace/vtrace_trainer_test.cc",
     "lib/rl/parameter_tensors.cc": "vtrace/vtrace_trainer_test.cc",
-    "lib/run/option_list.cc": "options_test.cc",
     "lib/inference/stream_layout.cc": "ends_test.cc",
     "lib/checkpoint/manifest.cc": "checkpoint_store_test.cc",
 }

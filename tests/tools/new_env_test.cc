@@ -79,7 +79,7 @@ TEST_F(NewEnvTest, RunSettingsHaveItsPresetViewNetworkAndStepLimit) {
   EXPECT_EQ(config.network, "mlp");
   EXPECT_EQ(config.max_steps, 300U);
   EXPECT_EQ(config.lanes, 8);
-  EXPECT_EQ(config.discount, 0.95) << "the user beats the preset";
+  EXPECT_EQ(config.vtrace.discount, 0.95) << "the user beats the preset";
   EXPECT_EQ(RowSpecOf(config), (RowSpec{.record_bytes = 108, .lanes = 8, .has_mask = false}));
   EXPECT_EQ(EnvSpecOf(config).action.count, 4);
   try {

@@ -94,7 +94,7 @@ TEST_F(PlanRunTest, ResumeChangesSettingsOfLearningAndRefusesOthersBeforeAnythin
   options_.resume = "old";
   options_.given = {{"learning_rate", "0.5"}};
   const RunPlan plan = Plan();
-  EXPECT_EQ(plan.config.learning_rate, 0.5);
+  EXPECT_EQ(plan.config.vtrace.learning_rate, 0.5);
   EXPECT_THAT(Joined(plan.children[0].command),
               AllOf(HasSubstr("--resume old"), HasSubstr("--learning-rate=0.5")));
   options_.given = {{"lanes", "3"}};

@@ -26,14 +26,10 @@ void Append(Command& command, const Command& more) {
   command.insert(command.end(), more.begin(), more.end());
 }
 
-// The user's run settings as flags; `=` keeps a flag's value with it.
+// The user's run settings as flags.
 Command RunFlags(const std::vector<Setting>& given) {
   Command flags;
-  for (const Setting& setting : given) {
-    std::string key = setting.key;
-    std::replace(key.begin(), key.end(), '_', '-');
-    flags.push_back("--" + key + "=" + setting.value);
-  }
+  for (const Setting& setting : given) flags.push_back(FlagOf(setting));
   return flags;
 }
 

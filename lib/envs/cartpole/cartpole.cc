@@ -91,9 +91,14 @@ EnvEntry CartPoleEntry() {
   entry.default_obs = "flat";
   entry.actions = {{"left", 'a'}, {"right", 'd'}};
   entry.max_steps = 500;
-  entry.preset = {{"lanes", "16"},           {"window", "32"},   {"discount", "0.98"},
-                  {"lambda", "0.9"},         {"reuse", "8"},     {"learning_rate", "0.001"},
-                  {"entropy_coef", "0.001"}, {"ppo_clip", "0.2"}};
+  entry.preset = {{"lanes", "16"},
+                  {"window", "32"},
+                  {"vtrace.discount", "0.98"},
+                  {"vtrace.lambda", "0.9"},
+                  {"vtrace.reuse", "8"},
+                  {"vtrace.learning_rate", "0.001"},
+                  {"vtrace.entropy_coef", "0.001"},
+                  {"vtrace.ppo_clip", "0.2"}};
   entry.picture = {
       .record = kind,
       .fps = 50,

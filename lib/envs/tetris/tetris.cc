@@ -248,9 +248,9 @@ EnvEntry TetrisEntry() {
   entry.max_steps = 10000;
   entry.preset = {{"lanes", "64"},
                   {"window", "32"},
-                  {"lambda", "0.95"},
+                  {"vtrace.lambda", "0.95"},
                   {"ring_rows", "64"},
-                  {"reward_scale", "symlog"}};
+                  {"vtrace.reward_scale", "symlog"}};
   entry.make = MakeGames<TetrisGames>;
   return entry;
 }
@@ -274,12 +274,12 @@ EnvEntry TetrisPlacementEntry() {
   entry.options.push_back(kIllegalOption);
   entry.preset = {{"lanes", "64"},
                   {"window", "32"},
-                  {"learning_rate", "0.001"},
-                  {"lambda", "0.95"},
+                  {"vtrace.learning_rate", "0.001"},
+                  {"vtrace.lambda", "0.95"},
                   {"ring_rows", "64"},
-                  {"reward_scale", "symlog"},
-                  {"ppo_clip", "0.2"},
-                  {"normalise_advantage", "true"}};
+                  {"vtrace.reward_scale", "symlog"},
+                  {"vtrace.ppo_clip", "0.2"},
+                  {"vtrace.normalise_advantage", "true"}};
   entry.mask = PlacementMaskOf;
   entry.make = MakeGames<PlacementGames>;
   return entry;

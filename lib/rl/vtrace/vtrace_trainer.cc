@@ -42,21 +42,17 @@ class StageTimer {
 }
 
 void CheckConfig(const VtraceConfig& config, const RowSpec& rows) {
+  const VtraceSettings& s = config.settings;
   if (config.window < 1 || config.batch_windows < 1)
     Refuse("window and batch_windows must be >= 1");
-  if (config.reuse < 1) Refuse("reuse must be >= 1, is " + std::to_string(config.reuse));
+  if (s.reuse < 1) Refuse("reuse must be >= 1, is " + std::to_string(s.reuse));
   if (config.threads < 1) Refuse("trainer threads must be >= 1");
-  const int lanes = config.batch_windows * static_cast<int>(rows.lanes);
-  if (config.minibatches < 1 || lanes % config.minibatches != 0) {
-    Refuse("minibatches must divide the batch's " + std::to_string(lanes) + " lanes, is " +
-           std::to_string(config.minibatches));
-  }
-  if (!(config.discount >= 0 && config.discount <= 1 && config.lambda >= 0 && config.lambda <= 1)) {
+  const std::string misfit = s.Misfit(config.batch_windows * static_cast<int>(rows.lanes));
+  if (!misfit.empty()) Refuse(misfit);
+  if (!(s.discount >= 0 && s.discount <= 1 && s.lambda >= 0 && s.lambda <= 1)) {
     Refuse("discount and lambda must lie in [0, 1]");
   }
-  if (!(config.learning_rate >= 0) || !(config.rho_clip > 0) || !(config.c_clip > 0)) {
-    Refuse("learning_rate must be >= 0, rho_clip and c_clip > 0");
-  }
+  if (!(s.learning_rate >= 0)) Refuse("learning_rate must be >= 0");
 }
 
 class VtraceTrainer final : public Trainer {
@@ -121,14 +117,15 @@ VtraceTrainer::VtraceTrainer(const VtraceConfig& config, const EnvSpec& env, con
                              std::unique_ptr<GradientSync> sync)
     : config_(config),
       env_(env),
-      group_lanes_(config.batch_windows * static_cast<int>(rows.lanes) / config.minibatches),
+      group_lanes_(config.batch_windows * static_cast<int>(rows.lanes) /
+                   config.settings.minibatches),
       cells_(std::int64_t{config.window} * group_lanes_),
       network_(MakeTrainingNetwork(config, env, cells_)),
-      adam_({.epsilon = config.adam_epsilon}, config.grad_clip, *network_),
+      adam_({.epsilon = config.adam_epsilon}, config.settings.grad_clip, *network_),
       sync_(std::move(sync)) {
   TETRION_CHECK(rows.record_bytes == env.obs.record_bytes && rows.has_mask == env.action.has_mask,
                 "rows must be this environment's");
-  for (int g = 0; g < config.minibatches; ++g)
+  for (int g = 0; g < config.settings.minibatches; ++g)
     groups_.emplace_back(env, config.window, group_lanes_);
   const auto cells = static_cast<std::size_t>(cells_);
   const auto with_last = cells + static_cast<std::size_t>(group_lanes_);
@@ -152,8 +149,8 @@ UpdateStats VtraceTrainer::Step(BatchSource& source, std::uint32_t version) {
   if (stats.status != BatchStatus::kReady) return stats;
   const std::int64_t lag = MeasureLag(version, stats);
   timer.AddTo(stats.sample_s);
-  for (int pass = 0; pass < config_.reuse; ++pass) {
-    if (pass > 0 && lag + pass > config_.max_lag) break;
+  for (int pass = 0; pass < config_.settings.reuse; ++pass) {
+    if (pass > 0 && lag + pass > config_.settings.max_lag) break;
     for (const Minibatch& group : groups_) Update(group, stats);
   }
   return stats;
@@ -165,10 +162,11 @@ BatchStatus VtraceTrainer::Take(BatchSource& source, StageTimer& timer, UpdateSt
   timer.AddTo(stats.wait_s);
   if (batch.status() != BatchStatus::kReady) return batch.status();
   TETRION_CHECK(batch.windows() == config_.batch_windows &&
-                    batch.lanes() == group_lanes_ * config_.minibatches,
+                    batch.lanes() == group_lanes_ * config_.settings.minibatches,
                 "the source's batches must keep the trainer's shape");
-  for (int g = 0; g < config_.minibatches; ++g) {
-    groups_[static_cast<std::size_t>(g)].Fill(env_, batch, g * group_lanes_, config_.symlog_reward);
+  for (int g = 0; g < config_.settings.minibatches; ++g) {
+    groups_[static_cast<std::size_t>(g)].Fill(env_, batch, g * group_lanes_,
+                                              config_.settings.reward_scale == "symlog");
   }
   batch.GatherVersions(versions_.data());
   return BatchStatus::kReady;
@@ -227,7 +225,8 @@ const char* VtraceTrainer::ForwardAndLoss(const Minibatch& group, UpdateStats& s
     log_prob_[at] = logits[group.action[at]] - log_normaliser_[at];
   }
   const VtraceSummary summary =
-      ComputeVtrace({config_.discount, config_.lambda, config_.rho_clip, config_.c_clip},
+      ComputeVtrace({config_.settings.discount, config_.settings.lambda, config_.settings.rho_clip,
+                     config_.settings.c_clip},
                     {.steps = config_.window,
                      .lanes = group_lanes_,
                      .behaviour_log_prob = group.behaviour_log_prob.data(),
@@ -237,22 +236,22 @@ const char* VtraceTrainer::ForwardAndLoss(const Minibatch& group, UpdateStats& s
                      .cont = group.cont.data(),
                      .flags = group.flags.data()},
                     {target_.data(), advantage_.data(), unweighted_.data(), rho_.data()});
-  if (config_.normalise_advantage) WeighAdvantage(group);
+  if (config_.settings.normalise_advantage) WeighAdvantage(group);
   // The clipped surrogate weighs by the ratio itself.
-  const float* advantage = config_.ppo_clip > 0 ? unweighted_.data() : advantage_.data();
-  const ActorCriticLoss loss =
-      ComputeActorCriticLoss({config_.value_coef, config_.entropy_coef, config_.ppo_clip},
-                             {.rows = cells_,
-                              .actions = actions,
-                              .logits = logits_.data(),
-                              .log_normaliser = log_normaliser_.data(),
-                              .value = value_.data(),
-                              .action = group.action.data(),
-                              .flags = group.flags.data(),
-                              .behaviour_log_prob = group.behaviour_log_prob.data(),
-                              .target = target_.data(),
-                              .advantage = advantage},
-                             grad_logits_.data(), grad_value_.data());
+  const float* advantage = config_.settings.ppo_clip > 0 ? unweighted_.data() : advantage_.data();
+  const ActorCriticLoss loss = ComputeActorCriticLoss(
+      {config_.settings.value_coef, config_.settings.entropy_coef, config_.settings.ppo_clip},
+      {.rows = cells_,
+       .actions = actions,
+       .logits = logits_.data(),
+       .log_normaliser = log_normaliser_.data(),
+       .value = value_.data(),
+       .action = group.action.data(),
+       .flags = group.flags.data(),
+       .behaviour_log_prob = group.behaviour_log_prob.data(),
+       .target = target_.data(),
+       .advantage = advantage},
+      grad_logits_.data(), grad_value_.data());
   valid_ = loss.valid;
   Figure(stats, "policy_loss") = loss.policy;
   Figure(stats, "value_loss") = loss.value;
@@ -305,10 +304,10 @@ void VtraceTrainer::MeasureValue(const Minibatch& group, UpdateStats& stats) con
 }
 
 double VtraceTrainer::LearningRate() const {
-  if (config_.decay_updates == 0) return config_.learning_rate;
-  const double done =
-      static_cast<double>(adam_.adam().steps()) / static_cast<double>(config_.decay_updates);
-  return config_.learning_rate * std::max(0.0, 1.0 - done);
+  if (config_.settings.decay_updates == 0) return config_.settings.learning_rate;
+  const double done = static_cast<double>(adam_.adam().steps()) /
+                      static_cast<double>(config_.settings.decay_updates);
+  return config_.settings.learning_rate * std::max(0.0, 1.0 - done);
 }
 
 void VtraceTrainer::PolicyBlob(std::vector<std::byte>& out) const {

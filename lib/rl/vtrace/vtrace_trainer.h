@@ -8,31 +8,18 @@
 #include "lib/frame/specs.h"
 #include "lib/rl/gradient_sync.h"
 #include "lib/rl/trainer.h"
+#include "lib/rl/vtrace/vtrace_settings.h"
 
 namespace tetrion {
 
 struct VtraceConfig {
+  VtraceSettings settings;
   std::string network = "auto";  // as NetworkConfig::name
   std::uint64_t seed = 1;        // initial weights
-  int window = 32;               // T, transitions of a window
+  int window = 1;                // T, transitions of a window
   int batch_windows = 1;         // windows of a batch; lanes of a batch B = batch_windows * M
-  double discount = 0.997;
-  double lambda = 1.0;
-  double rho_clip = 1.0;
-  double c_clip = 1.0;
-  double value_coef = 0.5;
-  double entropy_coef = 0.01;
-  double learning_rate = 3e-4;
-  std::uint64_t decay_updates = 0;  // linear decay to 0 over so many updates; 0: constant
-  double grad_clip = 0.5;           // norm of the policy's and of the value's gradient; 0: none
   double adam_epsilon = 1e-5;
-  int reuse = 2;     // passes over a batch
-  int max_lag = 64;  // no second pass over rows older than so many versions
-  bool normalise_advantage = false;
-  double ppo_clip = 0.0;       // 0: plain policy gradient
-  bool symlog_reward = false;  // sign(r) * ln(1 + |r|) before the loss
-  int minibatches = 1;         // optimiser steps per pass, each over B / minibatches lanes
-  int threads = 1;             // of the network, the caller's included
+  int threads = 1;  // of the network, the caller's included
 };
 
 // V-trace actor-critic (Espeholt et al., IMPALA, 2018) over fifo windows. A lane's targets need

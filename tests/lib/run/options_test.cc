@@ -158,7 +158,7 @@ TEST(OptionsTest, RunSettingsAreCollectedOnlyWhenGiven) {
   const RunConfig config = program.Config();
   EXPECT_EQ(config.lanes, 8);
   EXPECT_TRUE(config.iid_pieces);
-  EXPECT_EQ(config.discount, 0.99);
+  EXPECT_EQ(config.vtrace.discount, 0.99);
 }
 
 TEST(OptionsTest, CommandLineBeatsTheConfigFile) {
@@ -177,6 +177,24 @@ TEST(OptionsTest, CommandLineBeatsTheConfigFile) {
   EXPECT_EQ(program.given.size(), 2U);
 }
 
+TEST(OptionsTest, SettingsOfTheAlgorithmHaveASectionAndOlderFilesHaveThemInRun) {
+  for (const char* text : {"[run]\nlanes = 8\n[run.vtrace]\nreuse = 3\nppo-clip = 0.1\n",
+                           "[run]\nlanes = 8\nreuse = 3\nppo_clip = 0.1\n"}) {
+    const ConfigFile file(text);
+    Program program;
+    EXPECT_EQ(program.Parse({"--config", file.path(), "--ppo-clip", "0.3"}), std::nullopt);
+    const RunConfig config = program.Config();
+    EXPECT_EQ(config.vtrace.reuse, 3);
+    EXPECT_EQ(config.vtrace.ppo_clip, 0.3);
+    EXPECT_EQ(program.given.size(), 3U);
+  }
+}
+
+TEST(OptionsTest, ASettingIsTheSameOptionWhereverItStood) {
+  EXPECT_EQ(FlagOf({"vtrace.ppo_clip", "0.1"}), "--ppo-clip=0.1");
+  EXPECT_EQ(FlagOf({"iid_pieces", "false"}), "--iid-pieces=false");
+}
+
 TEST(OptionsTest, OtherServicesSectionsAreLeftToThem) {
   const ConfigFile file("[coordinator]\nno_such_key = 1\n[learner]\nthreads = 2\n");
   EXPECT_EQ(Complaint({"--config", file.path()}), "");
@@ -193,6 +211,10 @@ TEST(OptionsTest, ConfigFileErrorsSayWhere) {
               HasSubstr("[run] lane: unknown key; did you mean lanes?"));
   EXPECT_THAT(complaint("[actor]\nlanes = 3\n"), HasSubstr("[actor] lanes: unknown key"));
   EXPECT_THAT(complaint("[run]\nworkers = 3\n"), HasSubstr("[run] workers: unknown key"));
+  EXPECT_THAT(complaint("[run.vtrace]\nlanes = 3\n"), HasSubstr("[run.vtrace] lanes: unknown key"));
+  EXPECT_THAT(complaint("[run.vtrace]\nreus = 3\n"), HasSubstr("did you mean reuse?"));
+  EXPECT_THAT(complaint("[run.vtrac]\nreuse = 3\n"), HasSubstr("[run.vtrac] reuse: unknown key"));
+  EXPECT_THAT(complaint("[actor.more]\nworkers = 3\n"), HasSubstr("more: expected a string"));
   EXPECT_THAT(complaint("[actor]\nworkers = 0\n"),
               HasSubstr("workers = '0': expected 1 to 64 workers"));
   EXPECT_THAT(complaint("[actors]\nworkers = 1\n"), HasSubstr("unknown section: actors"));
@@ -221,14 +243,6 @@ TEST(OptionsTest, HelpAndVersionAreAnsweredOnStdout) {
     EXPECT_EQ(program.Parse({flag}), 0);
     EXPECT_THAT(testing::internal::GetCapturedStdout(), HasSubstr("tetrion-actor"));
   }
-}
-
-TEST(OptionsTest, NearestNameForgivesTyposOnly) {
-  const std::vector<std::string> names = {"lanes", "workers", "commit-stride"};
-  EXPECT_EQ(NearestName("lane", names), "lanes");
-  EXPECT_EQ(NearestName("comit-strid", names), "commit-stride");
-  EXPECT_EQ(NearestName("temperature", names), "");
-  EXPECT_EQ(NearestName("", {}), "");
 }
 
 TEST(OptionsTest, HelpOfARunSettingGoesOnWithWhatTheProgramAdds) {

@@ -75,12 +75,26 @@ TEST_F(RunFolderTest, ConfigurationRoundTripsAsToml) {
   RunConfig config;
   config.env = "cartpole";
   config.seed = 9007199254740993;
+  config.vtrace.discount = 0.5;
+  config.vtrace.reward_scale = "symlog";
   folder.WriteConfig(config);
   EXPECT_EQ(RunFolder::Open(runs_, "first").ReadConfig(), config);
   std::ifstream revision(folder.revision());
   std::string line;
   std::getline(revision, line);
   EXPECT_EQ(line, Revision());
+}
+
+// As tetrion 0.1 wrote it.
+TEST_F(RunFolderTest, ConfigurationOfAnOlderRunHasTheAlgorithmsKeysAmongTheOthers) {
+  const RunFolder folder = RunFolder::Create(runs_, "older");
+  WriteAtomically(folder.config_toml(),
+                  "[run]\nenv = \"cartpole\"\nlanes = 16\nalgo = \"vtrace\"\nwindow = 32\n"
+                  "discount = 0.98\nreuse = 8\nreward_scale = \"symlog\"\n");
+  const RunConfig config = folder.ReadConfig();
+  EXPECT_EQ(config.lanes, 16);
+  EXPECT_EQ(config.vtrace.discount, 0.98);
+  EXPECT_EQ(config.vtrace.reward_scale, "symlog");
 }
 
 TEST_F(RunFolderTest, LatestIsTheRunConfiguredLast) {

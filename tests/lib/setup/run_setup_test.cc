@@ -49,7 +49,9 @@ TEST(RunSetupTest, PresetsStandBetweenDefaultsAndTheUser) {
   EXPECT_EQ(preset.view, "vector");
   EXPECT_EQ(preset.network, "mlp");
   EXPECT_EQ(preset.max_steps, 500U);
+  EXPECT_EQ(preset.vtrace.reuse, 8);
   EXPECT_EQ(MakeRunConfig({{"lanes", "9"}, {"env", "cartpole"}}).lanes, 9);
+  EXPECT_EQ(MakeRunConfig({{"reuse", "9"}, {"env", "cartpole"}}).vtrace.reuse, 9);
   EXPECT_EQ(MakeRunConfig({}).network, "scorer");
   EXPECT_EQ(MakeRunConfig({}).max_steps, 5000U);
   EXPECT_EQ(MakeRunConfig({{"env", "tetris"}}).max_steps, 10000U);

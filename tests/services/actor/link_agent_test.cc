@@ -172,7 +172,7 @@ TEST_F(LinkAgentTest, RunThatWasResumedWithOtherSettingsEndsIt) {
   Expect<wire::Heartbeat>();
   Answer(wire::HeartbeatAck{.session = 7, .epoch = 2});
   Expect<wire::Register>();
-  run_.learning_rate = 0.5;
+  run_.vtrace.learning_rate = 0.5;
   try {
     Answer(wire::Registered{
         .session = 7, .epoch = 2, .run_config = ToText(run_), .slots = {2}, .heartbeat_ms = 20});

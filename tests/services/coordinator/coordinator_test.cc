@@ -85,9 +85,9 @@ TEST_F(CoordinatorTest, ResumingWithAnotherLearningRateChangesAndRecordsItOnce) 
   const RunFolder folder = OpenRun(options_).folder;
   options_.resume = "first";
   options_.given = {{"learning_rate", "0.25"}};
-  EXPECT_EQ(OpenRun(options_).config.learning_rate, 0.25);
-  EXPECT_EQ(folder.ReadConfig().learning_rate, 0.25);
-  EXPECT_EQ(OpenRun(options_).config.learning_rate, 0.25);  // a restart with the same flags
+  EXPECT_EQ(OpenRun(options_).config.vtrace.learning_rate, 0.25);
+  EXPECT_EQ(folder.ReadConfig().vtrace.learning_rate, 0.25);
+  EXPECT_EQ(OpenRun(options_).config.vtrace.learning_rate, 0.25);  // a restart with the same flags
   std::ifstream file(folder.changes_jsonl());
   const std::string recorded{std::istreambuf_iterator<char>(file), {}};
   EXPECT_EQ(std::count(recorded.begin(), recorded.end(), '\n'), 1);

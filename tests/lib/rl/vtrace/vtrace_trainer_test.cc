@@ -30,7 +30,7 @@ RowSpec BanditRows() {
 }
 
 VtraceConfig BanditConfig() {
-  return {.window = kSteps, .learning_rate = 1e-2, .reuse = 1};
+  return {.settings = {.learning_rate = 1e-2, .reuse = 1}, .window = kSteps};
 }
 
 // One-step episodes of a bandit: the first number of the record says which of two actions pays 1.
@@ -162,10 +162,10 @@ TEST_P(VtraceLearningTest, LearnsABanditFromOffPolicyRows) {
 TEST_P(VtraceLearningTest, PpoClipMinibatchesAndNormalisationLearnTheBanditToo) {
   VtraceConfig config = BanditConfig();
   config.seed = GetParam();
-  config.ppo_clip = 0.2;
-  config.normalise_advantage = true;
-  config.minibatches = 4;
-  config.reuse = 2;
+  config.settings.ppo_clip = 0.2;
+  config.settings.normalise_advantage = true;
+  config.settings.minibatches = 4;
+  config.settings.reuse = 2;
   const auto trainer = MakeBanditTrainer(config);
   BanditSource source;
   for (int i = 0; i < 100; ++i) {
@@ -178,8 +178,8 @@ TEST_P(VtraceLearningTest, PpoClipMinibatchesAndNormalisationLearnTheBanditToo) 
 TEST_P(VtraceLearningTest, PpoClipBoundsWhatIsLearntFromOnePolicysRows) {
   VtraceConfig config = BanditConfig();
   config.seed = GetParam();
-  config.ppo_clip = 0.2;
-  config.learning_rate = 1e-3;  // Adam's memory carries it a little beyond
+  config.settings.ppo_clip = 0.2;
+  config.settings.learning_rate = 1e-3;  // Adam's memory carries it a little beyond
   const auto trainer = MakeBanditTrainer(config);
   BanditSource source;
   for (int i = 0; i < 400; ++i) (void)trainer->Step(source, 0);
@@ -190,7 +190,7 @@ TEST_P(VtraceLearningTest, PpoClipBoundsWhatIsLearntFromOnePolicysRows) {
 TEST_P(VtraceLearningTest, NormalisedAdvantagesLearnWithoutTheClipToo) {
   VtraceConfig config = BanditConfig();
   config.seed = GetParam();
-  config.normalise_advantage = true;
+  config.settings.normalise_advantage = true;
   const auto trainer = MakeBanditTrainer(config);
   BanditSource source;
   for (int i = 0; i < 400; ++i) (void)trainer->Step(source, 0);
@@ -238,11 +238,11 @@ TEST(VtraceTrainerTest, FiguresOfAnUpdateStayWhatTheyWere) {
   EXPECT_NEAR(Figure(plain, "mean_rho"), 0.8406393, 2e-6);
   EXPECT_NEAR(Figure(plain, "entropy"), 0.4058702, 2e-6);
   VtraceConfig config = BanditConfig();
-  config.ppo_clip = 0.2;
-  config.normalise_advantage = true;
-  config.symlog_reward = true;
-  config.minibatches = 4;
-  config.reuse = 2;
+  config.settings.ppo_clip = 0.2;
+  config.settings.normalise_advantage = true;
+  config.settings.reward_scale = "symlog";
+  config.settings.minibatches = 4;
+  config.settings.reuse = 2;
   const UpdateStats grouped = FifthUpdate(config);
   EXPECT_NEAR(Figure(grouped, "loss"), -0.0147623, 2e-6);
   EXPECT_NEAR(Figure(grouped, "grad_norm"), 0.1052959, 2e-6);
@@ -305,7 +305,7 @@ TEST(VtraceTrainerTest, NonFiniteUpdateIsSkippedNamedAndForgotten) {
 // leaves NaN in parameters that are published and saved.
 TEST(VtraceTrainerTest, ParametersStayFiniteWhateverTheRewards) {
   VtraceConfig config = BanditConfig();
-  config.grad_clip = 0;
+  config.settings.grad_clip = 0;
   const auto trainer = MakeBanditTrainer(config);
   BanditSource source;
   int skipped = 0;
@@ -358,8 +358,8 @@ TEST(VtraceTrainerTest, WholeGradientIsReducedBeforeItsNormOnceAnUpdate) {
   EXPECT_EQ(sizes, std::vector<std::size_t>{synced->PolicyBlobBytes() / sizeof(float)});
 
   sizes.clear();
-  config.minibatches = 4;
-  config.reuse = 2;
+  config.settings.minibatches = 4;
+  config.settings.reuse = 2;
   const auto grouped =
       MakeVtraceTrainer(config, BanditEnv(), BanditRows(), std::make_unique<DoublingSync>(sizes));
   EXPECT_EQ(grouped->Step(source, 0).updates, 8);
@@ -368,8 +368,8 @@ TEST(VtraceTrainerTest, WholeGradientIsReducedBeforeItsNormOnceAnUpdate) {
 
 TEST(VtraceTrainerTest, BatchIsReusedOnlyWhileItsLagAllows) {
   VtraceConfig config = BanditConfig();
-  config.reuse = 3;
-  config.max_lag = 10;
+  config.settings.reuse = 3;
+  config.settings.max_lag = 10;
   const auto trainer = MakeBanditTrainer(config);
   BanditSource source;
   source.row_version = 100;
@@ -385,7 +385,7 @@ TEST(VtraceTrainerTest, BatchIsReusedOnlyWhileItsLagAllows) {
 
 TEST(VtraceTrainerTest, LearningRateDecaysLinearlyToZero) {
   VtraceConfig config = BanditConfig();
-  config.decay_updates = 4;
+  config.settings.decay_updates = 4;
   const auto trainer = MakeBanditTrainer(config);
   BanditSource source;
   for (const double share : {1.0, 0.75, 0.5, 0.25, 0.0}) {
@@ -407,9 +407,10 @@ TEST(VtraceTrainerTest, ClosedSourceIsPassedOnWithoutAnUpdate) {
 
 TEST(VtraceTrainerTest, SettingsOutOfRangeAreRefused) {
   for (const auto change :
-       {+[](VtraceConfig& c) { c.minibatches = 3; }, +[](VtraceConfig& c) { c.window = 0; },
-        +[](VtraceConfig& c) { c.reuse = 0; }, +[](VtraceConfig& c) { c.discount = 1.5; },
-        +[](VtraceConfig& c) { c.learning_rate = NAN; }}) {
+       {+[](VtraceConfig& c) { c.settings.minibatches = 3; },
+        +[](VtraceConfig& c) { c.window = 0; }, +[](VtraceConfig& c) { c.settings.reuse = 0; },
+        +[](VtraceConfig& c) { c.settings.discount = 1.5; },
+        +[](VtraceConfig& c) { c.settings.learning_rate = NAN; }}) {
     VtraceConfig config = BanditConfig();
     change(config);
     EXPECT_THROW(MakeBanditTrainer(config), Error);

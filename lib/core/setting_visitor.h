@@ -1,0 +1,26 @@
+#pragma once
+
+namespace tetrion {
+
+// How a struct of settings declares its fields. The member
+//   template <typename Visitor> void Visit(Visitor&& v)
+// calls the visitor once per field, in declaration order. A visitor has:
+//   Number(key, field, min, max, unit, help)   int, uint32, uint64, double
+//   Flag(key, field, help)                     bool
+//   Choice(key, field, "a|b|c", help)          std::string, one of the values
+//   Text(key, field, help)                     std::string of [A-Za-z0-9_.-], 1 to 64 of them
+
+// What a field means, and whether a run that is resumed may have another value. `help` of a visitor
+// is a text, or MayChange(text) for settings that nothing which outlives a process depends on.
+struct FieldHelp {
+  // Not explicit: a plain text is a field that stays for the run's life.
+  constexpr FieldHelp(const char* meaning, bool changes = false)
+      : text(meaning), may_change(changes) {}
+  const char* text;
+  bool may_change;
+};
+constexpr FieldHelp MayChange(const char* text) {
+  return {text, true};
+}
+
+}  // namespace tetrion
