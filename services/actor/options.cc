@@ -54,11 +54,4 @@ std::optional<int> ParseActorOptions(int argc, const char* const* argv, ActorOpt
   return std::nullopt;
 }
 
-std::string ActorOptionsMarkdown() {
-  ActorOptions options;
-  ServiceOptions parser("tetrion-actor", "actor", kDescription);
-  Declare(parser, options);
-  return parser.Markdown();
-}
-
 }  // namespace tetrion::actor

@@ -18,7 +18,5 @@ struct ActorOptions {
 
 // nullopt: go on with `options`. 0: --help or --version was answered. Throws Error(kUsage).
 std::optional<int> ParseActorOptions(int argc, const char* const* argv, ActorOptions& options);
-// The section of docs/options.md.
-std::string ActorOptionsMarkdown();
 
 }  // namespace tetrion::actor

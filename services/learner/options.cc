@@ -32,11 +32,4 @@ std::optional<int> ParseLearnerOptions(int argc, const char* const* argv, Learne
   return std::nullopt;
 }
 
-std::string LearnerOptionsMarkdown() {
-  LearnerOptions options;
-  ServiceOptions parser("tetrion-learner", "learner", kDescription);
-  Declare(parser, options);
-  return parser.Markdown();
-}
-
 }  // namespace tetrion::learner

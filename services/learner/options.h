@@ -19,7 +19,5 @@ struct LearnerOptions {
 
 // nullopt: go on with `options`. 0: --help or --version was answered. Throws Error(kUsage).
 std::optional<int> ParseLearnerOptions(int argc, const char* const* argv, LearnerOptions& options);
-// The section of docs/options.md.
-std::string LearnerOptionsMarkdown();
 
 }  // namespace tetrion::learner

@@ -4,9 +4,7 @@
 #include <filesystem>
 
 #include "lib/core/error.h"
-#include "lib/run/options.h"
 #include "lib/run/run_folder.h"
-#include "lib/run/value_text.h"
 #include "lib/setup/init_from.h"
 #include "lib/setup/run_setup.h"
 
@@ -118,31 +116,14 @@ std::optional<int> ParseUpOptions(int argc, const char* const* argv, UpOptions& 
   parser.Add("groups", &o.groups, "streamed: lane groups of a worker thread", 1, 16, "groups");
   parser.Add("threads", &o.threads, "the learner's compute threads; 0: its default", 0, 256,
              "threads");
-  parser.Add("run", &o.run, "name of the new run; empty: environment and time");
-  parser.Add(
-      "resume", &o.resume,
-      "go on with this run; latest is the newest; settings of learning that are given change");
-  parser.Add("init-from", &o.init_from,
-             "begin the new run with the weights of another: RUN (its newest checkpoint) or "
-             "RUN/best");
-  parser.Add("stop-after", &o.stop_after,
-             "end by itself: 30s, 2m, 1h or 50000000steps; empty: never");
-  parser.Add("runs-dir", &o.runs_dir, "folder of the run folders");
-  parser.Add("shm-dir", &o.shm_dir, "folder of the shared regions; empty: /dev/shm/tetrion-<uid>");
+  AddRunChoice(parser, o);
   parser.Add("bin-dir", &o.bin_dir, "folder of the services' programs; empty: this program's");
   parser.Add("drain-timeout", &o.drain_timeout_s,
              "after a Ctrl-C services are killed when they take longer", 1, 3600, "s");
   parser.AddLogging(&o.log);
-  AddRunSettings(parser, &o.given);
   if (const std::optional<int> done = parser.Parse(argc, argv)) return done;
   o.config_file = parser.config_file();
-  if (!o.run.empty() && !o.resume.empty()) {
-    Refuse("--run starts a new run, --resume goes on with an old one: give one of them");
-  }
-  if (!o.init_from.empty() && !o.resume.empty()) {
-    Refuse("--init-from begins a new run, --resume goes on with an old one: give one of them");
-  }
-  static_cast<void>(ParseStopAfter(o.stop_after));
+  CheckRunChoice(o);
   return std::nullopt;
 }
 

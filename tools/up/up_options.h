@@ -5,28 +5,21 @@
 #include <vector>
 
 #include "lib/core/log.h"
-#include "lib/run/run_config.h"
+#include "lib/setup/run_choice.h"
 #include "tools/up/supervisor.h"
 
 namespace tetrion {
 
-struct UpOptions {
+struct UpOptions : RunChoice {
   int actors = 1;
   int workers = 0;  // per actor; 0: what the machine's cores allow
   int threads = 0;  // the learner's; 0: its own default
   std::string inference = "local";
-  int groups = 2;         // streamed: lane groups of a worker thread
-  std::string run;        // name of a new run; empty: environment and time
-  std::string resume;     // name of a run to go on with, or "latest"
-  std::string init_from;  // of a new run: RUN, RUN/newest or RUN/best
-  std::string stop_after;
-  std::string runs_dir = "runs";
-  std::string shm_dir;  // empty: the services' default
+  int groups = 2;       // streamed: lane groups of a worker thread
   std::string bin_dir;  // folder of the services' programs; empty: this program's
   std::string config_file;
   int drain_timeout_s = 30;
   LogConfig log;
-  std::vector<Setting> given;  // run settings of command line and config file
 };
 
 // nullopt: go on; otherwise the exit code. Throws as ServiceOptions::Parse does, and Error(kUsage)

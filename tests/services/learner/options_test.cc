@@ -62,7 +62,11 @@ TEST(LearnerOptionsTest, NeedsExactlyOneWayToItsRun) {
 }
 
 TEST(LearnerOptionsTest, DocumentationNamesEveryOptionWithItsRange) {
-  const std::string text = LearnerOptionsMarkdown();
+  LearnerOptions options;
+  const char* argv[] = {"tetrion-learner", "--help-markdown"};
+  ::testing::internal::CaptureStdout();
+  EXPECT_EQ(ParseLearnerOptions(2, argv, options), 0);
+  const std::string text = ::testing::internal::GetCapturedStdout();
   for (const char* word : {"checkpoint-every", "keep-checkpoints", "resume", "force", "threads",
                            "drain-timeout", "give-up", "256"}) {
     EXPECT_NE(text.find(word), std::string::npos) << word;
