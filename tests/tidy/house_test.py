@@ -92,6 +92,10 @@ class HouseTest(RuleCase):
         with mock.patch.multiple(layers, LAYERS=table, EXTRA={}, PLANNED={"core": "later"}):
             self.refuses(house_rules.layers_used, tree)
             self.passes(house_rules.layers_used, {"lib/shm/b.h": ""})
+        with mock.patch.multiple(layers, LAYERS=table, EXTRA={}, PLANNED={},
+                                 PLANNED_EDGES={("shm", "core"): "later"}):
+            self.passes(house_rules.layers_used, {**tree, "lib/shm/b.h": ""})
+            self.refuses(house_rules.layers_used, tree)
         with mock.patch.multiple(layers, LAYERS=table, PLANNED={},
                                  EXTRA={"lib/shm/b": (("nn",), "reason")}):
             self.refuses(house_rules.layers_used, tree)

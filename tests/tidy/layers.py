@@ -18,7 +18,7 @@ class Layer(NamedTuple):
 # In dependency order, lowest first.
 LAYERS = (
     Layer("core", "check, error, clock, Philox, log, files, JSON, annotated mutex, agent", ()),
-    Layer("cuda", "error check, stream, device buffer, launch helpers", ("core",)),
+    Layer("cuda", "streams, events, device memory, launches; the simulated device", ("core",)),
     Layer("frame", "row layout, record and action specs, token", ("core", "cuda")),
     Layer("metrics", "metric catalog, status figures, hot-path counters, registry", ("core",)),
     Layer("http", "HTTP endpoint with its bounded server, client", ("core", "metrics")),
@@ -54,8 +54,12 @@ LAYERS = (
 )
 
 # Layers whose folder is still to come: folder -> reason. Edges to them may be unused.
-PLANNED = {
-    "cuda": "streams, events and buffers come with the first device code of the learner",
+PLANNED = {}
+# (folder, folder that it may include and will) -> reason.
+PLANNED_EDGES = {
+    ("frame", "cuda"): "row columns in device memory come with the device replay",
+    ("envs", "cuda"): "device environments move onto launch.h",
+    ("replay", "cuda"): "rows in device memory",
 }
 
 # The folder below services/ that every service may include; it includes none of them.
@@ -80,6 +84,9 @@ WALLS = (
     Wall("ZeroMQ", r"zmq(_addon)?\.h(pp)?$", ("lib/wire/",), "libzmq"),
     Wall("FlatBuffers", r"(flatbuffers/.*|.*_generated\.h)$", ("lib/wire/",)),
     Wall("Boost.Interprocess", r"boost/interprocess/.*", ("lib/shm/",)),
+    Wall("Boost.Context", r"boost/context/.*", ("lib/cuda/sim/fiber.",), "Boost"),
+    Wall("CUDA runtime", r"cu(da|pti)\w*\.h$", ("lib/cuda/runtime/", "lib/envs/cuda/"),
+         "CUDAToolkit"),
     Wall("libtorch", r"(torch|ATen|c10)/.*", ("lib/nn/",), "TorchWheel"),
     Wall("prometheus-cpp", r"prometheus/.*", ("lib/metrics/",), "prometheus-cpp"),
     Wall("cpp-httplib", r"httplib\.h$", ("lib/http/",), "cpp_httplib"),

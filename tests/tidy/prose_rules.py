@@ -7,7 +7,7 @@ import re
 
 import source
 
-CPP = (".h", ".cc", ".cu")
+CPP = (".h", ".cc", ".cu", ".cuh")
 SCRIPT = (".py", ".sh", ".cmake", ".txt", ".yml", ".toml")
 HERE = "tests/tidy/prose_rules.py"
 

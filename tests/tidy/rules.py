@@ -9,7 +9,7 @@ import layers
 import prose_rules
 import source
 
-CPP = (".h", ".cc", ".cu")
+CPP = (".h", ".cc", ".cu", ".cuh")
 PRODUCT = ("lib/", "services/", "tools/")
 HERE = "tests/tidy/rules.py"
 MAX_FUNCTION_LINES = 70
@@ -21,6 +21,8 @@ MAX_FILE_LINES = 400
 NO_TWIN = {}
 # Path -> test, from its own test folder, that covers it under the name of the idea it is a part of.
 TESTED_BY = {
+    "lib/cuda/runtime/runtime_backend.cc": "../device_test.cc",
+    "lib/cuda/sim/sim_backend.cc": "../device_test.cc",
     "lib/envs/views/afterstates.cc": "views_test.cc",
     "lib/envs/views/ansi.cc": "views_test.cc",
     "lib/envs/views/planes.cc": "views_test.cc",
@@ -44,6 +46,7 @@ BANNED_ALLOWED = {
     ("lib/core/log.cc", "system_clock"): "log lines carry wall time for people",
     ("tools/up/child_processes.cc", "usleep"): "polls killed children for 2 s at most, as last act",
     ("lib/core/mutex.h", "std::mutex"): "the annotated mutex is built on it",
+    ("lib/envs/cuda/rules_cuda.cu", "<<<>>>"): "is older than lib/cuda/launch.h",
 }
 
 # (name, pattern over code without comments and strings, path prefixes it applies to, reason).
@@ -52,6 +55,7 @@ BANNED = (
     ("rand", r"\b(?:std::)?s?rand\s*\(", _ALL, "draw from Philox (lib/core/philox.h)"),
     ("usleep", r"\busleep\s*\(", _ALL, "wait on what you wait for, with a deadline"),
     ("sleep", r"(?<![\w.:>])(?:::)?sleep\s*\(", _ALL, "wait on what you wait for, with a deadline"),
+    ("<<<>>>", r"<<<", _ALL, "kernels are launched by Launch (lib/cuda/launch.h)"),
     ("system", r"(?<![\w.>])(?:std::|::)?system\s*\(", _ALL,
      "start programs with posix_spawn or exec"),
     ("printf", r"\b(?:std::)?f?printf\s*\(", ("lib/",), "log through lib/core/log.h"),
@@ -257,11 +261,12 @@ def _is_tested(path, tree):
     folder, name = posixpath.split(path[:-len(".cc")])
     parts = name.split("_")
     stems = ("_".join(parts[:count]) for count in range(len(parts), 0, -1))
-    if any(f"tests/{folder}/{stem}_test.cc" in tree for stem in stems):
+    if any(f"tests/{folder}/{stem}_test{suffix}" in tree
+           for stem in stems for suffix in (".cc", ".cu")):
         return True
     return any(f"{folder}/{name}.h" in (i.path for i in source.includes(text))
                for test, text in tree.items()
-               if test.startswith(f"tests/{folder}/") and test.endswith("_test.cc"))
+               if test.startswith(f"tests/{folder}/") and test.endswith(("_test.cc", "_test.cu")))
 
 
 def twins(tree):

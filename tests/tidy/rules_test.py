@@ -185,6 +185,8 @@ class RuleTest(RuleCase):
                        'stats.push_back({"x", 1})', 'stats.emplace_back("x", 1)'):
             self.refuses(rules.banned, {"services/actor/a.cc": f"void F() {{ {figure}; }}\n"})
         self.refuses(rules.banned, {"tests/a_test.cc": "using namespace std;\n"})
+        for path in ("lib/replay/a.cu", "lib/cuda/a.cuh", "tests/lib/a_test.cu"):
+            self.refuses(rules.banned, {path: "void F() { kernel<<<1, 32>>>(x); }\n"})
         self.refuses(rules.banned, {"lib/shm/a.h": "#include <format>\n"})
         self.passes(rules.banned, {
             "lib/shm/a.cc": "posix_fallocate(fd, 0, n); ftruncate(fd, n); std::snprintf(b, 1); "

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "lib/cuda/code_location.h"
+
+// What kernel code that g++ compiled asks of the simulator, through cpu_kernels.h. Every function
+// belongs to the thread of the block that runs now; outside of a kernel all but FailIndex abort.
+
+namespace tetrion::cuda::sim {
+
+enum class WarpOperation : std::uint8_t { kSync, kShuffle, kBallot };
+
+// Waits for all threads of the block.
+void BlockBarrier(CodeLocation where);
+
+// Waits for the lanes of `mask`. Gives kShuffle the value of lane `source`, kBallot a bit for every
+// lane of the mask whose value is not 0, kSync nothing.
+std::uint64_t WarpExchange(WarpOperation what, std::uint32_t mask, std::uint64_t value,
+                           unsigned source, CodeLocation where);
+unsigned CurrentLane();
+
+// Shared memory of the running block: the dynamic part, and arrays that are told apart by `tag`.
+void* DynamicShared();
+std::size_t DynamicSharedBytes();
+void* StaticShared(const void* tag, std::size_t bytes);
+// Of a value of shared memory: refuses one that was never written; notes that it was.
+void CheckSharedRead(const void* at, std::size_t bytes, CodeLocation where);
+void NoteSharedWrite(const void* at, std::size_t bytes);
+
+[[noreturn]] void FailIndex(std::size_t index, std::size_t size, CodeLocation where);
+
+}  // namespace tetrion::cuda::sim

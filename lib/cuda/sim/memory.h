@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/cuda/activity.h"
+
+namespace tetrion::cuda::sim {
+
+// The simulated device's memory, and the pinned memory of the host.
+//
+//   | pages that fault | data, 256-byte aligned | fill to 256 | pages that fault |
+//
+// A buffer ends at pages that fault; the up to 255 bytes between are checked after every
+// operation. What is allocated holds 0xFF (NaN, -1); what was freed faults, for as long as it is
+// among the last kQuarantined. With AddressSanitizer device memory may be touched only while it is
+// open, and the fill never.
+//
+// Not thread-safe; the simulator's mutex guards it.
+class Memory {
+ public:
+  static constexpr std::size_t kAlignBytes = 256;
+  static constexpr std::size_t kQuarantined = 256;
+  static constexpr unsigned char kFresh = 0xFF;
+
+  struct Buffer {
+    std::size_t bytes = 0;
+    MemoryKind kind = MemoryKind::kDevice;
+    std::byte* mapping = nullptr;  // first page that faults
+    std::size_t mapping_bytes = 0;
+  };
+
+  void set_limit(std::size_t device_bytes) { limit_bytes_ = device_bytes; }
+  std::size_t limit() const { return limit_bytes_; }
+  std::size_t free_bytes() const { return limit_bytes_ - used_bytes_; }
+
+  // Null when the limit leaves too little. `bytes` is not 0.
+  void* Allocate(std::size_t bytes, MemoryKind kind);
+  void Free(void* data);
+  MemoryKind KindOf(const void* data) const;
+  // Whether [data, data + bytes) lies within one live buffer of device memory.
+  bool IsDevice(const void* data, std::size_t bytes) const;
+
+  // Lets operations touch device memory, and no longer.
+  void Open();
+  void Close();
+  // What was written behind the end of a buffer, as a sentence. Only while open.
+  std::optional<std::string> Overrun() const;
+  // What an address that faulted was, as a sentence; nothing for one that was never ours.
+  std::optional<std::string> Describe(const void* address) const;
+
+ private:
+  using Buffers = std::map<const std::byte*, Buffer>;  // by their first byte
+  Buffers::const_iterator Containing(const void* data) const;
+  std::size_t FillBytes(const Buffer& buffer) const;
+
+  Buffers live_;
+  std::vector<std::pair<const std::byte*, Buffer>> freed_;  // oldest first
+  std::size_t limit_bytes_ = 0;
+  std::size_t used_bytes_ = 0;
+};
+
+}  // namespace tetrion::cuda::sim

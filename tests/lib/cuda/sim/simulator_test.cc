@@ -1,0 +1,252 @@
+#include "lib/cuda/sim/simulator.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "lib/core/error.h"
+#include "lib/cuda/launch.h"
+#include "tests/support/sim_schedules.h"
+
+namespace tetrion::cuda::sim {
+namespace {
+
+using ::testing::HasSubstr;
+
+// The property: a ring of `kChunks` chunks on the device is written by one stream and read by
+// another. Chunk c of the work carries c in every row; the reader counts rows that carry anything
+// else. With both waits no order of the streams makes a wrong row; without either nearly every one
+// does.
+constexpr std::uint32_t kChunks = 4, kRows = 24, kRounds = 40;
+
+struct Protocol {
+  bool wait_before_overwriting = true;
+  bool wait_before_reading = true;
+};
+
+__global__ void WriteChunk(DeviceSpan<std::uint32_t> ring, std::uint32_t chunk) {
+  const unsigned row = blockIdx.x * blockDim.x + threadIdx.x;
+  ring[chunk % kChunks * kRows + row] = chunk;
+}
+
+__global__ void ReadChunk(DeviceSpan<const std::uint32_t> ring, std::uint32_t chunk,
+                          DeviceSpan<std::uint32_t> wrong) {
+  const unsigned row = blockIdx.x * blockDim.x + threadIdx.x;
+  if (ring[chunk % kChunks * kRows + row] != chunk) atomicAdd(&wrong[0], 1U);
+}
+
+// Rows that the reader saw and should not have.
+std::uint32_t WrongRows(const Protocol& protocol) {
+  const Device device(0);
+  const DeviceBuffer ring_memory(device, kChunks * kRows * 4, "ring"), count(device, 4, "count");
+  const DeviceSpan<std::uint32_t> ring(ring_memory.data<std::uint32_t>(), kChunks * kRows);
+  const DeviceSpan<std::uint32_t> wrong(count.data<std::uint32_t>(), 1);
+  PinnedBuffer result(4, "result");
+  Stream writer(device, "writer"), reader(device, "reader");
+  std::vector<Event> written, read;
+  for (std::uint32_t c = 0; c < kChunks; ++c) {
+    written.emplace_back(device);
+    read.emplace_back(device);
+  }
+  SetBytes(count.data<char>(), 0, 4, reader);
+  for (std::uint32_t chunk = 0; chunk < kRounds; ++chunk) {
+    const std::uint32_t slot = chunk % kChunks;
+    if (protocol.wait_before_overwriting) writer.Wait(read[slot]);
+    Launch(writer, WriteChunk, 3, kRows / 3, 0, ring, chunk);
+    writer.Record(written[slot]);
+    if (protocol.wait_before_reading) reader.Wait(written[slot]);
+    Launch(reader, ReadChunk, 3, kRows / 3, 0,
+           DeviceSpan<const std::uint32_t>(ring.data(), ring.size()), chunk, wrong);
+    reader.Record(read[slot]);
+  }
+  CopyToHost(result.data<char>(), count.data<char>(), 4, CopyPurpose::kAccount, reader);
+  reader.Synchronize();
+  return *result.data<std::uint32_t>();
+}
+
+// Of the random schedules, how many show the fault.
+int Failures(const Protocol& protocol, std::uint64_t seeds) {
+  int failures = 0;
+  for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
+    Simulator::Get().Restart({.schedule = {Order::kRandom, seed}});
+    if (WrongRows(protocol) != 0) ++failures;
+  }
+  return failures;
+}
+
+TEST(SimulatorTest, ACorrectRingIsCorrectInEverySchedule) {
+  testing::ForEachSimSchedule(500, [] { EXPECT_EQ(WrongRows({}), 0U); });
+}
+
+TEST(SimulatorTest, AMissingWaitBeforeOverwritingIsFound) {
+  EXPECT_GE(Failures({.wait_before_overwriting = false}, 500), 490);
+}
+
+TEST(SimulatorTest, AMissingWaitBeforeReadingIsFound) {
+  EXPECT_GE(Failures({.wait_before_reading = false}, 500), 490);
+}
+
+// Draining one stream after the other shows each fault in one of the two orders.
+TEST(SimulatorTest, ForwardAndReverseOrdersDiffer) {
+  const auto wrong = [](Order order, const Protocol& protocol) {
+    Simulator::Get().Restart({.schedule = {order, 0}});
+    return WrongRows(protocol) != 0;
+  };
+  EXPECT_TRUE(wrong(Order::kForward, {.wait_before_overwriting = false}));
+  EXPECT_TRUE(wrong(Order::kReverse, {.wait_before_reading = false}));
+  EXPECT_FALSE(wrong(Order::kForward, {.wait_before_reading = false}));
+}
+
+TEST(SimulatorTest, AScheduleRepeatsItself) {
+  const auto order = [] {
+    Simulator::Get().Restart({.schedule = {Order::kRandom, 77}});
+    return WrongRows({.wait_before_overwriting = false});
+  };
+  const std::uint32_t first = order();
+  EXPECT_EQ(order(), first);
+  EXPECT_EQ(order(), first);
+}
+
+TEST(SimulatorTest, NothingRunsWhenItIsEnqueued) {
+  testing::ForEachSimSchedule(20, [] {
+    const Device device(0);
+    PinnedBuffer from(4, "from"), to(4, "to");
+    DeviceBuffer value(device, 4, "value");
+    *from.data<int>() = 1;
+    *to.data<int>() = 0;
+    Stream stream(device, "work");
+    CopyToDevice(value.data<char>(), from.data<char>(), 4, CopyPurpose::kIngest, stream);
+    CopyToHost(to.data<char>(), value.data<char>(), 4, CopyPurpose::kAccount, stream);
+    EXPECT_EQ(*to.data<int>(), 0);
+    *from.data<int>() = 2;  // too early: the copy is still to come
+    stream.Synchronize();
+    EXPECT_EQ(*to.data<int>(), 2);
+  });
+}
+
+TEST(SimulatorTest, FreeingWaitsForTheWorkThatUsesTheMemory) {
+  testing::ForEachSimSchedule(20, [] {
+    const Device device(0);
+    PinnedBuffer to(64, "to");
+    Stream stream(device, "work");
+    {
+      DeviceBuffer value(device, 64, "value");
+      SetBytes(value.data<char>(), 5, 64, stream);
+      CopyToHost(to.data<char>(), value.data<char>(), 64, CopyPurpose::kAccount, stream);
+    }
+    EXPECT_EQ(to.data<char>()[63], 5);
+  });
+}
+
+TEST(SimulatorTest, AClosedStreamStillDoesItsWork) {
+  testing::ForEachSimSchedule(20, [] {
+    const Device device(0);
+    PinnedBuffer to(1, "to");
+    DeviceBuffer value(device, 1, "value");
+    Event done(device);
+    {
+      Stream stream(device, "short");
+      SetBytes(value.data<char>(), 5, 1, stream);
+      CopyToHost(to.data<char>(), value.data<char>(), 1, CopyPurpose::kAccount, stream);
+      stream.Record(done);
+    }
+    done.Synchronize();
+    EXPECT_EQ(*to.data<char>(), 5);
+  });
+}
+
+TEST(SimulatorTest, CopiesComeInPartsBetweenWhichOthersRun) {
+  int torn = 0;
+  testing::ForEachSimSchedule(100, [&torn] {
+    const Device device(0);
+    PinnedBuffer to(64, "to");
+    DeviceBuffer value(device, 64, "value");
+    Stream one(device, "one"), two(device, "two");
+    SetBytes(value.data<char>(), 1, 64, one);
+    one.Synchronize();
+    SetBytes(value.data<char>(), 2, 64, one);
+    CopyToHost(to.data<char>(), value.data<char>(), 64, CopyPurpose::kAccount, two);
+    one.Synchronize();
+    two.Synchronize();
+    if (to.data<char>()[0] != to.data<char>()[63]) ++torn;
+  });
+  EXPECT_GT(torn, 5);
+}
+
+TEST(SimulatorTest, MemoryHasALimit) {
+  Simulator::Get().Restart({.memory_bytes = 4096});
+  const Device device(0);
+  const DeviceBuffer most(device, 4000, "most");
+  EXPECT_EQ(device.Memory().free_bytes, 0U);
+  EXPECT_EQ(device.Memory().total_bytes, 4096U);
+  EXPECT_THROW(DeviceBuffer(device, 1, "one more"), Error);
+  const PinnedBuffer pinned(4096, "the host's");  // is not the device's
+}
+
+TEST(SimulatorTest, CopiesStayWithinABuffer) {
+  Simulator::Get().Restart({});
+  const Device device(0);
+  const DeviceBuffer buffer(device, 100, "buffer");
+  PinnedBuffer host(200, "host");
+  Stream stream(device, "work");
+  const auto copy = [&](std::size_t first, std::size_t bytes) {
+    CopyToDevice(buffer.data<char>() + first, host.data<char>(), bytes, CopyPurpose::kIngest,
+                 stream);
+  };
+  copy(0, 100);
+  copy(99, 1);
+  EXPECT_THROW(copy(0, 101), Error);
+  EXPECT_THROW(copy(100, 1), Error);
+  EXPECT_THROW(CopyToHost(host.data<char>(), host.data<char>(), 8, CopyPurpose::kAccount, stream),
+               Error);
+}
+
+// Two host threads enqueue, record and wait as a replay's writer and reader do; ThreadSanitizer
+// watches the pinned memory that passes between them.
+TEST(SimulatorTest, HostThreadsShareADevice) {
+  Simulator::Get().Restart({.schedule = ScheduleFromEnvironment({Order::kRandom, 3})});
+  const Device device(0);
+  DeviceBuffer value(device, 4, "value");
+  std::vector<std::thread> threads;  // plain threads: an Agent would add nothing
+  std::array<int, 2> good = {};
+  for (std::size_t t = 0; t < 2; ++t) {
+    threads.emplace_back([&device, &good, t] {
+      Stream stream(device, "thread " + std::to_string(t));
+      DeviceBuffer mine(device, 1024, "mine");
+      PinnedBuffer to(1024, "to");
+      for (int i = 0; i < 100; ++i) {
+        Event done(device);
+        SetBytes(mine.data<char>(), i, 1024, stream);
+        CopyToHost(to.data<char>(), mine.data<char>(), 1024, CopyPurpose::kAccount, stream);
+        stream.Record(done);
+        while (!done.Passed()) {
+        }
+        if (to.data<char>()[1023] == i) ++good[t];
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(good[0], 100);
+  EXPECT_EQ(good[1], 100);
+}
+
+#if defined(__SANITIZE_ADDRESS__)
+TEST(SimulatorDeathTest, TheHostMayNotTouchDeviceMemory) {
+  Simulator::Get().Restart({});
+  const Device device(0);
+  const DeviceBuffer buffer(device, 64, "buffer");
+  EXPECT_DEATH(*buffer.data<volatile char>() = 1, "use-after-poison");
+  Stream stream(device, "work");
+  SetBytes(buffer.data<char>(), 0, 64, stream);
+  stream.Synchronize();
+  EXPECT_DEATH(*buffer.data<volatile char>() = 1, "use-after-poison") << "after an operation";
+}
+#endif
+
+}  // namespace
+}  // namespace tetrion::cuda::sim
