@@ -32,7 +32,8 @@ class SharedReference {
     sim::NoteSharedWrite(at_, sizeof(T));
     return *this;
   }
-  const SharedReference& operator=(const SharedReference& other) const {
+  // Of the values; to itself is a read and a write.
+  const SharedReference& operator=(const SharedReference& other) const {  // NOLINT: as above
     return *this = static_cast<T>(other);
   }
   const SharedReference& operator+=(T value) const { return Set(T{*this} + value); }
@@ -94,6 +95,8 @@ SharedSpan<T> SharedArray(const void* tag, std::size_t count) {
 }  // namespace sim
 }  // namespace tetrion::cuda
 
+// NOLINTBEGIN: neither a type nor a name can stand in parentheses
 #define TETRION_SHARED(type, name, count) \
   static const char name##_tag = 0;       \
-  const auto name = ::tetrion::cuda::sim::SharedArray<type>(&name##_tag, count)
+  const auto name = ::tetrion::cuda::sim::SharedArray<type>(&name##_tag, (count))
+// NOLINTEND
