@@ -153,22 +153,22 @@ TEST(BlockRunnerTest, ShowsAMissingBarrierByItsValues) {
 
 // Warps run ahead of each other although no thread waits at a barrier.
 TEST(BlockRunnerTest, GoodKernelsAreFineInEveryOrder) {
-  std::vector<std::int32_t> values(256);
+  std::vector<std::int32_t> values(128);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<std::int32_t>(i % 17);
   testing::ForEachSimSchedule(100, [&] {
     const Device device(0);
     Stream stream(device, "work");
-    const DeviceBuffer in(device, 1024, "in"), out(device, 8, "out");
-    CopyToDevice(in.data<char>(), values.data(), 1024, CopyPurpose::kSetUp, stream);
-    Launch(stream, BlockSums, 2, 128, 0,
-           DeviceSpan<const std::int32_t>(in.data<std::int32_t>(), 256),
+    const DeviceBuffer in(device, 512, "in"), out(device, 8, "out");
+    CopyToDevice(in.data<char>(), values.data(), 512, CopyPurpose::kSetUp, stream);
+    Launch(stream, BlockSums, 2, 64, 0,
+           DeviceSpan<const std::int32_t>(in.data<std::int32_t>(), 128),
            Span(out.data<std::int32_t>(), 2));
-    Launch(stream, PrefixSums<std::int32_t>, 1, 256, 1024, Span(in.data<std::int32_t>(), 256));
-    std::vector<std::int32_t> sums(256), blocks(2);
-    CopyToHost(sums.data(), in.data<char>(), 1024, CopyPurpose::kSetUp, stream);
+    Launch(stream, PrefixSums<std::int32_t>, 1, 128, 512, Span(in.data<std::int32_t>(), 128));
+    std::vector<std::int32_t> sums(128), blocks(2);
+    CopyToHost(sums.data(), in.data<char>(), 512, CopyPurpose::kSetUp, stream);
     CopyToHost(blocks.data(), out.data<char>(), 8, CopyPurpose::kSetUp, stream);
-    EXPECT_EQ(blocks[0], sums[127]);
-    EXPECT_EQ(blocks[0] + blocks[1], sums[255]);
+    EXPECT_EQ(blocks[0], sums[63]);
+    EXPECT_EQ(blocks[0] + blocks[1], sums[127]);
   });
 }
 
