@@ -16,7 +16,8 @@ struct FigureInfo {
   std::string_view help;
   // The metric that shows the same value, and the value of its label; empty: none.
   std::string_view metric = {}, label = {};
-  bool in_status = true;  // false: only the process that makes it looks at it
+  bool in_status = true;        // false: only the process that makes it looks at it
+  bool of_the_present = false;  // true: says nothing once the process that makes it has gone
 };
 
 // A figure of `kTable`, an array of FigureInfo, by name; an unknown name does not compile.

@@ -118,8 +118,8 @@ inline constexpr std::array kCatalog = {
         "state = attached, waiting (listed, cannot be attached yet), leaving (ended, its file "
         "not removed yet because the folder is locked)"),
     CounterInfo("tetrion_learner_rows_lost_total", "rows", {},
-                "published rows that never reached the replay: of quarantined rings, or void after "
-                "a learner's restart"),
+                "published rows that never reached the replay: of quarantined rings, or never "
+                "answered (void after a learner's restart, or of a streamed worker that died)"),
     GaugeInfo("tetrion_learner_streams", "streams", {}, "streamed workers attached"),
     CounterInfo("tetrion_learner_inference_rows_total", "rows", {}, "streamed rows answered"),
     HistogramInfo("tetrion_learner_inference_seconds", "seconds", {}, kSecondsBounds,

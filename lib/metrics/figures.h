@@ -58,7 +58,10 @@ inline constexpr std::array kActorFigures = {
 inline constexpr std::array kLearnerFigures = {
     FigureInfo{"updates", "updates", "optimiser steps, those before a resume included",
                "tetrion_learner_updates_total"},
-    FigureInfo{"updates_per_s", "updates/s", "their present rate"},
+    FigureInfo{.name = "updates_per_s",
+               .unit = "updates/s",
+               .help = "their present rate",
+               .of_the_present = true},
     FigureInfo{"batches", "batches", "trained and published since this learner started",
                "tetrion_learner_weights_published_total"},
     FigureInfo{"steps_trained", "steps", "environment steps of those batches"},
@@ -66,20 +69,38 @@ inline constexpr std::array kLearnerFigures = {
                "tetrion_learner_skipped_updates_total"},
     FigureInfo{"policy_version", "version", "newest published version",
                "tetrion_learner_policy_version"},
-    FigureInfo{"replay_rows", "lane rows", "that can be sampled"},
-    FigureInfo{"replay_capacity_rows", "lane rows", "that the shards of the attached rings hold"},
-    FigureInfo{"rings", "rings", "attached", "tetrion_learner_rings", "attached"},
+    FigureInfo{.name = "replay_rows",
+               .unit = "lane rows",
+               .help = "that can be sampled",
+               .of_the_present = true},
+    FigureInfo{.name = "replay_capacity_rows",
+               .unit = "lane rows",
+               .help = "that the shards of the attached rings hold",
+               .of_the_present = true},
+    FigureInfo{.name = "rings",
+               .unit = "rings",
+               .help = "attached",
+               .metric = "tetrion_learner_rings",
+               .label = "attached",
+               .of_the_present = true},
     FigureInfo{"rows_ingested", "rows", "copied into the replay"},
     FigureInfo{"rows_lost", "rows", "published rows that never reached the replay",
                "tetrion_learner_rows_lost_total"},
-    FigureInfo{"streams", "streams", "streamed workers attached", "tetrion_learner_streams"},
+    FigureInfo{.name = "streams",
+               .unit = "streams",
+               .help = "streamed workers attached",
+               .metric = "tetrion_learner_streams",
+               .of_the_present = true},
     FigureInfo{"rows_answered", "rows", "streamed rows answered",
                "tetrion_learner_inference_rows_total"},
     FigureInfo{"limiter_wait_s", "seconds", "ingest waited for readers or the limiter",
                "tetrion_replay_lease_wait_seconds_total"},
     FigureInfo{"checkpoints", "files", "checkpoints written"},
-    FigureInfo{"checkpoint_age_s", "seconds", "since the last complete checkpoint",
-               "tetrion_learner_checkpoint_age_seconds"},
+    FigureInfo{.name = "checkpoint_age_s",
+               .unit = "seconds",
+               .help = "since the last complete checkpoint",
+               .metric = "tetrion_learner_checkpoint_age_seconds",
+               .of_the_present = true},
 };
 
 using RunFigure = FigureOf<kRunFigures>;
@@ -95,5 +116,13 @@ consteval bool NameMetrics(std::span<const FigureInfo> figures) {
   });
 }
 static_assert(NameMetrics(kLearnerFigures));
+
+// Whether these figures of a trainer can stand among the learner's; for static_assert.
+consteval bool FitBesideTheLearners(std::span<const FigureInfo> figures) {
+  return std::ranges::none_of(figures, [](const FigureInfo& figure) {
+    return std::ranges::any_of(kLearnerFigures,
+                               [&](const FigureInfo& other) { return other.name == figure.name; });
+  });
+}
 
 }  // namespace tetrion

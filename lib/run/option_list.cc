@@ -17,14 +17,15 @@ constexpr const char* kRun = "run";  // the section of the run settings
   throw Error(ExitCode::kUsage, message);
 }
 
-// Keeps a setting instead of an earlier value of the same one, which may have been named with its
-// algorithm or without.
+// Whether both name one setting, with its algorithm or without.
+bool SameSetting(const Setting& a, const Setting& b) {
+  const std::string of_a = AlgorithmOf(a.key), of_b = AlgorithmOf(b.key);
+  return NameOf(a.key) == NameOf(b.key) && (of_a == of_b || of_a.empty() || of_b.empty());
+}
+
+// Keeps a setting instead of an earlier value of the same one.
 void Keep(Setting setting, std::vector<Setting>& given) {
-  std::erase_if(given, [&](const Setting& other) {
-    const std::string ours = AlgorithmOf(setting.key), theirs = AlgorithmOf(other.key);
-    return NameOf(setting.key) == NameOf(other.key) &&
-           (ours == theirs || ours.empty() || theirs.empty());
-  });
+  std::erase_if(given, [&](const Setting& other) { return SameSetting(setting, other); });
   given.push_back(std::move(setting));
 }
 
@@ -161,18 +162,16 @@ OptionSpec* OptionList::Find(const std::string& name) const {
 void OptionList::Set(const std::string& key, const std::string& text, const std::string& where) {
   const std::string algorithm = AlgorithmOf(key), name = DashesFor(NameOf(key));
   OptionSpec* taken = nullptr;
+  std::string expected;
   for (const auto& spec : specs) {
-    const bool named = spec->name == name && (algorithm.empty() || spec->algorithm == algorithm);
-    if (!named || !spec->set(text)) continue;
+    if (spec->name != name || (!algorithm.empty() && spec->algorithm != algorithm)) continue;
+    expected += (expected.empty() ? "" : " or ") +
+                ExpectedText(spec->range, spec->unit, spec->kind == OptionKind::kFlag);
+    if (!spec->set(text)) continue;
     taken = spec.get();
     taken->given = true;
-    taken->current = text;
   }
-  if (taken == nullptr) {
-    const OptionSpec& spec = *Find(name);
-    Refuse(where + ": expected " +
-           ExpectedText(spec.range, spec.unit, spec.kind == OptionKind::kFlag));
-  }
+  if (taken == nullptr) Refuse(where + ": expected " + expected);
   if (!taken->is_run_setting) return;
   Keep({(algorithm.empty() ? "" : algorithm + '.') + KeyFor(name), taken->value()}, *given);
 }
@@ -189,6 +188,15 @@ void OptionList::SetSection(const std::string& file, const std::string& section,
         file + ": [" + section + (algorithm.empty() ? "" : "." + algorithm) + "] " + name;
     if (std::find(known.begin(), known.end(), name) == known.end()) {
       Refuse(where + ": unknown key" + DidYouMean("", NearestName(name, known)));
+    }
+    // One file, one value: which of two sections is read first is nothing to build on.
+    const auto again = std::find_if(settings.begin(), settings.end(), [&](const Setting& other) {
+      return &other != &setting && SameSetting(setting, other);
+    });
+    if (again != settings.end()) {
+      const std::string owner = AlgorithmOf(again->key);
+      Refuse(where + " = '" + setting.value + "': is also set in [" + section +
+             (owner.empty() ? "" : "." + owner) + "], to '" + again->value + "'; keep one");
     }
     Set(setting.key, setting.value, where + " = '" + setting.value + "'");
   }

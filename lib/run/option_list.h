@@ -29,7 +29,6 @@ struct OptionSpec {
   std::function<std::string()> value;  // the canonical text of what was set
 
   bool given = false;
-  std::string current;  // what was given
 };
 
 struct OptionList {

@@ -179,7 +179,8 @@ class Run:
 def _settings(section: dict[str, Any]) -> dict[str, Any]:
     """The keys of [run], and those of the section of its algorithm, [run.vtrace]."""
     common = {key: value for key, value in section.items() if not isinstance(value, dict)}
-    return common | section.get(section.get("algo", ""), {})
+    own: dict[str, Any] = section.get(section.get("algo", ""), {})
+    return common | own
 
 
 def _newest(folder: Path) -> Path:

@@ -234,7 +234,6 @@ void Attendance::On(const wire::PeerId& peer, const wire::Goodbye& m) {
     if (session != nullptr && leases_.RefuseImpossible(m.session, impossible)) return;
   }
   if (session != nullptr) {
-    if (session->role == wire::Role::kLearner) book_.left_learner = session->stats;
     session->peer.clear();  // it gets the answer below, not Fenced
     leases_.EndSession(m.session, "goodbye", /*returns=*/false);
   } else if (present == nullptr && book_.processes.Find(context_.sender.process) != nullptr) {

@@ -83,6 +83,7 @@ std::uint64_t RunBook::End(std::uint64_t number, bool returns) {
   const Session* session = sessions.Find(number);
   if (session == nullptr) return 0;
   const std::uint64_t process = session->process;
+  if (session->role == wire::Role::kLearner) left_learner = session->stats;
   const std::uint64_t freed = ledger.EndSession(number);
   slots.EndSession(number);
   sessions.Close(number);

@@ -45,7 +45,7 @@ class RunBook {
   SlotTable slots;
   RunState state;
   VersionBlocks versions;
-  std::vector<wire::Stat> left_learner;  // last figures of the learner that said goodbye
+  std::vector<wire::Stat> left_learner;  // figures of the learner whose session ended last
 
   // What the tables may take of this process's memory: an estimate from above, in bytes.
   std::uint64_t MemoryBytes() const;

@@ -1,5 +1,6 @@
 #include "services/coordinator/status.h"
 
+#include <algorithm>
 #include <map>
 #include <string_view>
 
@@ -9,12 +10,20 @@
 namespace tetrion::coordinator {
 namespace {
 
+bool IsOfThePresent(const wire::Stat& stat) {
+  return std::ranges::any_of(kLearnerFigures, [&](const FigureInfo& figure) {
+    return figure.of_the_present && figure.name == stat.name;
+  });
+}
+
 // Of the live members of this role; `left`: of one that is gone, for when there is none.
 std::string StatsJson(const SessionTable& sessions, wire::Role role,
                       std::span<const wire::Stat> left) {
   std::map<std::string, double> sums;
   if (sessions.Count(role) == 0) {
-    for (const wire::Stat& stat : left) sums[stat.name] = stat.value;
+    for (const wire::Stat& stat : left) {
+      if (!IsOfThePresent(stat)) sums[stat.name] = stat.value;
+    }
   }
   for (const auto& [number, session] : sessions.sessions()) {
     if (session.role != role) continue;

@@ -17,11 +17,13 @@ struct StatusInput {
   std::uint64_t epoch = 0;
   const RunState& state;
   const SessionTable& sessions;
-  std::span<const wire::Stat> left_learner = {};  // shown while no learner is there
+  // Of the learner whose session ended last: shown while there is none. Not stored.
+  std::span<const wire::Stat> left_learner = {};
   const LedgerCounts& tokens;
 };
 // One line of JSON: run, env, phase, kRunFigures (lib/metrics/figures.h), actor (sums over the live
-// actors' heartbeats), learner (its last heartbeat's, also after its goodbye).
+// actors' heartbeats), learner (its last heartbeat's; of one that has gone without what was true of
+// its present alone).
 std::string StatusJson(const StatusInput& input);
 
 }  // namespace tetrion::coordinator

@@ -55,6 +55,7 @@ LearnerMetrics::LearnerMetrics(MetricsRegistry& r, int shards, std::span<const F
       backward_s_(r.Histogram("tetrion_learner_stage_seconds", {"backward"})),
       optimise_s_(r.Histogram("tetrion_learner_stage_seconds", {"optimise"})),
       checkpoint_s_(r.Histogram("tetrion_learner_checkpoint_seconds")) {
+  TETRION_CHECK(trainer.size() <= kMaxTrainerFigures, "an update has no room for its figures");
   for (int s = 0; s < shards; ++s) {
     const std::string label = std::to_string(s);
     shards_.push_back({.rows = &r.Gauge("tetrion_replay_rows", {label}),

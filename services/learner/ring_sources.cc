@@ -50,7 +50,7 @@ InferredRing::InferredRing(SourceId id, RingConsumer ring, std::shared_ptr<Strea
 
 SourceRows InferredRing::Peek() {
   SourceRows rows = ring_.Peek();
-  // Before anything else: a stream that was never attached publishes nothing, and never will.
+  // Whatever the ring says: a stream that was never attached publishes nothing, and never will.
   if (Broken()) return {.state = SourceState::kUnusable};
   const std::uint64_t answered = share_->answered.load(std::memory_order_acquire);
   // Rows that were published for a learner that is gone: no policy has decided them.

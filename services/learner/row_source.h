@@ -9,18 +9,19 @@
 
 namespace tetrion::learner {
 
-// Whose rows a source has, and which shard of the replay they go to.
+// Whose rows a source has, and which shard of the replay they go to. Its finder tells sources apart
+// in its own way: rings by their path, which stays when their actor registers anew.
 struct SourceId {
-  std::uint64_t session = 0;  // identity: session and worker
+  std::uint64_t session = 0;  // of the worker's actor when the source was found
   std::uint32_t worker = 0;
   int shard = 0;
-  std::string address;  // where the rows come from, for logs and reports: a ring's path
+  std::string address;  // where the rows come from: a ring's path
 };
 
 enum class [[nodiscard]] SourceState {
   kRows,
   kNone,  // for now
-  // Final; every row before the end was taken.
+  // Final. Every row before the end was taken, unless the source is unusable.
   kClosed,     // by the producer
   kOwnerDead,  // the producer's process died
   kUnusable,   // see RowSource::problem

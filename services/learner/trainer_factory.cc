@@ -8,7 +8,7 @@
 
 namespace tetrion::learner {
 
-static_assert(NameMetrics(kVtraceFigures));
+static_assert(NameMetrics(kVtraceFigures) && FitBesideTheLearners(kVtraceFigures));
 
 std::unique_ptr<Trainer> MakeTrainer(const RunConfig& run, int threads) {
   // One line an algorithm; RunConfig refuses other names.

@@ -12,18 +12,19 @@ import harness
 
 TRY_AGAIN = 75
 HEAD_BYTES = 8192  # of region and ring: spoilt are the rows only
+RING_ROWS, NUMBER_BYTES = 256, 8  # a row begins with its number
 
 
 class RingIsSpoilt(harness.Case):
     def spoil(self, run, path):
-        """Overwrites until one of the rows was taken: those that wait are made anew meanwhile."""
+        """Overwrites rows' numbers until one of them was taken: those that wait are made anew
+        meanwhile. Other columns the actor reads again before it publishes their row."""
         run.quarantined += 1
-        with open(path, "r+b") as ring:
-            size = os.fstat(ring.fileno()).st_size
+        with open(path, "r+b", buffering=0) as ring:
+            row_bytes = (os.fstat(ring.fileno()).st_size - HEAD_BYTES) // RING_ROWS
             def taken():
-                ring.seek(HEAD_BYTES)
-                ring.write(os.urandom(size - HEAD_BYTES))
-                ring.flush()
+                for row in range(RING_ROWS):
+                    os.pwrite(ring.fileno(), os.urandom(NUMBER_BYTES), HEAD_BYTES + row * row_bytes)
                 return f"quarantined ring {path}" in run.log("learner")
             harness.wait_until("the learner gives the ring up", taken)
 

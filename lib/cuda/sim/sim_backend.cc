@@ -22,6 +22,8 @@ struct GraphState {
 namespace {
 
 constexpr std::uint64_t kMostGridX = (std::uint64_t{1} << 31) - 1, kMostGridYz = 65535;
+// A device takes more; here a block's number has 32 bits.
+constexpr std::uint64_t kMostBlocks = (std::uint64_t{1} << 32) - 1;
 
 sim::Simulator& Simulator() {
   return sim::Simulator::Get();
@@ -33,6 +35,7 @@ void CheckShape(const KernelCall& call) {
   const bool fits = threads >= 1 && threads <= sim::BlockRunner::kMostThreads &&
                     call.block.z <= 64 && call.grid.count() >= 1 && call.grid.x <= kMostGridX &&
                     call.grid.y <= kMostGridYz && call.grid.z <= kMostGridYz &&
+                    call.grid.count() <= kMostBlocks &&
                     call.shared_bytes <= sim::SharedMemory::kMostBytes;
   if (fits) return;
   throw Error(ExitCode::kInternal,
@@ -105,13 +108,11 @@ void CloseEvent(EventState* event) {
 }
 
 void RecordEvent(EventState* event, StreamState* stream) {
-  event->point = Simulator().Mark(stream->queue);
+  Simulator().Record(event->point, stream->queue);
 }
 
 void WaitForEvent(StreamState* stream, EventState* event) {
-  sim::Operation operation;
-  operation.waits_for = event->point;
-  Simulator().Enqueue(*stream->queue, std::move(operation));
+  Simulator().EnqueueWait(*stream->queue, event->point);
 }
 
 bool EventPassed(EventState* event) {

@@ -109,6 +109,10 @@ void Simulator::Close(StreamQueue& stream) {
 
 void Simulator::Enqueue(StreamQueue& stream, Operation operation) {
   const MutexLock lock(mu_);
+  Append(stream, std::move(operation));
+}
+
+void Simulator::Append(StreamQueue& stream, Operation operation) {
   ThrowFinding();
   if (stream.capturing) {
     stream.captured.push_back(std::move(operation));
@@ -122,6 +126,19 @@ StreamPoint Simulator::Mark(const std::shared_ptr<StreamQueue>& stream) {
   const MutexLock lock(mu_);
   ThrowFinding();
   return {stream, stream->enqueued};
+}
+
+void Simulator::Record(StreamPoint& point, const std::shared_ptr<StreamQueue>& stream) {
+  const MutexLock lock(mu_);
+  ThrowFinding();
+  point = {stream, stream->enqueued};
+}
+
+void Simulator::EnqueueWait(StreamQueue& stream, const StreamPoint& point) {
+  const MutexLock lock(mu_);
+  Operation operation;
+  operation.waits_for = point;
+  Append(stream, std::move(operation));
 }
 
 bool Simulator::Passed(const StreamPoint& point) {

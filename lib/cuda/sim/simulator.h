@@ -50,7 +50,11 @@ class Simulator {
   void Enqueue(StreamQueue& stream, Operation operation);
   // Behind what is enqueued so far.
   StreamPoint Mark(const std::shared_ptr<StreamQueue>& stream);
+  // An event's point is read and written in here alone: one thread records what others wait for.
+  void Record(StreamPoint& point, const std::shared_ptr<StreamQueue>& stream);
+  void EnqueueWait(StreamQueue& stream, const StreamPoint& point);
   bool Passed(const StreamPoint& point);
+  // Until what the point says at the call has run.
   void WaitFor(const StreamPoint& point);
   void BeginCapture(StreamQueue& stream);
   std::vector<Operation> EndCapture(StreamQueue& stream);
@@ -58,6 +62,7 @@ class Simulator {
  private:
   Simulator();
   void ThrowFinding() const TETRION_REQUIRES(mu_);
+  void Append(StreamQueue& stream, Operation operation) TETRION_REQUIRES(mu_);
   bool Step() TETRION_REQUIRES(mu_);
   void RunPart(StreamQueue& stream) TETRION_REQUIRES(mu_);
   void RunBlocks(const KernelCall& call, const StreamQueue& stream) TETRION_REQUIRES(mu_);

@@ -1,6 +1,7 @@
 #include "lib/replay/selectors/online.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "lib/core/check.h"
 
@@ -44,12 +45,11 @@ ItemCounts OnlineSelector::counts() const {
 
 DrawResult OnlineSelector::Draw(int count, std::span<const ShardRange> ranges,
                                 std::vector<Window>& out) {
-  // What a draw may not use is not saved up, or the share would be exceeded after a pause; but
-  // small draws together come to a whole window.
-  const double allowed = config_.share * count;
-  credit_ = std::min(credit_ + allowed, std::max(allowed, 1.0));
-  const int queued = TakeQueued(std::min(count, static_cast<int>(credit_)), out);
-  credit_ -= queued;
+  // Whole windows that a draw may not use are not saved up, or the share would be exceeded after a
+  // pause; fractions are.
+  const double allowed = credit_ + config_.share * count;
+  const int queued = TakeQueued(std::min(count, static_cast<int>(allowed)), out);
+  credit_ = allowed - std::floor(allowed);
   drawn_ += queued;
   const DrawResult result = uniform_.Draw(count - queued, ranges, out);
   TETRION_CHECK(result.ready || queued == 0, "a queued window lies in the ranges");

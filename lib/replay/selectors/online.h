@@ -45,7 +45,7 @@ class OnlineSelector final : public Selector {
   UniformSelector uniform_;
   std::vector<std::uint64_t> next_start_;  // [S] start of the shard's next queued window
   std::deque<Window> queue_;  // starts, oldest first; `lane` is the next lane to be drawn
-  double credit_ = 0;         // queued windows that may be drawn
+  double credit_ = 0;         // fraction of a queued window that may be drawn
   std::int64_t drawn_ = 0;    // of the queue
 };
 

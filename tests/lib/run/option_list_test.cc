@@ -46,7 +46,18 @@ TEST_F(OptionListTest, AnOptionThatTwoAlgorithmsShareTakesWhatOneOfThemTakes) {
   EXPECT_EQ(Given(), "rate=8");
   list_.Set("rate", "0.25", "--rate 0.25");
   EXPECT_EQ(Given(), "rate=0.25");
-  EXPECT_THROW(list_.Set("rate", "11", "--rate 11"), Error);
+  try {
+    list_.Set("rate", "11", "--rate 11");
+    FAIL() << "no algorithm takes it";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "--rate 11: expected 0 to 1 or 0 to 10");
+  }
+}
+
+TEST_F(OptionListTest, SettingThatAFileHasTwiceIsRefusedWithBothPlaces) {
+  EXPECT_EQ(Refusal({{"rate", "0.5"}, {"first.rate", "0.75"}}),
+            "x.toml: [run] rate = '0.5': is also set in [run.first], to '0.75'; keep one");
+  EXPECT_EQ(Refusal({{"second.rate", "8"}, {"first.rate", "1"}}), "");
 }
 
 TEST_F(OptionListTest, ASectionKeepsWhoseSettingItIsUntilTheCommandLineBeatsIt) {
@@ -63,6 +74,7 @@ TEST_F(OptionListTest, ASectionRefusesKeysThatAreNotItsAlgorithms) {
   EXPECT_THAT(Refusal({{"second.lanes", "3"}}), HasSubstr("[run.second] lanes: unknown key"));
   EXPECT_THAT(Refusal({{"third.rate", "3"}}), HasSubstr("[run.third] rate: unknown key"));
   EXPECT_THAT(Refusal({{"first.rate", "8"}}), HasSubstr("[run.first] rate = '8': expected 0 to 1"));
+  EXPECT_THAT(Refusal({{"second.rate", "11"}}), HasSubstr("rate = '11': expected 0 to 10"));
 }
 
 TEST_F(OptionListTest, HelpAndDocsHaveAPartForEachAlgorithm) {

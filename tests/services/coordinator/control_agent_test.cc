@@ -449,19 +449,24 @@ TEST_F(ControlAgentTest, DrainStopsGrantsAndEndsWhenMembersAndRingsAreGone) {
   EXPECT_TRUE(control_->finished());
 }
 
-TEST_F(ControlAgentTest, FiguresOfALearnerThatSaidGoodbyeStayUntilTheNextOneComes) {
+TEST_F(ControlAgentTest, FiguresOfALearnerThatHasGoneStayUntilTheNextOneComes) {
   auto learner = Connect(), next = Connect();
   const std::uint64_t session = JoinLearner(*learner).session;
-  Ask<wire::HeartbeatAck>(*learner,
-                          wire::Heartbeat{.session = session, .stats = {{"updates", 6312}}});
+  Ask<wire::HeartbeatAck>(
+      *learner,
+      wire::Heartbeat{.session = session, .stats = {{"updates", 6312}, {"updates_per_s", 79}}});
   Ask<wire::GoodbyeAck>(*learner, wire::Goodbye{session, 0});
   Pass(1000);
   EXPECT_NE(control_->Status().find(R"("learner_up":false)"), std::string::npos);
   EXPECT_NE(control_->Status().find(R"("learner":{"updates":6312})"), std::string::npos)
       << control_->Status();
-  JoinLearner(*next);
+  const std::uint64_t second = JoinLearner(*next).session;
   Pass(1000);
   EXPECT_NE(control_->Status().find(R"("learner":{})"), std::string::npos) << control_->Status();
+  Ask<wire::HeartbeatAck>(*next, wire::Heartbeat{.session = second, .stats = {{"updates", 7000}}});
+  for (int i = 0; i < 5; ++i) Pass(1000);  // killed: its lease runs out
+  EXPECT_NE(control_->Status().find(R"("learner":{"updates":7000})"), std::string::npos)
+      << control_->Status();
 }
 
 TEST_F(ControlAgentTest, DrainWithoutALearnerDoesNotWaitForRingsNobodyWillEnd) {

@@ -10,7 +10,7 @@ namespace {
 
 class LearnerMetricsTest : public IngestFixture {
  protected:
-  LearnerMetricsTest() : checkpoints_(folder_.path(), 3), metrics_(registry_, 3, kTrainerFigures) {}
+  LearnerMetricsTest() : checkpoints_(folder_.path(), 3), metrics_(registry_, 3, kFakeFigures) {}
 
   void Refresh() {
     metrics_.Refresh(*replay_, memory_->memory_bytes(), 1024, progress_, *agent_, inference_,

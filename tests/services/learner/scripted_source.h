@@ -58,7 +58,7 @@ class ScriptedSource final : public RowSource {
             .void_rows = void_rows};
   }
   void Release(std::uint64_t n) override {
-    TETRION_CHECK(!script_.empty() && n <= script_.front().count, "released rows that were peeked");
+    TETRION_CHECK(!script_.empty() && n <= script_.front().count, "only peeked rows are released");
     log_->released.push_back(n);
     next_row_ += n;
     script_.front().count -= static_cast<std::uint32_t>(n);

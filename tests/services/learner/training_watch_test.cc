@@ -48,7 +48,7 @@ class TrainingWatchTest : public ::testing::Test {
   const ScratchDir dir_;
   const std::string log_ = dir_.path() + "/log";
   FakeClock clock_;
-  TrainingWatch watch_{kActions, kTrainerFigures, clock_};
+  TrainingWatch watch_{kActions, kFakeFigures, clock_};
 };
 
 TEST_F(TrainingWatchTest, HealthyTrainingIsNotMentioned) {

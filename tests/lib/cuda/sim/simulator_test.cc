@@ -3,8 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <array>
+#include <atomic>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -206,36 +207,53 @@ TEST(SimulatorTest, CopiesStayWithinABuffer) {
                Error);
 }
 
-// Two host threads enqueue, record and wait as a replay's writer and reader do; ThreadSanitizer
-// watches the pinned memory that passes between them.
-TEST(SimulatorTest, HostThreadsShareADevice) {
+// A writer fills a ring of device memory and records each slot's event anew, lap after lap, while a
+// reader on another host thread waits for the same events: its stream behind them, itself by
+// polling, and reads what the event promised. ThreadSanitizer watches both.
+TEST(SimulatorTest, OneThreadRecordsTheEventsThatAnotherWaitsFor) {
+  constexpr int kSlots = 4, kRounds = 200;
+  constexpr std::size_t kBytes = 256;
   Simulator::Get().Restart({.schedule = ScheduleFromEnvironment({Order::kRandom, 3})});
   const Device device(0);
-  DeviceBuffer value(device, 4, "value");
-  std::vector<std::thread> threads;  // plain threads: an Agent would add nothing
-  std::array<int, 2> good = {};
-  for (std::size_t t = 0; t < 2; ++t) {
-    threads.emplace_back([&device, &good, t] {
-      Stream stream(device, "thread " + std::to_string(t));
-      DeviceBuffer mine(device, 1024, "mine");
-      PinnedBuffer to(1024, "to");
-      for (int i = 0; i < 100; ++i) {
-        Event done(device);
-        SetBytes(mine.data<char>(), i, 1024, stream);
-        CopyToHost(to.data<char>(), mine.data<char>(), 1024, CopyPurpose::kAccount, stream);
-        stream.Record(done);
-        while (!done.Passed()) {
-        }
-        if (to.data<char>()[1023] == i) ++good[t];
-      }
-    });
+  DeviceBuffer ring(device, kSlots * kBytes, "ring");
+  std::vector<std::unique_ptr<Event>> written;
+  for (int i = 0; i < kSlots; ++i) written.push_back(std::make_unique<Event>(device));
+  std::atomic<int> recorded{0}, read{0};
+  std::thread writer([&] {  // a plain thread: an Agent would add nothing
+    Stream stream(device, "writer");
+    for (int i = 0; i < kRounds; ++i) {
+      while (i - read.load() >= kSlots - 1) std::this_thread::yield();
+      SetBytes(ring.data<char>() + static_cast<std::size_t>(i % kSlots) * kBytes, i % 100, kBytes,
+               stream);
+      stream.Record(*written[static_cast<std::size_t>(i % kSlots)]);
+      recorded.store(i + 1);
+      // Asked of while the reader asks, too; the next lap records it again.
+      (void)written[static_cast<std::size_t>((i + 1) % kSlots)]->Passed();
+    }
+    stream.Synchronize();
+  });
+  Stream stream(device, "reader");
+  PinnedBuffer to(kBytes, "to");
+  int right = 0;
+  for (int i = 0; i < kRounds; ++i) {
+    while (recorded.load() <= i) std::this_thread::yield();
+    Event& slot = *written[static_cast<std::size_t>(i % kSlots)];
+    stream.Wait(slot);
+    CopyToHost(to.data<char>(), ring.data<char>() + static_cast<std::size_t>(i % kSlots) * kBytes,
+               kBytes, CopyPurpose::kAccount, stream);
+    Event copied(device);
+    stream.Record(copied);
+    while (!copied.Passed()) {
+    }
+    if (to.data<char>()[kBytes - 1] == i % 100) ++right;
+    read.store(i + 1);
   }
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(good[0], 100);
-  EXPECT_EQ(good[1], 100);
+  writer.join();
+  EXPECT_EQ(right, kRounds);
 }
 
 #if defined(__SANITIZE_ADDRESS__)
+
 TEST(SimulatorDeathTest, TheHostMayNotTouchDeviceMemory) {
   Simulator::Get().Restart({});
   const Device device(0);

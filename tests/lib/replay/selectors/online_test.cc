@@ -90,6 +90,24 @@ TEST(OnlineSelectorTest, ShareOfQueuedWindowsIsBoundedInSmallDrawsAndAfterAPause
   EXPECT_LE(queued.size(), kDraws / 4 + 2U);
 }
 
+TEST(OnlineSelectorTest, ShareOfQueuedWindowsIsReachedByDrawsOfAnySize) {
+  for (const int count : {1, 3, 4, 6, 7, 16}) {
+    OnlineSelector selector({.uniform = {.window_rows = 2}, .share = 0.25});
+    std::uint64_t rows = 40'000;
+    selector.OnCommit(0, rows);  // the queue holds the newest 4096
+    std::uint64_t next = rows - std::uint64_t{2} * 4096;
+    int queued = 0, drawn = 0;
+    for (; drawn < 4000; drawn += count) {
+      for (const Key& key : DrawSome(selector, count, {{0, rows}})) {
+        if (key != Key(0, next, -1)) continue;
+        ++queued;
+        next += 2;
+      }
+    }
+    EXPECT_NEAR(queued, drawn / 4, 2) << count << " windows a draw";
+  }
+}
+
 TEST(OnlineSelectorTest, FullQueueDropsItsOldestWindows) {
   OnlineSelector selector({.uniform = {.window_rows = 5}, .share = 1.0, .queued_starts = 3});
   selector.OnCommit(0, 50);
