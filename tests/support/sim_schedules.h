@@ -23,13 +23,18 @@ inline std::vector<cuda::sim::Schedule> SimSchedules(std::uint64_t seeds) {
   return schedules;
 }
 
-// Runs `body` on a fresh simulator under each schedule; stops at the first that fails and prints
-// how to repeat it.
+// Runs `body` on a fresh simulator under each schedule, and the work that it leaves behind; stops
+// at the first that fails and prints how to repeat it. A finding is a failure unless `body` takes
+// it.
 inline void ForEachSimSchedule(std::uint64_t seeds, const std::function<void()>& body) {
   for (const cuda::sim::Schedule& schedule : SimSchedules(seeds)) {
     cuda::sim::Simulator::Get().Restart({.schedule = schedule});
     SCOPED_TRACE(std::string(cuda::sim::kScheduleVariable) + "=" + ToText(schedule));
     body();
+    if (const auto finding = cuda::sim::Simulator::Get().TakeFinding()) {
+      ADD_FAILURE() << "not taken: " << finding->text;
+      return;
+    }
     if (::testing::Test::HasFailure()) return;
   }
 }

@@ -1,8 +1,10 @@
 #include "lib/cuda/sim/block_runner.h"
 
+#include <atomic>
 #include <bit>
 #include <cstring>
 #include <exception>
+#include <thread>
 
 #include "lib/core/check.h"
 #include "lib/cuda/cpu_kernels.h"
@@ -10,7 +12,20 @@
 namespace tetrion::cuda::sim {
 namespace {
 
-BlockRunner* g_current = nullptr;  // guarded by the simulator's mutex
+BlockRunner* g_current = nullptr;  // read by the thread below alone
+// The host thread whose block runs; another one that asks is in no kernel. Not a thread_local: a
+// fiber may go on under another host thread.
+std::atomic<std::thread::id> g_thread;
+
+struct RunningHere {
+  explicit RunningHere(BlockRunner* runner) {
+    g_current = runner;
+    g_thread.store(std::this_thread::get_id());
+  }
+  ~RunningHere() { g_thread.store({}); }
+  RunningHere(const RunningHere&) = delete;
+  RunningHere& operator=(const RunningHere&) = delete;
+};
 
 std::string ToText(const Dim3& index) {
   return "(" + std::to_string(index.x) + "," + std::to_string(index.y) + "," +
@@ -24,7 +39,7 @@ bool SamePlace(const CodeLocation& a, const CodeLocation& b) {
 }  // namespace
 
 BlockRunner* BlockRunner::Current() {
-  return g_current;
+  return g_thread.load() == std::this_thread::get_id() ? g_current : nullptr;
 }
 
 Dim3 BlockRunner::ThreadIndex(std::size_t thread) const {
@@ -86,18 +101,25 @@ std::optional<Finding> BlockRunner::Run(const KernelCall& call, const Dim3& bloc
   finding_.reset();
   shared_.Begin(call.shared_bytes);
   SetKernelIndices(call.grid, call.block, block);
-  g_current = this;
+  const RunningHere here(this);
+  try {
+    RunUntilDone();
+  } catch (const std::exception& error) {  // no memory for one stack more
+    Note({Diagnosis::kException, call.where, error.what()});
+  }
+  StopWaiting();
+  return finding_;
+}
+
+void BlockRunner::RunUntilDone() {
   while (live_ > 0 && !finding_) {
     const std::optional<std::size_t> next = Pick();
     if (!next) {
       Note(Stuck());
-      break;
+      return;
     }
     Enter(*next);
   }
-  StopWaiting();
-  g_current = nullptr;
-  return finding_;
 }
 
 // Goes on with a thread, and with others that have not begun, until a thread waits or one that
@@ -138,6 +160,8 @@ void BlockRunner::RunThread() {
     Note(fault);
   } catch (const std::exception& error) {
     Note({Diagnosis::kException, call_->where, error.what()});
+  } catch (...) {
+    Note({Diagnosis::kException, call_->where, "what it threw is no std::exception"});
   }
   Thread& thread = threads_[current_];
   thread.fiber = nullptr;

@@ -28,7 +28,8 @@ class BlockRunner {
   // Runs the block; what was wrong with it, if anything was. The scheduler orders the threads.
   std::optional<Finding> Run(const KernelCall& call, const Dim3& block, Scheduler& scheduler);
 
-  // The runner whose kernel is running, or null: what kernel_calls.h finds its block by.
+  // The runner whose kernel the calling thread is in, or null: what kernel_calls.h finds its block
+  // by. Any thread.
   static BlockRunner* Current();
 
   void WaitAtBarrier(CodeLocation where);
@@ -56,6 +57,7 @@ class BlockRunner {
 
   void SetState(std::size_t thread, State state);
   std::optional<std::size_t> Pick();
+  void RunUntilDone();
   void Enter(std::size_t thread);
   void RunThreads(Fiber& fiber);
   void RunThread();

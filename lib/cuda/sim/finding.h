@@ -15,7 +15,7 @@ enum class Diagnosis : std::uint8_t {
   kOutsideMask,              // a lane calls, or reads from, a lane that the mask leaves out
   kDifferentWarpOperations,  // the lanes of a mask are at different warp operations
   kSharedNeverWritten,       // shared memory is read before it is written
-  kIndexPastEnd,             // an index, or a raw write, past the end of memory
+  kIndexPastEnd,             // an index past the end, or a raw write around a buffer
   kDeadlock,                 // every thread waits, and nothing of the above explains it
   kException,                // a kernel threw
 };

@@ -2,8 +2,9 @@
 
 #include <sys/mman.h>
 
-#include <algorithm>
+#include <cstdint>
 #include <cstring>
+#include <span>
 
 #include "lib/core/align.h"
 #include "lib/core/check.h"
@@ -22,11 +23,38 @@ std::string Bytes(std::size_t bytes) {
   return std::to_string(bytes) + " bytes";
 }
 
-}  // namespace
-
-std::size_t Memory::FillBytes(const Buffer& buffer) const {
-  return AlignUp(buffer.bytes, kAlignBytes) - buffer.bytes;
+// In front of the buffer that begins at `data`.
+std::span<std::byte> FrontFill(const std::byte* data, const Memory::Buffer& buffer) {
+  std::byte* const begin = buffer.mapping + kGuardBytes;
+  return {begin, static_cast<std::size_t>(data - begin)};
 }
+
+std::span<std::byte> EndFill(const std::byte* data, const Memory::Buffer& buffer) {
+  const std::byte* const end = data + buffer.bytes;
+  return {buffer.mapping + (end - buffer.mapping),
+          AlignUp(buffer.bytes, Memory::kAlignBytes) - buffer.bytes};
+}
+
+// Reads what AddressSanitizer forbids to others. By words, and by 32 of them without a branch: it
+// runs behind every block, for every buffer.
+__attribute__((no_sanitize("address", "thread"))) bool IsIntact(std::span<const std::byte> fill) {
+  constexpr std::uint64_t kFillWord = 0x0101010101010101U * kFill;
+  constexpr std::size_t kWords = Memory::kAlignBytes / 8;
+  const std::byte* at = fill.data();
+  const std::byte* const end = at + fill.size();
+  std::uint64_t different = 0;
+  for (; different == 0 && static_cast<std::size_t>(end - at) >= kWords * 8; at += kWords * 8) {
+    for (std::size_t i = 0; i < kWords; ++i) {
+      std::uint64_t word;
+      std::memcpy(&word, at + i * 8, 8);
+      different |= word ^ kFillWord;
+    }
+  }
+  for (; at < end; ++at) different |= static_cast<std::uint64_t>(*at) ^ kFill;
+  return different == 0;
+}
+
+}  // namespace
 
 void* Memory::Allocate(std::size_t bytes, MemoryKind kind) {
   const std::size_t rounded = AlignUp(bytes, kAlignBytes);
@@ -43,9 +71,11 @@ void* Memory::Allocate(std::size_t bytes, MemoryKind kind) {
   std::byte* data = first + kGuardBytes + (inner - rounded);
   const Buffer buffer = {bytes, kind, first, whole};
   std::memset(data, kFresh, bytes);
-  std::memset(data + bytes, kFill, FillBytes(buffer));
-  ForbidAccess(kind == MemoryKind::kDevice ? data : data + bytes,
-               kind == MemoryKind::kDevice ? rounded : FillBytes(buffer));
+  for (const std::span<std::byte> fill : {FrontFill(data, buffer), EndFill(data, buffer)}) {
+    std::memset(fill.data(), kFill, fill.size());
+    ForbidAccess(fill.data(), fill.size());
+  }
+  if (kind == MemoryKind::kDevice) ForbidAccess(data, bytes);
   live_.emplace(data, buffer);
   if (kind == MemoryKind::kDevice) used_bytes_ += rounded;
   return data;
@@ -82,9 +112,9 @@ MemoryKind Memory::KindOf(const void* data) const {
   return found == live_.end() ? MemoryKind::kPageable : found->second.kind;
 }
 
-bool Memory::IsDevice(const void* data, std::size_t bytes) const {
+bool Memory::IsWithin(const void* data, std::size_t bytes, MemoryKind kind) const {
   const auto found = Containing(data);
-  if (found == live_.end() || found->second.kind != MemoryKind::kDevice) return false;
+  if (found == live_.end() || found->second.kind != kind) return false;
   const auto offset = static_cast<std::size_t>(static_cast<const std::byte*>(data) - found->first);
   return bytes <= found->second.bytes - offset;
 }
@@ -101,12 +131,12 @@ void Memory::Close() {
 
 std::optional<std::string> Memory::Overrun() const {
   for (const auto& [data, buffer] : live_) {
-    const std::byte* fill = data + buffer.bytes;
-    AllowAccess(fill, FillBytes(buffer));
-    const bool intact = std::all_of(fill, fill + FillBytes(buffer),
-                                    [](std::byte byte) { return byte == std::byte{kFill}; });
-    ForbidAccess(fill, FillBytes(buffer));
-    if (!intact) return "writes past the end of a buffer of " + Bytes(buffer.bytes);
+    if (!IsIntact(FrontFill(data, buffer))) {
+      return "writes in front of a buffer of " + Bytes(buffer.bytes);
+    }
+    if (!IsIntact(EndFill(data, buffer))) {
+      return "writes past the end of a buffer of " + Bytes(buffer.bytes);
+    }
   }
   return {};
 }

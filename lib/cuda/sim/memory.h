@@ -12,12 +12,13 @@ namespace tetrion::cuda::sim {
 
 // The simulated device's memory, and the pinned memory of the host.
 //
-//   | pages that fault | data, 256-byte aligned | fill to 256 | pages that fault |
+//   | pages that fault | front fill | data, 256-byte aligned | end fill | pages that fault |
 //
-// A buffer ends at pages that fault; the up to 255 bytes between are checked after every
-// operation. What is allocated holds 0xFF (NaN, -1); what was freed faults, for as long as it is
-// among the last kQuarantined. With AddressSanitizer device memory may be touched only while it is
-// open, and the fill never.
+// A buffer ends at pages that fault, but for up to 255 bytes, and begins up to 3,840 bytes behind
+// others: both fills are checked in front of every part of an operation and behind it, in a kernel
+// behind every block. What is allocated holds 0xFF (NaN, -1); what was freed faults, for as long as
+// it is among the last kQuarantined. With AddressSanitizer device memory may be touched only while
+// it is open, and the fills never.
 //
 // Not thread-safe; the simulator's mutex guards it.
 class Memory {
@@ -41,13 +42,13 @@ class Memory {
   void* Allocate(std::size_t bytes, MemoryKind kind);
   void Free(void* data);
   MemoryKind KindOf(const void* data) const;
-  // Whether [data, data + bytes) lies within one live buffer of device memory.
-  bool IsDevice(const void* data, std::size_t bytes) const;
+  // Whether [data, data + bytes) lies within one live buffer of that kind.
+  bool IsWithin(const void* data, std::size_t bytes, MemoryKind kind) const;
 
   // Lets operations touch device memory, and no longer.
   void Open();
   void Close();
-  // What was written behind the end of a buffer, as a sentence. Only while open.
+  // What was written in front of a buffer or past its end, as the end of a sentence.
   std::optional<std::string> Overrun() const;
   // What an address that faulted was, as a sentence; nothing for one that was never ours.
   std::optional<std::string> Describe(const void* address) const;
@@ -55,7 +56,6 @@ class Memory {
  private:
   using Buffers = std::map<const std::byte*, Buffer>;  // by their first byte
   Buffers::const_iterator Containing(const void* data) const;
-  std::size_t FillBytes(const Buffer& buffer) const;
 
   Buffers live_;
   std::vector<std::pair<const std::byte*, Buffer>> freed_;  // oldest first

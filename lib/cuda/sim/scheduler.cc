@@ -19,17 +19,20 @@ std::uint32_t Scheduler::Priority(std::uint64_t number) const {
       .word[0];
 }
 
-void Scheduler::BeginPhase(std::uint64_t streams) {
+void Scheduler::BeginPhase(std::span<const std::uint64_t> live) {
   ++phase_;
   steps_left_ = 1 + draws_.Below(2U << draws_.Below(kPhaseDoublings));
-  // Any stream, not only those that could run now; one number more stands for none.
-  starved_ = draws_.Below(static_cast<std::uint32_t>(streams) + 1);
+  // Any live stream, not only those that could run now; one index more stands for none.
+  const std::uint32_t index = draws_.Below(static_cast<std::uint32_t>(live.size()) + 1);
+  starved_.reset();
+  if (index < live.size()) starved_ = live[index];
 }
 
-std::size_t Scheduler::PickStream(std::span<const std::uint64_t> numbers, std::uint64_t streams) {
+std::size_t Scheduler::PickStream(std::span<const std::uint64_t> numbers,
+                                  std::span<const std::uint64_t> live) {
   if (schedule_.order == Order::kForward) return 0;
   if (schedule_.order == Order::kReverse) return numbers.size() - 1;
-  if (steps_left_ == 0) BeginPhase(streams);
+  if (steps_left_ == 0) BeginPhase(live);
   --steps_left_;
   std::vector<std::size_t> fed;
   for (std::size_t i = 0; i < numbers.size(); ++i) {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -22,9 +23,10 @@ class Scheduler {
 
   const Schedule& schedule() const { return schedule_; }
 
-  // Which of the streams that may run goes next: an index into their `numbers`, which are
-  // ascending, not empty, and below `streams`.
-  std::size_t PickStream(std::span<const std::uint64_t> numbers, std::uint64_t streams);
+  // Which of the streams that may run goes next: an index into their `numbers`, which are ascending
+  // and not empty. `live` holds those and the others that are open or have work left.
+  std::size_t PickStream(std::span<const std::uint64_t> numbers,
+                         std::span<const std::uint64_t> live);
   // In how many parts the next operation is done; other streams come between them. At most `most`.
   std::uint32_t PickParts(std::uint64_t most);
   // How many steps a query of the host lets the device make.
@@ -35,14 +37,14 @@ class Scheduler {
   std::uint32_t PickThread(std::uint32_t count) { return draws_.Below(count); }
 
  private:
-  void BeginPhase(std::uint64_t streams);
+  void BeginPhase(std::span<const std::uint64_t> live);
   std::uint32_t Priority(std::uint64_t number) const;
 
   const Schedule schedule_;
   Draws draws_;
   std::uint64_t phase_ = 0;
   std::uint32_t steps_left_ = 0;
-  std::uint64_t starved_ = 0;  // a stream's number
+  std::optional<std::uint64_t> starved_;  // a stream's number
 };
 
 }  // namespace tetrion::cuda::sim

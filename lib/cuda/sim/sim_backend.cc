@@ -44,6 +44,11 @@ void CheckShape(const KernelCall& call) {
                   " threads with " + std::to_string(call.shared_bytes) + " bytes of shared memory");
 }
 
+// Of pageable memory nothing is known.
+void CheckEnd(const void* data, std::size_t bytes, MemoryKind kind, const char* what) {
+  if (kind != MemoryKind::kPageable) Simulator().CheckWithin(data, bytes, kind, what);
+}
+
 sim::Operation CopyOf(void* to, const void* from, std::size_t bytes) {
   sim::Operation operation;
   operation.most_parts = bytes;
@@ -124,17 +129,15 @@ void SynchronizeEvent(EventState* event) {
 
 void CopyBytes(void* to, const void* from, std::size_t bytes, CopyDirection direction,
                MemoryKind host_kind, StreamState* stream) {
-  if (direction != CopyDirection::kDeviceToHost) {
-    Simulator().CheckDevice(to, bytes, "the destination of a copy");
-  }
-  if (direction != CopyDirection::kHostToDevice) {
-    Simulator().CheckDevice(from, bytes, "the source of a copy");
-  }
+  const bool to_host = direction == CopyDirection::kDeviceToHost;
+  const bool from_host = direction == CopyDirection::kHostToDevice;
+  CheckEnd(to, bytes, to_host ? host_kind : MemoryKind::kDevice, "the destination of a copy");
+  CheckEnd(from, bytes, from_host ? host_kind : MemoryKind::kDevice, "the source of a copy");
   if (host_kind != MemoryKind::kPageable) {
     Simulator().Enqueue(*stream->queue, CopyOf(to, from, bytes));
     return;
   }
-  if (direction == CopyDirection::kDeviceToHost) {
+  if (to_host) {
     Simulator().Enqueue(*stream->queue, CopyOf(to, from, bytes));
     SynchronizeStream(stream);
     return;
@@ -148,7 +151,7 @@ void CopyBytes(void* to, const void* from, std::size_t bytes, CopyDirection dire
 }
 
 void SetBytes(void* to, int value, std::size_t bytes, StreamState* stream) {
-  Simulator().CheckDevice(to, bytes, "the memory to be set");
+  CheckEnd(to, bytes, MemoryKind::kDevice, "the memory to be set");
   sim::Operation operation;
   operation.most_parts = bytes;
   operation.run = [=](const sim::Part& part) {

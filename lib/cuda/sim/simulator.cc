@@ -1,5 +1,7 @@
 #include "lib/cuda/sim/simulator.h"
 
+#include <exception>
+#include <iterator>
 #include <utility>
 
 #include "lib/core/check.h"
@@ -12,6 +14,18 @@ namespace {
 bool IsPassed(const StreamPoint& point) {
   return point.stream == nullptr || point.stream->done >= point.operations;
 }
+
+// Lets operations touch device memory while it lives.
+class OpenMemory {
+ public:
+  explicit OpenMemory(Memory& memory) : memory_(memory) { memory_.Open(); }
+  ~OpenMemory() { memory_.Close(); }
+  OpenMemory(const OpenMemory&) = delete;
+  OpenMemory& operator=(const OpenMemory&) = delete;
+
+ private:
+  Memory& memory_;
+};
 
 bool MayRun(const StreamQueue& stream) {
   if (stream.waiting.empty()) return false;
@@ -34,20 +48,36 @@ Simulator::Simulator() {
 }
 
 void Simulator::Restart(const SimulatorOptions& options) {
+  if (const std::optional<Finding> lost = TakeFinding()) {
+    throw Error(ExitCode::kInternal, "a finding was not taken: " + lost->text);
+  }
   const MutexLock lock(mu_);
   for (const auto& [number, stream] : streams_) {
     TETRION_CHECK(!stream->open, "no stream is open while the simulator restarts");
   }
-  streams_.clear();
+  const std::size_t used_bytes = memory_.limit() - memory_.free_bytes();
+  if (options.memory_bytes < used_bytes) {
+    throw Error(ExitCode::kInternal,
+                "a simulated device of " + std::to_string(options.memory_bytes) +
+                    " bytes is too small for the " + std::to_string(used_bytes) + " in use");
+  }
   next_number_ = 0;
-  finding_.reset();
   memory_.set_limit(options.memory_bytes);
   scheduler_.emplace(options.schedule);
 }
 
-std::optional<Finding> Simulator::finding() const {
+// Points in work that is dropped have passed: what waits for them goes on.
+std::optional<Finding> Simulator::TakeFinding() {
   const MutexLock lock(mu_);
-  return finding_;
+  Drain();
+  for (auto next = streams_.begin(); next != streams_.end();) {
+    StreamQueue& stream = *next->second;
+    stream.waiting.clear();
+    stream.done = stream.enqueued;
+    stream.part = {0, 0};
+    next = stream.open ? std::next(next) : streams_.erase(next);
+  }
+  return std::exchange(finding_, std::nullopt);
 }
 
 void Simulator::ThrowFinding() const {
@@ -58,6 +88,14 @@ void Simulator::Note(Finding finding) {
   const std::string schedule = ToText(scheduler_->schedule());
   finding.text += "; " + std::string(kScheduleVariable) + "=" + schedule + " repeats the schedule";
   finding_ = std::move(finding);
+}
+
+void Simulator::NoteOverrun(const char* who, CodeLocation where, const StreamQueue& stream) {
+  const std::optional<std::string> overrun = memory_.Overrun();
+  if (!overrun) return;
+  const std::string launch = where.line == 0 ? "" : " launched at " + ToText(where);
+  Note({Diagnosis::kIndexPastEnd, where,
+        who + launch + " on stream " + stream.name + " " + *overrun});
 }
 
 DeviceMemory Simulator::MemoryState() const {
@@ -83,11 +121,13 @@ MemoryKind Simulator::KindOf(const void* data) const {
   return memory_.KindOf(data);
 }
 
-void Simulator::CheckDevice(const void* data, std::size_t bytes, const char* what) const {
+void Simulator::CheckWithin(const void* data, std::size_t bytes, MemoryKind kind,
+                            const char* what) const {
   const MutexLock lock(mu_);
-  if (memory_.IsDevice(data, bytes)) return;
+  if (memory_.IsWithin(data, bytes, kind)) return;
   throw Error(ExitCode::kInternal, std::string(what) + " of " + std::to_string(bytes) +
-                                       " bytes does not lie within one buffer of device memory");
+                                       " bytes does not lie within one buffer of " + Name(kind) +
+                                       " memory");
 }
 
 std::shared_ptr<StreamQueue> Simulator::Open(const std::string& name) {
@@ -136,9 +176,7 @@ void Simulator::Record(StreamPoint& point, const std::shared_ptr<StreamQueue>& s
 
 void Simulator::EnqueueWait(StreamQueue& stream, const StreamPoint& point) {
   const MutexLock lock(mu_);
-  Operation operation;
-  operation.waits_for = point;
-  Append(stream, std::move(operation));
+  Append(stream, {.waits_for = point});
 }
 
 bool Simulator::Passed(const StreamPoint& point) {
@@ -179,17 +217,33 @@ void Simulator::Drain() {
 
 // Does one part of one operation; false when no stream can go on.
 bool Simulator::Step() {
-  std::vector<std::uint64_t> numbers;
+  std::vector<std::uint64_t> live, numbers;
   for (const auto& [number, stream] : streams_) {
+    live.push_back(number);
     if (MayRun(*stream)) numbers.push_back(number);
   }
   if (numbers.empty()) return false;
-  RunPart(*streams_.at(numbers[scheduler_->PickStream(numbers, next_number_)]));
+  RunPart(*streams_.at(numbers[scheduler_->PickStream(numbers, live)]));
   return true;
 }
 
+// Throws nothing: freeing memory comes here, too.
 void Simulator::RunPart(StreamQueue& stream) {
-  Operation& operation = stream.waiting.front();
+  try {
+    NoteOverrun("the host, before an operation", {}, stream);
+    if (!finding_) RunOpened(stream.waiting.front(), stream);
+  } catch (const std::exception& error) {
+    Note(
+        {Diagnosis::kException, {}, "an operation on stream " + stream.name + ": " + error.what()});
+  }
+  if (finding_ || ++stream.part.index < stream.part.count) return;
+  stream.part = {0, 0};
+  stream.waiting.pop_front();
+  ++stream.done;
+  if (!stream.open && stream.waiting.empty()) streams_.erase(stream.number);
+}
+
+void Simulator::RunOpened(const Operation& operation, StreamQueue& stream) {
   if (stream.part.count == 0) {
     stream.part = {0, scheduler_->PickParts(operation.most_parts)};
     if (operation.kernel) {
@@ -197,15 +251,11 @@ void Simulator::RunPart(StreamQueue& stream) {
       stream.block_order = scheduler_->BlockOrder(blocks);
     }
   }
-  memory_.Open();
+  const OpenMemory open(memory_);
   if (operation.kernel) RunBlocks(*operation.kernel, stream);
-  if (operation.run) operation.run(stream.part);
-  memory_.Close();
-  if (++stream.part.index < stream.part.count) return;
-  stream.part = {0, 0};
-  stream.waiting.pop_front();
-  ++stream.done;
-  if (!stream.open && stream.waiting.empty()) streams_.erase(stream.number);
+  if (!operation.run) return;
+  operation.run(stream.part);
+  NoteOverrun("a copy or a fill", {}, stream);
 }
 
 void Simulator::RunBlocks(const KernelCall& call, const StreamQueue& stream) {
@@ -214,17 +264,12 @@ void Simulator::RunBlocks(const KernelCall& call, const StreamQueue& stream) {
     const std::uint32_t b = stream.block_order[i];
     const Dim3 block = {b % call.grid.x, b / call.grid.x % call.grid.y,
                         b / (call.grid.x * call.grid.y)};
-    std::optional<Finding> found = blocks_.Run(call, block, *scheduler_);
-    if (!found) {
-      if (const std::optional<std::string> overrun = memory_.Overrun()) {
-        found = Finding{Diagnosis::kIndexPastEnd, call.where,
-                        "a kernel launched at " + ToText(call.where) + " on stream " + stream.name +
-                            " " + *overrun};
-      }
+    if (std::optional<Finding> found = blocks_.Run(call, block, *scheduler_)) {
+      Note(*std::move(found));
+    } else {
+      NoteOverrun("a kernel", call.where, stream);
     }
-    if (!found) continue;
-    Note(*std::move(found));
-    return;
+    if (finding_) return;
   }
 }
 

@@ -26,7 +26,7 @@ struct SimulatorOptions {
 // A device in host memory. Streams are queues; nothing runs when it is enqueued, but when a host
 // thread has to wait, queries, or frees memory: then the scheduler picks among the streams whose
 // first operation may run. What a fault in a kernel or a call was stays: from then on every call
-// throws it, as a device's do, until Restart.
+// throws it, as a device's do, until it is taken.
 //
 // Thread roles: any thread calls anything; one mutex, held while operations run, makes the calls
 // one after the other. One simulator per process, which lives as long as it.
@@ -34,16 +34,19 @@ class Simulator {
  public:
   static Simulator& Get();
 
-  // Drops what is enqueued and the finding; buffers stay. No stream may be open.
+  // A fresh device with the buffers of the old one, whose work is done first. No stream may be
+  // open. Throws Error(kInternal) when the old one had a finding that no caller took, and when the
+  // new memory is too small for the buffers.
   void Restart(const SimulatorOptions& options);
-  std::optional<Finding> finding() const;
+  // Does all work; what was found, if anything was. It is gone then, with the work behind it.
+  std::optional<Finding> TakeFinding();
 
   DeviceMemory MemoryState() const;
   void* Allocate(std::size_t bytes, MemoryKind kind);
   void Free(void* data);
   MemoryKind KindOf(const void* data) const;
-  // Throws Error(kInternal) unless the range lies within one buffer of device memory.
-  void CheckDevice(const void* data, std::size_t bytes, const char* what) const;
+  // Throws Error(kInternal) unless the range lies within one buffer of device or pinned memory.
+  void CheckWithin(const void* data, std::size_t bytes, MemoryKind kind, const char* what) const;
 
   std::shared_ptr<StreamQueue> Open(const std::string& name);
   void Close(StreamQueue& stream);
@@ -65,8 +68,12 @@ class Simulator {
   void Append(StreamQueue& stream, Operation operation) TETRION_REQUIRES(mu_);
   bool Step() TETRION_REQUIRES(mu_);
   void RunPart(StreamQueue& stream) TETRION_REQUIRES(mu_);
+  void RunOpened(const Operation& operation, StreamQueue& stream) TETRION_REQUIRES(mu_);
   void RunBlocks(const KernelCall& call, const StreamQueue& stream) TETRION_REQUIRES(mu_);
   void Note(Finding finding) TETRION_REQUIRES(mu_);
+  // Notes what was written around a buffer. `where` is a launch's.
+  void NoteOverrun(const char* who, CodeLocation where, const StreamQueue& stream)
+      TETRION_REQUIRES(mu_);
   void Drain() TETRION_REQUIRES(mu_);
 
   mutable Mutex mu_;

@@ -2,11 +2,16 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
+#include <cstdlib>
 #include <fstream>
+#include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "lib/core/error.h"
@@ -53,7 +58,7 @@ std::vector<std::optional<Finding>> FindingsOf(Kernel launch, std::uint64_t seed
       EXPECT_THROW(stream.Synchronize(), Error) << "a finding stays";
       EXPECT_THROW(SetBytes(out.data<char>(), 0, 4, stream), Error);
     }
-    findings.push_back(Simulator::Get().finding());
+    findings.push_back(Simulator::Get().TakeFinding());
   });
   return findings;
 }
@@ -179,6 +184,7 @@ TEST(BlockRunnerTest, AFindingEndsWithItsBlock) {
     Stream stream(device, "work");
     Launch(stream, DivergentBarriers, 1, 64, 0);
     EXPECT_THROW(stream.Synchronize(), Error);
+    EXPECT_TRUE(Simulator::Get().TakeFinding().has_value());
   });
   Simulator::Get().Restart({.schedule = {Order::kReverse, 0}});
   const Device device(0);
@@ -190,16 +196,76 @@ TEST(BlockRunnerTest, AFindingEndsWithItsBlock) {
 }
 
 TEST(BlockRunnerTest, ExceptionsOfAKernelAreFindings) {
-  testing::ForEachSimSchedule(3, [] {
-    const Device device(0);
-    Stream stream(device, "work");
-    void (*kernel)() = [] { throw std::runtime_error("not on a device"); };
-    Launch(stream, kernel, 1, 32, 0);
-    EXPECT_THROW(stream.Synchronize(), Error);
-    ASSERT_TRUE(Simulator::Get().finding().has_value());
-    EXPECT_EQ(Simulator::Get().finding()->what, Diagnosis::kException);
+  void (*const kernels[])() = {[] { throw std::runtime_error("not on a device"); },
+                               [] { throw 1; }};
+  testing::ForEachSimSchedule(3, [&] {
+    for (void (*kernel)() : kernels) {
+      const Device device(0);
+      Stream stream(device, "work");
+      Launch(stream, kernel, 1, 32, 0);
+      EXPECT_THROW(stream.Synchronize(), Error);
+      const std::optional<Finding> finding = Simulator::Get().TakeFinding();
+      ASSERT_TRUE(finding.has_value());
+      EXPECT_EQ(finding->what, Diagnosis::kException);
+    }
   });
 }
+
+__global__ void WaitForTheHost(std::atomic<int>* step) {
+  step->store(1);
+  while (step->load() == 1) std::this_thread::yield();
+}
+
+TEST(BlockRunnerTest, AnIndexOfAnotherHostThreadIsNoKernels) {
+  Simulator::Get().Restart({});
+  const Device device(0);
+  Stream stream(device, "work");
+  std::atomic<int> step{0};
+  Launch(stream, WaitForTheHost, 1, 1, 0, &step);
+  std::thread runs([&] { stream.Synchronize(); });  // a plain thread: an Agent would add nothing
+  while (step.load() == 0) std::this_thread::yield();
+  int values[2] = {};
+  EXPECT_THROW((void)DeviceSpan<int>(values, 2)[2], Error);
+  step.store(2);
+  runs.join();
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they need address space
+struct Inside {
+  explicit Inside(int* threads) : count(threads) { ++*count; }
+  ~Inside() { --*count; }
+  int* count;
+};
+
+__global__ void AllWait(int* inside) {
+  const Inside here(inside);
+  __syncthreads();
+}
+
+// Where no stack can be had, memory is freed all the same, the threads that wait are unwound, and
+// the next call says why.
+TEST(BlockRunnerDeathTest, TooLittleMemoryForStacksIsAFinding) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto run = [] {
+    Simulator::Get().Restart({});
+    const Device device(0);
+    DeviceBuffer buffer(device, 4, "buffer");
+    Stream stream(device, "work");
+    int inside = 0;
+    Launch(stream, AllWait, 1, 1024, 0, &inside);
+    std::size_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    const rlimit limit = {pages * 4096 + (64 << 20), RLIM_INFINITY};
+    if (setrlimit(RLIMIT_AS, &limit) != 0) std::exit(1);
+    buffer = {};
+    const std::optional<Finding> finding = Simulator::Get().TakeFinding();
+    if (inside != 0) std::exit(3);
+    std::exit(finding && finding->text.find("no memory for the stack") != std::string::npos ? 0
+                                                                                            : 2);
+  };
+  EXPECT_EXIT(run(), ::testing::ExitedWithCode(0), "");
+}
+#endif
 
 #if !defined(__SANITIZE_ADDRESS__)  // reports it itself, and ends the process
 TEST(BlockRunnerTest, FindsRawWritesPastTheEnd) {
@@ -210,9 +276,10 @@ TEST(BlockRunnerTest, FindsRawWritesPastTheEnd) {
     Stream stream(device, "work");
     Launch(stream, RawWritePastTheEnd, 1, 32, 0, out.data<std::int32_t>(), kValues);
     EXPECT_THROW(stream.Synchronize(), Error);
-    ASSERT_TRUE(Simulator::Get().finding().has_value());
-    EXPECT_EQ(Simulator::Get().finding()->what, Diagnosis::kIndexPastEnd);
-    EXPECT_THAT(Simulator::Get().finding()->text, HasSubstr("past the end of a buffer of 252"));
+    const std::optional<Finding> finding = Simulator::Get().TakeFinding();
+    ASSERT_TRUE(finding.has_value());
+    EXPECT_EQ(finding->what, Diagnosis::kIndexPastEnd);
+    EXPECT_THAT(finding->text, HasSubstr("past the end of a buffer of 252"));
   });
 }
 #else

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "lib/core/error.h"
 #include "lib/cuda/launch.h"
 #include "lib/cuda/sim/fault_report.h"
 #include "tests/lib/cuda/sim/bad_kernels.cuh"
@@ -27,11 +28,12 @@ TEST(SimMemoryTest, FreshMemoryIsPoisonedAndAligned) {
     EXPECT_EQ(data[0], Memory::kFresh);
     EXPECT_EQ(data[bytes - 1], Memory::kFresh);
     memory.Close();
-    EXPECT_TRUE(memory.IsDevice(data, bytes));
-    EXPECT_FALSE(memory.IsDevice(data, bytes + 1));
-    EXPECT_FALSE(memory.IsDevice(data + bytes, 0));
+    EXPECT_TRUE(memory.IsWithin(data, bytes, MemoryKind::kDevice));
+    EXPECT_FALSE(memory.IsWithin(data, bytes + 1, MemoryKind::kDevice));
+    EXPECT_FALSE(memory.IsWithin(data + bytes, 0, MemoryKind::kDevice));
+    EXPECT_FALSE(memory.IsWithin(data, bytes, MemoryKind::kPinned));
     memory.Free(data);
-    EXPECT_FALSE(memory.IsDevice(data, 1));
+    EXPECT_FALSE(memory.IsWithin(data, 1, MemoryKind::kDevice));
   }
   EXPECT_EQ(memory.free_bytes(), std::size_t{1} << 20);
 }
@@ -75,14 +77,47 @@ TEST(SimMemoryTest, FreedAddressesAreKeptForAWhile) {
 }
 
 #if !defined(__SANITIZE_ADDRESS__)
-TEST(SimMemoryTest, SeesWhatWasWrittenBehindABuffer) {
+TEST(SimMemoryTest, SeesWhatWasWrittenAroundABuffer) {
   Memory memory;
   memory.set_limit(1 << 20);
+  for (const std::ptrdiff_t distance : {1, 2000, 3840}) {
+    auto* data = static_cast<std::byte*>(memory.Allocate(100, MemoryKind::kPinned));
+    EXPECT_FALSE(memory.Overrun().has_value());
+    data[-distance] = std::byte{1};
+    EXPECT_THAT(memory.Overrun().value(), HasSubstr("in front of a buffer of 100 bytes"));
+    memory.Free(data);
+  }
   auto* data = static_cast<std::byte*>(memory.Allocate(100, MemoryKind::kDevice));
   EXPECT_FALSE(memory.Overrun().has_value());
   data[155] = std::byte{1};
   EXPECT_THAT(memory.Overrun().value(), HasSubstr("past the end of a buffer of 100 bytes"));
   memory.Free(data);
+}
+
+TEST(SimMemoryTest, AnyOperationFindsWhatTheHostWroteAroundPinnedMemory) {
+  Simulator::Get().Restart({});
+  const Device device(0);
+  DeviceBuffer value(device, 4, "value");
+  PinnedBuffer pinned(100, "pinned");
+  Stream stream(device, "work");
+  SetBytes(value.data<char>(), 0, 4, stream);
+  pinned.data<char>()[-1] = 1;
+  EXPECT_THROW(stream.Synchronize(), Error);
+  EXPECT_THAT(
+      Simulator::Get().TakeFinding().value().text,
+      HasSubstr("the host, before an operation on stream work writes in front of a buffer"));
+}
+#else
+TEST(SimMemoryDeathTest, AddressSanitizerSeesTheFillsAroundABuffer) {
+  static Memory memory;
+  memory.set_limit(1 << 20);
+  auto* data = static_cast<volatile char*>(memory.Allocate(100, MemoryKind::kPinned));
+  data[0] = 1;
+  data[99] = 1;
+  EXPECT_DEATH(data[-3840] = 1, "use-after-poison");
+  EXPECT_DEATH(data[-1] = 1, "use-after-poison");
+  EXPECT_DEATH(data[100] = 1, "use-after-poison");
+  memory.Free(const_cast<char*>(data));
 }
 #endif
 

@@ -1,6 +1,7 @@
 #include "lib/cuda/sim/simulator.h"
 
 #include <gmock/gmock.h>
+#include <gtest/gtest-spi.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -103,6 +104,39 @@ TEST(SimulatorTest, ForwardAndReverseOrdersDiffer) {
   EXPECT_FALSE(wrong(Order::kForward, {.wait_before_reading = false}));
 }
 
+__global__ void NoteStream(std::vector<int>* order, int stream) {
+  order->push_back(stream);
+}
+
+// How often one of two busy streams got more than 40 steps in a row, while both had work.
+int LongRuns(std::uint64_t seed) {
+  Simulator::Get().Restart({.schedule = {Order::kRandom, seed}});
+  const Device device(0);
+  for (int i = 0; i < 1000; ++i) (void)Stream(device, "closed");
+  constexpr int kSteps = 1000;
+  std::vector<int> order;
+  Stream one(device, "one"), two(device, "two");
+  for (int i = 0; i < kSteps; ++i) {
+    Launch(one, NoteStream, 1, 1, 0, &order, 0);
+    Launch(two, NoteStream, 1, 1, 0, &order, 1);
+  }
+  one.Synchronize();
+  two.Synchronize();
+  int long_runs = 0, run = 0, steps[2] = {};
+  for (std::size_t i = 0; steps[0] < kSteps && steps[1] < kSteps; ++i) {
+    ++steps[order[i]];
+    run = i > 0 && order[i] == order[i - 1] ? run + 1 : 1;
+    if (run == 41) ++long_runs;
+  }
+  return long_runs;
+}
+
+TEST(SimulatorTest, StreamsStarveAlthoughManyWereClosedBeforeThem) {
+  int long_runs = 0;
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) long_runs += LongRuns(seed);
+  EXPECT_GT(long_runs, 25);
+}
+
 TEST(SimulatorTest, AScheduleRepeatsItself) {
   const auto order = [] {
     Simulator::Get().Restart({.schedule = {Order::kRandom, 77}});
@@ -179,6 +213,82 @@ TEST(SimulatorTest, CopiesComeInPartsBetweenWhichOthersRun) {
   EXPECT_GT(torn, 5);
 }
 
+__global__ void FillsOneTooMany(DeviceSpan<std::uint32_t> out) {
+  for (std::size_t i = 0; i <= out.size(); ++i) out[i] = 0;
+}
+
+// Enqueues the fault on a stream that is closed before the work is done.
+void LeaveAFault(const DeviceBuffer& out) {
+  Stream stream(Device(0), "left");
+  Launch(stream, FillsOneTooMany, 1, 1, 0, DeviceSpan<std::uint32_t>(out.data<std::uint32_t>(), 4));
+}
+
+TEST(SimulatorTest, AFindingThatNoCallerTakesFailsTheBody) {
+  EXPECT_NONFATAL_FAILURE(
+      testing::ForEachSimSchedule(3, [] { LeaveAFault(DeviceBuffer(Device(0), 16, "freed")); }),
+      "not taken: index past the end");
+  static DeviceBuffer kept(Device(0), 16, "kept");  // no local: the macro forbids it
+  EXPECT_NONFATAL_FAILURE(testing::ForEachSimSchedule(3, [] { LeaveAFault(kept); }),
+                          "not taken: index past the end");
+  kept = {};
+}
+
+TEST(SimulatorTest, RestartingDoesTheWorkLeftAndThrowsWhatItFinds) {
+  Simulator::Get().Restart({});
+  const DeviceBuffer value(Device(0), 16, "value");
+  const PinnedBuffer to(1, "to");
+  {
+    Stream stream(Device(0), "left");
+    SetBytes(value.data<char>(), 5, 16, stream);
+    CopyToHost(to.data<char>(), value.data<char>(), 1, CopyPurpose::kAccount, stream);
+  }
+  Simulator::Get().Restart({});
+  EXPECT_EQ(*to.data<char>(), 5);
+  LeaveAFault(value);
+  EXPECT_THROW(Simulator::Get().Restart({}), Error);
+  Simulator::Get().Restart({});
+}
+
+TEST(SimulatorTest, ATakenFindingIsGoneWithTheWorkBehindIt) {
+  Simulator::Get().Restart({});
+  const Device device(0);
+  const DeviceBuffer out(device, 16, "out");
+  Event event(device);
+  Stream stream(device, "work");
+  Launch(stream, FillsOneTooMany, 1, 1, 0, DeviceSpan<std::uint32_t>(out.data<std::uint32_t>(), 4));
+  SetBytes(out.data<char>(), 5, 16, stream);
+  stream.Record(event);
+  EXPECT_THROW(stream.Synchronize(), Error);
+  ASSERT_TRUE(Simulator::Get().TakeFinding().has_value());
+  event.Synchronize();
+  std::uint32_t first = 1;
+  CopyToHost(&first, out.data<char>(), 4, CopyPurpose::kSetUp, stream);
+  EXPECT_EQ(first, 0U);
+  EXPECT_FALSE(Simulator::Get().TakeFinding().has_value());
+}
+
+TEST(SimulatorTest, AnEventOfTheOldDeviceHasPassed) {
+  Simulator::Get().Restart({});
+  const Device device(0);
+  const DeviceBuffer value(device, 4, "value");
+  Event event(device);
+  {
+    Stream stream(device, "work");
+    SetBytes(value.data<char>(), 1, 4, stream);
+    stream.Record(event);
+  }
+  Simulator::Get().Restart({});
+  EXPECT_TRUE(event.Passed());
+  event.Synchronize();
+}
+
+TEST(SimulatorTest, RestartingRefusesALimitBelowWhatIsInUse) {
+  Simulator::Get().Restart({});
+  const DeviceBuffer held(Device(0), 4096, "held");
+  EXPECT_THROW(Simulator::Get().Restart({.memory_bytes = 4095}), Error);
+  const DeviceBuffer more(Device(0), 4096, "more");
+}
+
 TEST(SimulatorTest, MemoryHasALimit) {
   Simulator::Get().Restart({.memory_bytes = 4096});
   const Device device(0);
@@ -203,6 +313,17 @@ TEST(SimulatorTest, CopiesStayWithinABuffer) {
   copy(99, 1);
   EXPECT_THROW(copy(0, 101), Error);
   EXPECT_THROW(copy(100, 1), Error);
+  const auto host_copy = [&](std::size_t first, std::size_t bytes) {
+    CopyToDevice(buffer.data<char>(), host.data<char>() + first, bytes, CopyPurpose::kIngest,
+                 stream);
+    CopyToHost(host.data<char>() + first, buffer.data<char>(), bytes, CopyPurpose::kAccount,
+               stream);
+  };
+  host_copy(199, 1);
+  EXPECT_THROW(host_copy(199, 2), Error);
+  EXPECT_THROW(
+      CopyToHost(host.data<char>() + 199, buffer.data<char>(), 2, CopyPurpose::kAccount, stream),
+      Error);
   EXPECT_THROW(CopyToHost(host.data<char>(), host.data<char>(), 8, CopyPurpose::kAccount, stream),
                Error);
 }
