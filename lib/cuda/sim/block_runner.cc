@@ -53,6 +53,11 @@ std::string BlockRunner::Place() const {
          ", thread " + ToText(ThreadIndex(current_));
 }
 
+bool BlockRunner::StackEndsAt(const void* address) const {
+  const Fiber* fiber = threads_[current_].fiber;
+  return fiber != nullptr && fiber->EndsAt(address);
+}
+
 void BlockRunner::SetState(std::size_t thread, State state) {
   threads_[thread].state = state;
   const std::uint64_t bit = std::uint64_t{1} << thread % 64;

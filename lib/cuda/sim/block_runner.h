@@ -39,6 +39,8 @@ class BlockRunner {
   SharedMemory& shared() { return shared_; }
   // The running thread, for messages: launch, block, thread.
   std::string Place() const;
+  // Whether the running thread's stack ends at the address.
+  bool StackEndsAt(const void* address) const;
 
  private:
   static constexpr std::size_t kWarpThreads = 32;

@@ -10,18 +10,21 @@
 namespace tetrion::cuda::sim {
 namespace {
 
-constexpr std::size_t kPageBytes = 4096;
+// What faults below a stack: addresses only, and more than one large frame.
+constexpr std::size_t kGuardBytes = 1 << 16;
 // Kernels keep little on their stacks; sanitizers and -O0 multiply it.
 constexpr std::size_t kStackBytes = 256 * 1024;
 
-// Memory for a stack, above a page that faults.
-void* NewStack() {
-  void* memory = mmap(nullptr, kPageBytes + kStackBytes, PROT_READ | PROT_WRITE,
+// Memory for a stack, above pages that fault.
+std::byte* NewStack() {
+  void* memory = mmap(nullptr, kGuardBytes + kStackBytes, PROT_NONE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
-  if (memory == MAP_FAILED || mprotect(memory, kPageBytes, PROT_NONE) != 0) {
+  std::byte* const bottom = static_cast<std::byte*>(memory) + kGuardBytes;
+  if (memory == MAP_FAILED || mprotect(bottom, kStackBytes, PROT_READ | PROT_WRITE) != 0) {
+    if (memory != MAP_FAILED) (void)munmap(memory, kGuardBytes + kStackBytes);
     throw Error(ExitCode::kTryAgain, "no memory for the stack of a simulated CUDA thread");
   }
-  return static_cast<char*>(memory) + kPageBytes;
+  return bottom;
 }
 
 // For Boost, which frees the stack of a fiber that has ended; ours never end.
@@ -31,12 +34,11 @@ struct KeepStack {
 
 }  // namespace
 
-Fiber::Fiber() {
-  void* const bottom = NewStack();
-  inside_stack_.Own(bottom, kStackBytes);
+Fiber::Fiber() : bottom_(NewStack()) {
+  inside_stack_.Own(bottom_, kStackBytes);
   boost::context::stack_context context;
   context.size = kStackBytes;
-  context.sp = static_cast<char*>(bottom) + kStackBytes;
+  context.sp = bottom_ + kStackBytes;
   inside_ = boost::context::fiber(std::allocator_arg,
                                   boost::context::preallocated(context.sp, context.size, context),
                                   KeepStack(), [this](boost::context::fiber&& outside) {
@@ -49,6 +51,11 @@ Fiber::Fiber() {
                                     }
                                     return boost::context::fiber();
                                   });
+}
+
+bool Fiber::EndsAt(const void* address) const {
+  const auto* byte = static_cast<const std::byte*>(address);
+  return byte < bottom_ && byte >= bottom_ - kGuardBytes;
 }
 
 void Fiber::Begin(std::function<void()> work) {

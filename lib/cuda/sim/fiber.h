@@ -1,6 +1,7 @@
 #pragma once
 
 #include <boost/context/fiber.hpp>
+#include <cstddef>
 #include <functional>
 #include <vector>
 
@@ -28,10 +29,13 @@ class Fiber {
   void Suspend();
 
   bool idle() const { return idle_; }
+  // Whether the address lies in what faults below the stack: the work went too deep.
+  bool EndsAt(const void* address) const;
 
  private:
   std::function<void()> work_;
   bool idle_ = true;
+  std::byte* bottom_ = nullptr;
   boost::context::fiber inside_, outside_;  // where each side goes on
   SanitizedStack inside_stack_, outside_stack_;
 };

@@ -205,9 +205,10 @@ void Simulator::BeginCapture(StreamQueue& stream) {
 
 std::vector<Operation> Simulator::EndCapture(StreamQueue& stream) {
   const MutexLock lock(mu_);
-  ThrowFinding();
   stream.capturing = false;
-  return std::exchange(stream.captured, {});
+  std::vector<Operation> captured = std::exchange(stream.captured, {});
+  ThrowFinding();
+  return captured;
 }
 
 void Simulator::Drain() {
@@ -252,7 +253,10 @@ void Simulator::RunOpened(const Operation& operation, StreamQueue& stream) {
     }
   }
   const OpenMemory open(memory_);
-  if (operation.kernel) RunBlocks(*operation.kernel, stream);
+  if (operation.kernel) {
+    ReserveFaultStack();
+    RunBlocks(*operation.kernel, stream);
+  }
   if (!operation.run) return;
   operation.run(stream.part);
   NoteOverrun("a copy or a fill", {}, stream);

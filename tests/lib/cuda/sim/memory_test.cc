@@ -8,7 +8,6 @@
 
 #include "lib/core/error.h"
 #include "lib/cuda/launch.h"
-#include "lib/cuda/sim/fault_report.h"
 #include "tests/lib/cuda/sim/bad_kernels.cuh"
 #include "tests/support/sim_schedules.h"
 
