@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <type_traits>
+#include <utility>
 
 #include "lib/cuda/kernel_spans.h"
 
@@ -16,38 +17,37 @@ struct SharedAddress {
   CodeLocation where;
 };
 
-// Stands for a value of shared memory.
+// Stands for a value of shared memory, within the expression that takes it: `auto v = shared[i];`,
+// which nvcc copies, does not compile once `v` is used. Say the type.
 template <typename T>
 class SharedReference {
  public:
   SharedReference(T* at, CodeLocation where) : at_(at), where_(where) {}
-  SharedReference(const SharedReference&) = default;
+  SharedReference(const SharedReference&) = delete;
 
-  operator T() const {  // NOLINT: stands for the value
+  operator T() && {  // NOLINT: stands for the value
     sim::CheckSharedRead(at_, sizeof(T), where_);
     return *at_;
   }
-  const SharedReference& operator=(T value) const {
-    *at_ = value;
-    sim::NoteSharedWrite(at_, sizeof(T));
-    return *this;
-  }
-  // Of the values; to itself is a read and a write.
-  const SharedReference& operator=(const SharedReference& other) const {  // NOLINT: as above
-    return *this = static_cast<T>(other);
-  }
-  const SharedReference& operator+=(T value) const { return Set(T{*this} + value); }
-  const SharedReference& operator-=(T value) const { return Set(T{*this} - value); }
-  const SharedReference& operator*=(T value) const { return Set(T{*this} * value); }
-  const SharedReference& operator|=(T value) const { return Set(T{*this} | value); }
-  const SharedReference& operator&=(T value) const { return Set(T{*this} & value); }
-  const SharedReference& operator^=(T value) const { return Set(T{*this} ^ value); }
-  SharedAddress<T> operator&() const { return {at_, where_}; }  // NOLINT: stands for the value
+  // NOLINTBEGIN: as above
+  T operator=(T value) && { return Set(value); }
+  T operator=(SharedReference&& other) && { return Set(T(std::move(other))); }
+  // NOLINTEND
+  T operator+=(T value) && { return Set(Old() + value); }
+  T operator-=(T value) && { return Set(Old() - value); }
+  T operator*=(T value) && { return Set(Old() * value); }
+  T operator|=(T value) && { return Set(Old() | value); }
+  T operator&=(T value) && { return Set(Old() & value); }
+  T operator^=(T value) && { return Set(Old() ^ value); }
+  SharedAddress<T> operator&() && { return {at_, where_}; }  // NOLINT: stands for the value
 
  private:
+  T Old() { return T(std::move(*this)); }
   template <typename V>
-  const SharedReference& Set(V value) const {
-    return *this = static_cast<T>(value);
+  T Set(V value) {
+    *at_ = static_cast<T>(value);
+    sim::NoteSharedWrite(at_, sizeof(T));
+    return *at_;
   }
 
   T* at_;

@@ -41,7 +41,9 @@ std::size_t DynamicSharedBytes() {
 void* StaticShared(const void* tag, std::size_t bytes) {
   void* array = Runner().shared().Static(tag, bytes);
   if (array != nullptr) return array;
-  throw KernelFault{Diagnosis::kIndexPastEnd, {}, "the block has no shared memory left"};
+  throw KernelFault{Diagnosis::kIndexPastEnd,
+                    {},
+                    "an array is more than the block has of shared memory (48 KB of arrays)"};
 }
 
 void CheckSharedRead(const void* at, std::size_t bytes, CodeLocation where) {

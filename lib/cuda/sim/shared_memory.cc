@@ -25,14 +25,18 @@ void SharedMemory::Begin(std::size_t dynamic_bytes) {
   std::fill_n(written_.begin(), used_bytes_, false);
   statics_.clear();
   dynamic_bytes_ = dynamic_bytes;
+  static_bytes_ = 0;
   used_bytes_ = AlignUp(dynamic_bytes, kArrayAlignBytes);
 }
 
 void* SharedMemory::Static(const void* tag, std::size_t bytes) {
   const auto [place, fresh] = statics_.try_emplace(tag, used_bytes_);
   if (fresh) {
-    if (bytes > kMostBytes - used_bytes_) return nullptr;
-    used_bytes_ += AlignUp(bytes, kArrayAlignBytes);
+    if (bytes > kMostBytes - used_bytes_ || bytes > kMostStaticBytes - static_bytes_)
+      return nullptr;
+    const std::size_t rounded = AlignUp(bytes, kArrayAlignBytes);
+    used_bytes_ += rounded;
+    static_bytes_ += rounded;
   }
   return bytes_.get() + place->second;
 }

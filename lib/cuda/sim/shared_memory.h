@@ -12,6 +12,8 @@ class SharedMemory {
  public:
   // What a block may have on Hopper, when a launch asks for it.
   static constexpr std::size_t kMostBytes = 227 * 1024;
+  // Of these in arrays of its own: nvcc compiles no kernel with more.
+  static constexpr std::size_t kMostStaticBytes = 48 * 1024;
 
   SharedMemory();
 
@@ -33,6 +35,7 @@ class SharedMemory {
   std::vector<bool> written_;
   std::map<const void*, std::size_t> statics_;  // offset of each tag's array
   std::size_t dynamic_bytes_ = 0;
+  std::size_t static_bytes_ = 0;
   std::size_t used_bytes_ = 0;
 };
 

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <type_traits>
 
 #include "lib/core/error.h"
 #include "lib/cuda/launch.h"
@@ -73,6 +74,8 @@ __global__ void SharedArithmetic(DeviceSpan<std::int32_t> out) {
   part[0] = 10;
   part[1] = part[0];
   part[0] += 5;
+  part[1] = part[0] = 15;
+  part[1] = 10;
   part[0] -= 1;
   part[0] *= 2;
   part[1] |= 5;
@@ -92,6 +95,16 @@ TEST(CpuKernelsTest, SharedMemoryIsCountedWith) {
   std::array<std::int32_t, 3> values;
   CopyToHost(values.data(), out.data<char>(), 12, CopyPurpose::kSetUp, stream);
   EXPECT_EQ(values, (std::array<std::int32_t, 3>{28, 12, 4}));
+}
+
+// On a device `auto v = shared[i];` is a copy; here it would be the place. So nothing can be done
+// with it but what the expression does that takes it.
+TEST(CpuKernelsTest, APlaceInSharedMemoryCannotBeKept) {
+  using Place = SharedReference<int>;
+  static_assert(std::is_convertible_v<Place, int> && std::is_assignable_v<Place, int>);
+  static_assert(std::is_assignable_v<Place, Place>);
+  static_assert(!std::is_convertible_v<Place&, int> && !std::is_assignable_v<Place&, int>);
+  static_assert(!std::is_copy_constructible_v<Place> && !std::is_move_constructible_v<Place>);
 }
 
 TEST(CpuKernelsTest, AHostIndexPastTheEndIsAnErrorWithItsLine) {

@@ -41,5 +41,17 @@ TEST(SharedMemoryTest, ABlockHasNoMoreThanADeviceGives) {
   EXPECT_EQ(memory.Static(&tags[1], 1), nullptr);
 }
 
+TEST(SharedMemoryTest, ArraysAreNoLargerThanNvccCompiles) {
+  SharedMemory memory;
+  const char tags[2] = {};
+  for (int block = 0; block < 2; ++block) {
+    memory.Begin(100 * 1024);
+    EXPECT_NE(memory.Static(&tags[0], SharedMemory::kMostStaticBytes), nullptr);
+    EXPECT_EQ(memory.Static(&tags[1], 1), nullptr);
+  }
+  memory.Begin(0);
+  EXPECT_EQ(memory.Static(&tags[0], SharedMemory::kMostStaticBytes + 1), nullptr);
+}
+
 }  // namespace
 }  // namespace tetrion::cuda::sim
