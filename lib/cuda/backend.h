@@ -12,8 +12,9 @@
 // program links one of them: tetrion::cuda_sim (sim/sim_backend.cc) or tetrion::cuda_device
 // (runtime/runtime_backend.cc). Only device.cc and launch.h call them.
 //
-// Any thread may call any function. All of them throw Error: kTryAgain when the device fails,
-// kInternal when the simulator found a fault of ours. Close, Free and Release never throw.
+// Any thread may call any function. All of them throw Error: kTryAgain when the device is missing,
+// full or failing, kInternal for a fault in a kernel or a call of ours. Close, Free and Release
+// never throw.
 
 namespace tetrion::cuda {
 

@@ -6,10 +6,25 @@
 namespace tetrion::cuda {
 namespace {
 
+// Captures of the calling thread, and one: not 0, see tests/tidy/rules.py, thread_local.
+thread_local int captures_and_one = 1;
+
+void CheckThreadNotCapturing(const char* what) {
+  if (captures_and_one == 1) return;
+  throw Error(ExitCode::kInternal, std::string(what) + " during a capture of the same thread");
+}
+
 Activity OneWait() {
   Activity activity;
   activity.waits = 1;
   return activity;
+}
+
+template <typename Allocate>
+void* NewMemory(std::size_t bytes, const Allocate& allocate) {
+  if (bytes == 0) return nullptr;
+  CheckThreadNotCapturing("memory is allocated");
+  return allocate();
 }
 
 void* Allocated(void* data, std::size_t bytes, const char* what, const std::string& free) {
@@ -23,9 +38,10 @@ void Copy(void* to, const void* from, std::size_t bytes, CopyDirection direction
           CopyPurpose purpose, Stream& stream) {
   if (bytes == 0) return;
   if (kind == MemoryKind::kPageable) stream.CheckNotCapturing("pageable memory is copied");
+  backend::CopyBytes(to, from, bytes, direction, kind, stream.state());
   Activity activity;
   activity.Of(direction, kind, purpose) = {1, bytes};
-  backend::CopyBytes(to, from, bytes, direction, kind, stream.Count(activity));
+  stream.Count(activity);
 }
 
 MemoryKind HostKind(const void* host) {
@@ -54,10 +70,12 @@ Device::Device(int ordinal) : ordinal_(ordinal) {
 Event::Event(const Device& device) : state_(backend::OpenEvent(device.ordinal())) {}
 
 bool Event::Passed() const {
+  CheckThreadNotCapturing("an event is queried");
   return backend::EventPassed(state_.get());
 }
 
 void Event::Synchronize() {
+  CheckThreadNotCapturing("the host waits for an event");
   ProcessActivity().Add(OneWait());
   backend::SynchronizeEvent(state_.get());
 }
@@ -92,42 +110,58 @@ void Stream::Synchronize() {
   backend::SynchronizeStream(state_.get());
 }
 
-void Stream::BeginCapture() {
-  CheckNotCapturing("a capture begins");
-  backend::BeginCapture(state_.get());
-  captured_ = std::make_unique<Activity>();
-}
-
-Graph Stream::EndCapture() {
-  TETRION_CHECK(captured_ != nullptr, "a capture ends that has not begun");
-  const std::unique_ptr<Activity> activity = std::move(captured_);
-  return Graph(backend::EndCapture(state_.get()), *activity);
-}
-
 void Stream::Launch(const Graph& graph) {
   CheckNotCapturing("a graph is launched");
-  ProcessActivity().Add(graph.activity_);
   backend::LaunchGraph(graph.state_.get(), state_.get());
+  ProcessActivity().Add(graph.activity_);
 }
 
-backend::StreamState* Stream::Count(const Activity& activity) {
+void Stream::Count(const Activity& activity) {
   if (captured_) {
     captured_->Add(activity);
   } else {
     ProcessActivity().Add(activity);
   }
-  return state_.get();
+}
+
+Capture::Capture(Stream& stream) : stream_(stream) {
+  stream.CheckNotCapturing("a capture begins");
+  auto activity = std::make_unique<Activity>();
+  backend::BeginCapture(stream.state());
+  stream.captured_ = std::move(activity);
+  ++captures_and_one;
+}
+
+Capture::~Capture() {
+  if (!stream_.captured_) return;
+  try {
+    backend::ReleaseGraph(Stop());
+  } catch (const Error&) {  // the next call throws it again
+  }
+}
+
+Graph Capture::End() {
+  TETRION_CHECK(stream_.captured_ != nullptr, "a capture ends once");
+  const Activity activity = *stream_.captured_;
+  return Graph(Stop(), activity);
+}
+
+backend::GraphState* Capture::Stop() {
+  stream_.captured_.reset();
+  --captures_and_one;
+  return backend::EndCapture(stream_.state());
 }
 
 DeviceBuffer::DeviceBuffer(const Device& device, std::size_t bytes, const char* what)
     : data_(Allocated(
-          bytes == 0 ? nullptr : backend::AllocateDevice(device.ordinal(), bytes), bytes, what,
+          NewMemory(bytes, [&] { return backend::AllocateDevice(device.ordinal(), bytes); }), bytes,
+          what,
           "memory of device " + std::to_string(device.ordinal()) + " (" + device.name() +
               "), of which " + std::to_string(device.Memory().free_bytes) + " are free")),
       bytes_(bytes) {}
 
 PinnedBuffer::PinnedBuffer(std::size_t bytes, const char* what)
-    : data_(Allocated(bytes == 0 ? nullptr : backend::AllocatePinned(bytes), bytes, what,
+    : data_(Allocated(NewMemory(bytes, [&] { return backend::AllocatePinned(bytes); }), bytes, what,
                       "pinned host memory, which there are not")),
       bytes_(bytes) {}
 
@@ -147,7 +181,7 @@ void CopyOnDevice(void* to, const void* from, std::size_t bytes, CopyPurpose pur
 }
 
 void SetBytes(void* to, int value, std::size_t bytes, Stream& stream) {
-  if (bytes != 0) backend::SetBytes(to, value, bytes, stream.Count({}));
+  if (bytes != 0) backend::SetBytes(to, value, bytes, stream.state());
 }
 
 }  // namespace tetrion::cuda

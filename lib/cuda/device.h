@@ -12,11 +12,12 @@
 //
 // Work is enqueued on a stream and done later, in the order of its stream; streams know no order
 // between them but that of events. The caller keeps what the work reads and writes alive until the
-// stream has passed it. No function waits for the whole device, and there is no default stream.
+// stream has passed it. Freeing memory may wait for the whole device, nothing else does, and there
+// is no default stream.
 //
 // Thread roles: a stream is enqueued to by one thread at a time; everything else by any thread.
-// Errors are tetrion::Error: kTryAgain when a device is missing, full or failing, kInternal when
-// the simulator found a fault in a kernel or a call.
+// Errors are tetrion::Error: kTryAgain when a device is missing, full or failing, kInternal for a
+// fault in a kernel or a call.
 
 namespace tetrion::cuda {
 
@@ -59,6 +60,7 @@ class Event {
 class Graph {
  private:
   friend class Stream;
+  friend class Capture;
   Graph(backend::GraphState* state, const Activity& activity)
       : state_(state), activity_(activity) {}
 
@@ -68,7 +70,7 @@ class Graph {
 
 class Stream {
  public:
-  // The name is for messages and profilers.
+  // The name is for the simulator's messages.
   Stream(const Device& device, const std::string& name);
 
   void Record(Event& event);      // the event's point is behind all work enqueued so far
@@ -76,18 +78,33 @@ class Stream {
   bool Idle() const;              // never blocks
   void Synchronize();             // blocks the host until all work enqueued so far is done
 
-  // Between the two, work is recorded instead of done. Events and waits of the host are refused.
-  void BeginCapture();
-  Graph EndCapture();
   void Launch(const Graph& graph);
 
-  // For this folder: one more operation, counted with the stream's; refusing one in a capture.
-  backend::StreamState* Count(const Activity& activity);
+  // For this folder: an operation that was accepted is counted; one in a capture is refused.
+  backend::StreamState* state() const { return state_.get(); }
+  void Count(const Activity& activity);
   void CheckNotCapturing(const char* what) const;
 
  private:
+  friend class Capture;
   std::unique_ptr<backend::StreamState, Releaser<backend::CloseStream>> state_;
   std::unique_ptr<Activity> captured_;  // null outside of a capture
+};
+
+// While it lives, until End, work of its stream is recorded instead of done. Refused meanwhile:
+// events and waits of that stream; queries of and waits for any event, and new memory, by the
+// thread that captures. Made, ended and destroyed by one thread, before its stream.
+class Capture {
+ public:
+  explicit Capture(Stream& stream);
+  ~Capture();  // without End, drops what was recorded
+  Capture(const Capture&) = delete;
+  Capture& operator=(const Capture&) = delete;
+  Graph End();
+
+ private:
+  backend::GraphState* Stop();
+  Stream& stream_;
 };
 
 // Device memory, 256-byte aligned, contents undefined. Made and freed outside of steps only: both

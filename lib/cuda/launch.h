@@ -10,7 +10,7 @@
 #include "lib/cuda/kernel.h"
 
 // Launching kernels. Used by files that nvcc compiles for a device and g++ for the simulator
-// (tetrion_kernels in cmake/TetrionTargets.cmake), and by tests of the simulator alone.
+// (tetrion_cuda_test in cmake/TetrionTargets.cmake), and by tests of the simulator alone.
 
 namespace tetrion::cuda {
 
@@ -36,8 +36,6 @@ void Launch(LaunchSite site, void (*kernel)(Params...), Dim3 grid, Dim3 block,
   call.block = block;
   call.shared_bytes = shared_bytes;
   call.where = site.where;
-  Activity activity;
-  activity.launches = 1;
 #if defined(__CUDACC__)
   std::array<void*, sizeof...(Params)> pointers = std::apply(
       [](auto&... value) { return std::array<void*, sizeof...(Params)>{&value...}; }, values);
@@ -46,7 +44,10 @@ void Launch(LaunchSite site, void (*kernel)(Params...), Dim3 grid, Dim3 block,
 #else
   call.body = [kernel, values] { std::apply(kernel, values); };
 #endif
-  backend::LaunchKernel(call, site.stream.Count(activity));
+  backend::LaunchKernel(call, site.stream.state());
+  Activity activity;
+  activity.launches = 1;
+  site.stream.Count(activity);
 }
 
 }  // namespace tetrion::cuda

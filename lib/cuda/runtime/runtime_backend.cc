@@ -1,13 +1,17 @@
 #include <cuda_runtime_api.h>
 
 #include <memory>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "lib/core/error.h"
+#include "lib/core/mutex.h"
 #include "lib/cuda/backend.h"
 
 // The backend of tetrion::cuda_device: the functions of backend.h by CUDA's runtime, release 13.
-// Every call names its device first: the runtime's current device is the calling thread's.
+// A call that does something on a device names the device first, as the runtime's current device is
+// the calling thread's. Calls that free memory or handles, or ask what they are, need none.
 
 namespace tetrion::cuda::backend {
 
@@ -25,13 +29,44 @@ struct GraphState {
 
 namespace {
 
-// More shared memory than this a kernel must ask for.
-constexpr std::size_t kPlainSharedBytes = 48 * 1024;
+// Whether a fault of a kernel or a call of ours is what went wrong, not the device's.
+bool IsOurs(cudaError_t status) {
+  switch (status) {
+    case cudaErrorInvalidValue:
+    case cudaErrorInvalidConfiguration:
+    case cudaErrorInvalidMemcpyDirection:
+    case cudaErrorInvalidDeviceFunction:
+    case cudaErrorInvalidResourceHandle:
+    case cudaErrorNoKernelImageForDevice:
+    case cudaErrorLaunchOutOfResources:
+    case cudaErrorLaunchFailure:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorIllegalAddress:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorInvalidPc:
+    case cudaErrorHardwareStackError:
+    case cudaErrorAssert:
+      return true;
+    default:  // the codes of captures have numbers of their own
+      return status >= cudaErrorStreamCaptureUnsupported &&
+             status <= cudaErrorStreamCaptureWrongThread;
+  }
+}
 
-void Check(cudaError_t status, const char* what) {
-  if (status == cudaSuccess) return;
-  throw Error(ExitCode::kTryAgain, std::string(what) + ": " + cudaGetErrorString(status) +
-                                       "; is the device free and its driver new enough?");
+// The runtime keeps a failed call's error for the next that asks for the last one; here each call
+// answers for itself.
+cudaError_t Cleared(cudaError_t status) {
+  if (status != cudaSuccess) (void)cudaGetLastError();
+  return status;
+}
+
+void Check(cudaError_t status, const std::string& what) {
+  if (Cleared(status) == cudaSuccess) return;
+  const std::string text = what + ": " + cudaGetErrorString(status);
+  if (IsOurs(status)) throw Error(ExitCode::kInternal, text);
+  throw Error(ExitCode::kTryAgain, text + "; is the device free and its driver new enough?");
 }
 
 void Use(int ordinal) {
@@ -39,7 +74,7 @@ void Use(int ordinal) {
 }
 
 bool Passed(cudaError_t status, const char* what) {
-  if (status == cudaErrorNotReady) return false;
+  if (Cleared(status) == cudaErrorNotReady) return false;
   Check(status, what);
   return true;
 }
@@ -54,11 +89,38 @@ dim3 ToDim3(const Dim3& extents) {
   return {extents.x, extents.y, extents.z};
 }
 
+// Kernels that may use all the shared memory of a device.
+struct AllowedKernels {
+  Mutex mu;
+  std::set<std::pair<int, const void*>> of_device TETRION_GUARDED_BY(mu);
+};
+
+// A kernel must ask for more than 48 KB of shared memory, its own arrays included: allowed is what
+// the device gives a block, less those arrays. Once for each kernel, so that no launch lowers what
+// another one raised.
+cudaError_t AllowSharedMemory(const void* function, int ordinal) {
+  static AllowedKernels* allowed = new AllowedKernels;  // as long as the process
+  const MutexLock lock(allowed->mu);
+  if (allowed->of_device.contains({ordinal, function})) return cudaSuccess;
+  cudaFuncAttributes attributes;
+  int most_bytes = 0;
+  cudaError_t status = cudaFuncGetAttributes(&attributes, function);
+  if (status == cudaSuccess) {
+    status = cudaDeviceGetAttribute(&most_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, ordinal);
+  }
+  if (status == cudaSuccess) {
+    status = cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                  most_bytes - static_cast<int>(attributes.sharedSizeBytes));
+  }
+  if (status == cudaSuccess) allowed->of_device.emplace(ordinal, function);
+  return status;
+}
+
 }  // namespace
 
 int DeviceCount() {
   int count = 0;
-  return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
+  return Cleared(cudaGetDeviceCount(&count)) == cudaSuccess ? count : 0;
 }
 
 std::string DeviceName(int ordinal) {
@@ -77,32 +139,26 @@ DeviceMemory MemoryOf(int ordinal) {
 void* AllocateDevice(int ordinal, std::size_t bytes) {
   Use(ordinal);
   void* data = nullptr;
-  const cudaError_t status = cudaMalloc(&data, bytes);
-  if (status == cudaErrorMemoryAllocation) {
-    (void)cudaGetLastError();  // an answer, not a fault of later calls
-    return nullptr;
-  }
+  const cudaError_t status = Cleared(cudaMalloc(&data, bytes));
+  if (status == cudaErrorMemoryAllocation) return nullptr;
   Check(status, "allocating device memory");
   return data;
 }
 
 void FreeDevice(void* data) {
-  (void)cudaFree(data);
+  (void)Cleared(cudaFree(data));
 }
 
 void* AllocatePinned(std::size_t bytes) {
   void* data = nullptr;
-  const cudaError_t status = cudaHostAlloc(&data, bytes, cudaHostAllocPortable);
-  if (status == cudaErrorMemoryAllocation) {
-    (void)cudaGetLastError();
-    return nullptr;
-  }
+  const cudaError_t status = Cleared(cudaHostAlloc(&data, bytes, cudaHostAllocPortable));
+  if (status == cudaErrorMemoryAllocation) return nullptr;
   Check(status, "allocating pinned memory");
   return data;
 }
 
 void FreePinned(void* data) {
-  (void)cudaFreeHost(data);
+  (void)Cleared(cudaFreeHost(data));
 }
 
 MemoryKind KindOf(const void* data) {
@@ -121,7 +177,7 @@ StreamState* OpenStream(int ordinal, const std::string& /*name*/) {
 }
 
 void CloseStream(StreamState* stream) {
-  (void)cudaStreamDestroy(stream->stream);
+  (void)Cleared(cudaStreamDestroy(stream->stream));
   delete stream;
 }
 
@@ -143,7 +199,7 @@ EventState* OpenEvent(int ordinal) {
 }
 
 void CloseEvent(EventState* event) {
-  (void)cudaEventDestroy(event->event);
+  (void)Cleared(cudaEventDestroy(event->event));
   delete event;
 }
 
@@ -184,19 +240,14 @@ void SetBytes(void* to, int value, std::size_t bytes, StreamState* stream) {
 void LaunchKernel(const KernelCall& call, StreamState* stream) {
   Use(stream->ordinal);
   cudaError_t status = cudaSuccess;
-  if (call.shared_bytes > kPlainSharedBytes) {
-    status = cudaFuncSetAttribute(call.function, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                  static_cast<int>(call.shared_bytes));
-  }
+  if (call.shared_bytes != 0) status = AllowSharedMemory(call.function, stream->ordinal);
   if (status == cudaSuccess) {
     status = cudaLaunchKernel(call.function, ToDim3(call.grid), ToDim3(call.block), call.arguments,
                               call.shared_bytes, stream->stream);
   }
   if (status == cudaSuccess) return;
-  (void)cudaGetLastError();
   Check(status,
-        ("the launch at " + std::string(call.where.file) + ":" + std::to_string(call.where.line))
-            .c_str());
+        "the launch at " + std::string(call.where.file) + ":" + std::to_string(call.where.line));
 }
 
 // Other threads go on with calls that a global capture would make fail.
@@ -212,7 +263,7 @@ GraphState* EndCapture(StreamState* stream) {
   Check(cudaStreamEndCapture(stream->stream, &captured), "ending a capture");
   auto state = std::make_unique<GraphState>(GraphState{nullptr});
   const cudaError_t status = cudaGraphInstantiate(&state->graph, captured, 0);
-  (void)cudaGraphDestroy(captured);
+  (void)Cleared(cudaGraphDestroy(captured));
   Check(status, "making a graph of a capture");
   return state.release();
 }
@@ -223,7 +274,7 @@ void LaunchGraph(GraphState* graph, StreamState* stream) {
 }
 
 void ReleaseGraph(GraphState* graph) {
-  (void)cudaGraphExecDestroy(graph->graph);
+  (void)Cleared(cudaGraphExecDestroy(graph->graph));
   delete graph;
 }
 

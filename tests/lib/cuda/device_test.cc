@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <numeric>
+#include <thread>
 #include <utility>
 
 #include "lib/core/error.h"
@@ -146,11 +147,11 @@ TEST_F(DeviceTest, AGraphIsRecordedOnceAndReplayed) {
   DeviceBuffer from(*device, 8, "from"), to(*device, 8, "to");
   SetBytes(from.data<char>(), 1, 8, *stream);
   SetBytes(to.data<char>(), 9, 8, *stream);
-  stream->BeginCapture();
+  Capture capture(*stream);
   CopyOnDevice(to.data<char>(), from.data<char>(), 8, CopyPurpose::kIngest, *stream);
   EXPECT_THAT(MessageOf([&] { stream->Synchronize(); }), HasSubstr("during a stream's capture"));
   EXPECT_THAT(MessageOf([&] { stream->Wait(Event(*device)); }), HasSubstr("capture"));
-  const Graph graph = stream->EndCapture();
+  const Graph graph = capture.End();
   EXPECT_EQ(Download<std::uint8_t>(to), std::vector<std::uint8_t>(8, 9)) << "nothing ran yet";
   for (const int value : {3, 4}) {
     SetBytes(from.data<char>(), value, 8, *stream);
@@ -158,6 +159,38 @@ TEST_F(DeviceTest, AGraphIsRecordedOnceAndReplayed) {
     EXPECT_EQ(Download<std::uint8_t>(to),
               std::vector<std::uint8_t>(8, static_cast<std::uint8_t>(value)));
   }
+}
+
+// As a device does; another thread is free to.
+TEST_F(DeviceTest, ACapturingThreadNeitherAllocatesNorAsksForEvents) {
+  Event event(*device);
+  const auto refused = HasSubstr("during a capture of the same thread");
+  {
+    const Capture capture(*stream);
+    EXPECT_THAT(MessageOf([&] { (void)event.Passed(); }), refused);
+    EXPECT_THAT(MessageOf([&] { event.Synchronize(); }), refused);
+    EXPECT_THAT(MessageOf([&] { DeviceBuffer(*device, 4, "values"); }), refused);
+    EXPECT_THAT(MessageOf([&] { PinnedBuffer(4, "values"); }), refused);
+    std::thread([&] { EXPECT_TRUE(event.Passed()); }).join();
+  }
+  EXPECT_TRUE(event.Passed());
+  EXPECT_EQ(DeviceBuffer(*device, 4, "values").bytes(), 4U);
+}
+
+TEST_F(DeviceTest, ACaptureThatIsLeftByAnExceptionEnds) {
+  DeviceBuffer value(*device, 4, "value");
+  SetBytes(value.data<char>(), 1, 4, *stream);
+  EXPECT_THAT(MessageOf([&] {
+                const Capture capture(*stream);
+                SetBytes(value.data<char>(), 2, 4, *stream);
+                throw Error(ExitCode::kInternal, "between the two");
+              }),
+              HasSubstr("between the two"));
+  EXPECT_EQ(Download<std::uint8_t>(value), std::vector<std::uint8_t>(4, 1));
+  Capture capture(*stream);
+  SetBytes(value.data<char>(), 3, 4, *stream);
+  stream->Launch(capture.End());
+  EXPECT_EQ(Download<std::uint8_t>(value), std::vector<std::uint8_t>(4, 3));
 }
 
 TEST_F(DeviceTest, ACopyNamesItsEndsTruly) {

@@ -76,6 +76,23 @@ __global__ void WarpViews(DeviceSpan<const std::int32_t> values, DeviceSpan<Lane
   out[i] = view;
 }
 
+// out[i] = i, through 40 KB of its own and as much of dynamic shared memory as the launch gives:
+// more in sum than a kernel has unasked. One block of 64.
+__global__ void FillThroughShared(DeviceSpan<std::int32_t> out) {
+  TETRION_SHARED(std::int32_t, own, 10240);
+  auto rest = SharedBytes<std::int32_t>();
+  const auto count = static_cast<std::int32_t>(out.size());
+  for (auto i = static_cast<std::int32_t>(threadIdx.x); i < count; i += 64) {
+    if (i < 10240) {
+      own[i] = i;
+      out[i] = own[i];
+    } else {
+      rest[i - 10240] = i;
+      out[i] = rest[i - 10240];
+    }
+  }
+}
+
 // Threads of whole warps may return early when no barrier follows; the rest pass on.
 __global__ void FillFrom(std::int32_t first, DeviceSpan<std::int32_t> out) {
   const unsigned x = blockIdx.x * blockDim.x + threadIdx.x;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "lib/core/error.h"
 #include "lib/cuda/activity.h"
 #include "lib/cuda/launch.h"
 #include "tests/lib/cuda/device_fixture.h"
@@ -79,6 +80,13 @@ TEST_F(HostCopyGuardTest, FindsOneCopyOfFourBytes) {
               ElementsAre(HasSubstr("pageable memory device to host for checkpoint")));
 }
 
+TEST_F(HostCopyGuardTest, WorkThatIsRefusedIsNotCounted) {
+  const HostCopyGuard guard;
+  const DeviceSpan<std::int32_t> span(values.data<std::int32_t>(), 64);
+  EXPECT_THROW(Launch(*stream, FillOnes, 1, 2048, 0, span), Error);
+  EXPECT_EQ(guard.Seen().launches, 0U);
+}
+
 TEST_F(HostCopyGuardTest, FindsWaitsOfTheHost) {
   Event event(*device);
   const HostCopyGuard guard;
@@ -113,10 +121,10 @@ TEST_F(HostCopyGuardTest, AllowedCopiesAreCountedToTheByte) {
 }
 
 TEST_F(HostCopyGuardTest, EveryLaunchOfAGraphCounts) {
-  stream->BeginCapture();
+  Capture capture(*stream);
   Work();
   CopyToDevice(values.data<char>(), pinned.data<char>(), 4, CopyPurpose::kIngest, *stream);
-  const Graph graph = stream->EndCapture();
+  const Graph graph = capture.End();
   const HostCopyGuard guard;
   EXPECT_EQ(guard.Seen().launches, 0U) << "recorded, not done";
   stream->Launch(graph);

@@ -98,9 +98,9 @@ TEST_F(LaunchTest, GridsAndBlocksHaveThreeExtents) {
 TEST_F(LaunchTest, GraphsReplayKernelsWithTheArgumentsOfTheRecording) {
   const DeviceBuffer out(*device, 64 * sizeof(std::int32_t), "values");
   std::int32_t first = 5;
-  stream->BeginCapture();
+  Capture capture(*stream);
   Launch(*stream, FillFrom, 1, 64, 0, first, SpanOf<std::int32_t>(out));
-  const Graph graph = stream->EndCapture();
+  const Graph graph = capture.End();
   first = 6;
   for (int i = 0; i < 2; ++i) {
     SetBytes(out.data<char>(), 0, out.bytes(), *stream);
@@ -109,9 +109,26 @@ TEST_F(LaunchTest, GraphsReplayKernelsWithTheArgumentsOfTheRecording) {
   }
 }
 
+// 12 KB are under what a kernel has unasked, and over it with the kernel's own; the second launch
+// asks for less than the first.
+TEST_F(LaunchTest, SharedMemoryIsTheKernelsOwnAndTheLaunchs) {
+  for (const std::size_t dynamic_bytes : {std::size_t{96} * 1024, std::size_t{12} * 1024}) {
+    std::vector<std::int32_t> expected(10240 + dynamic_bytes / sizeof(std::int32_t));
+    std::iota(expected.begin(), expected.end(), 0);
+    const DeviceBuffer out(*device, expected.size() * sizeof(std::int32_t), "values");
+    Launch(*stream, FillThroughShared, 1, 64, dynamic_bytes, SpanOf<std::int32_t>(out));
+    EXPECT_EQ(Download<std::int32_t>(out), expected);
+  }
+}
+
 TEST_F(LaunchTest, RefusesAShapeThatNoDeviceRuns) {
   const DeviceBuffer out(*device, 4, "values");
-  EXPECT_THROW(Launch(*stream, FillFrom, 1, 2048, 0, 1, SpanOf<std::int32_t>(out)), Error);
+  try {
+    Launch(*stream, FillFrom, 1, 2048, 0, 1, SpanOf<std::int32_t>(out));
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kInternal) << "is no fault of the device";
+  }
   EXPECT_THROW(Launch(*stream, FillFrom, 1, 32, 1 << 20, 1, SpanOf<std::int32_t>(out)), Error);
 }
 

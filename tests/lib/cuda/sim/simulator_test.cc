@@ -311,8 +311,16 @@ TEST(SimulatorTest, CopiesStayWithinABuffer) {
   };
   copy(0, 100);
   copy(99, 1);
+  const Activity before = ProcessActivity().Read();
   EXPECT_THROW(copy(0, 101), Error);
   EXPECT_THROW(copy(100, 1), Error);
+  EXPECT_EQ(ProcessActivity()
+                .Read()
+                .Since(before)
+                .Of(CopyDirection::kHostToDevice, MemoryKind::kPinned, CopyPurpose::kIngest)
+                .copies,
+            0U)
+      << "what is refused is not counted";
   const auto host_copy = [&](std::size_t first, std::size_t bytes) {
     CopyToDevice(buffer.data<char>(), host.data<char>() + first, bytes, CopyPurpose::kIngest,
                  stream);
