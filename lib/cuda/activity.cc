@@ -32,7 +32,8 @@ const char* Name(CopyDirection direction) {
 }
 
 const char* Name(CopyPurpose purpose) {
-  constexpr const char* kNames[kCopyPurposes] = {"set-up", "ingest", "account", "checkpoint"};
+  constexpr const char* kNames[kCopyPurposes] = {"set-up",  "ingest",  "batch",
+                                                 "weights", "account", "checkpoint"};
   return kNames[static_cast<std::size_t>(purpose)];
 }
 

@@ -19,10 +19,12 @@ enum class CopyDirection : std::uint8_t { kHostToDevice, kDeviceToHost, kOnDevic
 enum class CopyPurpose : std::uint8_t {
   kSetUp,       // once, before work begins
   kIngest,      // rows on their way into a replay
-  kAccount,     // ended episodes, about once a second
+  kBatch,       // sampled rows for a trainer on the host
+  kWeights,     // a policy's parameters, once a publication
+  kAccount,     // tokens and ended episodes
   kCheckpoint,  // state on its way to or from disk
 };
-inline constexpr std::size_t kMemoryKinds = 3, kCopyDirections = 3, kCopyPurposes = 4;
+inline constexpr std::size_t kMemoryKinds = 3, kCopyDirections = 3, kCopyPurposes = 6;
 
 const char* Name(MemoryKind kind);
 const char* Name(CopyDirection direction);
