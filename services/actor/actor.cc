@@ -19,13 +19,13 @@ Actor::Actor(ActorOptions options, SignalWatcher& signals)
       workers_(options_, outbox_, metrics_,
                [this](std::exception_ptr error) { host_.Fail(error); }) {
   metrics_.OnScrape([this] { workers_.RefreshMetrics(); });
-  link_ = std::make_unique<LinkAgent>(
-      LinkAgent::Config{.member = MemberConfigOf(options_.member, host_.http_address()),
-                        .workers = workers_.count()},
+  link_ = std::make_unique<PlayLink>(
+      PlayLink::Config{.member = MemberConfigOf(options_.member, host_.http_address()),
+                       .workers = workers_.count()},
       LinkHooks(), outbox_, signals.drain_flag());
 }
 
-LinkAgent::Hooks Actor::LinkHooks() {
+PlayLink::Hooks Actor::LinkHooks() {
   return {.build =
               [this](const wire::Registered& registered, std::vector<wire::RingInfo>& rings,
                      std::vector<CreditQueue*>& queues) {

@@ -6,17 +6,17 @@
 #include "lib/metrics/registry.h"
 #include "lib/metrics/shared_recorders.h"
 #include "lib/run/signals.h"
-#include "services/actor/link_agent.h"
 #include "services/actor/options.h"
-#include "services/actor/outbox.h"
 #include "services/actor/workers.h"
+#include "services/common/outbox.h"
+#include "services/common/play_link.h"
 #include "services/common/service_host.h"
 
 namespace tetrion::actor {
 
 // Composition root of the actor process: one link agent, N workers, one HTTP endpoint.
 //
-//   coordinator ⇄ LinkAgent ──credits──▶ CreditQueue ─▶ worker (LaneLoop) ─▶ RingSink ─▶ learner
+//   coordinator ⇄ PlayLink ──credits──▶ CreditQueue ─▶ worker (LaneLoop) ─▶ RingSink ─▶ learner
 //                      ◀────reports──── Outbox ◀────────────┘      ▲ WeightsReader ◀──── learner
 class Actor {
  public:
@@ -25,7 +25,7 @@ class Actor {
   void Run();
 
  private:
-  LinkAgent::Hooks LinkHooks();
+  PlayLink::Hooks LinkHooks();
   std::vector<wire::Stat> Stats();
 
   const ActorOptions options_;
@@ -34,7 +34,7 @@ class Actor {
   ServiceHost host_;
   Outbox outbox_;
   Workers workers_;
-  std::unique_ptr<LinkAgent> link_;
+  std::unique_ptr<PlayLink> link_;
 };
 
 }  // namespace tetrion::actor

@@ -14,7 +14,7 @@
 #include "lib/metrics/registry.h"
 #include "lib/wire/messages.h"
 #include "services/actor/options.h"
-#include "services/actor/outbox.h"
+#include "services/common/outbox.h"
 
 namespace tetrion::actor {
 

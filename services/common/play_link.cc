@@ -1,4 +1,4 @@
-#include "services/actor/link_agent.h"
+#include "services/common/play_link.h"
 
 #include <algorithm>
 #include <utility>
@@ -7,7 +7,7 @@
 #include "lib/core/log.h"
 #include "lib/run/run_config.h"
 
-namespace tetrion::actor {
+namespace tetrion {
 namespace {
 
 constexpr int kPollMs = 2;
@@ -23,8 +23,8 @@ constexpr MemberLink::GoodbyeTimes kGoodbye = {.repeat_ns = kResendNs / 5,
 
 }  // namespace
 
-LinkAgent::LinkAgent(Config config, Hooks hooks, Outbox& outbox, const std::atomic<bool>& drain,
-                     const Clock& clock)
+PlayLink::PlayLink(Config config, Hooks hooks, Outbox& outbox, const std::atomic<bool>& drain,
+                   const Clock& clock)
     : config_(std::move(config)),
       hooks_(std::move(hooks)),
       outbox_(outbox),
@@ -35,7 +35,7 @@ LinkAgent::LinkAgent(Config config, Hooks hooks, Outbox& outbox, const std::atom
       abandons_(clock, kResendNs),
       requests_(clock, kResendNs) {}
 
-int LinkAgent::DoWork() {
+int PlayLink::DoWork() {
   link_.DoWork(kPollMs);
   member_.PublishProblem("");
   if (member_.DrainIsAsked()) StartDrain();
@@ -51,7 +51,7 @@ int LinkAgent::DoWork() {
   return 1;
 }
 
-wire::Register LinkAgent::MakeRegister() {
+wire::Register PlayLink::MakeRegister() {
   HeldTokens::Listed held = held_.ListHeld();
   wire::Register registration = member_.Registration(wire::Role::kActor);
   registration.held = std::move(held.ranges);
@@ -61,7 +61,7 @@ wire::Register LinkAgent::MakeRegister() {
   return registration;
 }
 
-void LinkAgent::OnRegistered(const wire::Registered& registered, bool renewed) {
+void PlayLink::OnRegistered(const wire::Registered& registered, bool renewed) {
   if (!built_) {
     hooks_.build(registered, rings_, queues_);
     const RunConfig config = RunConfigFromText(registered.run_config);
@@ -73,7 +73,7 @@ void LinkAgent::OnRegistered(const wire::Registered& registered, bool renewed) {
     rings_[i].slot = registered.slots[i];
   }
   for (wire::RingInfo& ring : rings_) ring.session = registered.session;
-  rings_acked_ = false;
+  rings_acked_ = rings_.empty();
   next_rings_ns_ = 0;
   // What was sent before may be lost; it is repeated under the session it belongs to.
   reports_.ResendAll();
@@ -83,7 +83,7 @@ void LinkAgent::OnRegistered(const wire::Registered& registered, bool renewed) {
             renewed ? "renewed" : "begun", held_.held());
 }
 
-void LinkAgent::OnFenced() {
+void PlayLink::OnFenced() {
   member_.OnFenced();
   std::uint64_t lost = episodes_.size();
   reports_.ResendAll();
@@ -101,18 +101,18 @@ void LinkAgent::OnFenced() {
   for (CreditQueue* queue : queues_) queue->Fence();
 }
 
-wire::Heartbeat LinkAgent::MakeHeartbeat() {
+wire::Heartbeat PlayLink::MakeHeartbeat() {
   const char* phase = member_.Running() ? "running" : wire::kPhaseDraining;
   return {.phase = phase,
           .env_steps = built_ ? hooks_.env_steps() : 0,
           .stats = built_ ? hooks_.stats() : std::vector<wire::Stat>{}};
 }
 
-void LinkAgent::OnHeartbeatAck(const wire::HeartbeatAck& ack) {
+void PlayLink::OnHeartbeatAck(const wire::HeartbeatAck& ack) {
   if (ack.drain && member_.Running()) StartDrain();
 }
 
-void LinkAgent::OnMessage(const wire::Message& message) {
+void PlayLink::OnMessage(const wire::Message& message) {
   if (const auto* grant = std::get_if<wire::Grant>(&message)) {
     requests_.Acknowledge(grant->request, [&](const wire::GrantRequest&) {
       for (const wire::GrantedRange& range : grant->ranges) held_.Add(range);
@@ -139,7 +139,7 @@ void LinkAgent::OnMessage(const wire::Message& message) {
 }
 
 // Empties the workers' outbox; drops what belongs to an earlier session.
-void LinkAgent::Collect() {
+void PlayLink::Collect() {
   const std::size_t before = episodes_.size();
   outbox_.Take(episodes_, abandoned_);
   const auto fresh = episodes_.begin() + static_cast<std::ptrdiff_t>(before);
@@ -155,7 +155,7 @@ void LinkAgent::Collect() {
   abandoned_.clear();
 }
 
-void LinkAgent::GiveBack(const std::string& reason, const std::vector<Token>& tokens) {
+void PlayLink::GiveBack(const std::string& reason, const std::vector<Token>& tokens) {
   std::vector<wire::HeldRange> groups = HeldTokens::Group(tokens);
   for (std::size_t at = 0; at < groups.size(); at += wire::kMaxRanges) {
     const std::size_t end = std::min(groups.size(), at + wire::kMaxRanges);
@@ -168,7 +168,7 @@ void LinkAgent::GiveBack(const std::string& reason, const std::vector<Token>& to
 }
 
 // Whether collected episodes should go out now.
-bool LinkAgent::ReportIsDue() {
+bool PlayLink::ReportIsDue() {
   if (episodes_.empty()) {
     gather_since_ns_ = 0;
     return false;
@@ -178,7 +178,7 @@ bool LinkAgent::ReportIsDue() {
          clock_.NowNs() - gather_since_ns_ >= kGatherNs;
 }
 
-void LinkAgent::BatchReports() {
+void PlayLink::BatchReports() {
   for (std::size_t at = 0; at < episodes_.size(); at += wire::kMaxReports) {
     const std::size_t end = std::min(episodes_.size(), at + wire::kMaxReports);
     wire::ReportBatch batch = {.batch = reports_.NextNumber()};
@@ -191,7 +191,7 @@ void LinkAgent::BatchReports() {
   gather_since_ns_ = 0;
 }
 
-void LinkAgent::SendReports() {
+void PlayLink::SendReports() {
   if (ReportIsDue()) BatchReports();
   if (!link_.registered()) return;
   const auto send = [this](auto& message) {
@@ -208,7 +208,7 @@ void LinkAgent::SendReports() {
 }
 
 // Tops the workers' credits up from the pool.
-void LinkAgent::Feed() {
+void PlayLink::Feed() {
   for (CreditQueue* queue : queues_) {
     const std::size_t have = queue->size();
     if (have >= low_water_ || held_.pool_size() == 0) continue;
@@ -218,7 +218,7 @@ void LinkAgent::Feed() {
   }
 }
 
-void LinkAgent::RequestTokens() {
+void PlayLink::RequestTokens() {
   if (!link_.registered() || !requests_.empty() || reports_.size() > kMaxUnackedBatches) return;
   const std::size_t want = 2 * low_water_ * queues_.size();
   if (held_.pool_size() >= want) return;
@@ -229,7 +229,7 @@ void LinkAgent::RequestTokens() {
                  .ranges = static_cast<std::uint32_t>(std::min(ranges, wire::kMaxRanges / 2))});
 }
 
-void LinkAgent::StartDrain() {
+void PlayLink::StartDrain() {
   log::info("draining");
   member_.StartDrain(built_);
   if (!built_) return;
@@ -239,7 +239,7 @@ void LinkAgent::StartDrain() {
 }
 
 // After the workers' last rows: everything settled or given back, then the goodbye.
-void LinkAgent::Drain() {
+void PlayLink::Drain() {
   if (member_.Draining()) {
     if (!hooks_.workers_drained() && !member_.DrainIsLate()) return;
     Collect();
@@ -255,4 +255,4 @@ void LinkAgent::Drain() {
   member_.SayGoodbye(link_.last_session(), hooks_.env_steps());
 }
 
-}  // namespace tetrion::actor
+}  // namespace tetrion

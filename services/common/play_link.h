@@ -12,29 +12,32 @@
 #include "lib/core/agent.h"
 #include "lib/core/clock.h"
 #include "lib/wire/session_link.h"
-#include "services/actor/held_tokens.h"
-#include "services/actor/outbox.h"
-#include "services/actor/unacked.h"
+#include "services/common/held_tokens.h"
 #include "services/common/member_link.h"
+#include "services/common/outbox.h"
+#include "services/common/unacked.h"
 
-namespace tetrion::actor {
+namespace tetrion {
 
-// The actor's side of the control channel: registers, turns grants into the workers' credits,
-// reports episodes until they are acknowledged, drains.
+// The control channel's end of a process that plays episodes, as an actor or beside its trainer:
+// registers, turns grants into the workers' credits, reports episodes until they are acknowledged,
+// drains.
 //
 // Thread roles: DoWork and everything it calls belong to the link thread; the other public calls
 // say theirs. Workers are reached through their CreditQueues, they answer through the Outbox.
-class LinkAgent final : public Agent, private wire::SessionOwner {
+class PlayLink final : public Agent, private wire::SessionOwner {
  public:
   struct Config {
     MemberConfig member;  // its drain time-out is for the workers' last rows
     int workers = 1;
+    std::string agent_name = "link";  // its thread's
   };
 
-  // What the rest of the actor supplies once the run is known. Called on the link thread.
+  // What the rest of the process supplies once the run is known. Called on the link thread.
   struct Hooks {
-    // First registration only: builds rings and workers; returns the rings (paths, slots) and the
-    // queues, one a worker, which must outlive the agent. May throw Error.
+    // First registration only: builds rings and workers; returns the rings (paths, slots), none
+    // where rows take another way, and the queues, one a worker, which must outlive the agent. May
+    // throw Error.
     std::function<void(const wire::Registered&, std::vector<wire::RingInfo>&,
                        std::vector<CreditQueue*>&)>
         build;
@@ -44,10 +47,10 @@ class LinkAgent final : public Agent, private wire::SessionOwner {
     std::function<void()> close_rings;      // after that
   };
 
-  LinkAgent(Config config, Hooks hooks, Outbox& outbox, const std::atomic<bool>& drain,
-            const Clock& clock = MonotonicClock::Get());
+  PlayLink(Config config, Hooks hooks, Outbox& outbox, const std::atomic<bool>& drain,
+           const Clock& clock = MonotonicClock::Get());
 
-  std::string name() const override { return "link"; }
+  std::string name() const override { return config_.agent_name; }
   int DoWork() override;
 
   // Any thread; see MemberLink.
@@ -104,4 +107,4 @@ class LinkAgent final : public Agent, private wire::SessionOwner {
   std::vector<Token> scratch_;
 };
 
-}  // namespace tetrion::actor
+}  // namespace tetrion

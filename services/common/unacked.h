@@ -9,7 +9,7 @@
 #include "lib/core/clock.h"
 #include "lib/wire/messages.h"
 
-namespace tetrion::actor {
+namespace tetrion {
 
 // Numbered messages kept until the coordinator acknowledges them, sent again when it is slow. `T`
 // is wire::ReportBatch, wire::Abandon or wire::GrantRequest; their receiver is idempotent. Link
@@ -71,4 +71,4 @@ class Unacked {
   std::deque<Entry> entries_;
 };
 
-}  // namespace tetrion::actor
+}  // namespace tetrion

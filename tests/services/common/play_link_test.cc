@@ -1,4 +1,4 @@
-#include "services/actor/link_agent.h"
+#include "services/common/play_link.h"
 
 #include <gtest/gtest.h>
 
@@ -13,32 +13,31 @@
 #include "lib/wire/codec.h"
 #include "lib/wire/socket.h"
 
-namespace tetrion::actor {
+namespace tetrion {
 namespace {
 
 using wire::Message;
 
 // The agent against a coordinator that the test plays by hand, over a real socket.
-class LinkAgentTest : public ::testing::Test {
+class PlayLinkTest : public ::testing::Test {
  protected:
-  explicit LinkAgentTest(const Clock& clock = MonotonicClock::Get())
-      : server_("tcp://127.0.0.1:0") {
+  explicit PlayLinkTest(const Clock& clock = MonotonicClock::Get()) : server_("tcp://127.0.0.1:0") {
     run_.lanes = 4;
-    agent_ = std::make_unique<LinkAgent>(
-        LinkAgent::Config{.member = {.name = "actor-0",
-                                     .link = {.endpoint = [this] { return server_.endpoint(); }}},
-                          .workers = 1},
-        LinkAgent::Hooks{.build =
-                             [this](const wire::Registered&, std::vector<wire::RingInfo>& rings,
-                                    std::vector<CreditQueue*>& queues) {
-                               ++builds_;
-                               rings.push_back({.path = "/dev/shm/x/ring"});
-                               queues.push_back(&queue_);
-                             },
-                         .stats = [] { return std::vector<wire::Stat>{}; },
-                         .env_steps = [] { return std::uint64_t{42}; },
-                         .workers_drained = [this] { return drained_; },
-                         .close_rings = [this] { closed_ = true; }},
+    agent_ = std::make_unique<PlayLink>(
+        PlayLink::Config{.member = {.name = "actor-0",
+                                    .link = {.endpoint = [this] { return server_.endpoint(); }}},
+                         .workers = 1},
+        PlayLink::Hooks{.build =
+                            [this](const wire::Registered&, std::vector<wire::RingInfo>& rings,
+                                   std::vector<CreditQueue*>& queues) {
+                              ++builds_;
+                              rings.push_back({.path = "/dev/shm/x/ring"});
+                              queues.push_back(&queue_);
+                            },
+                        .stats = [] { return std::vector<wire::Stat>{}; },
+                        .env_steps = [] { return std::uint64_t{42}; },
+                        .workers_drained = [this] { return drained_; },
+                        .close_rings = [this] { closed_ = true; }},
         outbox_, drain_, clock);
   }
 
@@ -85,10 +84,10 @@ class LinkAgentTest : public ::testing::Test {
   std::atomic<bool> drain_{false};
   int builds_ = 0;
   bool drained_ = false, closed_ = false;
-  std::unique_ptr<LinkAgent> agent_;
+  std::unique_ptr<PlayLink> agent_;
 };
 
-TEST_F(LinkAgentTest, RegistersBuildsOnceAndAnnouncesItsRings) {
+TEST_F(PlayLinkTest, RegistersBuildsOnceAndAnnouncesItsRings) {
   BeginSession(7);
   EXPECT_EQ(builds_, 1);
   const auto ready = Expect<wire::RingsReady>();
@@ -98,7 +97,7 @@ TEST_F(LinkAgentTest, RegistersBuildsOnceAndAnnouncesItsRings) {
   EXPECT_EQ(agent_->Problem(), "");
 }
 
-TEST_F(LinkAgentTest, GrantsBecomeCreditsOfTheWorker) {
+TEST_F(PlayLinkTest, GrantsBecomeCreditsOfTheWorker) {
   BeginSession(7);
   GrantOneRange(512);
   EXPECT_EQ(queue_.size(), 256U);
@@ -108,7 +107,7 @@ TEST_F(LinkAgentTest, GrantsBecomeCreditsOfTheWorker) {
   EXPECT_EQ(token.max_steps, 500U);
 }
 
-TEST_F(LinkAgentTest, ReportsAreRepeatedUntilAcknowledged) {
+TEST_F(PlayLinkTest, ReportsAreRepeatedUntilAcknowledged) {
   BeginSession(7);
   GrantOneRange(0);
   outbox_.PutEpisodes(0, std::vector<EpisodeResult>{{.token_id = 3}, {.token_id = 4}});
@@ -120,7 +119,7 @@ TEST_F(LinkAgentTest, ReportsAreRepeatedUntilAcknowledged) {
   EXPECT_EQ(agent_->acknowledged(), 2U);
 }
 
-TEST_F(LinkAgentTest, EpisodesOfTokensItDoesNotHoldAreCountedNotReported) {
+TEST_F(PlayLinkTest, EpisodesOfTokensItDoesNotHoldAreCountedNotReported) {
   BeginSession(7);
   GrantOneRange(0);
   outbox_.PutEpisodes(0, std::vector<EpisodeResult>{{.token_id = 9999}, {.token_id = 5}});
@@ -128,7 +127,7 @@ TEST_F(LinkAgentTest, EpisodesOfTokensItDoesNotHoldAreCountedNotReported) {
   EXPECT_EQ(agent_->fenced(), 1U);
 }
 
-TEST_F(LinkAgentTest, FenceCutsTheWorkerAndANewSessionBeginsWithoutTheOldTokens) {
+TEST_F(PlayLinkTest, FenceCutsTheWorkerAndANewSessionBeginsWithoutTheOldTokens) {
   BeginSession(7);
   GrantOneRange(0);
   Answer(wire::Fenced{.session = 7});
@@ -145,13 +144,13 @@ TEST_F(LinkAgentTest, FenceCutsTheWorkerAndANewSessionBeginsWithoutTheOldTokens)
   EXPECT_EQ(builds_, 1);
 }
 
-TEST_F(LinkAgentTest, FenceOfAnotherSessionIsIgnored) {
+TEST_F(PlayLinkTest, FenceOfAnotherSessionIsIgnored) {
   BeginSession(7);
   Answer(wire::Fenced{.session = 6});
   EXPECT_EQ(queue_.State(), TakeResult::kToken);
 }
 
-TEST_F(LinkAgentTest, RestartedCoordinatorIsToldWhatIsHeld) {
+TEST_F(PlayLinkTest, RestartedCoordinatorIsToldWhatIsHeld) {
   BeginSession(7);
   GrantOneRange(256);
   const auto beat = Expect<wire::Heartbeat>();
@@ -167,7 +166,7 @@ TEST_F(LinkAgentTest, RestartedCoordinatorIsToldWhatIsHeld) {
   EXPECT_EQ(queue_.size(), 256U);
 }
 
-TEST_F(LinkAgentTest, RunThatWasResumedWithOtherSettingsEndsIt) {
+TEST_F(PlayLinkTest, RunThatWasResumedWithOtherSettingsEndsIt) {
   BeginSession(7);
   Expect<wire::Heartbeat>();
   Answer(wire::HeartbeatAck{.session = 7, .epoch = 2});
@@ -182,7 +181,7 @@ TEST_F(LinkAgentTest, RunThatWasResumedWithOtherSettingsEndsIt) {
   }
 }
 
-TEST_F(LinkAgentTest, DrainReturnsTokensReportsTheRestAndSaysGoodbye) {
+TEST_F(PlayLinkTest, DrainReturnsTokensReportsTheRestAndSaysGoodbye) {
   BeginSession(7);
   GrantOneRange(0);
   Token playing;
@@ -208,7 +207,7 @@ TEST_F(LinkAgentTest, DrainReturnsTokensReportsTheRestAndSaysGoodbye) {
   EXPECT_TRUE(agent_->Done());
 }
 
-TEST_F(LinkAgentTest, DrainAskedForByTheCoordinatorIsADrainToo) {
+TEST_F(PlayLinkTest, DrainAskedForByTheCoordinatorIsADrainToo) {
   BeginSession(7);
   GrantOneRange(0);
   Expect<wire::Heartbeat>();
@@ -216,7 +215,7 @@ TEST_F(LinkAgentTest, DrainAskedForByTheCoordinatorIsADrainToo) {
   EXPECT_EQ(queue_.State(), TakeResult::kDrain);
 }
 
-TEST_F(LinkAgentTest, RefusalWithBothValuesEndsTheProcessWithTheConfigCode) {
+TEST_F(PlayLinkTest, RefusalWithBothValuesEndsTheProcessWithTheConfigCode) {
   Expect<wire::Register>();
   try {
     Answer(wire::Refused{.reason = wire::RefuseReason::kConfigMismatch,
@@ -229,9 +228,9 @@ TEST_F(LinkAgentTest, RefusalWithBothValuesEndsTheProcessWithTheConfigCode) {
 }
 
 // The same under a clock that the test moves.
-class LinkAgentGatherTest : public LinkAgentTest {
+class PlayLinkGatherTest : public PlayLinkTest {
  protected:
-  LinkAgentGatherTest() : LinkAgentTest(clock_) {}
+  PlayLinkGatherTest() : PlayLinkTest(clock_) {}
 
   void SetUp() override {
     BeginSession(7);
@@ -247,7 +246,7 @@ class LinkAgentGatherTest : public LinkAgentTest {
   static inline FakeClock clock_;  // begun before the agent, and outlives it
 };
 
-TEST_F(LinkAgentGatherTest, FinishedEpisodesWaitForCompany) {
+TEST_F(PlayLinkGatherTest, FinishedEpisodesWaitForCompany) {
   Finish(0, 1);
   Finish(1, 3);
   clock_.AdvanceMs(19);
@@ -256,18 +255,18 @@ TEST_F(LinkAgentGatherTest, FinishedEpisodesWaitForCompany) {
   EXPECT_EQ(Expect<wire::ReportBatch>().episodes.size(), 5U);
 }
 
-TEST_F(LinkAgentGatherTest, EnoughFinishedEpisodesGoOutAtOnce) {
+TEST_F(PlayLinkGatherTest, EnoughFinishedEpisodesGoOutAtOnce) {
   Finish(0, 255);
   Finish(255, 1);
   EXPECT_EQ(Expect<wire::ReportBatch>().episodes.size(), 256U);
 }
 
-TEST(LinkAgentUnreachableTest, UnreachableCoordinatorIsTheProblemAndEndsInTryAgain) {
+TEST(PlayLinkUnreachableTest, UnreachableCoordinatorIsTheProblemAndEndsInTryAgain) {
   FakeClock clock;
   Outbox outbox;
   std::atomic<bool> drain{false};
-  LinkAgent agent({.member = {.name = "a", .link = {.endpoint = [] { return std::string(); }}}},
-                  {.build = nullptr}, outbox, drain, clock);
+  PlayLink agent({.member = {.name = "a", .link = {.endpoint = [] { return std::string(); }}}},
+                 {.build = nullptr}, outbox, drain, clock);
   (void)agent.DoWork();
   EXPECT_NE(agent.Problem(), "");
   clock.AdvanceMs(121'000);
@@ -280,4 +279,4 @@ TEST(LinkAgentUnreachableTest, UnreachableCoordinatorIsTheProblemAndEndsInTryAga
 }
 
 }  // namespace
-}  // namespace tetrion::actor
+}  // namespace tetrion

@@ -10,7 +10,7 @@
 #include "lib/frame/token.h"
 #include "lib/wire/messages.h"
 
-namespace tetrion::actor {
+namespace tetrion {
 
 // Every token this actor answers for: waiting, in play, or finished but not yet acknowledged. Kept
 // by range, as the ledger does, so that a re-registration can list exactly what is held. Pure
@@ -58,4 +58,4 @@ class HeldTokens {
   std::size_t held_ = 0;
 };
 
-}  // namespace tetrion::actor
+}  // namespace tetrion

@@ -1,4 +1,4 @@
-#include "services/actor/held_tokens.h"
+#include "services/common/held_tokens.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 
 #include "lib/core/philox.h"
 
-namespace tetrion::actor {
+namespace tetrion {
 namespace {
 
 wire::GrantedRange Range(std::uint64_t first, std::uint32_t attempt = 0) {
@@ -129,4 +129,4 @@ TEST(HeldTokensTest, AgreesWithAPlainSetUnderRandomOperations) {
 }
 
 }  // namespace
-}  // namespace tetrion::actor
+}  // namespace tetrion

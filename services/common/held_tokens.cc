@@ -1,9 +1,9 @@
-#include "services/actor/held_tokens.h"
+#include "services/common/held_tokens.h"
 
 #include <algorithm>
 #include <limits>
 
-namespace tetrion::actor {
+namespace tetrion {
 namespace {
 
 std::uint64_t FirstOf(std::uint64_t token_id) {
@@ -109,4 +109,4 @@ void HeldTokens::Clear() {
   held_ = 0;
 }
 
-}  // namespace tetrion::actor
+}  // namespace tetrion

@@ -1,6 +1,6 @@
-#include "services/actor/outbox.h"
+#include "services/common/outbox.h"
 
-namespace tetrion::actor {
+namespace tetrion {
 
 void Outbox::PutEpisodes(int worker, std::span<const EpisodeResult> episodes) {
   MutexLock lock(mu_);
@@ -34,4 +34,4 @@ void Outbox::Take(std::vector<wire::EpisodeReport>& episodes,
   abandoned_.clear();
 }
 
-}  // namespace tetrion::actor
+}  // namespace tetrion

@@ -1,10 +1,10 @@
-#include "services/actor/unacked.h"
+#include "services/common/unacked.h"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
-namespace tetrion::actor {
+namespace tetrion {
 namespace {
 
 struct Fixture {
@@ -72,4 +72,4 @@ TEST(UnackedTest, ReconnectSendsEverythingAgainAtOnce) {
 }
 
 }  // namespace
-}  // namespace tetrion::actor
+}  // namespace tetrion

@@ -10,7 +10,7 @@
 #include "lib/frame/token.h"
 #include "lib/wire/messages.h"
 
-namespace tetrion::actor {
+namespace tetrion {
 
 // What workers hand to the link thread: finished episodes and tokens given back. Bounded by the
 // tokens the actor holds.
@@ -30,4 +30,4 @@ class Outbox {
   std::map<std::string, std::vector<Token>> abandoned_ TETRION_GUARDED_BY(mu_);  // by reason
 };
 
-}  // namespace tetrion::actor
+}  // namespace tetrion

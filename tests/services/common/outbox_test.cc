@@ -1,10 +1,10 @@
-#include "services/actor/outbox.h"
+#include "services/common/outbox.h"
 
 #include <gtest/gtest.h>
 
 #include <thread>
 
-namespace tetrion::actor {
+namespace tetrion {
 namespace {
 
 TEST(OutboxTest, EpisodesArriveWithTheirWorkerAndOnlyOnce) {
@@ -63,4 +63,4 @@ TEST(OutboxTest, NothingIsLostBetweenManyWorkersAndTheLink) {
 }
 
 }  // namespace
-}  // namespace tetrion::actor
+}  // namespace tetrion
