@@ -40,19 +40,24 @@ enum class [[nodiscard]] LoadResult {
   kNotFinite,  // refused, the old weights stay
 };
 
-// Chooses actions. One instance per worker thread; no member is thread-safe. Recurrent state, if
-// any, lives in the policy. Draws come from Philox(seed, token, step, kActions), so a policy's
-// choice for an observation does not depend on lane count or timing.
-class Policy {
+// What acts on the weights that a trainer publishes. No member is thread-safe.
+class WeightsUser {
  public:
-  virtual ~Policy() = default;
-  virtual ActResult Act(const PolicyInput& in, const PolicyOutput& out) = 0;
+  virtual ~WeightsUser() = default;
   // Takes weights published by a trainer (Trainer::PolicyBlob). Policies without weights accept
   // anything. `version` is what the rows will carry from now on.
   virtual LoadResult LoadWeights(std::span<const std::byte> blob, std::uint32_t version) = 0;
   // Bytes LoadWeights expects; 0 for policies without weights.
   virtual std::size_t WeightsBytes() const { return 0; }
   virtual std::uint32_t version() const = 0;
+};
+
+// Chooses actions. One instance per worker thread; no member is thread-safe. Recurrent state, if
+// any, lives in the policy. Draws come from Philox(seed, token, step, kActions), so a policy's
+// choice for an observation does not depend on lane count or timing.
+class Policy : public WeightsUser {
+ public:
+  virtual ActResult Act(const PolicyInput& in, const PolicyOutput& out) = 0;
 };
 
 }  // namespace tetrion

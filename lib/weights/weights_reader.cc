@@ -22,17 +22,17 @@ bool WeightsReader::Attached(std::uint32_t version) {
   return learner != nullptr;
 }
 
-bool WeightsReader::Refresh(Policy& policy) {
-  const bool needs_weights = policy.WeightsBytes() > 0;
-  if (!Attached(policy.version())) return !needs_weights;
-  if (reader_->NewestVersion() > policy.version()) {
+bool WeightsReader::Refresh(WeightsUser& user) {
+  const bool needs_weights = user.WeightsBytes() > 0;
+  if (!Attached(user.version())) return !needs_weights;
+  if (reader_->NewestVersion() > user.version()) {
     std::uint32_t version = 0;
     if (reader_->Read(blob_, version) == WeightsRead::kFresh &&
-        policy.LoadWeights(blob_, version) != LoadResult::kLoaded) {
+        user.LoadWeights(blob_, version) != LoadResult::kLoaded) {
       ++refused_;
     }
   }
-  return !needs_weights || policy.version() > 0;
+  return !needs_weights || user.version() > 0;
 }
 
 std::uint32_t WeightsReader::NewestVersion() const {

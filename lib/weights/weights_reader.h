@@ -21,7 +21,7 @@ class WeightsReader final : public WeightsSource {
   WeightsReader(const Config& config, std::function<void(Bell)> on_attached,
                 const Clock& clock = MonotonicClock::Get());
 
-  bool Refresh(Policy& policy) override;
+  bool Refresh(WeightsUser& user) override;
   bool LearnerGone() const override { return learner_.Gone(); }
   std::uint32_t NewestVersion() const override;
   // Blobs that the policy refused (wrong size or not finite); each is skipped.

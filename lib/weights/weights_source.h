@@ -6,13 +6,13 @@
 
 namespace tetrion {
 
-// Gives a worker's policy newer weights. Worker thread only, one instance per worker.
+// Gives a worker's policy, or what else acts, newer weights. Worker thread only, one instance per worker.
 class WeightsSource {
  public:
   virtual ~WeightsSource() = default;
-  // Loads the newest weights into `policy` if they are newer than its version. Never blocks;
+  // Loads the newest weights into `user` if they are newer than its version. Never blocks;
   // returns false when there are no weights yet at all.
-  virtual bool Refresh(Policy& policy) = 0;
+  virtual bool Refresh(WeightsUser& user) = 0;
   // The learner has died, so that a full sink will not empty before it is restarted. Asked while a
   // worker drains into a full sink; one system call.
   virtual bool LearnerGone() const { return false; }

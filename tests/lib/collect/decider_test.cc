@@ -48,9 +48,9 @@ class SeeingPolicy final : public Policy {
 
 // Weights that are there from the second look on.
 struct LateWeights final : WeightsSource {
-  bool Refresh(Policy& policy) override {
+  bool Refresh(WeightsUser& user) override {
     if (++looks < 2) return false;
-    EXPECT_EQ(policy.LoadWeights({}, 5), LoadResult::kLoaded);
+    EXPECT_EQ(user.LoadWeights({}, 5), LoadResult::kLoaded);
     return true;
   }
   bool LearnerGone() const override { return gone; }

@@ -134,7 +134,7 @@ TEST(LaneLoopTest, DrainCutsLiveLanesAndReturnsTheirTokens) {
 
 // Weights that are always there, of a learner that may die.
 struct MortalLearner final : WeightsSource {
-  bool Refresh(Policy&) override { return true; }
+  bool Refresh(WeightsUser&) override { return true; }
   bool LearnerGone() const override { return gone; }
   std::uint32_t NewestVersion() const override { return 0; }
   bool gone = false;
