@@ -61,24 +61,60 @@ function(tetrion_bench name)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bench)
 endfunction()
 
-# tetrion_cuda_test(NAME SRCS a.cc ... [DEPS ...]): one suite over both backends of lib/cuda:
-# NAME_sim, whose .cu files g++ compiles for the simulator, and with TETRION_CUDA NAME_device, which
-# skips where no device is.
-function(tetrion_cuda_test name)
-  cmake_parse_arguments(ARG "" "" "SRCS;DEPS" ${ARGN})
-  set(sim_sources)
-  foreach(source ${ARG_SRCS})
+# The sources with a wrapper in place of every .cu file, through which g++ compiles it for the
+# simulator.
+function(tetrion_sim_sources result)
+  set(sources)
+  foreach(source ${ARGN})
     if(source MATCHES "\\.cu$")
       file(RELATIVE_PATH path ${CMAKE_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/${source})
-      string(REGEX REPLACE "\\.cu$" "_cu.cc" wrapper ${CMAKE_CURRENT_BINARY_DIR}/${source})
+      string(REGEX REPLACE "\\.cu$" "_cu.cc" wrapper ${CMAKE_BINARY_DIR}/sim/${path})
       file(CONFIGURE OUTPUT ${wrapper} CONTENT "#include \"${path}\"\n")
-      list(APPEND sim_sources ${wrapper})
+      list(APPEND sources ${wrapper})
     else()
-      list(APPEND sim_sources ${source})
+      list(APPEND sources ${source})
     endif()
   endforeach()
-  tetrion_test(${name}_sim SRCS ${sim_sources} DEPS ${ARG_DEPS} tetrion::cuda_sim)
+  set(${result} ${sources} PARENT_SCOPE)
+endfunction()
+
+# tetrion_cuda_library(NAME [NO_FMA] SRCS a.cc ... [DEPS ...] [LIBS ...]): one library over both
+# backends of lib/cuda: tetrion::NAME_sim, and with TETRION_CUDA tetrion::NAME_device. LIBS are others
+# of that kind, by NAME. NO_FMA: no multiplication is fused with an addition, as in code that must give
+# the same numbers on both.
+function(tetrion_cuda_library name)
+  cmake_parse_arguments(ARG "NO_FMA" "" "SRCS;DEPS;LIBS" ${ARGN})
+  tetrion_sim_sources(sim_sources ${ARG_SRCS})
+  list(TRANSFORM ARG_LIBS PREPEND tetrion:: OUTPUT_VARIABLE libs)
+  list(TRANSFORM libs APPEND _sim OUTPUT_VARIABLE sim_libs)
+  tetrion_library(${name}_sim SRCS ${sim_sources} DEPS ${ARG_DEPS} ${sim_libs} tetrion::cuda_sim)
+  if(ARG_NO_FMA)
+    target_compile_options(tetrion_${name}_sim PRIVATE -ffp-contract=off)
+  endif()
   if(TETRION_CUDA)
-    tetrion_test(${name}_device SRCS ${ARG_SRCS} DEPS ${ARG_DEPS} tetrion::cuda_device LABELS gpu)
+    list(TRANSFORM libs APPEND _device OUTPUT_VARIABLE device_libs)
+    tetrion_library(${name}_device SRCS ${ARG_SRCS} DEPS ${ARG_DEPS} ${device_libs}
+      tetrion::cuda_device)
+    if(ARG_NO_FMA)
+      target_compile_options(tetrion_${name}_device PRIVATE
+        $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>
+        $<$<COMPILE_LANGUAGE:CUDA>:--fmad=false> $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-ffp-contract=off>)
+    endif()
+  endif()
+endfunction()
+
+# tetrion_cuda_test(NAME SRCS a.cc ... [DEPS ...] [LIBS ...]): one suite over both backends of
+# lib/cuda: NAME_sim, whose .cu files g++ compiles for the simulator, and with TETRION_CUDA
+# NAME_device, which skips where no device is. LIBS: libraries of tetrion_cuda_library, by NAME.
+function(tetrion_cuda_test name)
+  cmake_parse_arguments(ARG "" "" "SRCS;DEPS;LIBS" ${ARGN})
+  tetrion_sim_sources(sim_sources ${ARG_SRCS})
+  list(TRANSFORM ARG_LIBS PREPEND tetrion:: OUTPUT_VARIABLE libs)
+  list(TRANSFORM libs APPEND _sim OUTPUT_VARIABLE sim_libs)
+  tetrion_test(${name}_sim SRCS ${sim_sources} DEPS ${ARG_DEPS} ${sim_libs} tetrion::cuda_sim)
+  if(TETRION_CUDA)
+    list(TRANSFORM libs APPEND _device OUTPUT_VARIABLE device_libs)
+    tetrion_test(${name}_device SRCS ${ARG_SRCS} DEPS ${ARG_DEPS} ${device_libs}
+      tetrion::cuda_device LABELS gpu)
   endif()
 endfunction()

@@ -10,11 +10,11 @@
 
 // The seam between device.h and what carries it out. Two libraries define these functions, and a
 // program links one of them: tetrion::cuda_sim (sim/sim_backend.cc) or tetrion::cuda_device
-// (runtime/runtime_backend.cc). Only device.cc and launch.h call them.
+// (runtime/runtime_backend.cc). Only stream, device and launch.h call them.
 //
 // Any thread may call any function. All of them throw Error: kTryAgain when the device is missing,
-// full or failing, kInternal for a fault in a kernel or a call of ours. Close, Free and Release
-// never throw.
+// full or failing, kInternal for a fault in a kernel or a call of ours. Close, Free,
+// Unpin and Release never throw.
 
 namespace tetrion::cuda {
 
@@ -29,6 +29,18 @@ struct Dim3 {
 struct DeviceMemory {
   std::size_t free_bytes = 0;
   std::size_t total_bytes = 0;
+};
+
+// The bytes of a copy: `rows` times `width` bytes that begin a pitch apart, at either end its own.
+struct CopyShape {
+  std::size_t width = 0;
+  std::size_t rows = 1;
+  std::size_t to_pitch = 0, from_pitch = 0;  // of one row, any
+
+  std::size_t bytes() const { return width * rows; }
+  // From the first byte to the last.
+  std::size_t to_bytes() const { return (rows - 1) * to_pitch + width; }
+  std::size_t from_bytes() const { return (rows - 1) * from_pitch + width; }
 };
 
 // A kernel with its arguments. The simulator runs `body` once a thread; a device takes `function`
@@ -48,6 +60,7 @@ namespace backend {
 struct StreamState;
 struct EventState;
 struct GraphState;
+struct PinnedState;
 
 int DeviceCount();
 std::string DeviceName(int ordinal);
@@ -58,10 +71,14 @@ void* AllocateDevice(int ordinal, std::size_t bytes);
 void FreeDevice(void* data);
 void* AllocatePinned(std::size_t bytes);
 void FreePinned(void* data);
+// Null when the system pins no more. Unpinning waits for the device.
+PinnedState* PinMemory(int ordinal, void* data, std::size_t bytes);
+void UnpinMemory(PinnedState* range);
 MemoryKind KindOf(const void* data);
 
 StreamState* OpenStream(int ordinal, const std::string& name);
 void CloseStream(StreamState* stream);
+void* NativeStream(StreamState* stream);  // null: there is none
 bool StreamIdle(StreamState* stream);
 void SynchronizeStream(StreamState* stream);
 
@@ -72,7 +89,7 @@ void WaitForEvent(StreamState* stream, EventState* event);
 bool EventPassed(EventState* event);
 void SynchronizeEvent(EventState* event);
 
-void CopyBytes(void* to, const void* from, std::size_t bytes, CopyDirection direction,
+void CopyBytes(void* to, const void* from, const CopyShape& shape, CopyDirection direction,
                MemoryKind host_kind, StreamState* stream);
 void SetBytes(void* to, int value, std::size_t bytes, StreamState* stream);
 void LaunchKernel(const KernelCall& call, StreamState* stream);

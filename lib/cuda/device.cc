@@ -1,29 +1,16 @@
 #include "lib/cuda/device.h"
 
-#include "lib/core/check.h"
+#include <string>
+
 #include "lib/core/error.h"
 
 namespace tetrion::cuda {
 namespace {
 
-// Captures of the calling thread, and one: not 0, see tests/tidy/rules.py, thread_local.
-thread_local int captures_and_one = 1;
-
-void CheckThreadNotCapturing(const char* what) {
-  if (captures_and_one == 1) return;
-  throw Error(ExitCode::kInternal, std::string(what) + " during a capture of the same thread");
-}
-
-Activity OneWait() {
-  Activity activity;
-  activity.waits = 1;
-  return activity;
-}
-
 template <typename Allocate>
 void* NewMemory(std::size_t bytes, const Allocate& allocate) {
   if (bytes == 0) return nullptr;
-  CheckThreadNotCapturing("memory is allocated");
+  Capture::RefuseInThread("memory is allocated");
   return allocate();
 }
 
@@ -34,13 +21,24 @@ void* Allocated(void* data, std::size_t bytes, const char* what, const std::stri
                                        "; ask for less, or free what others hold");
 }
 
-void Copy(void* to, const void* from, std::size_t bytes, CopyDirection direction, MemoryKind kind,
-          CopyPurpose purpose, Stream& stream) {
-  if (bytes == 0) return;
+// What CUDA's copies of rows take (cudaDeviceProp::memPitch of every device).
+constexpr std::size_t kMostPitchBytes = (std::size_t{1} << 31) - 1;
+
+void CheckPitches(const CopyShape& shape) {
+  for (const std::size_t pitch : {shape.to_pitch, shape.from_pitch}) {
+    if (pitch >= shape.width && pitch <= kMostPitchBytes) continue;
+    throw Error(ExitCode::kInternal, "a copy of rows of " + std::to_string(shape.width) +
+                                         " bytes has a pitch of " + std::to_string(pitch));
+  }
+}
+
+void Copy(void* to, const void* from, const CopyShape& shape, CopyDirection direction,
+          MemoryKind kind, CopyPurpose purpose, Stream& stream) {
+  if (shape.bytes() == 0) return;
   if (kind == MemoryKind::kPageable) stream.CheckNotCapturing("pageable memory is copied");
-  backend::CopyBytes(to, from, bytes, direction, kind, stream.state());
+  backend::CopyBytes(to, from, shape, direction, kind, stream.state());
   Activity activity;
-  activity.Of(direction, kind, purpose) = {1, bytes};
+  activity.Of(direction, kind, purpose) = {1, shape.bytes()};
   stream.Count(activity);
 }
 
@@ -53,104 +51,6 @@ MemoryKind HostKind(const void* host) {
 }
 
 }  // namespace
-
-int Device::Count() {
-  return backend::DeviceCount();
-}
-
-Device::Device(int ordinal) : ordinal_(ordinal) {
-  if (ordinal < 0 || ordinal >= Count()) {
-    throw Error(ExitCode::kTryAgain, "there is no CUDA device " + std::to_string(ordinal) +
-                                         ", only " + std::to_string(Count()) +
-                                         "; is its driver loaded and new enough?");
-  }
-  name_ = backend::DeviceName(ordinal);
-}
-
-Event::Event(const Device& device) : state_(backend::OpenEvent(device.ordinal())) {}
-
-bool Event::Passed() const {
-  CheckThreadNotCapturing("an event is queried");
-  return backend::EventPassed(state_.get());
-}
-
-void Event::Synchronize() {
-  CheckThreadNotCapturing("the host waits for an event");
-  ProcessActivity().Add(OneWait());
-  backend::SynchronizeEvent(state_.get());
-}
-
-Stream::Stream(const Device& device, const std::string& name)
-    : state_(backend::OpenStream(device.ordinal(), name)) {}
-
-void Stream::CheckNotCapturing(const char* what) const {
-  if (captured_) {
-    throw Error(ExitCode::kInternal, std::string(what) + " during a stream's capture");
-  }
-}
-
-void Stream::Record(Event& event) {
-  CheckNotCapturing("an event is recorded");
-  backend::RecordEvent(event.state_.get(), state_.get());
-}
-
-void Stream::Wait(const Event& event) {
-  CheckNotCapturing("an event is waited for");
-  backend::WaitForEvent(state_.get(), event.state_.get());
-}
-
-bool Stream::Idle() const {
-  CheckNotCapturing("a stream is queried");
-  return backend::StreamIdle(state_.get());
-}
-
-void Stream::Synchronize() {
-  CheckNotCapturing("the host waits");
-  ProcessActivity().Add(OneWait());
-  backend::SynchronizeStream(state_.get());
-}
-
-void Stream::Launch(const Graph& graph) {
-  CheckNotCapturing("a graph is launched");
-  backend::LaunchGraph(graph.state_.get(), state_.get());
-  ProcessActivity().Add(graph.activity_);
-}
-
-void Stream::Count(const Activity& activity) {
-  if (captured_) {
-    captured_->Add(activity);
-  } else {
-    ProcessActivity().Add(activity);
-  }
-}
-
-Capture::Capture(Stream& stream) : stream_(stream) {
-  stream.CheckNotCapturing("a capture begins");
-  auto activity = std::make_unique<Activity>();
-  backend::BeginCapture(stream.state());
-  stream.captured_ = std::move(activity);
-  ++captures_and_one;
-}
-
-Capture::~Capture() {
-  if (!stream_.captured_) return;
-  try {
-    backend::ReleaseGraph(Stop());
-  } catch (const Error&) {  // the next call throws it again
-  }
-}
-
-Graph Capture::End() {
-  TETRION_CHECK(stream_.captured_ != nullptr, "a capture ends once");
-  const Activity activity = *stream_.captured_;
-  return Graph(Stop(), activity);
-}
-
-backend::GraphState* Capture::Stop() {
-  stream_.captured_.reset();
-  --captures_and_one;
-  return backend::EndCapture(stream_.state());
-}
 
 DeviceBuffer::DeviceBuffer(const Device& device, std::size_t bytes, const char* what)
     : data_(Allocated(
@@ -165,19 +65,44 @@ PinnedBuffer::PinnedBuffer(std::size_t bytes, const char* what)
                       "pinned host memory, which there are not")),
       bytes_(bytes) {}
 
+PinnedRange::PinnedRange(const Device& device, void* data, std::size_t bytes, const char* what)
+    : bytes_(bytes) {
+  Capture::RefuseInThread("memory is pinned");
+  if (bytes == 0) throw Error(ExitCode::kInternal, std::string(what) + " has no bytes to pin");
+  state_.reset(backend::PinMemory(device.ordinal(), data, bytes));
+  if (state_) return;
+  throw Error(ExitCode::kTryAgain, std::string(what) + ": the system does not pin " +
+                                       std::to_string(bytes) +
+                                       " bytes more; ask for less, or free what others hold");
+}
+
 void CopyToDevice(void* to, const void* host, std::size_t bytes, CopyPurpose purpose,
                   Stream& stream) {
-  Copy(to, host, bytes, CopyDirection::kHostToDevice, HostKind(host), purpose, stream);
+  Copy(to, host, {bytes}, CopyDirection::kHostToDevice, HostKind(host), purpose, stream);
 }
 
 void CopyToHost(void* host, const void* from, std::size_t bytes, CopyPurpose purpose,
                 Stream& stream) {
-  Copy(host, from, bytes, CopyDirection::kDeviceToHost, HostKind(host), purpose, stream);
+  Copy(host, from, {bytes}, CopyDirection::kDeviceToHost, HostKind(host), purpose, stream);
 }
 
 void CopyOnDevice(void* to, const void* from, std::size_t bytes, CopyPurpose purpose,
                   Stream& stream) {
-  Copy(to, from, bytes, CopyDirection::kOnDevice, MemoryKind::kDevice, purpose, stream);
+  Copy(to, from, {bytes}, CopyDirection::kOnDevice, MemoryKind::kDevice, purpose, stream);
+}
+
+void CopyRowsToDevice(void* to, std::size_t to_pitch, const void* host, std::size_t host_pitch,
+                      std::size_t width, std::size_t rows, CopyPurpose purpose, Stream& stream) {
+  const CopyShape shape = {width, rows, to_pitch, host_pitch};
+  CheckPitches(shape);
+  Copy(to, host, shape, CopyDirection::kHostToDevice, HostKind(host), purpose, stream);
+}
+
+void CopyRowsToHost(void* host, std::size_t host_pitch, const void* from, std::size_t from_pitch,
+                    std::size_t width, std::size_t rows, CopyPurpose purpose, Stream& stream) {
+  const CopyShape shape = {width, rows, host_pitch, from_pitch};
+  CheckPitches(shape);
+  Copy(host, from, shape, CopyDirection::kDeviceToHost, HostKind(host), purpose, stream);
 }
 
 void SetBytes(void* to, int value, std::size_t bytes, Stream& stream) {

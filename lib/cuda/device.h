@@ -2,13 +2,11 @@
 
 #include <cstddef>
 #include <memory>
-#include <string>
-#include <utility>
 
-#include "lib/cuda/activity.h"
-#include "lib/cuda/backend.h"
+#include "lib/cuda/stream.h"
 
-// All that the rest of the project knows of CUDA's runtime, launch.h for kernels apart.
+// All that the rest of the project knows of CUDA's runtime, launch.h for kernels apart: devices,
+// streams, events and graphs (stream.h), device and pinned memory, copies.
 //
 // Work is enqueued on a stream and done later, in the order of its stream; streams know no order
 // between them but that of events. The caller keeps what the work reads and writes alive until the
@@ -20,92 +18,6 @@
 // fault in a kernel or a call.
 
 namespace tetrion::cuda {
-
-template <auto kRelease>
-struct Releaser {
-  template <typename T>
-  void operator()(T* handle) const {
-    kRelease(handle);
-  }
-};
-
-class Device {
- public:
-  static int Count();
-  explicit Device(int ordinal);
-
-  int ordinal() const { return ordinal_; }
-  const std::string& name() const { return name_; }
-  DeviceMemory Memory() const { return backend::MemoryOf(ordinal_); }
-
- private:
-  int ordinal_;
-  std::string name_;
-};
-
-// A point in a stream's work. Before its first record it counts as passed, as on a device: a wait
-// for it waits for nothing, so publish an event only after it has been recorded.
-class Event {
- public:
-  explicit Event(const Device& device);
-  bool Passed() const;  // never blocks
-  void Synchronize();   // blocks the host until the last record has passed
-
- private:
-  friend class Stream;
-  std::unique_ptr<backend::EventState, Releaser<backend::CloseEvent>> state_;
-};
-
-// Work recorded once and launched many times. Pointers and arguments are frozen at the recording.
-class Graph {
- private:
-  friend class Stream;
-  friend class Capture;
-  Graph(backend::GraphState* state, const Activity& activity)
-      : state_(state), activity_(activity) {}
-
-  std::unique_ptr<backend::GraphState, Releaser<backend::ReleaseGraph>> state_;
-  Activity activity_;  // of one launch
-};
-
-class Stream {
- public:
-  // The name is for the simulator's messages.
-  Stream(const Device& device, const std::string& name);
-
-  void Record(Event& event);      // the event's point is behind all work enqueued so far
-  void Wait(const Event& event);  // later work of this stream waits for the event's last record
-  bool Idle() const;              // never blocks
-  void Synchronize();             // blocks the host until all work enqueued so far is done
-
-  void Launch(const Graph& graph);
-
-  // For this folder: an operation that was accepted is counted; one in a capture is refused.
-  backend::StreamState* state() const { return state_.get(); }
-  void Count(const Activity& activity);
-  void CheckNotCapturing(const char* what) const;
-
- private:
-  friend class Capture;
-  std::unique_ptr<backend::StreamState, Releaser<backend::CloseStream>> state_;
-  std::unique_ptr<Activity> captured_;  // null outside of a capture
-};
-
-// While it lives, until End, work of its stream is recorded instead of done. Refused meanwhile:
-// events and waits of that stream; queries of and waits for any event, and new memory, by the
-// thread that captures. Made, ended and destroyed by one thread, before its stream.
-class Capture {
- public:
-  explicit Capture(Stream& stream);
-  ~Capture();  // without End, drops what was recorded
-  Capture(const Capture&) = delete;
-  Capture& operator=(const Capture&) = delete;
-  Graph End();
-
- private:
-  backend::GraphState* Stop();
-  Stream& stream_;
-};
 
 // Device memory, 256-byte aligned, contents undefined. Made and freed outside of steps only: both
 // may wait for the device.
@@ -144,6 +56,24 @@ class PinnedBuffer {
   std::size_t bytes_ = 0;
 };
 
+// Pins host memory of the caller's, shared memory of another process too, so that a device copies
+// from and to it by itself: then it is as a PinnedBuffer's. The memory outlives the range, overlaps
+// no other pinned memory, not even within a page, and is not empty. Made and destroyed outside of
+// steps only: both may wait for the device, so that no copy outlives the range. A graph that was
+// captured with the memory must not be launched afterwards: the simulator finds that.
+class PinnedRange {
+ public:
+  PinnedRange() = default;
+  // Throws Error(kTryAgain) naming `what` and the bytes when the system pins no more.
+  PinnedRange(const Device& device, void* data, std::size_t bytes, const char* what);
+
+  std::size_t bytes() const { return state_ ? bytes_ : 0; }
+
+ private:
+  std::unique_ptr<backend::PinnedState, Releaser<backend::UnpinMemory>> state_;
+  std::size_t bytes_ = 0;
+};
+
 // Copies and fills, enqueued. Host memory should be a PinnedBuffer's, to be left alone until the
 // stream has passed. Pageable memory works, is read before the call returns, and a copy to it
 // blocks the host: the host-copy guard counts it apart.
@@ -153,6 +83,12 @@ void CopyToHost(void* host, const void* from, std::size_t bytes, CopyPurpose pur
                 Stream& stream);
 void CopyOnDevice(void* to, const void* from, std::size_t bytes, CopyPurpose purpose,
                   Stream& stream);
+// As above for `rows` times `width` bytes that begin a pitch apart at either end: one copy of
+// rows * width bytes. No pitch is below the width; what lies between the rows is left alone.
+void CopyRowsToDevice(void* to, std::size_t to_pitch, const void* host, std::size_t host_pitch,
+                      std::size_t width, std::size_t rows, CopyPurpose purpose, Stream& stream);
+void CopyRowsToHost(void* host, std::size_t host_pitch, const void* from, std::size_t from_pitch,
+                    std::size_t width, std::size_t rows, CopyPurpose purpose, Stream& stream);
 void SetBytes(void* to, int value, std::size_t bytes, Stream& stream);
 
 }  // namespace tetrion::cuda

@@ -22,16 +22,19 @@ SAME_NAMES = {
     ("tetrion::cuda::backend", "StreamState"): "each backend's own, and a program has one",
     ("tetrion::cuda::backend", "EventState"): "as above",
     ("tetrion::cuda::backend", "GraphState"): "as above",
+    ("tetrion::cuda::backend", "PinnedState"): "as above",
 }
 
 # (header, function) -> reason. Public in a header of lib, named by no other product file.
 WITHOUT_PRODUCT_USER = {
     ("lib/checkpoint/checkpoint_store.h", "SetPauseHook"): "a test kills the writer between steps",
     ("lib/core/clock.h", "AdvanceMs"): "FakeClock, the tests' clock",
-    ("lib/cuda/device.h", "Idle"): "waits for device code of the learner",
+    ("lib/cuda/stream.h", "Idle"): "waits for device code of the learner",
     ("lib/cuda/device.h", "CopyToDevice"): "as above",
     ("lib/cuda/device.h", "CopyToHost"): "as above",
     ("lib/cuda/device.h", "CopyOnDevice"): "as above",
+    ("lib/cuda/device.h", "CopyRowsToDevice"): "as above",
+    ("lib/cuda/device.h", "CopyRowsToHost"): "as above",
     ("lib/cuda/host_copy_guard.h", "Seen"): "tests count copies",
     ("lib/cuda/host_copy_guard.h", "Violations"): "tests and benchmarks watch a path",
     ("lib/envs/tetris/colour_record.h", "ColourRow"): "the record's definition, read by tests",

@@ -26,6 +26,10 @@ struct EventState {
 struct GraphState {
   cudaGraphExec_t graph;
 };
+struct PinnedState {
+  int ordinal;
+  void* data;
+};
 
 namespace {
 
@@ -34,6 +38,8 @@ bool IsOurs(cudaError_t status) {
   switch (status) {
     case cudaErrorInvalidValue:
     case cudaErrorInvalidConfiguration:
+    case cudaErrorInvalidPitchValue:
+    case cudaErrorHostMemoryAlreadyRegistered:
     case cudaErrorInvalidMemcpyDirection:
     case cudaErrorInvalidDeviceFunction:
     case cudaErrorInvalidResourceHandle:
@@ -161,6 +167,22 @@ void FreePinned(void* data) {
   (void)Cleared(cudaFreeHost(data));
 }
 
+PinnedState* PinMemory(int ordinal, void* data, std::size_t bytes) {
+  Use(ordinal);
+  auto state = std::make_unique<PinnedState>(PinnedState{ordinal, data});
+  const cudaError_t status = Cleared(cudaHostRegister(data, bytes, cudaHostRegisterPortable));
+  if (status == cudaErrorMemoryAllocation) return nullptr;
+  Check(status, "pinning memory");
+  return state.release();
+}
+
+// The runtime does not say that it waits for copies, as cudaFreeHost does.
+void UnpinMemory(PinnedState* range) {
+  if (Cleared(cudaSetDevice(range->ordinal)) == cudaSuccess) (void)Cleared(cudaDeviceSynchronize());
+  (void)Cleared(cudaHostUnregister(range->data));
+  delete range;
+}
+
 MemoryKind KindOf(const void* data) {
   cudaPointerAttributes attributes;
   Check(cudaPointerGetAttributes(&attributes, data), "asking what memory a copy names");
@@ -179,6 +201,10 @@ StreamState* OpenStream(int ordinal, const std::string& /*name*/) {
 void CloseStream(StreamState* stream) {
   (void)Cleared(cudaStreamDestroy(stream->stream));
   delete stream;
+}
+
+void* NativeStream(StreamState* stream) {
+  return stream->stream;
 }
 
 bool StreamIdle(StreamState* stream) {
@@ -223,10 +249,13 @@ void SynchronizeEvent(EventState* event) {
   Check(cudaEventSynchronize(event->event), "waiting for an event");
 }
 
-void CopyBytes(void* to, const void* from, std::size_t bytes, CopyDirection direction,
+void CopyBytes(void* to, const void* from, const CopyShape& shape, CopyDirection direction,
                MemoryKind host_kind, StreamState* stream) {
   Use(stream->ordinal);
-  Check(cudaMemcpyAsync(to, from, bytes, KindOfCopy(direction), stream->stream),
+  const cudaMemcpyKind kind = KindOfCopy(direction);
+  Check(shape.rows == 1 ? cudaMemcpyAsync(to, from, shape.width, kind, stream->stream)
+                        : cudaMemcpy2DAsync(to, shape.to_pitch, from, shape.from_pitch, shape.width,
+                                            shape.rows, kind, stream->stream),
         "enqueueing a copy");
   // The runtime may return earlier for a small copy; the promise of device.h is the same for all.
   if (host_kind == MemoryKind::kPageable) SynchronizeStream(stream);

@@ -23,6 +23,17 @@ std::string Bytes(std::size_t bytes) {
   return std::to_string(bytes) + " bytes";
 }
 
+// [first, end) of the pages that hold some bytes.
+struct Pages {
+  std::uintptr_t first, end;
+  bool Meet(const Pages& other) const { return first < other.end && other.first < end; }
+};
+
+Pages PagesOf(const void* data, std::size_t bytes) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(data);  // an address, to be divided
+  return {begin / kPageBytes, (begin + bytes - 1) / kPageBytes + 1};
+}
+
 // In front of the buffer that begins at `data`.
 std::span<std::byte> FrontFill(const std::byte* data, const Memory::Buffer& buffer) {
   std::byte* const begin = buffer.mapping + kGuardBytes;
@@ -107,14 +118,41 @@ Memory::Buffers::const_iterator Memory::Containing(const void* data) const {
   return offset < after->second.bytes ? after : live_.end();
 }
 
+bool Memory::Pin(const void* data, std::size_t bytes) {
+  const Pages pages = PagesOf(data, bytes);
+  for (const auto& [first, range_bytes] : ranges_) {
+    if (pages.Meet(PagesOf(first, range_bytes))) return false;
+  }
+  for (const auto& [first, buffer] : live_) {
+    if (pages.Meet(PagesOf(first, buffer.bytes))) return false;
+  }
+  ranges_.emplace(static_cast<const std::byte*>(data), bytes);
+  return true;
+}
+
+void Memory::Unpin(const void* data) {
+  TETRION_CHECK(ranges_.erase(static_cast<const std::byte*>(data)) == 1, "it was pinned here");
+}
+
+bool Memory::IsWithinRange(const void* data, std::size_t bytes) const {
+  const auto* byte = static_cast<const std::byte*>(data);
+  auto after = ranges_.upper_bound(byte);
+  if (after == ranges_.begin()) return false;
+  --after;
+  const auto offset = static_cast<std::size_t>(byte - after->first);
+  return offset < after->second && bytes <= after->second - offset;
+}
+
 MemoryKind Memory::KindOf(const void* data) const {
   const auto found = Containing(data);
-  return found == live_.end() ? MemoryKind::kPageable : found->second.kind;
+  if (found != live_.end()) return found->second.kind;
+  return IsWithinRange(data, 1) ? MemoryKind::kPinned : MemoryKind::kPageable;
 }
 
 bool Memory::IsWithin(const void* data, std::size_t bytes, MemoryKind kind) const {
   const auto found = Containing(data);
-  if (found == live_.end() || found->second.kind != kind) return false;
+  if (found == live_.end()) return kind == MemoryKind::kPinned && IsWithinRange(data, bytes);
+  if (found->second.kind != kind) return false;
   const auto offset = static_cast<std::size_t>(static_cast<const std::byte*>(data) - found->first);
   return bytes <= found->second.bytes - offset;
 }

@@ -41,8 +41,12 @@ class Memory {
   // Null when the limit leaves too little. `bytes` is not 0.
   void* Allocate(std::size_t bytes, MemoryKind kind);
   void Free(void* data);
+  // Host memory of others that is pinned for a while, by whole pages as on a device. False when a
+  // page of it is pinned already.
+  bool Pin(const void* data, std::size_t bytes);
+  void Unpin(const void* data);
   MemoryKind KindOf(const void* data) const;
-  // Whether [data, data + bytes) lies within one live buffer of that kind.
+  // Whether [data, data + bytes) lies within one live buffer or pinned range of that kind.
   bool IsWithin(const void* data, std::size_t bytes, MemoryKind kind) const;
 
   // Lets operations touch device memory, and no longer.
@@ -56,9 +60,11 @@ class Memory {
  private:
   using Buffers = std::map<const std::byte*, Buffer>;  // by their first byte
   Buffers::const_iterator Containing(const void* data) const;
+  bool IsWithinRange(const void* data, std::size_t bytes) const;
 
   Buffers live_;
   std::vector<std::pair<const std::byte*, Buffer>> freed_;  // oldest first
+  std::map<const std::byte*, std::size_t> ranges_;          // bytes by their first
   std::size_t limit_bytes_ = 0;
   std::size_t used_bytes_ = 0;
 };

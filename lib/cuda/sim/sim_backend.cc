@@ -1,5 +1,8 @@
+#include <algorithm>
 #include <cstring>
+#include <memory>
 #include <utility>
+#include <vector>
 
 #include "lib/core/error.h"
 #include "lib/cuda/backend.h"
@@ -17,6 +20,9 @@ struct EventState {
 };
 struct GraphState {
   std::vector<sim::Operation> operations;
+};
+struct PinnedState {
+  void* data;
 };
 
 namespace {
@@ -44,19 +50,42 @@ void CheckShape(const KernelCall& call) {
                   " threads with " + std::to_string(call.shared_bytes) + " bytes of shared memory");
 }
 
-// Of pageable memory nothing is known.
-void CheckEnd(const void* data, std::size_t bytes, MemoryKind kind, const char* what) {
-  if (kind != MemoryKind::kPageable) Simulator().CheckWithin(data, bytes, kind, what);
+// The end of a copy, in front of its work and again when it is done. Of pageable memory nothing is
+// known.
+void AddEnd(sim::Operation& operation, const sim::Extent& end, const char* what) {
+  if (end.kind == MemoryKind::kPageable) return;
+  Simulator().CheckWithin(end, what);
+  operation.touches.push_back(end);
 }
 
-sim::Operation CopyOf(void* to, const void* from, std::size_t bytes) {
+// The bytes of a part may end within a row.
+void CopyPart(std::byte* to, const std::byte* from, const CopyShape& shape, const sim::Part& part) {
+  const std::size_t end = part.End(shape.bytes());
+  for (std::size_t i = part.Begin(shape.bytes()); i < end;) {
+    const std::size_t row = i / shape.width, column = i % shape.width;
+    const std::size_t bytes = std::min(shape.width - column, end - i);
+    std::memcpy(to + row * shape.to_pitch + column, from + row * shape.from_pitch + column, bytes);
+    i += bytes;
+  }
+}
+
+sim::Operation CopyOf(void* to, const void* from, const CopyShape& shape) {
   sim::Operation operation;
-  operation.most_parts = bytes;
+  operation.most_parts = shape.bytes();
   operation.run = [=](const sim::Part& part) {
-    const std::size_t begin = part.Begin(bytes);
-    std::memcpy(static_cast<std::byte*>(to) + begin, static_cast<const std::byte*>(from) + begin,
-                part.End(bytes) - begin);
+    CopyPart(static_cast<std::byte*>(to), static_cast<const std::byte*>(from), shape, part);
   };
+  return operation;
+}
+
+// A device reads pageable memory before the call returns.
+sim::Operation StagedCopyOf(void* to, const void* from, CopyShape shape) {
+  auto staged = std::make_shared<std::vector<std::byte>>(shape.bytes());
+  const CopyShape packed = {shape.width, shape.rows, shape.width, shape.from_pitch};
+  CopyPart(staged->data(), static_cast<const std::byte*>(from), packed, {0, 1});
+  shape.from_pitch = shape.width;
+  sim::Operation operation = CopyOf(to, staged->data(), shape);
+  operation.run = [staged, run = std::move(operation.run)](const sim::Part& part) { run(part); };
   return operation;
 }
 
@@ -84,6 +113,15 @@ void* AllocatePinned(std::size_t bytes) {
 void FreePinned(void* data) {
   Simulator().Free(data);
 }
+PinnedState* PinMemory(int /*ordinal*/, void* data, std::size_t bytes) {
+  auto state = std::make_unique<PinnedState>(PinnedState{data});
+  Simulator().Pin(data, bytes);
+  return state.release();
+}
+void UnpinMemory(PinnedState* range) {
+  Simulator().Unpin(range->data);
+  delete range;
+}
 MemoryKind KindOf(const void* data) {
   return Simulator().KindOf(data);
 }
@@ -95,6 +133,10 @@ StreamState* OpenStream(int /*ordinal*/, const std::string& name) {
 void CloseStream(StreamState* stream) {
   Simulator().Close(*stream->queue);
   delete stream;
+}
+
+void* NativeStream(StreamState* /*stream*/) {
+  return nullptr;
 }
 
 bool StreamIdle(StreamState* stream) {
@@ -127,37 +169,28 @@ void SynchronizeEvent(EventState* event) {
   Simulator().WaitFor(event->point);
 }
 
-void CopyBytes(void* to, const void* from, std::size_t bytes, CopyDirection direction,
+void CopyBytes(void* to, const void* from, const CopyShape& shape, CopyDirection direction,
                MemoryKind host_kind, StreamState* stream) {
   const bool to_host = direction == CopyDirection::kDeviceToHost;
   const bool from_host = direction == CopyDirection::kHostToDevice;
-  CheckEnd(to, bytes, to_host ? host_kind : MemoryKind::kDevice, "the destination of a copy");
-  CheckEnd(from, bytes, from_host ? host_kind : MemoryKind::kDevice, "the source of a copy");
-  if (host_kind != MemoryKind::kPageable) {
-    Simulator().Enqueue(*stream->queue, CopyOf(to, from, bytes));
-    return;
-  }
-  if (to_host) {
-    Simulator().Enqueue(*stream->queue, CopyOf(to, from, bytes));
-    SynchronizeStream(stream);
-    return;
-  }
-  // A device reads pageable memory before the call returns.
-  auto staged = std::make_shared<std::vector<std::byte>>(bytes);
-  std::memcpy(staged->data(), from, bytes);
-  sim::Operation operation = CopyOf(to, staged->data(), bytes);
-  operation.run = [staged, run = std::move(operation.run)](const sim::Part& part) { run(part); };
+  const bool staged = from_host && host_kind == MemoryKind::kPageable;
+  sim::Operation operation = staged ? StagedCopyOf(to, from, shape) : CopyOf(to, from, shape);
+  AddEnd(operation, {to, shape.to_bytes(), to_host ? host_kind : MemoryKind::kDevice},
+         "the destination of a copy");
+  AddEnd(operation, {from, shape.from_bytes(), from_host ? host_kind : MemoryKind::kDevice},
+         "the source of a copy");
   Simulator().Enqueue(*stream->queue, std::move(operation));
+  if (to_host && host_kind == MemoryKind::kPageable) SynchronizeStream(stream);
 }
 
 void SetBytes(void* to, int value, std::size_t bytes, StreamState* stream) {
-  CheckEnd(to, bytes, MemoryKind::kDevice, "the memory to be set");
   sim::Operation operation;
   operation.most_parts = bytes;
   operation.run = [=](const sim::Part& part) {
     std::memset(static_cast<std::byte*>(to) + part.Begin(bytes), value,
                 part.End(bytes) - part.Begin(bytes));
   };
+  AddEnd(operation, {to, bytes, MemoryKind::kDevice}, "the memory to be set");
   Simulator().Enqueue(*stream->queue, std::move(operation));
 }
 

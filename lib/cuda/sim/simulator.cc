@@ -121,13 +121,26 @@ MemoryKind Simulator::KindOf(const void* data) const {
   return memory_.KindOf(data);
 }
 
-void Simulator::CheckWithin(const void* data, std::size_t bytes, MemoryKind kind,
-                            const char* what) const {
+void Simulator::Pin(const void* data, std::size_t bytes) {
   const MutexLock lock(mu_);
-  if (memory_.IsWithin(data, bytes, kind)) return;
-  throw Error(ExitCode::kInternal, std::string(what) + " of " + std::to_string(bytes) +
-                                       " bytes does not lie within one buffer of " + Name(kind) +
-                                       " memory");
+  ThrowFinding();
+  if (memory_.Pin(data, bytes)) return;
+  throw Error(ExitCode::kInternal,
+              "a page of the " + std::to_string(bytes) + " bytes to be pinned is pinned already");
+}
+
+void Simulator::Unpin(const void* data) {
+  const MutexLock lock(mu_);
+  Drain();
+  memory_.Unpin(data);
+}
+
+void Simulator::CheckWithin(const Extent& extent, const char* what) const {
+  const MutexLock lock(mu_);
+  if (memory_.IsWithin(extent.data, extent.bytes, extent.kind)) return;
+  throw Error(ExitCode::kInternal, std::string(what) + " of " + std::to_string(extent.bytes) +
+                                       " bytes does not lie within one buffer of " +
+                                       Name(extent.kind) + " memory");
 }
 
 std::shared_ptr<StreamQueue> Simulator::Open(const std::string& name) {
@@ -257,9 +270,23 @@ void Simulator::RunOpened(const Operation& operation, StreamQueue& stream) {
     ReserveFaultStack();
     RunBlocks(*operation.kernel, stream);
   }
-  if (!operation.run) return;
+  if (!operation.run || !MemoryIsThere(operation, stream)) return;
   operation.run(stream.part);
   NoteOverrun("a copy or a fill", {}, stream);
+}
+
+// It was there when the operation was made: a graph may outlive its memory.
+bool Simulator::MemoryIsThere(const Operation& operation, const StreamQueue& stream) {
+  for (const Extent& extent : operation.touches) {
+    if (memory_.IsWithin(extent.data, extent.bytes, extent.kind)) continue;
+    Note({Diagnosis::kMemoryGone,
+          {},
+          std::string(sim::Name(Diagnosis::kMemoryGone)) + ": a copy or a fill on stream " +
+              stream.name + " touches " + std::to_string(extent.bytes) + " bytes of " +
+              Name(extent.kind) + " memory that was freed or is pinned no longer"});
+    return false;
+  }
+  return true;
 }
 
 void Simulator::RunBlocks(const KernelCall& call, const StreamQueue& stream) {

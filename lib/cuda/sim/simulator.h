@@ -44,9 +44,14 @@ class Simulator {
   DeviceMemory MemoryState() const;
   void* Allocate(std::size_t bytes, MemoryKind kind);
   void Free(void* data);
+  // Pinned memory of the caller's. Throws Error(kInternal) when some of it is pinned already;
+  // unpinning does all work first.
+  void Pin(const void* data, std::size_t bytes);
+  void Unpin(const void* data);
   MemoryKind KindOf(const void* data) const;
-  // Throws Error(kInternal) unless the range lies within one buffer of device or pinned memory.
-  void CheckWithin(const void* data, std::size_t bytes, MemoryKind kind, const char* what) const;
+  // Throws Error(kInternal) unless the extent lies within one buffer of device or pinned memory, or
+  // one pinned range.
+  void CheckWithin(const Extent& extent, const char* what) const;
 
   std::shared_ptr<StreamQueue> Open(const std::string& name);
   void Close(StreamQueue& stream);
@@ -69,6 +74,8 @@ class Simulator {
   bool Step() TETRION_REQUIRES(mu_);
   void RunPart(StreamQueue& stream) TETRION_REQUIRES(mu_);
   void RunOpened(const Operation& operation, StreamQueue& stream) TETRION_REQUIRES(mu_);
+  // Whether all that a copy or a fill touches is there; notes what is not.
+  bool MemoryIsThere(const Operation& operation, const StreamQueue& stream) TETRION_REQUIRES(mu_);
   void RunBlocks(const KernelCall& call, const StreamQueue& stream) TETRION_REQUIRES(mu_);
   void Note(Finding finding) TETRION_REQUIRES(mu_);
   // Notes what was written around a buffer. `where` is a launch's.

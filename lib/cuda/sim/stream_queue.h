@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -31,9 +32,17 @@ struct Part {
   std::uint64_t End(std::uint64_t whole) const { return whole * (index + 1) / count; }
 };
 
+// Memory that is not pageable.
+struct Extent {
+  const void* data;
+  std::size_t bytes;
+  MemoryKind kind;
+};
+
 // One of the three.
 struct Operation {
   std::function<void(const Part&)> run;  // a copy or a fill
+  std::vector<Extent> touches;           // of `run`
   std::optional<KernelCall> kernel;
   std::optional<StreamPoint> waits_for;
   std::uint64_t most_parts = 1;  // that other streams may come between

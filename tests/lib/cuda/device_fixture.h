@@ -4,11 +4,24 @@
 
 #include <cstring>
 #include <memory>
+#include <string>
 #include <vector>
 
+#include "lib/core/error.h"
 #include "lib/cuda/device.h"
 
 namespace tetrion::cuda {
+
+// What the Error says that `call` throws.
+template <typename Call>
+std::string MessageOf(const Call& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
 
 // A device and a stream, of the backend that the test was linked with. Skips where none is.
 class DeviceFixture : public ::testing::Test {

@@ -1,11 +1,16 @@
 #include "lib/cuda/device.h"
 
 #include <gmock/gmock.h>
+#include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <numeric>
-#include <thread>
+#include <string>
+#include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "lib/core/error.h"
 #include "tests/lib/cuda/device_fixture.h"
@@ -21,23 +26,6 @@ std::vector<std::int32_t> Counting(std::size_t n) {
   std::vector<std::int32_t> values(n);
   std::iota(values.begin(), values.end(), 1);
   return values;
-}
-
-template <typename Call>
-std::string MessageOf(const Call& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
-TEST_F(DeviceTest, NamesItselfAndItsMemory) {
-  EXPECT_FALSE(device->name().empty());
-  EXPECT_GT(device->Memory().free_bytes, 0U);
-  EXPECT_GE(device->Memory().total_bytes, device->Memory().free_bytes);
-  EXPECT_THAT(MessageOf([] { Device(Device::Count()); }), HasSubstr("there is no CUDA device"));
 }
 
 TEST_F(DeviceTest, BuffersAreAlignedAndMoveOnly) {
@@ -103,96 +91,6 @@ TEST_F(DeviceTest, SetsBytes) {
   EXPECT_EQ(Download<std::uint8_t>(buffer), expected);
 }
 
-TEST_F(DeviceTest, AnEventNeverRecordedHasPassed) {
-  Event event(*device);
-  EXPECT_TRUE(event.Passed());
-  event.Synchronize();
-  stream->Wait(event);
-  stream->Synchronize();
-  EXPECT_TRUE(stream->Idle());
-}
-
-TEST_F(DeviceTest, AWaitIsForTheRecordInFrontOfIt) {
-  Stream other(*device, "other");
-  Event event(*device);
-  PinnedBuffer one(4, "one"), two(4, "two"), seen(4, "seen");
-  *one.data<std::int32_t>() = 1;
-  *two.data<std::int32_t>() = 2;
-  DeviceBuffer value(*device, 4, "value");
-  CopyToDevice(value.data<char>(), one.data<char>(), 4, CopyPurpose::kIngest, *stream);
-  stream->Record(event);
-  other.Wait(event);
-  CopyToHost(seen.data<char>(), value.data<char>(), 4, CopyPurpose::kAccount, other);
-  other.Record(event);  // does not touch the wait above
-  stream->Wait(event);
-  CopyToDevice(value.data<char>(), two.data<char>(), 4, CopyPurpose::kIngest, *stream);
-  stream->Synchronize();
-  EXPECT_EQ(*seen.data<std::int32_t>(), 1);
-  EXPECT_EQ(Download<std::int32_t>(value), std::vector<std::int32_t>{2});
-}
-
-TEST_F(DeviceTest, PollingAnEventEnds) {
-  const std::vector<std::int32_t> values = Counting(100000);
-  const DeviceBuffer buffer = Upload(values);
-  Event event(*device);
-  stream->Record(event);
-  while (!event.Passed()) {
-  }
-  while (!stream->Idle()) {
-  }
-  EXPECT_EQ(Download<std::int32_t>(buffer), values);
-}
-
-TEST_F(DeviceTest, AGraphIsRecordedOnceAndReplayed) {
-  DeviceBuffer from(*device, 8, "from"), to(*device, 8, "to");
-  SetBytes(from.data<char>(), 1, 8, *stream);
-  SetBytes(to.data<char>(), 9, 8, *stream);
-  Capture capture(*stream);
-  CopyOnDevice(to.data<char>(), from.data<char>(), 8, CopyPurpose::kIngest, *stream);
-  EXPECT_THAT(MessageOf([&] { stream->Synchronize(); }), HasSubstr("during a stream's capture"));
-  EXPECT_THAT(MessageOf([&] { stream->Wait(Event(*device)); }), HasSubstr("capture"));
-  const Graph graph = capture.End();
-  EXPECT_EQ(Download<std::uint8_t>(to), std::vector<std::uint8_t>(8, 9)) << "nothing ran yet";
-  for (const int value : {3, 4}) {
-    SetBytes(from.data<char>(), value, 8, *stream);
-    stream->Launch(graph);
-    EXPECT_EQ(Download<std::uint8_t>(to),
-              std::vector<std::uint8_t>(8, static_cast<std::uint8_t>(value)));
-  }
-}
-
-// As a device does; another thread is free to.
-TEST_F(DeviceTest, ACapturingThreadNeitherAllocatesNorAsksForEvents) {
-  Event event(*device);
-  const auto refused = HasSubstr("during a capture of the same thread");
-  {
-    const Capture capture(*stream);
-    EXPECT_THAT(MessageOf([&] { (void)event.Passed(); }), refused);
-    EXPECT_THAT(MessageOf([&] { event.Synchronize(); }), refused);
-    EXPECT_THAT(MessageOf([&] { DeviceBuffer(*device, 4, "values"); }), refused);
-    EXPECT_THAT(MessageOf([&] { PinnedBuffer(4, "values"); }), refused);
-    std::thread([&] { EXPECT_TRUE(event.Passed()); }).join();
-  }
-  EXPECT_TRUE(event.Passed());
-  EXPECT_EQ(DeviceBuffer(*device, 4, "values").bytes(), 4U);
-}
-
-TEST_F(DeviceTest, ACaptureThatIsLeftByAnExceptionEnds) {
-  DeviceBuffer value(*device, 4, "value");
-  SetBytes(value.data<char>(), 1, 4, *stream);
-  EXPECT_THAT(MessageOf([&] {
-                const Capture capture(*stream);
-                SetBytes(value.data<char>(), 2, 4, *stream);
-                throw Error(ExitCode::kInternal, "between the two");
-              }),
-              HasSubstr("between the two"));
-  EXPECT_EQ(Download<std::uint8_t>(value), std::vector<std::uint8_t>(4, 1));
-  Capture capture(*stream);
-  SetBytes(value.data<char>(), 3, 4, *stream);
-  stream->Launch(capture.End());
-  EXPECT_EQ(Download<std::uint8_t>(value), std::vector<std::uint8_t>(4, 3));
-}
-
 TEST_F(DeviceTest, ACopyNamesItsEndsTruly) {
   const DeviceBuffer buffer(*device, 8, "values");
   EXPECT_THAT(MessageOf([&] {
@@ -200,6 +98,171 @@ TEST_F(DeviceTest, ACopyNamesItsEndsTruly) {
                              *stream);
               }),
               HasSubstr("device memory as its host end"));
+}
+
+// [rows] of `width` bytes, a pitch apart; what lies between them holds 255.
+std::vector<std::uint8_t> Rows(std::size_t rows, std::size_t width, std::size_t pitch) {
+  std::vector<std::uint8_t> bytes((rows - 1) * pitch + width, 255);
+  for (std::size_t i = 0; i < rows * width; ++i) {
+    bytes[i / width * pitch + i % width] = static_cast<std::uint8_t>(i % 200);
+  }
+  return bytes;
+}
+
+class RowCopyTest : public DeviceFixture, public ::testing::WithParamInterface<bool> {
+ protected:
+  // Host memory, pinned or pageable as the parameter says.
+  std::uint8_t* HostMemory(std::size_t bytes) {
+    if (GetParam()) {
+      pinned = PinnedBuffer(bytes, "rows");
+    } else {
+      pageable.resize(bytes);
+    }
+    return GetParam() ? pinned.data<std::uint8_t>() : pageable.data();
+  }
+
+  PinnedBuffer pinned;
+  std::vector<std::uint8_t> pageable;
+};
+
+TEST_P(RowCopyTest, RowsGoThereAndBackWithTheirOwnPitchAtEitherEnd) {
+  constexpr std::size_t kRows = 5, kWidth = 48, kHostPitch = 64, kDevicePitch = 80;
+  const std::vector<std::uint8_t> values = Rows(kRows, kWidth, kHostPitch);
+  std::uint8_t* host = HostMemory(values.size());
+  std::memcpy(host, values.data(), values.size());
+  DeviceBuffer buffer(*device, (kRows - 1) * kDevicePitch + kWidth, "rows");
+  SetBytes(buffer.data<char>(), 255, buffer.bytes(), *stream);
+  CopyRowsToDevice(buffer.data<char>(), kDevicePitch, host, kHostPitch, kWidth, kRows,
+                   CopyPurpose::kIngest, *stream);
+  EXPECT_EQ(Download<std::uint8_t>(buffer), Rows(kRows, kWidth, kDevicePitch));
+  std::memset(host, 255, values.size());
+  CopyRowsToHost(host, kHostPitch, buffer.data<char>(), kDevicePitch, kWidth, kRows,
+                 CopyPurpose::kBatch, *stream);
+  stream->Synchronize();
+  EXPECT_EQ(std::vector<std::uint8_t>(host, host + values.size()), values);
+}
+
+TEST_P(RowCopyTest, OneCopyOfTheirBytesIsCounted) {
+  std::uint8_t* host = HostMemory(100);
+  const MemoryKind kind = GetParam() ? MemoryKind::kPinned : MemoryKind::kPageable;
+  std::memset(host, 0, 100);
+  const DeviceBuffer buffer(*device, 100, "rows");
+  const Activity before = ProcessActivity().Read();
+  CopyRowsToDevice(buffer.data<char>(), 30, host, 32, 7, 3, CopyPurpose::kIngest, *stream);
+  CopyRowsToDevice(buffer.data<char>(), 30, host, 32, 0, 3, CopyPurpose::kIngest, *stream);
+  CopyRowsToHost(host, 32, buffer.data<char>(), 30, 7, 1, CopyPurpose::kAccount, *stream);
+  CopyRowsToHost(host, 32, buffer.data<char>(), 30, 7, 0, CopyPurpose::kAccount, *stream);
+  const Activity seen = ProcessActivity().Read().Since(before);
+  const auto& in = seen.Of(CopyDirection::kHostToDevice, kind, CopyPurpose::kIngest);
+  const auto& out = seen.Of(CopyDirection::kDeviceToHost, kind, CopyPurpose::kAccount);
+  EXPECT_EQ(in.copies, 1U);
+  EXPECT_EQ(in.bytes, 21U);
+  EXPECT_EQ(out.copies, 1U);
+  EXPECT_EQ(out.bytes, 7U);
+  stream->Synchronize();
+}
+
+TEST_P(RowCopyTest, APitchBelowTheWidthIsRefused) {
+  std::uint8_t* host = HostMemory(100);
+  const DeviceBuffer buffer(*device, 100, "rows");
+  EXPECT_THAT(MessageOf([&] {
+                CopyRowsToDevice(buffer.data<char>(), 30, host, 6, 7, 3, CopyPurpose::kIngest,
+                                 *stream);
+              }),
+              HasSubstr("rows of 7 bytes has a pitch of 6"));
+  EXPECT_THAT(MessageOf([&] {
+                CopyRowsToHost(host, 30, buffer.data<char>(), std::size_t{1} << 31, 7, 2,
+                               CopyPurpose::kIngest, *stream);
+              }),
+              HasSubstr("has a pitch of 2147483648"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, RowCopyTest, ::testing::Bool(), [](const auto& kind) {
+  return std::string(kind.param ? "Pinned" : "Pageable");
+});
+
+// Shared memory that the test mapped, as a ring's is.
+class PinnedRangeTest : public DeviceFixture {
+ protected:
+  static constexpr std::size_t kBytes = 8192;
+
+  void SetUp() override {
+    DeviceFixture::SetUp();
+    if (IsSkipped()) return;
+    void* mapped =
+        mmap(nullptr, 4 * kBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(mapped, MAP_FAILED);
+    memory = static_cast<char*>(mapped);
+  }
+  void TearDown() override {
+    if (memory != nullptr) (void)munmap(memory, 4 * kBytes);
+  }
+
+  char* memory = nullptr;
+};
+
+TEST_F(PinnedRangeTest, ItsMemoryIsPinnedForItsLife) {
+  const DeviceBuffer buffer(*device, 64, "values");
+  const auto copied_as = [&](MemoryKind kind, char* host) {
+    const Activity before = ProcessActivity().Read();
+    CopyToDevice(buffer.data<char>(), host, 64, CopyPurpose::kIngest, *stream);
+    stream->Synchronize();
+    const Activity seen = ProcessActivity().Read().Since(before);
+    return seen.Of(CopyDirection::kHostToDevice, kind, CopyPurpose::kIngest).copies == 1;
+  };
+  EXPECT_TRUE(copied_as(MemoryKind::kPageable, memory));
+  {
+    const PinnedRange range(*device, memory, kBytes, "a ring");
+    EXPECT_EQ(range.bytes(), kBytes);
+    EXPECT_TRUE(copied_as(MemoryKind::kPinned, memory));
+    EXPECT_TRUE(copied_as(MemoryKind::kPinned, memory + kBytes - 64));
+    EXPECT_TRUE(copied_as(MemoryKind::kPageable, memory + kBytes));
+  }
+  EXPECT_TRUE(copied_as(MemoryKind::kPageable, memory));
+}
+
+TEST_F(PinnedRangeTest, CopiesReachTheMemoryOfTheCaller) {
+  const PinnedRange range(*device, memory, kBytes, "a ring");
+  const DeviceBuffer buffer(*device, kBytes / 2, "values");
+  for (std::size_t i = 0; i < kBytes; ++i) memory[i] = static_cast<char>(i % 97);
+  CopyToDevice(buffer.data<char>(), memory, kBytes / 2, CopyPurpose::kIngest, *stream);
+  CopyToHost(memory + kBytes / 2, buffer.data<char>(), kBytes / 2, CopyPurpose::kAccount, *stream);
+  stream->Synchronize();
+  EXPECT_EQ(std::memcmp(memory, memory + kBytes / 2, kBytes / 2), 0);
+}
+
+TEST_F(PinnedRangeTest, MovesAndPinsOnce) {
+  static_assert(!std::is_copy_constructible_v<PinnedRange>);
+  PinnedRange range(*device, memory, kBytes, "a ring");
+  EXPECT_THROW(PinnedRange(*device, memory, kBytes, "the same"), Error);
+  EXPECT_THROW(PinnedRange(*device, memory + 16, 16, "a part"), Error);
+  EXPECT_THROW(PinnedRange(*device, memory, 4 * kBytes, "more"), Error);
+  const PinnedRange next(*device, memory + kBytes, kBytes, "the next");
+  EXPECT_EQ(PinnedRange().bytes(), 0U);
+  PinnedRange moved = std::move(range);
+  EXPECT_EQ(moved.bytes(), kBytes);
+  EXPECT_EQ(range.bytes(), 0U);  // NOLINT: what is left behind is empty
+  moved = PinnedRange();
+  const PinnedRange again(*device, memory, kBytes, "free again");
+}
+
+TEST_F(PinnedRangeTest, PinnedMemoryAndNoMemoryAreRefused) {
+  const PinnedBuffer buffer(64, "pinned");
+  EXPECT_THROW(PinnedRange(*device, buffer.data<char>(), 64, "pinned already"), Error);
+  EXPECT_THAT(MessageOf([&] { PinnedRange(*device, memory, 0, "an empty ring"); }),
+              HasSubstr("an empty ring has no bytes to pin"));
+}
+
+TEST_F(PinnedRangeTest, UnpinningWaitsForCopies) {
+  const PinnedBuffer from(kBytes, "from");
+  std::memset(from.data<char>(), 5, kBytes);
+  const DeviceBuffer buffer(*device, kBytes, "values");
+  CopyToDevice(buffer.data<char>(), from.data<char>(), kBytes, CopyPurpose::kIngest, *stream);
+  {
+    const PinnedRange range(*device, memory, kBytes, "a ring");
+    CopyToHost(memory, buffer.data<char>(), kBytes, CopyPurpose::kAccount, *stream);
+  }
+  EXPECT_EQ(memory[kBytes - 1], 5);
 }
 
 }  // namespace

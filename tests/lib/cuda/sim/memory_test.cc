@@ -52,6 +52,27 @@ TEST(SimMemoryTest, TellsKindsApart) {
   memory.Free(pinned);
 }
 
+TEST(SimMemoryTest, PinsMemoryOfOthersByPages) {
+  Memory memory;
+  const std::vector<std::byte> others(5 * 4096);
+  const auto begin = reinterpret_cast<std::uintptr_t>(others.data());  // an address, to be aligned
+  const std::byte* page = others.data() + (4096 - begin % 4096) % 4096;
+  EXPECT_TRUE(memory.Pin(page + 100, 4096));
+  EXPECT_EQ(memory.KindOf(page + 99), MemoryKind::kPageable);
+  EXPECT_EQ(memory.KindOf(page + 100), MemoryKind::kPinned);
+  EXPECT_EQ(memory.KindOf(page + 4195), MemoryKind::kPinned);
+  EXPECT_EQ(memory.KindOf(page + 4196), MemoryKind::kPageable);
+  EXPECT_TRUE(memory.IsWithin(page + 100, 4096, MemoryKind::kPinned));
+  EXPECT_FALSE(memory.IsWithin(page + 101, 4096, MemoryKind::kPinned));
+  EXPECT_FALSE(memory.IsWithin(page + 100, 4096, MemoryKind::kDevice));
+  EXPECT_FALSE(memory.Pin(page, 1)) << "the first page is pinned";
+  EXPECT_FALSE(memory.Pin(page + 8191, 1)) << "and the second";
+  EXPECT_TRUE(memory.Pin(page + 8192, 1));
+  memory.Unpin(page + 100);
+  EXPECT_EQ(memory.KindOf(page + 100), MemoryKind::kPageable);
+  EXPECT_TRUE(memory.Pin(page, 8192));
+}
+
 TEST(SimMemoryTest, DescribesAddressesAroundABuffer) {
   Memory memory;
   memory.set_limit(1 << 20);

@@ -336,6 +336,89 @@ TEST(SimulatorTest, CopiesStayWithinABuffer) {
                Error);
 }
 
+TEST(SimulatorTest, CopiesOfRowsStayWithinABuffer) {
+  Simulator::Get().Restart({});
+  const Device device(0);
+  const DeviceBuffer buffer(device, 100, "buffer");
+  const PinnedBuffer host(100, "host");
+  Stream stream(device, "work");
+  const auto copy = [&](std::size_t to_pitch, std::size_t host_pitch, std::size_t rows) {
+    CopyRowsToDevice(buffer.data<char>(), to_pitch, host.data<char>(), host_pitch, 10, rows,
+                     CopyPurpose::kIngest, stream);
+    CopyRowsToHost(host.data<char>(), host_pitch, buffer.data<char>(), to_pitch, 10, rows,
+                   CopyPurpose::kAccount, stream);
+  };
+  copy(10, 10, 10);
+  copy(45, 30, 3);
+  EXPECT_THROW(copy(46, 30, 3), Error);
+  EXPECT_THROW(copy(30, 46, 3), Error);
+  EXPECT_THROW(copy(10, 10, 11), Error);
+}
+
+TEST(SimulatorTest, CopiesOfRowsComeInPartsToo) {
+  int torn = 0;
+  testing::ForEachSimSchedule(100, [&torn] {
+    const Device device(0);
+    const PinnedBuffer to(64, "to");
+    const DeviceBuffer value(device, 128, "value");
+    Stream one(device, "one"), two(device, "two");
+    SetBytes(value.data<char>(), 1, 128, one);
+    one.Synchronize();
+    SetBytes(value.data<char>(), 2, 128, one);
+    CopyRowsToHost(to.data<char>(), 8, value.data<char>(), 16, 8, 8, CopyPurpose::kAccount, two);
+    one.Synchronize();
+    two.Synchronize();
+    if (to.data<char>()[0] != to.data<char>()[63]) ++torn;
+  });
+  EXPECT_GT(torn, 5);
+}
+
+TEST(SimulatorTest, ACopyWithinAPinnedRangeStaysThere) {
+  Simulator::Get().Restart({});
+  const Device device(0);
+  std::vector<char> memory(100);
+  const DeviceBuffer buffer(device, 100, "buffer");
+  Stream stream(device, "work");
+  const PinnedRange range(device, memory.data(), 90, "a ring");
+  CopyToDevice(buffer.data<char>(), memory.data() + 10, 80, CopyPurpose::kIngest, stream);
+  EXPECT_THROW(
+      CopyToDevice(buffer.data<char>(), memory.data() + 10, 81, CopyPurpose::kIngest, stream),
+      Error);
+}
+
+// Of a device nothing is known then.
+TEST(SimulatorTest, ACopyOfAGraphThatOutlivesItsMemoryIsFound) {
+  Simulator::Get().Restart({});
+  const Device device(0);
+  std::vector<char> memory(64);
+  const DeviceBuffer kept(device, 64, "kept");
+  Stream stream(device, "work");
+  const auto record = [&](const auto& work) {
+    Capture capture(stream);
+    work();
+    return capture.End();
+  };
+  const auto find = [&](const Graph& graph) {
+    stream.Launch(graph);
+    EXPECT_THROW(stream.Synchronize(), Error);
+    return Simulator::Get().TakeFinding().value_or(Finding{});
+  };
+  PinnedRange range(device, memory.data(), 64, "a ring");
+  DeviceBuffer values(device, 64, "values");
+  const Graph copy = record(
+      [&] { CopyToDevice(kept.data<char>(), memory.data(), 64, CopyPurpose::kIngest, stream); });
+  const Graph fill = record([&] { SetBytes(values.data<char>(), 1, 64, stream); });
+  stream.Launch(copy);
+  stream.Launch(fill);
+  stream.Synchronize();
+  range = {};
+  values = {};
+  const Finding finding = find(copy);
+  EXPECT_EQ(finding.what, Diagnosis::kMemoryGone);
+  EXPECT_THAT(finding.text, HasSubstr("on stream work touches 64 bytes of pinned memory"));
+  EXPECT_EQ(find(fill).what, Diagnosis::kMemoryGone);
+}
+
 // A writer fills a ring of device memory and records each slot's event anew, lap after lap, while a
 // reader on another host thread waits for the same events: its stream behind them, itself by
 // polling, and reads what the event promised. ThreadSanitizer watches both.
