@@ -1,6 +1,5 @@
 #include "lib/replay/host_rows.h"
 
-#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -12,6 +11,7 @@
 #include "lib/core/check.h"
 #include "lib/core/error.h"
 #include "lib/frame/row_check.h"
+#include "lib/replay/batch_lanes.h"
 
 namespace tetrion {
 namespace {
@@ -91,34 +91,18 @@ std::byte* HostRows::Row(int shard, std::uint64_t row) const {
                        layout_.row_bytes;
 }
 
-int HostRows::BatchLanes(const ReadLease& lease) const {
-  int lanes = 0;
-  for (const Window& window : lease.windows()) {
-    lanes += window.lane < 0 ? static_cast<int>(layout_.spec.lanes) : 1;
-  }
-  return lanes;
-}
-
 void HostRows::Gather(const ReadLease& lease, int first_lane, int lanes,
                       const RowColumns& out) const {
-  const int end_lane = first_lane + lanes;
-  int begin = 0;  // of the window's lanes in the batch
-  for (const Window& window : lease.windows()) {
-    const int end = begin + (window.lane < 0 ? static_cast<int>(layout_.spec.lanes) : 1);
-    const int from = std::max(begin, first_lane), to = std::min(end, end_lane);
-    for (int t = 0; from < to && t < lease.rows(); ++t) {
-      CopyLanes(Row(window.shard, window.start + static_cast<std::uint64_t>(t)),
-                static_cast<std::size_t>(std::max(window.lane, 0) + from - begin),
-                static_cast<std::size_t>(to - from),
-                static_cast<std::size_t>(t) * static_cast<std::size_t>(lanes) +
-                    static_cast<std::size_t>(from - first_lane),
+  const auto b = static_cast<std::size_t>(lanes);
+  const int lanes_of_a_row = static_cast<int>(layout_.spec.lanes);
+  ForEachLaneRun(lease, lanes_of_a_row, first_lane, lanes, [&](const LaneRun& run) {
+    for (std::size_t t = 0; t < static_cast<std::size_t>(lease.rows()); ++t) {
+      CopyLanes(Row(run.window.shard, run.window.start + t), static_cast<std::size_t>(run.lane),
+                static_cast<std::size_t>(run.lanes), t * b + static_cast<std::size_t>(run.cell),
                 out);
     }
-    begin = end;
-  }
-  TETRION_CHECK(first_lane >= 0 && end_lane <= begin, "the batch has fewer lanes");
+  });
   if (out.flags == nullptr) return;
-  const auto b = static_cast<std::size_t>(lanes);
   for (std::size_t cell = 0; cell < b * static_cast<std::size_t>(lease.rows() - 1); ++cell) {
     if ((out.flags[cell + b] & kIsFirst) != 0) out.flags[cell] |= kIsLast;
   }

@@ -3,8 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "lib/replay/lease.h"
-#include "lib/replay/row_columns.h"
 #include "lib/replay/rows.h"
 
 namespace tetrion {
@@ -25,15 +23,9 @@ class HostRows final : public ReplayRows {
   // Memory of a row: for the holder of its chunk, who fills it in place, or of a lease, who reads.
   std::byte* Row(int shard, std::uint64_t row) const;
 
-  // --- reader thread, lease open ---
-  // Lanes of a batch B: windows side by side, each with all M lanes or with its one.
-  int BatchLanes(const ReadLease& lease) const;
-  // Copies lanes [first_lane, first_lane + lanes) of the batch, all rows of its windows, and ORs
-  // is_last into rows whose successor is_first, so that killed lanes and reused slots end episodes.
-  // A row cut that way is an abandonment, not a termination: cont stays 1.
-  void Gather(const ReadLease& lease, int first_lane, int lanes, const RowColumns& out) const;
-  // Policy versions of the leased rows: [R, W] for W windows.
-  void GatherVersions(const ReadLease& lease, std::uint32_t* out) const;
+  void Gather(const ReadLease& lease, int first_lane, int lanes,
+              const RowColumns& out) const override;
+  void GatherVersions(const ReadLease& lease, std::uint32_t* out) const override;
 
   // For tests and debugging: nullptr, or what is wrong with committed rows [from, to): episode_id
   // and is_first move together, cont is 0 or 1, is_last precedes is_first.

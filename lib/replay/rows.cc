@@ -2,6 +2,14 @@
 
 namespace tetrion {
 
+int ReplayRows::BatchLanes(const ReadLease& lease) const {
+  int lanes = 0;
+  for (const Window& window : lease.windows()) {
+    lanes += window.lane < 0 ? static_cast<int>(layout().spec.lanes) : 1;
+  }
+  return lanes;
+}
+
 AcquireResult PushRows(ReplayGate& gate, ReplayRows& memory, int shard, const std::byte* rows,
                        int count, std::int64_t timeout_ns, int& pushed) {
   pushed = 0;

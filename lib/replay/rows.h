@@ -6,21 +6,36 @@
 #include "lib/frame/row_layout.h"
 #include "lib/replay/event.h"
 #include "lib/replay/gate.h"
+#include "lib/replay/lease.h"
+#include "lib/replay/row_columns.h"
 
 namespace tetrion {
 
 // The replay's memory: S shards of Tcap rows each (lib/frame/row_layout.h), allocated once; what
-// ingest needs to know of it. A gate with the same shards and capacity says which rows may be
-// written and read when; the memory itself checks nothing of that.
+// ingest and a trainer on the host need to know of it. A gate with the same shards and capacity
+// says which rows may be written and read when; the memory itself checks nothing of that.
 class ReplayRows {
  public:
   virtual ~ReplayRows() = default;
 
   virtual const RowLayout& layout() const = 0;
   virtual std::uint64_t memory_bytes() const = 0;
-  // Writer thread. Copies the chunk's rows from `src`, where they lie back to back. Returns the
-  // event to commit them with; until it has passed `src` must stay as it is. nullptr: done.
+
+  // --- writer thread ---
+  // Copies the chunk's rows from `src`, where they lie back to back. Returns the event to commit
+  // them with; until it has passed `src` must stay as it is. nullptr: done.
   virtual const Event* Write(const Chunk& chunk, const std::byte* src) = 0;
+
+  // --- reader thread, lease open ---
+  // Lanes of a batch B: windows side by side, each with all M lanes or with its one.
+  int BatchLanes(const ReadLease& lease) const;
+  // Copies lanes [first_lane, first_lane + lanes) of the batch, all rows of its windows, and ORs
+  // is_last into rows whose successor is_first, so that killed lanes and reused slots end episodes.
+  // A row cut that way is an abandonment, not a termination: cont stays 1. Done when it returns.
+  virtual void Gather(const ReadLease& lease, int first_lane, int lanes,
+                      const RowColumns& out) const = 0;
+  // Policy versions of the leased rows: [R, W] for W windows. Done when it returns.
+  virtual void GatherVersions(const ReadLease& lease, std::uint32_t* out) const = 0;
 };
 
 // Writer thread. Puts `count` rows lying back to back into the shard, committing every full stride:

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "lib/core/check.h"
-#include "lib/replay/host_rows.h"
 #include "lib/replay/lease.h"
+#include "lib/replay/rows.h"
 
 namespace tetrion {
 
@@ -25,7 +25,7 @@ class TrainBatch {
   // A batch without rows; `status` says why.
   explicit TrainBatch(BatchStatus status) : status_(status) {}
   // CHECKs that `lease` is open; `rows` outlives the batch.
-  TrainBatch(ReadLease lease, const HostRows& rows)
+  TrainBatch(ReadLease lease, const ReplayRows& rows)
       : status_(BatchStatus::kReady), lease_(std::move(lease)), rows_(&rows) {
     TETRION_CHECK(static_cast<bool>(lease_), "a batch holds an open lease");
   }
@@ -36,7 +36,7 @@ class TrainBatch {
   int steps() const { return lease_.rows() - 1; }                            // T
   int windows() const { return static_cast<int>(lease_.windows().size()); }  // W
   int lanes() const { return rows_->BatchLanes(lease_); }                    // B
-  // Lanes [first_lane, first_lane + lanes) into columns of T+1 rows, as HostRows::Gather.
+  // Lanes [first_lane, first_lane + lanes) into columns of T+1 rows, as ReplayRows::Gather.
   void Gather(int first_lane, int lanes, const RowColumns& out) const {
     rows_->Gather(lease_, first_lane, lanes, out);
   }
@@ -46,7 +46,7 @@ class TrainBatch {
  private:
   BatchStatus status_;
   ReadLease lease_;
-  const HostRows* rows_ = nullptr;
+  const ReplayRows* rows_ = nullptr;
 };
 
 }  // namespace tetrion

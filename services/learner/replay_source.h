@@ -5,7 +5,7 @@
 
 #include "lib/core/clock.h"
 #include "lib/replay/gate.h"
-#include "lib/replay/host_rows.h"
+#include "lib/replay/rows.h"
 #include "lib/rl/trainer.h"
 
 namespace tetrion::learner {
@@ -14,7 +14,7 @@ namespace tetrion::learner {
 // thread only. Gate and rows outlive the source and its batches.
 class ReplaySource final : public BatchSource {
  public:
-  ReplaySource(ReplayGate& gate, const HostRows& rows, int steps, int windows)
+  ReplaySource(ReplayGate& gate, const ReplayRows& rows, int steps, int windows)
       : gate_(gate), rows_(rows), steps_(steps), windows_(windows) {}
 
   TrainBatch Next() override {
@@ -27,7 +27,7 @@ class ReplaySource final : public BatchSource {
   static constexpr std::int64_t kWaitNs = 50 * kNanosPerMilli;
 
   ReplayGate& gate_;
-  const HostRows& rows_;
+  const ReplayRows& rows_;
   const int steps_;    // T
   const int windows_;  // W
 };

@@ -15,18 +15,8 @@ class HostMemory {
  public:
   HostMemory(const RowSpec& row, int shards, int capacity_rows)
       : rows_(row, shards, capacity_rows) {}
+  static const char* Missing() { return nullptr; }
   HostRows& rows() { return rows_; }
-  testing::Gathered Gather(const ReadLease& lease, int first_lane, int lanes) {
-    testing::Gathered got(rows_.layout().spec, lease.rows(), lanes);
-    rows_.Gather(lease, first_lane, lanes, got.Columns());
-    return got;
-  }
-  std::vector<std::uint32_t> Versions(const ReadLease& lease) {
-    std::vector<std::uint32_t> versions(static_cast<std::size_t>(lease.rows()) *
-                                        lease.windows().size());
-    rows_.GatherVersions(lease, versions.data());
-    return versions;
-  }
   std::int32_t Action(int shard, std::uint64_t row, int lane) {
     return RowView(rows_.layout(), rows_.Row(shard, row)).action[lane];
   }
@@ -70,7 +60,7 @@ TEST_F(HostRowsTest, RowsOfAChunkCanBeFilledInPlace) {
   }
   selector.windows = {{.shard = 0, .start = 3}};
   const ReadLease lease = Lease(1);
-  EXPECT_EQ(memory_->Gather(lease, 1, 1).action[0], testing::TagOf(0, 3, 1));
+  EXPECT_EQ(Gather(lease, 1, 1).action[0], testing::TagOf(0, 3, 1));
 }
 
 // Doubles every number of a record.

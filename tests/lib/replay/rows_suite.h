@@ -16,8 +16,8 @@
 #include "tests/lib/replay/gathered.h"
 
 // What every memory of the replay does behind a gate, whatever it is made of. `Memory` is made from
-// (RowSpec, shards, capacity_rows) and has rows(), Gather(lease, first_lane, lanes) and
-// Versions(lease) into ordinary memory, and Action(shard, row, lane) of a row as it lies there.
+// (RowSpec, shards, capacity_rows) and has rows(), Action(shard, row, lane) of a row as it lies
+// there once its writing is done, and Missing(): why there can be none of it here, or nullptr.
 namespace tetrion::testing {
 
 inline constexpr RowSpec kSuiteRow = {.record_bytes = 8, .lanes = 3, .has_mask = true};
@@ -65,6 +65,9 @@ inline std::vector<std::byte> TaggedRow(const RowLayout& layout, int shard, std:
 template <class Memory>
 class RowsSuite : public ::testing::Test {
  protected:
+  void SetUp() override {
+    if (const char* why = Memory::Missing()) GTEST_SKIP() << why;
+  }
   // Two shards behind a gate with this selector; both hold `committed` tagged rows.
   template <class S>
   S& Build(std::unique_ptr<S> selector, const Limiter& limiter, int committed) {
@@ -93,6 +96,17 @@ class RowsSuite : public ::testing::Test {
     return pushed;
   }
   ReadLease Lease(int windows) { return gate_->OpenLease(windows, kSuiteWindow + 1, 0); }
+  Gathered Gather(const ReadLease& lease, int first_lane, int lanes) {
+    Gathered got(kSuiteRow, lease.rows(), lanes);
+    memory_->rows().Gather(lease, first_lane, lanes, got.Columns());
+    return got;
+  }
+  std::vector<std::uint32_t> Versions(const ReadLease& lease) {
+    std::vector<std::uint32_t> versions(static_cast<std::size_t>(lease.rows()) *
+                                        lease.windows().size());
+    memory_->rows().GatherVersions(lease, versions.data());
+    return versions;
+  }
   static void ExpectTag(const Gathered& got, std::size_t cell, std::int32_t tag) {
     EXPECT_EQ(std::memcmp(got.record.data() + cell * kSuiteRow.record_bytes, &tag, sizeof tag), 0);
     EXPECT_EQ(got.action[cell], tag);
@@ -113,8 +127,8 @@ TYPED_TEST_P(RowsSuite, WindowsLieSideBySideTimeMajor) {
       this->Build(std::make_unique<ScriptedSelector>(), Limiter::Unlimited(), kSuiteCapacity);
   selector.windows = {{.shard = 1, .start = 7}, {.shard = 0, .start = 2}};
   const ReadLease lease = this->Lease(2);
-  const Gathered got = this->memory_->Gather(lease, 0, 6);
-  const std::vector<std::uint32_t> versions = this->memory_->Versions(lease);
+  const Gathered got = this->Gather(lease, 0, 6);
+  const std::vector<std::uint32_t> versions = this->Versions(lease);
   for (std::size_t t = 0; t <= kSuiteWindow; ++t) {
     for (int lane = 0; lane < 6; ++lane) {
       const Window& window = selector.windows[lane < 3 ? 0 : 1];
@@ -133,7 +147,7 @@ TYPED_TEST_P(RowsSuite, AnyRangeOfTheBatchsLanesCanBeGatheredAlone) {
   const ReadLease lease = this->Lease(2);
   for (int first = 0; first < 6; ++first) {
     for (int lanes = 1; first + lanes <= 6; ++lanes) {
-      const Gathered got = this->memory_->Gather(lease, first, lanes);
+      const Gathered got = this->Gather(lease, first, lanes);
       for (int i = 0; i < (kSuiteWindow + 1) * lanes; ++i) {
         const int lane = first + i % lanes;
         const Window& window = selector.windows[lane < 3 ? 0 : 1];
@@ -152,7 +166,7 @@ TYPED_TEST_P(RowsSuite, WindowOfOneLaneIsThatLaneBesideWindowsOfAll) {
                       {.shard = 1, .start = 3},
                       {.shard = 1, .start = 9, .lane = 0}};
   const ReadLease lease = this->Lease(3);
-  const Gathered got = this->memory_->Gather(lease, 0, 5);
+  const Gathered got = this->Gather(lease, 0, 5);
   for (std::size_t t = 0; t <= kSuiteWindow; ++t) {
     this->ExpectTag(got, t * 5, TagOf(0, 1 + t, 2));
     for (int lane = 0; lane < 3; ++lane) {
@@ -160,7 +174,7 @@ TYPED_TEST_P(RowsSuite, WindowOfOneLaneIsThatLaneBesideWindowsOfAll) {
     }
     this->ExpectTag(got, t * 5 + 4, TagOf(1, 9 + t, 0));
   }
-  const Gathered last = this->memory_->Gather(lease, 4, 1);
+  const Gathered last = this->Gather(lease, 4, 1);
   this->ExpectTag(last, 2, TagOf(1, 9 + 2, 0));
 }
 
@@ -177,7 +191,7 @@ TYPED_TEST_P(RowsSuite, CutEpisodeBecomesLastWithoutBecomingTerminal) {
   }
   selector.windows = {{.shard = 0, .start = 0}};
   const ReadLease lease = this->Lease(1);
-  const Gathered got = this->memory_->Gather(lease, 0, 3);
+  const Gathered got = this->Gather(lease, 0, 3);
   std::vector<std::uint8_t> expected(15, 0);
   expected[1 * 3 + 2] = kIsLast;
   expected[2 * 3 + 2] = kIsFirst;
@@ -225,7 +239,7 @@ TYPED_TEST_P(RowsSuite, WrapsAtEveryOffsetWithoutLosingOrTearingAWindow) {
       if (pushed == count && draw.word[2] % 2 == 0) continue;
       while (const ReadLease lease = this->Lease(1)) {
         ASSERT_EQ(lease.windows()[0].start, next_window);
-        const Gathered got = this->memory_->Gather(lease, 0, 3);
+        const Gathered got = this->Gather(lease, 0, 3);
         for (std::size_t t = 0; t <= kSuiteWindow; ++t) {
           ASSERT_EQ(got.action[t * 3], TagOf(0, next_window + t, 0));
         }

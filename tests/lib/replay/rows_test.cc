@@ -26,6 +26,8 @@ class SlowMemory final : public ReplayRows {
     sources.push_back(src);
     return &event;
   }
+  void Gather(const ReadLease&, int, int, const RowColumns&) const override {}
+  void GatherVersions(const ReadLease&, std::uint32_t*) const override {}
 
   FakeEvent event;
   std::vector<Chunk> chunks;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "lib/replay/host_rows.h"
 #include "lib/replay/selectors/fifo.h"
 #include "lib/run/run_config.h"
 
