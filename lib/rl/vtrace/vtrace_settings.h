@@ -35,23 +35,23 @@ struct VtraceSettings {
 
   // What does not fit together when a batch has `batch_lanes` lanes; empty when all does.
   std::string Misfit(int batch_lanes) const {
-    if (minibatches < 1 || batch_lanes % minibatches != 0) {
-      return "minibatches = " + std::to_string(minibatches) +
-             ": expected a divisor of the batch's batch_windows * lanes = " +
-             std::to_string(batch_lanes);
-    }
-    return rho_clip > 0 && c_clip > 0 ? "" : "rho_clip and c_clip: expected more than 0";
+    if (minibatches > 0 && batch_lanes % minibatches == 0) return "";
+    return "minibatches = " + std::to_string(minibatches) +
+           ": expected a divisor of the batch's batch_windows * lanes = " +
+           std::to_string(batch_lanes);
   }
 };
 
 template <typename Visitor>
 void VtraceSettings::Visit(Visitor&& v) {
+  constexpr double kLeastClip = 1e-9;  // 0: no row counts (rho_clip), no later row (c_clip)
   constexpr std::uint64_t kAny = std::numeric_limits<std::uint64_t>::max();
   v.Number("discount", discount, 0.0, 1.0, "", MayChange("discount of future reward"));
   v.Number("lambda", lambda, 0.0, 1.0, "",
            MayChange("V-trace lambda: mixes step counts of the value target"));
-  v.Number("rho_clip", rho_clip, 0.0, 1e6, "", MayChange("V-trace bound of the importance weight"));
-  v.Number("c_clip", c_clip, 0.0, 1e6, "", MayChange("V-trace bound of the trace weight"));
+  v.Number("rho_clip", rho_clip, kLeastClip, 1e6, "",
+           MayChange("V-trace bound of the importance weight"));
+  v.Number("c_clip", c_clip, kLeastClip, 1e6, "", MayChange("V-trace bound of the trace weight"));
   v.Number("value_coef", value_coef, 0.0, 1e3, "", MayChange("weight of the value loss"));
   v.Number("entropy_coef", entropy_coef, 0.0, 1e3, "", MayChange("weight of the entropy bonus"));
   v.Number("learning_rate", learning_rate, 0.0, 1.0, "", MayChange("Adam's step size"));

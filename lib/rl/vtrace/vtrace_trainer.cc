@@ -9,6 +9,7 @@
 #include "lib/core/check.h"
 #include "lib/core/clock.h"
 #include "lib/core/error.h"
+#include "lib/core/setting_check.h"
 #include "lib/nn/categorical.h"
 #include "lib/nn/network.h"
 #include "lib/rl/guarded_adam.h"
@@ -42,17 +43,15 @@ class StageTimer {
 }
 
 void CheckConfig(const VtraceConfig& config, const RowSpec& rows) {
-  const VtraceSettings& s = config.settings;
   if (config.window < 1 || config.batch_windows < 1)
     Refuse("window and batch_windows must be >= 1");
-  if (s.reuse < 1) Refuse("reuse must be >= 1, is " + std::to_string(s.reuse));
   if (config.threads < 1) Refuse("trainer threads must be >= 1");
-  const std::string misfit = s.Misfit(config.batch_windows * static_cast<int>(rows.lanes));
+  VtraceSettings settings = config.settings;
+  SettingCheck check;
+  settings.Visit(check);
+  if (!check.problem().empty()) Refuse(check.problem());
+  const std::string misfit = settings.Misfit(config.batch_windows * static_cast<int>(rows.lanes));
   if (!misfit.empty()) Refuse(misfit);
-  if (!(s.discount >= 0 && s.discount <= 1 && s.lambda >= 0 && s.lambda <= 1)) {
-    Refuse("discount and lambda must lie in [0, 1]");
-  }
-  if (!(s.learning_rate >= 0)) Refuse("learning_rate must be >= 0");
 }
 
 class VtraceTrainer final : public Trainer {

@@ -21,9 +21,9 @@ bool IsAccepted(const std::vector<Setting>& given) {
 
 // From the settings as they stand, without the checks of MakeRunConfig.
 bool CanBeTrained(const std::vector<Setting>& given) {
-  RunConfig run;
-  for (const Setting& setting : given) Apply(setting, run);
   try {
+    RunConfig run;
+    for (const Setting& setting : given) Apply(setting, run);
     return MakeTrainer(run, /*threads=*/1) != nullptr;
   } catch (const Error&) {
     return false;

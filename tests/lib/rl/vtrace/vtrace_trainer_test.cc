@@ -5,8 +5,12 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <optional>
+#include <sstream>
+#include <string>
+#include <type_traits>
 
 #include "lib/core/error.h"
 #include "lib/nn/categorical.h"
@@ -405,16 +409,68 @@ TEST(VtraceTrainerTest, ClosedSourceIsPassedOnWithoutAnUpdate) {
   EXPECT_EQ(stats.updates, 0);
 }
 
+// Each way in which one setting can leave its range, as changes of the settings that Visit shows.
+class SpoilOne {
+ public:
+  explicit SpoilOne(int which) : which_(which) {}
+  // "rho_clip = 0"; empty when there were fewer ways than `which`.
+  const std::string& what() const { return what_; }
+
+  template <typename T>
+  void Number(const char* name, T& field, T min, T max, const char*, FieldHelp) {
+    using Limits = std::numeric_limits<T>;
+    if constexpr (std::is_floating_point_v<T>) {
+      Spoil(name, field, static_cast<T>(min - static_cast<T>(1e-7)));
+      Spoil(name, field, static_cast<T>(2 * max));
+      Spoil(name, field, Limits::quiet_NaN());
+    } else {
+      if (min > Limits::min()) Spoil(name, field, static_cast<T>(min - 1));
+      if (max < Limits::max()) Spoil(name, field, static_cast<T>(max + 1));
+    }
+  }
+  void Flag(const char*, bool, FieldHelp) {}
+  void Choice(const char* name, std::string& field, const char*, FieldHelp) {
+    Spoil(name, field, std::string("nothing"));
+  }
+
+ private:
+  template <typename T>
+  void Spoil(const char* name, T& field, const T& value) {
+    if (which_-- != 0) return;
+    field = value;
+    std::ostringstream text;
+    text << name << " = " << value;
+    what_ = text.str();
+  }
+
+  int which_;
+  std::string what_;
+};
+
 TEST(VtraceTrainerTest, SettingsOutOfRangeAreRefused) {
   for (const auto change :
        {+[](VtraceConfig& c) { c.settings.minibatches = 3; },
         +[](VtraceConfig& c) { c.window = 0; }, +[](VtraceConfig& c) { c.settings.reuse = 0; },
         +[](VtraceConfig& c) { c.settings.discount = 1.5; },
-        +[](VtraceConfig& c) { c.settings.learning_rate = NAN; }}) {
+        +[](VtraceConfig& c) { c.settings.learning_rate = NAN; },
+        +[](VtraceConfig& c) { c.settings.rho_clip = 0; },
+        +[](VtraceConfig& c) { c.settings.c_clip = 0; }}) {
     VtraceConfig config = BanditConfig();
     change(config);
     EXPECT_THROW(MakeBanditTrainer(config), Error);
   }
+}
+
+TEST(VtraceTrainerTest, EverySettingIsHeldToItsDeclaration) {
+  int ways = 0;
+  for (;; ++ways) {
+    VtraceConfig config = BanditConfig();
+    SpoilOne spoil(ways);
+    config.settings.Visit(spoil);
+    if (spoil.what().empty()) break;
+    EXPECT_THROW(MakeBanditTrainer(config), Error) << spoil.what();
+  }
+  EXPECT_GT(ways, 25) << "every setting but flags and unbounded counts has two or three";
 }
 
 }  // namespace
