@@ -127,10 +127,11 @@ std::string SettingRows(const OptionList& list, const std::string& algorithm, bo
 
 void OptionList::Add(OptionSpec spec) {
   for (const auto& other : specs) {
+    if (other->name != spec.name) continue;
     TETRION_CHECK(
-        other->name != spec.name || (!spec.algorithm.empty() && !other->algorithm.empty() &&
-                                     other->algorithm != spec.algorithm),
+        !spec.algorithm.empty() && !other->algorithm.empty() && other->algorithm != spec.algorithm,
         "an option is declared twice");
+    TETRION_CHECK(other->kind == spec.kind, "algorithms that share an option agree in its kind");
   }
   specs.push_back(std::make_unique<OptionSpec>(std::move(spec)));
 }
@@ -153,10 +154,11 @@ void OptionList::AddSettings(const std::vector<SettingField>& fields,
   }
 }
 
-OptionSpec* OptionList::Find(const std::string& name) const {
-  const auto at = std::find_if(specs.begin(), specs.end(),
-                               [&](const auto& spec) { return spec->name == name; });
-  return at == specs.end() ? nullptr : at->get();
+bool OptionList::Given(const std::string& name) const {
+  const auto named = [&](const auto& spec) { return spec->name == name; };
+  TETRION_CHECK(std::any_of(specs.begin(), specs.end(), named), "no such option");
+  return std::any_of(specs.begin(), specs.end(),
+                     [&](const auto& spec) { return named(spec) && spec->given; });
 }
 
 void OptionList::Set(const std::string& key, const std::string& text, const std::string& where) {

@@ -37,13 +37,14 @@ struct OptionList {
   std::vector<Setting>* given = nullptr;  // receives run settings, once per key
 
   // CHECKs that the name is new. Algorithms may share it among them: then one option names the
-  // setting of the run's algorithm, and takes what one of them takes.
+  // setting of the run's algorithm, and takes what one of them takes; CHECKs that they agree in
+  // `kind`, since the command line is split before the algorithm is known.
   void Add(OptionSpec spec);
   // `more_help`: name -> what the setting's help goes on with.
   void AddSettings(const std::vector<SettingField>& fields,
                    const std::map<std::string, std::string>& more_help);
-  // The first of that name, or nullptr.
-  OptionSpec* Find(const std::string& name) const;
+  // Whether the option was given, whichever algorithm took it. CHECKs that there is such an option.
+  bool Given(const std::string& name) const;
 
   // Gives an option its value. `key` is an option's name, or the key of a Setting; `where` begins
   // the complaint. Throws Error(kUsage) when the value is refused.

@@ -194,9 +194,7 @@ std::optional<int> ServiceOptions::Parse(int argc, const char* const* argv) {
 }
 
 bool ServiceOptions::Given(const std::string& name) const {
-  const OptionSpec* spec = impl_->list.Find(name);
-  TETRION_CHECK(spec != nullptr, "no such option");
-  return spec->given;
+  return impl_->list.Given(name);
 }
 
 const std::string& ServiceOptions::config_file() const {

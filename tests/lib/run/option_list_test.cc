@@ -54,6 +54,13 @@ TEST_F(OptionListTest, AnOptionThatTwoAlgorithmsShareTakesWhatOneOfThemTakes) {
   }
 }
 
+TEST_F(OptionListTest, AnOptionIsGivenWhicheverAlgorithmTookIt) {
+  EXPECT_FALSE(list_.Given("rate"));
+  list_.Set("rate", "8", "--rate 8");  // the second's alone
+  EXPECT_TRUE(list_.Given("rate"));
+  EXPECT_FALSE(list_.Given("horizon"));
+}
+
 TEST_F(OptionListTest, SettingThatAFileHasTwiceIsRefusedWithBothPlaces) {
   EXPECT_EQ(Refusal({{"rate", "0.5"}, {"first.rate", "0.75"}}),
             "x.toml: [run] rate = '0.5': is also set in [run.first], to '0.75'; keep one");
@@ -98,6 +105,9 @@ TEST(OptionListDeathTest, OnlySettingsOfAlgorithmsMayShareAName) {
   list.AddSettings(run.Fields(), {});
   EXPECT_DEATH(list.Add({.name = "rate"}), "twice");
   EXPECT_DEATH(list.Add({.name = "rate", .algorithm = "first"}), "twice");
+  EXPECT_DEATH(list.Add({.name = "rate", .kind = OptionKind::kFlag, .algorithm = "third"}),
+               "agree in its kind");
+  EXPECT_DEATH((void)list.Given("rates"), "no such option");
 }
 
 }  // namespace
