@@ -43,9 +43,9 @@ bool LocalRing::FindsOwnerDead() {
 
 InferredRing::InferredRing(SourceId id, RingConsumer ring, std::shared_ptr<StreamShare> share,
                            std::uint64_t row_bytes, const Clock& clock)
-    : RowSource(id),
+    : RowSource(std::move(id)),
       clock_(clock),
-      ring_(std::move(id), std::move(ring), row_bytes, clock),
+      ring_({}, std::move(ring), row_bytes, clock),
       share_(std::move(share)) {}
 
 SourceRows InferredRing::Peek() {

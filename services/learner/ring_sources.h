@@ -69,7 +69,7 @@ class InferredRing final : public RowSource {
   std::uint64_t GiveUpUnanswered();
 
   const Clock& clock_;
-  LocalRing ring_;
+  LocalRing ring_;  // without an id of its own
   const std::shared_ptr<StreamShare> share_;
   std::int64_t dead_since_ns_ = 0;  // when the owner was first found dead with rows unanswered
 };

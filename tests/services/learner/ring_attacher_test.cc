@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "lib/inference/env_end.h"
 #include "tests/services/learner/ingest_fixture.h"
 #include "tests/support/no_open_files.h"
 
@@ -138,6 +139,55 @@ TEST_F(RingAttacherTest, GivenUpRingIsNotTriedAgainUntilItWasOffTheList) {
   List({{missing, 0}});  // the coordinator has not heard yet
   Cycle(40);
   EXPECT_EQ(attacher_->given_up(), 1U);
+}
+
+TEST_F(RingAttacherTest, StreamIsAttachedAsAnInferredRingAndInferenceIsTold) {
+  EnvEnd::Ends stream =
+      EnvEnd::Create(dir_.path(), StreamName(kRun, 1, 1, 5), kRun, {layout_, 64}, kActions);
+  const std::string path = stream.obs.region()->path();
+  const auto write_row = [&stream] {
+    stream.obs.Claim().Complete();
+    stream.obs.Publish();
+  };
+  {
+    RingConsumer before =
+        RingConsumer::Attach(path, layout_.Hash(), {.run_id = kRun}, RegionKind::kStream);
+    write_row();
+    ASSERT_EQ(before.Peek().count, 1U);
+    before.Release(1);  // by a learner that is gone
+  }
+  write_row();
+  board_.SetList(1, {{.path = path, .worker = 5, .slot = 2, .session = 9}});
+
+  const std::vector<std::unique_ptr<RowSource>> found = attacher_->Poll();
+  ASSERT_EQ(found.size(), 1U);
+  RowSource& ring = *found[0];
+  EXPECT_NE(dynamic_cast<InferredRing*>(&ring), nullptr);
+  EXPECT_EQ(ring.id().session, 9U);
+  EXPECT_EQ(ring.id().worker, 5U);
+  EXPECT_EQ(ring.id().shard, 2);
+  EXPECT_EQ(ring.id().address, path);
+  const std::vector<std::shared_ptr<StreamShare>> told = streams_.Take();
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_EQ(told[0]->path, path);
+  EXPECT_EQ(told[0]->first, 1U) << "where the ring's tail stands";
+  EXPECT_EQ(told[0]->answered, 1U);
+  EXPECT_EQ(ring.Peek().state, SourceState::kNone) << "nothing is answered";
+  told[0]->answered = 2;
+  EXPECT_EQ(ring.Peek().count, 1U) << "both hold the same share";
+  EXPECT_TRUE(attacher_->Poll().empty());
+  EXPECT_TRUE(streams_.Take().empty());
+}
+
+TEST_F(RingAttacherTest, PlainRingIsAttachedAsALocalRingAndInferenceIsNotTold) {
+  auto worker = MakeWorker(4);
+  board_.SetList(1, {{.path = worker->path(), .worker = 4, .slot = 1, .session = 8}});
+  const std::vector<std::unique_ptr<RowSource>> found = attacher_->Poll();
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_NE(dynamic_cast<LocalRing*>(found[0].get()), nullptr);
+  EXPECT_EQ(found[0]->id().session, 8U);
+  EXPECT_EQ(found[0]->id().shard, 1);
+  EXPECT_TRUE(streams_.Take().empty());
 }
 
 TEST_F(RingAttacherTest, RingThatLeavesTheListIsNotWaitedFor) {

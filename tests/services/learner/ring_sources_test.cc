@@ -158,12 +158,59 @@ TEST_F(RingSourcesTest, BrokenStreamIsUnusableBeforeAnythingElseAndTellsWhatIsLo
   EXPECT_EQ(ring.backlog_rows(), 3U);
 }
 
-TEST_F(RingSourcesTest, RemovedInferredRingTellsInference) {
+TEST_F(RingSourcesTest, VoidRowsAndTheEndBehindThemAreOnePeek) {
+  InferredRing ring = Inferred(Share(9, 9));
+  worker_->Write(4);
+  worker_->producer().Close();
+  SourceRows rows = ring.Peek();
+  EXPECT_EQ(rows.state, SourceState::kClosed);
+  EXPECT_EQ(rows.void_rows, 4U);
+  EXPECT_EQ(rows.count, 0U);
+  EXPECT_EQ(ring.backlog_rows(), 0U);
+  rows = ring.Peek();
+  EXPECT_EQ(rows.state, SourceState::kClosed);
+  EXPECT_EQ(rows.void_rows, 0U) << "they are told once";
+}
+
+TEST_F(RingSourcesTest, VoidRowsOfADeadWorkerAndItsEndAreOnePeek) {
+  InferredRing ring = Inferred(Share(9, 9));
+  worker_->Write(4);
+  Kill();
+  const SourceRows rows = ring.Peek();
+  EXPECT_EQ(rows.state, SourceState::kOwnerDead);
+  EXPECT_EQ(rows.void_rows, 4U);
+}
+
+TEST_F(RingSourcesTest, InferredRingTellsWhoseItIs) {
+  const InferredRing ring = Inferred(Share(0, 0));
+  EXPECT_EQ(ring.id().session, 9U);
+  EXPECT_EQ(ring.id().worker, 1U);
+  EXPECT_EQ(ring.id().shard, 2);
+  EXPECT_EQ(ring.id().address, path_);
+}
+
+// Inference lets go of the region at the first try, whether or not the file goes then.
+TEST_F(RingSourcesTest, InferenceIsToldBeforeALockedFolderLetsTheFileGo) {
   const auto share = Share(0, 0);
   InferredRing ring = Inferred(share);
   EXPECT_FALSE(share->ended);
+  {
+    const ShmDirLock lock(dir_.path());
+    EXPECT_FALSE(ring.TryRemove());
+    EXPECT_TRUE(share->ended);
+    EXPECT_TRUE(std::filesystem::exists(path_));
+  }
   EXPECT_TRUE(ring.TryRemove());
   EXPECT_TRUE(share->ended);
+  EXPECT_FALSE(std::filesystem::exists(path_));
+}
+
+TEST_F(RingSourcesTest, BlockingRemovalTellsInferenceToo) {
+  const auto share = Share(0, 0);
+  InferredRing ring = Inferred(share);
+  ring.Remove();
+  EXPECT_TRUE(share->ended);
+  EXPECT_FALSE(std::filesystem::exists(path_));
 }
 
 }  // namespace
