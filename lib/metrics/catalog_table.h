@@ -25,6 +25,8 @@ inline constexpr std::array kCatalog = {
                 "time a worker was blocked; reason = token, ring, weights, answer"),
     GaugeInfo("tetrion_actor_policy_version", "version", {},
               "newest version of the weights in use"),
+    CounterInfo("tetrion_actor_weights_refused_total", "versions", {"worker"},
+                "published weights that a worker could not use: of another size, or not finite"),
     HistogramInfo("tetrion_actor_policy_lag_versions", "versions", {}, kVersionsBounds,
                   "published minus acting version when new weights are taken"),
     HistogramInfo("tetrion_actor_inference_seconds", "seconds", {}, kSecondsBounds,

@@ -50,6 +50,7 @@ inline constexpr std::array kActorFigures = {
     FigureInfo{"rows", "rows", "rows completed"},
     FigureInfo{"episodes", "episodes", "episodes announced"},
     FigureInfo{"not_finite_rows", "rows", "rows on which the policy failed"},
+    FigureInfo{"weights_refused", "versions", "weights that workers could not use"},
     FigureInfo{"acknowledged", "episodes", "whose report was acknowledged"},
     FigureInfo{"fenced", "episodes", "whose report was refused, or of an earlier session"},
 };

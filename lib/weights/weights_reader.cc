@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "lib/core/counter.h"
+
 namespace tetrion {
 
 WeightsReader::WeightsReader(const Config& config, std::function<void(Bell)> on_attached,
@@ -29,7 +31,7 @@ bool WeightsReader::Refresh(WeightsUser& user) {
     std::uint32_t version = 0;
     if (reader_->Read(blob_, version) == WeightsRead::kFresh &&
         user.LoadWeights(blob_, version) != LoadResult::kLoaded) {
-      ++refused_;
+      AddRelaxed<std::uint64_t>(refused_, 1);
     }
   }
   return !needs_weights || user.version() > 0;

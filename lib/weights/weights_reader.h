@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -24,8 +25,8 @@ class WeightsReader final : public WeightsSource {
   bool Refresh(WeightsUser& user) override;
   bool LearnerGone() const override { return learner_.Gone(); }
   std::uint32_t NewestVersion() const override;
-  // Blobs that the policy refused (wrong size or not finite); each is skipped.
-  std::uint64_t refused() const { return refused_; }
+  // Blobs that the policy refused (wrong size or not finite); each is skipped. Any thread.
+  std::uint64_t refused() const { return refused_.load(std::memory_order_relaxed); }
 
  private:
   bool Attached(std::uint32_t version);
@@ -35,7 +36,7 @@ class WeightsReader final : public WeightsSource {
   std::optional<WeightsSlotReader> reader_;
   std::uint32_t newest_ = 0;  // of earlier regions
   std::vector<std::byte> blob_;
-  std::uint64_t refused_ = 0;
+  std::atomic<std::uint64_t> refused_{0};  // relaxed
 };
 
 }  // namespace tetrion

@@ -48,7 +48,9 @@ struct Workers::Worker final : LaneListener {
         lag(metrics.Histogram("tetrion_actor_policy_lag_versions", {}, number)),
         steps(metrics.Counter("tetrion_actor_env_steps_total", {std::to_string(number)})),
         episodes(metrics.Counter("tetrion_actor_episodes_total", {std::to_string(number)})),
-        rows(metrics.Counter("tetrion_actor_rows_committed_total", {std::to_string(number)})) {
+        rows(metrics.Counter("tetrion_actor_rows_committed_total", {std::to_string(number)})),
+        weights_refused(
+            metrics.Counter("tetrion_actor_weights_refused_total", {std::to_string(number)})) {
     for (int r = 0; r < kWaitReasons; ++r) {
       waits[r] = &metrics.Counter("tetrion_actor_wait_seconds_total",
                                   {std::to_string(number), kReasonNames[r]});
@@ -67,10 +69,14 @@ struct Workers::Worker final : LaneListener {
     lag.Observe(lag_versions);
   }
 
+  double WeightsRefused() const {
+    return weights == nullptr ? 0 : static_cast<double>(weights->refused());
+  }
+
   const int number;
   Outbox& outbox;
   HotHistogram &inference, &env_step, &lag;
-  HotCounter &steps, &episodes, &rows;
+  HotCounter &steps, &episodes, &rows, &weights_refused;
   HotCounter* waits[kWaitReasons];
   CreditQueue credits;
   std::string ring_path;
@@ -194,6 +200,7 @@ FigureValues<kActorFigures> Workers::Figures() const {
     }
     values["rows"] += static_cast<double>(counters.rows.load());
     values["episodes"] += static_cast<double>(counters.episodes.load());
+    values["weights_refused"] += workers_[static_cast<std::size_t>(w)]->WeightsRefused();
     values["not_finite_rows"] += static_cast<double>(counters.not_finite.load());
   }
   return values;
@@ -208,6 +215,7 @@ void Workers::RefreshMetrics() {
     version = std::max(version, counters.policy_version.load());
     worker->steps.RaiseTo(static_cast<double>(counters.env_steps.load()));
     worker->episodes.RaiseTo(static_cast<double>(counters.episodes.load()));
+    worker->weights_refused.RaiseTo(worker->WeightsRefused());
     worker->rows.RaiseTo(static_cast<double>(counters.rows.load()));
     for (int r = 0; r < kWaitReasons; ++r) {
       worker->waits[r]->RaiseTo(static_cast<double>(counters.wait_ns[r].load()) * 1e-9);
