@@ -59,7 +59,6 @@ PLANNED = {}
 PLANNED_EDGES = {
     ("frame", "cuda"): "row columns in device memory come with the device replay",
     ("envs", "cuda"): "device environments move onto launch.h",
-    ("replay", "cuda"): "rows in device memory",
 }
 
 # The folder below services/ that every service may include; it includes none of them.

@@ -14,6 +14,7 @@
 #include "lib/replay/selectors/fifo.h"
 #include "tests/lib/replay/any_window_selector.h"
 #include "tests/lib/replay/gathered.h"
+#include "tests/lib/replay/scripted_selector.h"
 
 // What every memory of the replay does behind a gate, whatever it is made of. `Memory` is made from
 // (RowSpec, shards, capacity_rows) and has rows(), Action(shard, row, lane) of a row as it lies
@@ -22,20 +23,6 @@ namespace tetrion::testing {
 
 inline constexpr RowSpec kSuiteRow = {.record_bytes = 8, .lanes = 3, .has_mask = true};
 inline constexpr int kSuiteStride = 4, kSuiteWindow = 4, kSuiteCapacity = 16;
-
-// Draws the windows that the test names.
-class ScriptedSelector final : public Selector {
- public:
-  void OnCommit(int, std::uint64_t) override {}
-  void OnReclaim(int, std::uint64_t) override {}
-  void OnGeneration(int, std::uint64_t) override {}
-  ItemCounts counts() const override { return {.size = 1}; }
-  DrawResult Draw(int, std::span<const ShardRange>, std::vector<Window>& out) override {
-    out = windows;
-    return {.ready = true};
-  }
-  std::vector<Window> windows;
-};
 
 // What a row's cells say: shard, row and lane.
 inline std::int32_t TagOf(int shard, std::uint64_t row, int lane) {

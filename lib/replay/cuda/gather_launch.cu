@@ -1,0 +1,52 @@
+// Gathers are copies; no arithmetic.
+#include "lib/replay/cuda/gather_launch.h"
+
+#include "lib/cuda/launch.h"
+#include "lib/replay/cuda/gather_kernels.cuh"
+
+namespace tetrion {
+namespace {
+
+constexpr unsigned kBlockThreads = 128;
+constexpr std::uint32_t kMostTeam = 32;  // threads that copy one record
+
+unsigned BlocksFor(std::uint64_t threads) {
+  return static_cast<unsigned>((threads + kBlockThreads - 1) / kBlockThreads);
+}
+
+template <typename Word>
+void LaunchCells(cuda::Stream& stream, const RowSlots& first, const GatherTile& tile,
+                 const DeviceColumns& out) {
+  const auto words =
+      out.record == nullptr ? 0 : static_cast<std::uint32_t>(first.record_bytes / sizeof(Word));
+  const std::uint32_t team = words == 0 ? 1 : words < kMostTeam ? words : kMostTeam;
+  Launch(stream, GatherCells<Word>, BlocksFor(tile.cells() * team), kBlockThreads, 0, first, tile,
+         words, team, out);
+}
+
+// Does every record begin at a multiple of `bytes`, here and there?
+bool Aligned(const RowSlots& slots, const DeviceColumns& out, std::uintptr_t bytes) {
+  return slots.record_bytes % bytes == 0 &&
+         reinterpret_cast<std::uintptr_t>(out.record) % bytes == 0;
+}
+
+}  // namespace
+
+void LaunchGather(cuda::Stream& stream, const RowSlots& first, const GatherTile& tile,
+                  const DeviceColumns& out) {
+  if (Aligned(first, out, sizeof(RecordWord16))) {
+    LaunchCells<RecordWord16>(stream, first, tile, out);
+  } else if (Aligned(first, out, sizeof(std::uint32_t))) {
+    LaunchCells<std::uint32_t>(stream, first, tile, out);
+  } else {
+    LaunchCells<std::uint8_t>(stream, first, tile, out);
+  }
+}
+
+void LaunchGatherVersions(cuda::Stream& stream, const RowSlots& first, const GatherTile& tile,
+                          std::uint32_t windows, std::uint32_t* out) {
+  Launch(stream, GatherRowVersions, BlocksFor(std::uint64_t{tile.rows} * tile.runs), kBlockThreads,
+         0, first, tile, windows, out);
+}
+
+}  // namespace tetrion

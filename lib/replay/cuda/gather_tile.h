@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstdint>
+
+#include "lib/core/host_device.h"
+#include "lib/replay/batch_lanes.h"
+#include "lib/replay/lease.h"
+
+namespace tetrion {
+
+// A cell of a gather: where it lies in its shard and where it goes.
+struct GatherCell {
+  std::uint64_t slot;  // row of the shard's column
+  std::uint32_t shard, lane, row;
+  std::uint64_t out;  // cell of the caller's columns
+};
+
+// A part of a gather that fits into a kernel's arguments, so that windows reach a device without a
+// copy: consecutive runs of lanes, all their rows.
+struct GatherTile {
+  static constexpr std::uint32_t kMostRuns = 128;
+  // Cells from `cell` to the next run's are the lanes from `lane` on of rows from `slot` on.
+  struct Run {
+    std::uint32_t shard, slot, lane, cell;
+  };
+
+  std::uint32_t capacity_rows = 0;  // Tcap
+  std::uint32_t rows = 0;           // R
+  std::uint32_t lanes = 0;          // b, of the whole gather
+  std::uint32_t runs = 0;           // in this tile
+  std::uint32_t first_run = 0;      // of the gather, that is the tile's first
+  std::uint32_t end_cell = 0;       // behind the last run's
+  Run run[kMostRuns] = {};
+
+  TETRION_HOST_DEVICE std::uint32_t width() const { return end_cell - run[0].cell; }
+  TETRION_HOST_DEVICE std::uint64_t cells() const { return std::uint64_t{rows} * width(); }
+  TETRION_HOST_DEVICE std::uint64_t SlotOf(const Run& of, std::uint32_t row) const {
+    const std::uint64_t slot = std::uint64_t{of.slot} + row;
+    return slot < capacity_rows ? slot : slot - capacity_rows;
+  }
+  // Number `index` of cells(), row by row.
+  TETRION_HOST_DEVICE GatherCell Cell(std::uint64_t index) const {
+    const auto row = static_cast<std::uint32_t>(index / width());
+    const auto cell = run[0].cell + static_cast<std::uint32_t>(index % width());
+    std::uint32_t low = 0, high = runs;  // the run is in [low, high)
+    while (high - low > 1) {
+      const std::uint32_t middle = (low + high) / 2;
+      (run[middle].cell <= cell ? low : high) = middle;
+    }
+    const Run& of = run[low];
+    return {.slot = SlotOf(of, row),
+            .shard = of.shard,
+            .lane = of.lane + cell - of.cell,
+            .row = row,
+            .out = std::uint64_t{row} * lanes + cell};
+  }
+};
+
+// Calls visit(const GatherTile&) for each part of lanes [first_lane, first_lane + lanes) of the
+// lease's batch. CHECKs that the batch has those lanes.
+template <typename Visit>
+void ForEachGatherTile(const ReadLease& lease, int lanes_of_a_row, std::uint64_t capacity_rows,
+                       int first_lane, int lanes, const Visit& visit) {
+  GatherTile tile;
+  tile.capacity_rows = static_cast<std::uint32_t>(capacity_rows);
+  tile.rows = static_cast<std::uint32_t>(lease.rows());
+  tile.lanes = static_cast<std::uint32_t>(lanes);
+  ForEachLaneRun(lease, lanes_of_a_row, first_lane, lanes, [&](const LaneRun& run) {
+    if (tile.runs == GatherTile::kMostRuns) {
+      visit(static_cast<const GatherTile&>(tile));
+      tile.first_run += tile.runs;
+      tile.runs = 0;
+    }
+    tile.run[tile.runs++] = {.shard = static_cast<std::uint32_t>(run.window.shard),
+                             .slot = static_cast<std::uint32_t>(run.window.start % capacity_rows),
+                             .lane = static_cast<std::uint32_t>(run.lane),
+                             .cell = static_cast<std::uint32_t>(run.cell)};
+    tile.end_cell = static_cast<std::uint32_t>(run.cell + run.lanes);
+  });
+  if (tile.runs > 0) visit(static_cast<const GatherTile&>(tile));
+}
+
+}  // namespace tetrion

@@ -1,0 +1,160 @@
+#include "lib/replay/device_rows.h"
+
+#include <string>
+
+#include "lib/core/error.h"
+#include "lib/core/log.h"
+#include "lib/replay/cuda/gather_launch.h"
+#include "lib/replay/cuda/gather_tile.h"
+#include "lib/replay/cuda/shard_slots.h"
+#include "lib/replay/cuda/staged_gather.h"
+
+namespace tetrion {
+namespace {
+
+constexpr std::uint32_t kPictureBytes = 1440;  // of a packed2 picture
+constexpr std::uint32_t kAlignedLanes = 8;     // whose pictures are 256-byte aligned together
+
+// A column of a row in the host's layout.
+struct ColumnPlace {
+  std::size_t offset = 0;
+  std::size_t bytes = 0;  // of one row, all lanes; 0: there is none
+};
+
+std::array<ColumnPlace, 9> PlacesOf(const RowLayout& layout) {
+  const std::size_t m = layout.spec.lanes;
+  return {{{layout.header, sizeof(RowHeader)},
+           {layout.record, m * layout.spec.record_bytes},
+           {layout.action, m * sizeof(std::int32_t)},
+           {layout.log_prob, m * sizeof(float)},
+           {layout.mask, layout.spec.has_mask ? m * sizeof(std::uint64_t) : 0},
+           {layout.reward, m * sizeof(float)},
+           {layout.flags, m * sizeof(std::uint8_t)},
+           {layout.cont, m * sizeof(float)},
+           {layout.episode_id, m * sizeof(std::int32_t)}}};
+}
+
+std::uint64_t BytesOf(const RowLayout& layout, std::uint64_t shards, std::uint64_t capacity_rows) {
+  std::uint64_t bytes = 0;
+  for (const ColumnPlace& place : PlacesOf(layout)) {
+    bytes += shards * ShardColumnBytes(capacity_rows, place.bytes);
+  }
+  return bytes;
+}
+
+// The most rows a shard that take at most `bytes`.
+std::uint64_t RowsIn(const RowLayout& layout, std::uint64_t shards, std::uint64_t bytes) {
+  std::uint64_t row_bytes = 0;
+  for (const ColumnPlace& place : PlacesOf(layout)) row_bytes += place.bytes;
+  std::uint64_t rows = bytes / (shards * row_bytes);
+  while (rows > 0 && BytesOf(layout, shards, rows) > bytes) --rows;  // columns are aligned
+  return rows;
+}
+
+void CheckMemory(const cuda::Device& device, const RowLayout& layout, std::uint64_t shards,
+                 std::uint64_t capacity_rows) {
+  const std::uint64_t need = BytesOf(layout, shards, capacity_rows);
+  const std::uint64_t free = device.Memory().free_bytes;
+  if (need <= free) return;
+  throw Error(ExitCode::kTryAgain,
+              "a replay of " + std::to_string(shards) + " shards x " +
+                  std::to_string(capacity_rows) + " rows needs " + std::to_string(need) +
+                  " bytes of device " + std::to_string(device.ordinal()) + " (" + device.name() +
+                  "), of which " + std::to_string(free) +
+                  " are free: " + std::to_string(RowsIn(layout, shards, free)) +
+                  " rows a shard would fit; lower --max-workers, --replay-rows or --lanes");
+}
+
+}  // namespace
+
+DeviceRows::DeviceRows(const cuda::Device& device, const RowSpec& row, int shards,
+                       int capacity_rows, cuda::Stream& writer, cuda::Stream& reader)
+    : device_(device),
+      layout_(row),
+      shards_(shards),
+      capacity_rows_(static_cast<std::uint64_t>(capacity_rows)),
+      writer_(writer),
+      reader_(reader),
+      commits_(device, writer, reader),
+      reads_(device, reader, writer),
+      staged_(std::make_unique<StagedGather>(*this)) {
+  const auto s = static_cast<std::uint64_t>(shards);
+  CheckMemory(device, layout_, s, capacity_rows_);
+  const auto places = PlacesOf(layout_);
+  for (std::size_t i = 0; i < kColumns; ++i) {
+    columns_[i] = cuda::DeviceBuffer(device, s * ShardColumnBytes(capacity_rows_, places[i].bytes),
+                                     "a column of the replay");
+  }
+  if (row.record_bytes == kPictureBytes && row.lanes % kAlignedLanes != 0) {
+    log::warn(
+        "replay rows of {} lanes: only a shard's first picture is 256-byte aligned; with a "
+        "multiple of {} lanes every row's is",
+        row.lanes, kAlignedLanes);
+  }
+}
+
+DeviceRows::~DeviceRows() = default;
+
+std::uint64_t DeviceRows::memory_bytes() const {
+  return BytesOf(layout_, static_cast<std::uint64_t>(shards_), capacity_rows_);
+}
+
+RowSlots DeviceRows::Slots(int shard) const {
+  const auto& c = columns_;
+  RowSlots first;
+  first.header = c[0].data<RowHeader>();
+  first.record = c[1].data<std::byte>();
+  first.action = c[2].data<std::int32_t>();
+  first.log_prob = c[3].data<float>();
+  first.mask = c[4].data<std::uint64_t>();
+  first.reward = c[5].data<float>();
+  first.flags = c[6].data<std::uint8_t>();
+  first.cont = c[7].data<float>();
+  first.episode_id = c[8].data<std::int32_t>();
+  first.capacity_rows = capacity_rows_;
+  first.lanes = layout_.spec.lanes;
+  first.record_bytes = layout_.spec.record_bytes;
+  return ShardSlots(first, static_cast<std::uint32_t>(shard));
+}
+
+const Event* DeviceRows::Write(const Chunk& chunk, const std::byte* src) {
+  const auto places = PlacesOf(layout_);
+  const auto shard = static_cast<std::uint64_t>(chunk.shard);
+  for (std::size_t i = 0; i < kColumns; ++i) {
+    const std::size_t bytes = places[i].bytes;
+    if (bytes == 0) continue;
+    std::byte* const to = columns_[i].data<std::byte>() +
+                          shard * ShardColumnBytes(capacity_rows_, bytes) +
+                          chunk.first % capacity_rows_ * bytes;
+    cuda::CopyRowsToDevice(to, bytes, src + places[i].offset, layout_.row_bytes, bytes,
+                           static_cast<std::size_t>(chunk.rows), cuda::CopyPurpose::kIngest,
+                           writer_);
+  }
+  return commits_.Record();
+}
+
+void DeviceRows::GatherOnDevice(const ReadLease& lease, int first_lane, int lanes,
+                                const DeviceColumns& out) const {
+  const RowSlots first = Slots(0);
+  ForEachGatherTile(lease, static_cast<int>(layout_.spec.lanes), capacity_rows_, first_lane, lanes,
+                    [&](const GatherTile& tile) { LaunchGather(reader_, first, tile, out); });
+}
+
+void DeviceRows::GatherVersionsOnDevice(const ReadLease& lease, std::uint32_t* out) const {
+  const RowSlots first = Slots(0);
+  const auto windows = static_cast<std::uint32_t>(lease.windows().size());
+  ForEachGatherTile(
+      lease, static_cast<int>(layout_.spec.lanes), capacity_rows_, 0, BatchLanes(lease),
+      [&](const GatherTile& tile) { LaunchGatherVersions(reader_, first, tile, windows, out); });
+}
+
+void DeviceRows::Gather(const ReadLease& lease, int first_lane, int lanes,
+                        const RowColumns& out) const {
+  staged_->Gather(lease, first_lane, lanes, out);
+}
+
+void DeviceRows::GatherVersions(const ReadLease& lease, std::uint32_t* out) const {
+  staged_->GatherVersions(lease, out);
+}
+
+}  // namespace tetrion

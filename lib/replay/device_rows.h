@@ -1,0 +1,78 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "lib/cuda/device.h"
+#include "lib/frame/row_slots.h"
+#include "lib/replay/cuda/stream_events.h"
+#include "lib/replay/device_columns.h"
+#include "lib/replay/rows.h"
+
+namespace tetrion {
+
+class StagedGather;
+
+// ReplayRows in a device's memory: every column has memory of its own, time-major [Tcap, M, ...]
+// for each shard, 256-byte aligned, at the same address for life (lib/frame/row_slots.h). Rows get
+// in by copies from the host (Write), or kernels write them where they lie (Slots, Written).
+//
+// Work is enqueued: the writer's on one stream, the reader's on another. A chunk is committed with
+// the event that Write or Written gives, a lease closed with LastRead's; the gate fences either
+// stream behind the other with them. Streams and device memory of the caller outlive the work.
+class DeviceRows final : public ReplayRows {
+ public:
+  // Allocates everything. Throws Error(kTryAgain) naming what is needed, what is free and how many
+  // rows would fit when the device has too little memory. The streams outlive the rows.
+  DeviceRows(const cuda::Device& device, const RowSpec& row, int shards, int capacity_rows,
+             cuda::Stream& writer, cuda::Stream& reader);
+  ~DeviceRows() override;
+  DeviceRows(const DeviceRows&) = delete;
+  DeviceRows& operator=(const DeviceRows&) = delete;
+
+  const cuda::Device& device() const { return device_; }
+  const RowLayout& layout() const override { return layout_; }
+  std::uint64_t memory_bytes() const override;
+  // Device memory of a shard: for kernels of the holder of a chunk, who writes it, or of a lease.
+  RowSlots Slots(int shard) const;
+
+  // --- writer thread ---
+  // Enqueues one copy a column. From pinned memory, which stays as it is until the event has
+  // passed; pageable memory is read before the call returns.
+  const Event* Write(const Chunk& chunk, const std::byte* src) override;
+  // The event to commit a chunk with that kernels on the writer stream filled: behind them.
+  const Event* Written() { return commits_.Record(); }
+
+  // --- reader thread, lease open ---
+  cuda::Stream& reader() const { return reader_; }
+  // As ReplayRows::Gather, on the reader stream: into device memory, done later. No host memory
+  // takes part.
+  void GatherOnDevice(const ReadLease& lease, int first_lane, int lanes,
+                      const DeviceColumns& out) const;
+  void GatherVersionsOnDevice(const ReadLease& lease, std::uint32_t* out) const;
+  // The event to close a lease with whose rows are still being read: behind the reader's work.
+  const Event* LastRead() { return reads_.Record(); }
+  // Into the host's memory, by way of staging memory that grows with the largest batch. Waits for
+  // the reader stream, so the lease may be closed at once.
+  void Gather(const ReadLease& lease, int first_lane, int lanes,
+              const RowColumns& out) const override;
+  void GatherVersions(const ReadLease& lease, std::uint32_t* out) const override;
+
+ private:
+  static constexpr std::size_t kColumns = 9;  // of RowLayout
+
+  const cuda::Device device_;
+  const RowLayout layout_;
+  const int shards_;
+  const std::uint64_t capacity_rows_;
+  cuda::Stream& writer_;
+  cuda::Stream& reader_;
+  std::array<cuda::DeviceBuffer, kColumns> columns_;  // [S, Tcap, M, ...] each
+  StreamEvents commits_, reads_;
+  const std::unique_ptr<StagedGather> staged_;
+};
+
+}  // namespace tetrion
