@@ -1,5 +1,6 @@
 #include "lib/cuda/sim/block_runner.h"
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cstring>
@@ -203,7 +204,7 @@ void BlockRunner::EndThread(std::size_t thread) {
   const std::uint32_t bit = 1U << thread % kWarpThreads;
   for (std::size_t t = first; t < first + kWarpThreads && t < threads_.size(); ++t) {
     const Thread& other = threads_[t];
-    if (other.state == State::kInWarp && (other.mask & bit) != 0) {
+    if (other.state == State::kInWarp && (other.warp.mask & bit) != 0) {
       throw KernelFault{
           Diagnosis::kMaskNamesEndedLane, other.where,
           "the mask names lane " + std::to_string(thread % kWarpThreads) + ", which returned"};
@@ -212,12 +213,14 @@ void BlockRunner::EndThread(std::size_t thread) {
   if (live_ > 0 && at_barrier_ == live_) PassBarrier();
 }
 
-void BlockRunner::WaitAtBarrier(CodeLocation where) {
+std::size_t BlockRunner::WaitAtBarrier(bool vote, CodeLocation where) {
   threads_[current_].where = where;
+  threads_[current_].vote = vote;
   SetState(current_, State::kAtBarrier);
   ++at_barrier_;
   if (at_barrier_ == live_) PassBarrier();
   Suspend();
+  return threads_[current_].result;
 }
 
 // All threads that have not returned wait at barriers.
@@ -238,20 +241,20 @@ void BlockRunner::PassBarrier() {
                           " have returned"};
   }
   at_barrier_ = 0;
-  for (std::size_t t = 0; t < threads_.size(); ++t) SetState(t, State::kReady);
+  const auto votes =
+      std::count_if(threads_.begin(), threads_.end(), [](const Thread& t) { return t.vote; });
+  for (std::size_t t = 0; t < threads_.size(); ++t) {
+    threads_[t].result = static_cast<std::uint64_t>(votes);
+    SetState(t, State::kReady);
+  }
 }
 
-std::uint64_t BlockRunner::WaitInWarp(WarpOperation what, std::uint32_t mask, std::uint64_t value,
-                                      unsigned source, CodeLocation where) {
-  CheckMask(mask, where);
-  Thread& thread = threads_[current_];
-  thread.where = where;
-  thread.what = what;
-  thread.mask = mask;
-  thread.value = value;
-  thread.source = source;
+std::uint64_t BlockRunner::WaitInWarp(const WarpCall& call, CodeLocation where) {
+  CheckMask(call.mask, where);
+  threads_[current_].where = where;
+  threads_[current_].warp = call;
   SetState(current_, State::kInWarp);
-  TryWarp(current_ / kWarpThreads, mask);
+  TryWarp(current_ / kWarpThreads, call.mask);
   Suspend();
   return threads_[current_].result;
 }
@@ -279,8 +282,8 @@ void BlockRunner::TryWarp(std::size_t warp, std::uint32_t mask) {
   for (std::size_t l = 0; l < kWarpThreads; ++l) {
     if ((mask >> l & 1U) == 0) continue;
     const Thread& other = threads_[warp * kWarpThreads + l];
-    if (other.state != State::kInWarp || other.mask != mask) return;
-    if (other.what == caller.what && SamePlace(other.where, caller.where)) continue;
+    if (other.state != State::kInWarp || other.warp.mask != mask) return;
+    if (other.warp.what == caller.warp.what && SamePlace(other.where, caller.where)) continue;
     throw KernelFault{
         Diagnosis::kDifferentWarpOperations, caller.where,
         "lane " + std::to_string(l) + " of the mask is at " + sim::ToText(other.where)};
@@ -290,24 +293,37 @@ void BlockRunner::TryWarp(std::size_t warp, std::uint32_t mask) {
 
 void BlockRunner::PassWarp(std::size_t warp, std::uint32_t mask) {
   Thread* const lanes = &threads_[warp * kWarpThreads];
-  std::uint32_t votes = 0;
-  for (std::size_t l = 0; l < kWarpThreads; ++l) {
-    if ((mask >> l & 1U) != 0 && lanes[l].value != 0) votes |= 1U << l;
-  }
-  for (std::size_t l = 0; l < kWarpThreads; ++l) {
+  const auto first = static_cast<std::size_t>(std::countr_zero(mask));
+  const WarpOperation what = lanes[first].warp.what;
+  const bool own = what == WarpOperation::kShuffle || what == WarpOperation::kMatch;
+  for (std::size_t l = first; l < kWarpThreads; ++l) {
     if ((mask >> l & 1U) == 0) continue;
-    Thread& thread = lanes[l];
-    if (thread.what == WarpOperation::kBallot) thread.result = votes;
-    if (thread.what == WarpOperation::kShuffle) {
-      if ((mask >> thread.source & 1U) == 0) {
-        throw KernelFault{Diagnosis::kOutsideMask, thread.where,
-                          "lane " + std::to_string(l) + " reads from lane " +
-                              std::to_string(thread.source) + ", which the mask leaves out"};
-      }
-      thread.result = lanes[thread.source].value;
-    }
+    lanes[l].result = own || l == first ? WarpResult(lanes, l) : lanes[first].result;
     SetState(warp * kWarpThreads + l, State::kReady);
   }
+}
+
+// Of one lane; all lanes of its mask have called.
+std::uint64_t BlockRunner::WarpResult(const Thread* lanes, std::size_t lane) const {
+  const WarpCall& call = lanes[lane].warp;
+  if (call.what == WarpOperation::kShuffle) {
+    if ((call.mask >> call.source & 1U) != 0) return lanes[call.source].warp.value;
+    throw KernelFault{Diagnosis::kOutsideMask, lanes[lane].where,
+                      "lane " + std::to_string(lane) + " reads from lane " +
+                          std::to_string(call.source) + ", which the mask leaves out"};
+  }
+  std::uint64_t result = 0;
+  bool first = true;
+  for (std::size_t l = 0; l < kWarpThreads; ++l) {
+    if ((call.mask >> l & 1U) == 0) continue;
+    const std::uint64_t value = lanes[l].warp.value;
+    const std::uint64_t bit = std::uint64_t{1} << l;
+    if (call.what == WarpOperation::kBallot && value != 0) result |= bit;
+    if (call.what == WarpOperation::kMatch && value == call.value) result |= bit;
+    if (call.what == WarpOperation::kReduce) result = first ? value : call.combine(result, value);
+    first = false;
+  }
+  return result;
 }
 
 KernelFault BlockRunner::Stuck() const {

@@ -32,9 +32,17 @@ class BlockRunner {
   // by. Any thread.
   static BlockRunner* Current();
 
-  void WaitAtBarrier(CodeLocation where);
-  std::uint64_t WaitInWarp(WarpOperation what, std::uint32_t mask, std::uint64_t value,
-                           unsigned source, CodeLocation where);
+  // What a lane asks of its warp.
+  struct WarpCall {
+    WarpOperation what = WarpOperation::kSync;
+    std::uint32_t mask = 0;
+    std::uint64_t value = 0;
+    unsigned source = 0;        // of kShuffle
+    Combine combine = nullptr;  // of kReduce
+  };
+  // How many threads of the block voted.
+  std::size_t WaitAtBarrier(bool vote, CodeLocation where);
+  std::uint64_t WaitInWarp(const WarpCall& call, CodeLocation where);
   unsigned lane() const { return static_cast<unsigned>(current_ % kWarpThreads); }
   SharedMemory& shared() { return shared_; }
   // The running thread, for messages: launch, block, thread.
@@ -50,10 +58,9 @@ class BlockRunner {
     State state = State::kReady;
     Fiber* fiber = nullptr;  // null before its first step and after its last
     CodeLocation where;      // of the wait
-    WarpOperation what = WarpOperation::kSync;
-    std::uint32_t mask = 0;
-    std::uint64_t value = 0, result = 0;
-    unsigned source = 0;
+    WarpCall warp;
+    bool vote = false;  // at the barrier
+    std::uint64_t result = 0;
   };
   struct Stopped {};  // thrown through the waiting threads of a block that was given up
 
@@ -70,6 +77,7 @@ class BlockRunner {
   void CheckMask(std::uint32_t mask, CodeLocation where) const;
   void TryWarp(std::size_t warp, std::uint32_t mask);
   void PassWarp(std::size_t warp, std::uint32_t mask);
+  std::uint64_t WarpResult(const Thread* lanes, std::size_t lane) const;
   KernelFault Stuck() const;
   void Note(const KernelFault& fault);
   Dim3 ThreadIndex(std::size_t thread) const;

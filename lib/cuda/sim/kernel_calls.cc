@@ -15,15 +15,25 @@ BlockRunner& Runner() {
   return *runner;
 }
 
+[[noreturn]] void Fail(const KernelFault& fault) {
+  if (BlockRunner::Current() != nullptr) throw fault;
+  throw Error(ExitCode::kInternal, ToText(fault.where) + ": " + fault.text);
+}
+
 }  // namespace
 
-void BlockBarrier(CodeLocation where) {
-  Runner().WaitAtBarrier(where);
+std::size_t BlockBarrier(bool vote, CodeLocation where) {
+  return Runner().WaitAtBarrier(vote, where);
 }
 
 std::uint64_t WarpExchange(WarpOperation what, std::uint32_t mask, std::uint64_t value,
                            unsigned source, CodeLocation where) {
-  return Runner().WaitInWarp(what, mask, value, source, where);
+  return Runner().WaitInWarp({what, mask, value, source, nullptr}, where);
+}
+
+std::uint64_t WarpReduce(Combine combine, std::uint32_t mask, std::uint64_t value,
+                         CodeLocation where) {
+  return Runner().WaitInWarp({WarpOperation::kReduce, mask, value, 0, combine}, where);
 }
 
 unsigned CurrentLane() {
@@ -57,12 +67,13 @@ void NoteSharedWrite(const void* at, std::size_t bytes) {
 }
 
 void FailIndex(std::size_t index, std::size_t size, CodeLocation where) {
-  const std::string text =
-      "index " + std::to_string(index) + " of a span of " + std::to_string(size);
-  if (BlockRunner::Current() != nullptr) {
-    throw KernelFault{Diagnosis::kIndexPastEnd, where, text};
-  }
-  throw Error(ExitCode::kInternal, ToText(where) + ": " + text);
+  Fail({Diagnosis::kIndexPastEnd, where,
+        "index " + std::to_string(index) + " of a span of " + std::to_string(size)});
+}
+
+void FailAlignment(std::size_t bytes, CodeLocation where) {
+  Fail({Diagnosis::kMisaligned, where,
+        std::to_string(bytes) + " bytes at an address that is no multiple of it"});
 }
 
 }  // namespace tetrion::cuda::sim

@@ -6,19 +6,24 @@
 #include "lib/cuda/code_location.h"
 
 // What kernel code that g++ compiled asks of the simulator, through cpu_kernels.h. Every function
-// belongs to the thread of the block that runs now; outside of a kernel all but FailIndex abort.
+// belongs to the thread of the block that runs now; outside of a kernel all but the last two abort.
 
 namespace tetrion::cuda::sim {
 
-enum class WarpOperation : std::uint8_t { kSync, kShuffle, kBallot };
+enum class WarpOperation : std::uint8_t { kSync, kShuffle, kBallot, kMatch, kReduce };
+using Combine = std::uint64_t (*)(std::uint64_t, std::uint64_t);
 
-// Waits for all threads of the block.
-void BlockBarrier(CodeLocation where);
+// Waits for all threads of the block; how many of them voted.
+std::size_t BlockBarrier(bool vote, CodeLocation where);
 
 // Waits for the lanes of `mask`. Gives kShuffle the value of lane `source`, kBallot a bit for every
-// lane of the mask whose value is not 0, kSync nothing.
+// lane of the mask whose value is not 0, kMatch one for every lane with the caller's value, kSync
+// nothing.
 std::uint64_t WarpExchange(WarpOperation what, std::uint32_t mask, std::uint64_t value,
                            unsigned source, CodeLocation where);
+// The values of all lanes of the mask, combined from the first lane on.
+std::uint64_t WarpReduce(Combine combine, std::uint32_t mask, std::uint64_t value,
+                         CodeLocation where);
 unsigned CurrentLane();
 
 // Shared memory of the running block: the dynamic part, and arrays that are told apart by `tag`.
@@ -30,5 +35,7 @@ void CheckSharedRead(const void* at, std::size_t bytes, CodeLocation where);
 void NoteSharedWrite(const void* at, std::size_t bytes);
 
 [[noreturn]] void FailIndex(std::size_t index, std::size_t size, CodeLocation where);
+// Of a load or store of `bytes`.
+[[noreturn]] void FailAlignment(std::size_t bytes, CodeLocation where);
 
 }  // namespace tetrion::cuda::sim

@@ -82,6 +82,8 @@ using Span = DeviceSpan<std::int32_t>;
 TEST(BlockRunnerTest, NamesDivergentBarriersByLine) {
   ExpectFound(Diagnosis::kDifferentBarriers, {"divergent", "divergent, the other"},
               [](Stream& s, Span) { Launch(s, DivergentBarriers, 2, 48, 0); });
+  ExpectFound(Diagnosis::kDifferentBarriers, {"divergent vote", "divergent vote, the other"},
+              [](Stream& s, Span) { Launch(s, DivergentVotes, 2, 48, 0); });
 }
 
 TEST(BlockRunnerTest, FindsAThreadThatReturnsWhileOthersWait) {
@@ -121,8 +123,15 @@ TEST(BlockRunnerTest, FindsIndicesPastTheEnd) {
               [](Stream& s, Span out) { Launch(s, IndexPastTheEnd, 1, 64, 0, out); });
   ExpectFound(Diagnosis::kIndexPastEnd, {"negative"},
               [](Stream& s, Span out) { Launch(s, NegativeIndex, 1, 64, 0, out); });
+  ExpectFound(Diagnosis::kIndexPastEnd, {"wide end"},
+              [](Stream& s, Span out) { Launch(s, WideStorePastTheEnd, 1, 1, 0, out); });
   ExpectFound(Diagnosis::kIndexPastEnd, {"shared end"},
               [](Stream& s, Span) { Launch(s, SharedIndexPastTheEnd, 1, 64, 0); });
+}
+
+TEST(BlockRunnerTest, FindsMisalignedAddresses) {
+  ExpectFound(Diagnosis::kMisaligned, {"misaligned"},
+              [](Stream& s, Span out) { Launch(s, MisalignedLoad, 1, 1, 0, out); });
 }
 
 TEST(BlockRunnerTest, FindsDeadlocks) {
