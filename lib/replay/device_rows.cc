@@ -34,57 +34,71 @@ std::array<ColumnPlace, 9> PlacesOf(const RowLayout& layout) {
            {layout.episode_id, m * sizeof(std::int32_t)}}};
 }
 
-std::uint64_t BytesOf(const RowLayout& layout, std::uint64_t shards, std::uint64_t capacity_rows) {
-  std::uint64_t bytes = 0;
-  for (const ColumnPlace& place : PlacesOf(layout)) {
-    bytes += shards * ShardColumnBytes(capacity_rows, place.bytes);
+// What a replay's memory depends on, but for its rows.
+struct Shape {
+  const RowLayout& layout;
+  int shards;
+  const std::optional<LatentSpec>& latents;
+
+  std::uint64_t Bytes(std::uint64_t capacity_rows) const {
+    std::uint64_t bytes = 0;
+    for (const ColumnPlace& place : PlacesOf(layout)) {
+      bytes += static_cast<std::uint64_t>(shards) * ShardColumnBytes(capacity_rows, place.bytes);
+    }
+    if (!latents) return bytes;
+    return bytes + LatentRows::BytesOf(*latents, layout.spec.lanes, shards, capacity_rows);
   }
-  return bytes;
-}
+  // The most rows a shard that take at most `bytes`.
+  std::uint64_t RowsIn(std::uint64_t bytes) const {
+    std::uint64_t low = 0, high = bytes / (static_cast<std::uint64_t>(shards) * sizeof(RowHeader));
+    while (low < high) {
+      const std::uint64_t middle = low + (high - low + 1) / 2;
+      if (Bytes(middle) <= bytes) {
+        low = middle;
+      } else {
+        high = middle - 1;
+      }
+    }
+    return low;
+  }
+};
 
-// The most rows a shard that take at most `bytes`.
-std::uint64_t RowsIn(const RowLayout& layout, std::uint64_t shards, std::uint64_t bytes) {
-  std::uint64_t row_bytes = 0;
-  for (const ColumnPlace& place : PlacesOf(layout)) row_bytes += place.bytes;
-  std::uint64_t rows = bytes / (shards * row_bytes);
-  while (rows > 0 && BytesOf(layout, shards, rows) > bytes) --rows;  // columns are aligned
-  return rows;
-}
-
-void CheckMemory(const cuda::Device& device, const RowLayout& layout, std::uint64_t shards,
-                 std::uint64_t capacity_rows) {
-  const std::uint64_t need = BytesOf(layout, shards, capacity_rows);
+void CheckMemory(const cuda::Device& device, const Shape& shape, std::uint64_t capacity_rows) {
+  const std::uint64_t need = shape.Bytes(capacity_rows);
   const std::uint64_t free = device.Memory().free_bytes;
   if (need <= free) return;
   throw Error(ExitCode::kTryAgain,
-              "a replay of " + std::to_string(shards) + " shards x " +
+              "a replay of " + std::to_string(shape.shards) + " shards x " +
                   std::to_string(capacity_rows) + " rows needs " + std::to_string(need) +
                   " bytes of device " + std::to_string(device.ordinal()) + " (" + device.name() +
                   "), of which " + std::to_string(free) +
-                  " are free: " + std::to_string(RowsIn(layout, shards, free)) +
+                  " are free: " + std::to_string(shape.RowsIn(free)) +
                   " rows a shard would fit; lower --max-workers, --replay-rows or --lanes");
 }
 
 }  // namespace
 
 DeviceRows::DeviceRows(const cuda::Device& device, const RowSpec& row, int shards,
-                       int capacity_rows, cuda::Stream& writer, cuda::Stream& reader)
+                       int capacity_rows, cuda::Stream& writer, cuda::Stream& reader,
+                       const std::optional<LatentSpec>& latents)
     : device_(device),
       layout_(row),
-      shards_(shards),
       capacity_rows_(static_cast<std::uint64_t>(capacity_rows)),
       writer_(writer),
       reader_(reader),
       commits_(device, writer, reader),
       reads_(device, reader, writer),
       staged_(std::make_unique<StagedGather>(*this)) {
+  const Shape shape = {.layout = layout_, .shards = shards, .latents = latents};
+  CheckMemory(device, shape, capacity_rows_);
+  memory_bytes_ = shape.Bytes(capacity_rows_);
   const auto s = static_cast<std::uint64_t>(shards);
-  CheckMemory(device, layout_, s, capacity_rows_);
   const auto places = PlacesOf(layout_);
   for (std::size_t i = 0; i < kColumns; ++i) {
     columns_[i] = cuda::DeviceBuffer(device, s * ShardColumnBytes(capacity_rows_, places[i].bytes),
                                      "a column of the replay");
   }
+  if (latents) latents_.emplace(device, *latents, row.lanes, shards, capacity_rows_);
   if (row.record_bytes == kPictureBytes && row.lanes % kAlignedLanes != 0) {
     log::warn(
         "replay rows of {} lanes: only a shard's first picture is 256-byte aligned; with a "
@@ -94,10 +108,6 @@ DeviceRows::DeviceRows(const cuda::Device& device, const RowSpec& row, int shard
 }
 
 DeviceRows::~DeviceRows() = default;
-
-std::uint64_t DeviceRows::memory_bytes() const {
-  return BytesOf(layout_, static_cast<std::uint64_t>(shards_), capacity_rows_);
-}
 
 RowSlots DeviceRows::Slots(int shard) const {
   const auto& c = columns_;
@@ -130,22 +140,39 @@ const Event* DeviceRows::Write(const Chunk& chunk, const std::byte* src) {
                            static_cast<std::size_t>(chunk.rows), cuda::CopyPurpose::kIngest,
                            writer_);
   }
+  if (latents_) ForgetLatents(chunk);
   return commits_.Record();
+}
+
+template <typename Visit>
+void DeviceRows::ForEachTile(const ReadLease& lease, const BatchPart& part,
+                             const Visit& visit) const {
+  ForEachGatherTile(lease, static_cast<int>(layout_.spec.lanes), capacity_rows_, part, visit);
 }
 
 void DeviceRows::GatherOnDevice(const ReadLease& lease, int first_lane, int lanes,
                                 const DeviceColumns& out) const {
   const RowSlots first = Slots(0);
-  ForEachGatherTile(lease, static_cast<int>(layout_.spec.lanes), capacity_rows_, first_lane, lanes,
-                    [&](const GatherTile& tile) { LaunchGather(reader_, first, tile, out); });
+  ForEachTile(lease, {.first_lane = first_lane, .lanes = lanes, .rows = lease.rows()},
+              [&](const GatherTile& tile) { LaunchGather(reader_, first, tile, out); });
 }
 
 void DeviceRows::GatherVersionsOnDevice(const ReadLease& lease, std::uint32_t* out) const {
   const RowSlots first = Slots(0);
   const auto windows = static_cast<std::uint32_t>(lease.windows().size());
-  ForEachGatherTile(
-      lease, static_cast<int>(layout_.spec.lanes), capacity_rows_, 0, BatchLanes(lease),
+  ForEachTile(
+      lease, {.lanes = BatchLanes(lease), .rows = lease.rows()},
       [&](const GatherTile& tile) { LaunchGatherVersions(reader_, first, tile, windows, out); });
+}
+
+void DeviceRows::GatherLatents(const ReadLease& lease, const BatchPart& part,
+                               const LatentColumns& out) const {
+  ForEachTile(lease, part, [&](const GatherTile& tile) { latents_->Gather(tile, out, reader_); });
+}
+
+void DeviceRows::ScatterLatents(const ReadLease& lease, const BatchPart& part,
+                                const LatentColumns& in) {
+  ForEachTile(lease, part, [&](const GatherTile& tile) { latents_->Scatter(tile, in, reader_); });
 }
 
 void DeviceRows::Gather(const ReadLease& lease, int first_lane, int lanes,

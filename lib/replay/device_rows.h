@@ -10,6 +10,7 @@
 #include "lib/frame/row_slots.h"
 #include "lib/replay/cuda/stream_events.h"
 #include "lib/replay/device_columns.h"
+#include "lib/replay/latent_rows.h"
 #include "lib/replay/rows.h"
 
 namespace tetrion {
@@ -28,16 +29,19 @@ class DeviceRows final : public ReplayRows {
   // Allocates everything. Throws Error(kTryAgain) naming what is needed, what is free and how many
   // rows would fit when the device has too little memory. The streams outlive the rows.
   DeviceRows(const cuda::Device& device, const RowSpec& row, int shards, int capacity_rows,
-             cuda::Stream& writer, cuda::Stream& reader);
+             cuda::Stream& writer, cuda::Stream& reader,
+             const std::optional<LatentSpec>& latents = {});
   ~DeviceRows() override;
   DeviceRows(const DeviceRows&) = delete;
   DeviceRows& operator=(const DeviceRows&) = delete;
 
   const cuda::Device& device() const { return device_; }
   const RowLayout& layout() const override { return layout_; }
-  std::uint64_t memory_bytes() const override;
+  std::uint64_t memory_bytes() const override { return memory_bytes_; }
   // Device memory of a shard: for kernels of the holder of a chunk, who writes it, or of a lease.
   RowSlots Slots(int shard) const;
+  // As Slots; only where the rows have latents, as what is said of latents below.
+  LatentSlots LatentsOf(int shard) const { return latents_->Slots(shard); }
 
   // --- writer thread ---
   // Enqueues one copy a column. From pinned memory, which stays as it is until the event has
@@ -45,6 +49,8 @@ class DeviceRows final : public ReplayRows {
   const Event* Write(const Chunk& chunk, const std::byte* src) override;
   // The event to commit a chunk with that kernels on the writer stream filled: behind them.
   const Event* Written() { return commits_.Record(); }
+  // The chunk's rows have no latents, as those that Write brings: before kernels fill it.
+  void ForgetLatents(const Chunk& chunk) { latents_->Forget(chunk, writer_); }
 
   // --- reader thread, lease open ---
   cuda::Stream& reader() const { return reader_; }
@@ -53,6 +59,9 @@ class DeviceRows final : public ReplayRows {
   void GatherOnDevice(const ReadLease& lease, int first_lane, int lanes,
                       const DeviceColumns& out) const;
   void GatherVersionsOnDevice(const ReadLease& lease, std::uint32_t* out) const;
+  void GatherLatents(const ReadLease& lease, const BatchPart& part, const LatentColumns& out) const;
+  // Writes latents back to the leased rows: [part.rows, part.lanes, ...].
+  void ScatterLatents(const ReadLease& lease, const BatchPart& part, const LatentColumns& in);
   // The event to close a lease with whose rows are still being read: behind the reader's work.
   const Event* LastRead() { return reads_.Record(); }
   // Into the host's memory, by way of staging memory that grows with the largest batch. Waits for
@@ -64,13 +73,17 @@ class DeviceRows final : public ReplayRows {
  private:
   static constexpr std::size_t kColumns = 9;  // of RowLayout
 
+  template <typename Visit>
+  void ForEachTile(const ReadLease& lease, const BatchPart& part, const Visit& visit) const;
+
   const cuda::Device device_;
   const RowLayout layout_;
-  const int shards_;
   const std::uint64_t capacity_rows_;
+  std::uint64_t memory_bytes_ = 0;
   cuda::Stream& writer_;
   cuda::Stream& reader_;
   std::array<cuda::DeviceBuffer, kColumns> columns_;  // [S, Tcap, M, ...] each
+  std::optional<LatentRows> latents_;
   StreamEvents commits_, reads_;
   const std::unique_ptr<StagedGather> staged_;
 };

@@ -14,11 +14,6 @@
 
 namespace tetrion {
 
-// What a thread copies of records at once.
-struct alignas(16) RecordWord16 {
-  std::uint64_t half[2];
-};
-
 // All columns but the record of one cell.
 __device__ inline void GatherFields(const RowSlots& slots, const GatherTile& tile,
                                     const GatherCell& cell, const DeviceColumns& out) {

@@ -3,6 +3,7 @@
 
 #include "lib/cuda/launch.h"
 #include "lib/replay/cuda/gather_kernels.cuh"
+#include "lib/replay/cuda/record_word.h"
 
 namespace tetrion {
 namespace {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "lib/core/check.h"
 #include "lib/core/host_device.h"
 #include "lib/replay/batch_lanes.h"
 #include "lib/replay/lease.h"
@@ -56,28 +57,37 @@ struct GatherTile {
   }
 };
 
-// Calls visit(const GatherTile&) for each part of lanes [first_lane, first_lane + lanes) of the
-// lease's batch. CHECKs that the batch has those lanes.
+// Lanes [first_lane, first_lane + lanes) and rows [first_row, first_row + rows) of a batch.
+struct BatchPart {
+  int first_lane = 0, lanes = 0, first_row = 0, rows = 0;
+};
+
+// Calls visit(const GatherTile&) for each tile of a part of the lease's batch. CHECKs that the
+// batch has it.
 template <typename Visit>
 void ForEachGatherTile(const ReadLease& lease, int lanes_of_a_row, std::uint64_t capacity_rows,
-                       int first_lane, int lanes, const Visit& visit) {
+                       const BatchPart& part, const Visit& visit) {
+  TETRION_CHECK(part.first_row >= 0 && part.first_row + part.rows <= lease.rows(),
+                "the batch has fewer rows");
   GatherTile tile;
   tile.capacity_rows = static_cast<std::uint32_t>(capacity_rows);
-  tile.rows = static_cast<std::uint32_t>(lease.rows());
-  tile.lanes = static_cast<std::uint32_t>(lanes);
-  ForEachLaneRun(lease, lanes_of_a_row, first_lane, lanes, [&](const LaneRun& run) {
+  tile.rows = static_cast<std::uint32_t>(part.rows);
+  tile.lanes = static_cast<std::uint32_t>(part.lanes);
+  const auto first_row = static_cast<std::uint64_t>(part.first_row);
+  ForEachLaneRun(lease, lanes_of_a_row, part.first_lane, part.lanes, [&](const LaneRun& run) {
     if (tile.runs == GatherTile::kMostRuns) {
       visit(static_cast<const GatherTile&>(tile));
       tile.first_run += tile.runs;
       tile.runs = 0;
     }
-    tile.run[tile.runs++] = {.shard = static_cast<std::uint32_t>(run.window.shard),
-                             .slot = static_cast<std::uint32_t>(run.window.start % capacity_rows),
-                             .lane = static_cast<std::uint32_t>(run.lane),
-                             .cell = static_cast<std::uint32_t>(run.cell)};
+    tile.run[tile.runs++] = {
+        .shard = static_cast<std::uint32_t>(run.window.shard),
+        .slot = static_cast<std::uint32_t>((run.window.start + first_row) % capacity_rows),
+        .lane = static_cast<std::uint32_t>(run.lane),
+        .cell = static_cast<std::uint32_t>(run.cell)};
     tile.end_cell = static_cast<std::uint32_t>(run.cell + run.lanes);
   });
-  if (tile.runs > 0) visit(static_cast<const GatherTile&>(tile));
+  if (tile.runs > 0 && tile.rows > 0) visit(static_cast<const GatherTile&>(tile));
 }
 
 }  // namespace tetrion

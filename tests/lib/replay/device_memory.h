@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "lib/cuda/device.h"
 #include "lib/replay/device_rows.h"
@@ -13,8 +14,9 @@ class DeviceMemory {
   static const char* Missing() {
     return cuda::Device::Count() == 0 ? "no CUDA device: nothing ran on one" : nullptr;
   }
-  DeviceMemory(const RowSpec& row, int shards, int capacity_rows)
-      : rows_(device_, row, shards, capacity_rows, writer_, reader_) {}
+  DeviceMemory(const RowSpec& row, int shards, int capacity_rows,
+               const std::optional<LatentSpec>& latents = {})
+      : rows_(device_, row, shards, capacity_rows, writer_, reader_, latents) {}
 
   cuda::Device& device() { return device_; }
   cuda::Stream& writer() { return writer_; }

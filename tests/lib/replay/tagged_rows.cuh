@@ -14,8 +14,8 @@ TETRION_HOST_DEVICE constexpr std::uint8_t TagByte(std::int32_t tag, std::uint32
 
 // Fills rows [first, first + rows) where they lie, one thread a cell, as an environment does. A
 // cell's tag is base + row * 10 + lane; every column says it.
-__global__ void WriteTaggedRows(RowSlots slots, std::uint64_t first, std::uint32_t rows,
-                                std::int32_t base) {
+static __global__ void WriteTaggedRows(RowSlots slots, std::uint64_t first, std::uint32_t rows,
+                                       std::int32_t base) {
   const std::uint32_t index = blockIdx.x * blockDim.x + threadIdx.x;
   if (index >= rows * slots.lanes) return;
   const std::uint64_t row = first + index / slots.lanes;

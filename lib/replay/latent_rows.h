@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+
+#include "lib/core/host_device.h"
+#include "lib/cuda/device.h"
+#include "lib/replay/cuda/gather_tile.h"
+#include "lib/replay/gate.h"
+
+namespace tetrion {
+
+// A recurrent model's state behind each row: a part of bf16 and a part of small integers.
+struct LatentSpec {
+  std::uint32_t deter = 0;  // D
+  std::uint32_t stoch = 0;  // S
+};
+
+// Latents of a part of a batch in device memory, time-major [R, b, ...].
+struct LatentColumns {
+  std::uint16_t* deter = nullptr;  // [R, b, D] bf16
+  std::uint8_t* stoch = nullptr;   // [R, b, S]
+  std::uint8_t* valid = nullptr;   // [R, b] 1 where deter and stoch mean something; gathers only
+};
+
+// Latents of one shard, as RowSlots: a plain value that kernels take.
+struct LatentSlots {
+  std::uint16_t* deter = nullptr;  // [Tcap, M, D] bf16
+  std::uint8_t* stoch = nullptr;   // [Tcap, M, S]
+  std::uint8_t* valid = nullptr;   // [Tcap, M] 0 or 1
+  LatentSpec spec;
+  std::uint64_t capacity_rows = 0;  // Tcap
+  std::uint32_t lanes = 0;          // M
+};
+
+// The latents of a replay's rows in device memory, S shards of Tcap rows, beside DeviceRows. A new
+// row has none: the learner writes them back, the collector may write them with the row.
+//
+// Everything is enqueued on the stream of the caller, who has the chunk or the lease.
+class LatentRows {
+ public:
+  static std::uint64_t BytesOf(const LatentSpec& spec, std::uint32_t lanes, int shards,
+                               std::uint64_t capacity_rows);
+  // Allocates everything; throws Error(kTryAgain) when memory is short.
+  LatentRows(const cuda::Device& device, const LatentSpec& spec, std::uint32_t lanes, int shards,
+             std::uint64_t capacity_rows);
+
+  LatentSlots Slots(int shard) const;
+  // Rows of the chunk have no latents: before what fills the chunk.
+  void Forget(const Chunk& chunk, cuda::Stream& writer) const;
+  // The tile's cells into `out`.
+  void Gather(const GatherTile& tile, const LatentColumns& out, cuda::Stream& reader) const;
+  // `in` into the tile's cells, which are valid from then on. Where windows overlap each value is
+  // one window's, which one is open.
+  void Scatter(const GatherTile& tile, const LatentColumns& in, cuda::Stream& reader) const;
+
+ private:
+  const LatentSpec spec_;
+  const std::uint32_t lanes_;
+  const std::uint64_t capacity_rows_;
+  cuda::DeviceBuffer deter_, stoch_, valid_;
+};
+
+}  // namespace tetrion
