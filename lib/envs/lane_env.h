@@ -8,16 +8,10 @@
 #include <vector>
 
 #include "lib/core/check.h"
+#include "lib/envs/lane_account.h"
 #include "lib/envs/vec_env.h"
 
 namespace tetrion {
-
-// What one action did to a lane, as the row wants it.
-struct LaneOutcome {
-  float reward = 0.0F;
-  std::uint32_t lines = 0;
-  bool terminated = false;
-};
 
 // A VecEnv out of one game's rules: this class keeps the account of lanes (token, length, return,
 // flags), `Game` keeps the games, structure-of-arrays. Game provides
@@ -48,9 +42,7 @@ class LaneEnv final : public VecEnv {
     TETRION_CHECK(token.max_steps > 0, "a token must allow at least one step");
     state.token = token;
     state.phase = Phase::kFresh;
-    state.steps = 0;
-    state.lines = 0;
-    state.episode_return = 0.0F;
+    state.account = {};
     state.episode_id += 1;
     game_.Reset(lane, token);
   }
@@ -71,9 +63,9 @@ class LaneEnv final : public VecEnv {
     const LaneState& state = At(lane);
     return {.token_id = state.token.id,
             .attempt = state.token.attempt,
-            .length_steps = state.steps,
-            .lines = state.lines,
-            .episode_return = state.episode_return};
+            .length_steps = state.account.steps,
+            .lines = state.account.lines,
+            .episode_return = state.account.episode_return};
   }
 
   const Token& token(int lane) const override { return At(lane).token; }
@@ -82,9 +74,9 @@ class LaneEnv final : public VecEnv {
     const LaneState& state = At(lane);
     if (state.phase == Phase::kIdle || state.phase == Phase::kFresh) return {};
     const SavedLane saved = {state.token,
-                             state.steps,
-                             state.lines,
-                             state.episode_return,
+                             state.account.steps,
+                             state.account.lines,
+                             state.account.episode_return,
                              state.phase == Phase::kRunning ? 1U : 0U,
                              game_.Save(lane)};
     std::vector<std::byte> bytes(sizeof(saved));
@@ -104,9 +96,7 @@ class LaneEnv final : public VecEnv {
     }
     LaneState& state = At(lane);
     state.token = saved.token;
-    state.steps = saved.steps;
-    state.lines = saved.lines;
-    state.episode_return = saved.episode_return;
+    state.account = {saved.steps, saved.lines, saved.episode_return};
     state.phase = running ? Phase::kRunning : Phase::kEnded;
     Show(lane, state, row);
     row.flags[lane] = running ? std::uint8_t{0} : static_cast<std::uint8_t>(kIsLast);
@@ -129,9 +119,7 @@ class LaneEnv final : public VecEnv {
   // The account of one lane: 48 bytes, touched once a step.
   struct LaneState {
     Token token;
-    std::uint32_t steps = 0;
-    std::uint32_t lines = 0;
-    float episode_return = 0.0F;
+    EpisodeAccount account;
     std::int32_t episode_id = -1;  // the first episode is 0
     Phase phase = Phase::kIdle;
   };
@@ -160,15 +148,10 @@ class LaneEnv final : public VecEnv {
         static_cast<std::uint32_t>(action) < static_cast<std::uint32_t>(spec_.action.count),
         "action out of range");
     const LaneOutcome outcome = game_.Step(lane, action);
-    state.steps += 1;
-    state.lines += outcome.lines;
-    state.episode_return += outcome.reward;
-    const bool truncated = state.steps >= state.token.max_steps && !outcome.terminated;
-    if (outcome.terminated || truncated) state.phase = Phase::kEnded;
+    const std::uint8_t flags = CountStep(state.account, outcome, state.token.max_steps);
+    if ((flags & kIsLast) != 0) state.phase = Phase::kEnded;
     row.reward[lane] = outcome.reward;
-    row.flags[lane] = static_cast<std::uint8_t>(outcome.terminated ? kIsLast | kTerminated
-                                                : truncated        ? kIsLast | kTruncated
-                                                                   : 0);
+    row.flags[lane] = flags;
     row.cont[lane] = outcome.terminated ? 0.0F : 1.0F;
   }
 

@@ -19,7 +19,7 @@ class Layer(NamedTuple):
 LAYERS = (
     Layer("core", "check, error, clock, Philox, log, files, JSON, annotated mutex, agent", ()),
     Layer("cuda", "streams, events, device memory, launches; the simulated device", ("core",)),
-    Layer("frame", "row layout, record and action specs, token", ("core", "cuda")),
+    Layer("frame", "row layout, record and action specs, token", ("core",)),
     Layer("metrics", "metric catalog, status figures, hot-path counters, registry", ("core",)),
     Layer("http", "HTTP endpoint with its bounded server, client", ("core", "metrics")),
     Layer("envs", "rules, records and expanders, vector environments, registry",
@@ -57,8 +57,6 @@ LAYERS = (
 PLANNED = {}
 # (folder, folder that it may include and will) -> reason.
 PLANNED_EDGES = {
-    ("frame", "cuda"): "row columns in device memory come with the device replay",
-    ("envs", "cuda"): "device environments move onto launch.h",
 }
 
 # The folder below services/ that every service may include; it includes none of them.

@@ -97,10 +97,6 @@ class TetrisGames {
   }
 
  protected:
-  static LaneOutcome ForRow(const TetrisOutcome& outcome) {
-    return {outcome.illegal ? kIllegalReward : static_cast<float>(outcome.reward),
-            static_cast<std::uint32_t>(outcome.lines), outcome.terminated};
-  }
   TetrisRecord& compact(int lane) { return CompactOf(record_[static_cast<std::size_t>(lane)]); }
   auto colours(int lane) { return ColoursOf(record_[static_cast<std::size_t>(lane)]); }
   PhiloxPieces& pieces(int lane) { return pieces_[static_cast<std::size_t>(lane)]; }
@@ -123,8 +119,8 @@ class PlacementGames : public TetrisGames<RecordType> {
       : TetrisGames<RecordType>(config), illegal_is_noop_(config.illegal_is_noop) {}
 
   LaneOutcome Step(int lane, int action) {
-    return this->ForRow(PlacementStep(this->compact(lane), action, illegal_is_noop_,
-                                      this->pieces(lane), this->colours(lane)));
+    return ForRow(PlacementStep(this->compact(lane), action, illegal_is_noop_, this->pieces(lane),
+                                this->colours(lane)));
   }
   std::uint64_t Mask(int lane) { return PlacementMask(this->compact(lane)); }
 

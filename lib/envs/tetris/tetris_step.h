@@ -7,10 +7,17 @@
 #include <cstdint>
 
 #include "lib/core/host_device.h"
+#include "lib/envs/lane_account.h"
 #include "lib/envs/tetris/tetris_record.h"
 #include "lib/envs/tetris/tetris_rules.h"
 
 namespace tetrion {
+
+// What the row wants of an outcome.
+TETRION_HOST_DEVICE inline LaneOutcome ForRow(const TetrisOutcome& outcome) {
+  return {outcome.illegal ? kIllegalReward : static_cast<float>(outcome.reward),
+          static_cast<std::uint32_t>(outcome.lines), outcome.terminated};
+}
 
 // Takes the queue's front as the active piece and refills the queue by one. No collision check.
 template <typename Pieces>

@@ -1,5 +1,6 @@
 #include <cstring>
 
+#include "lib/envs/views/plane_at.h"
 #include "lib/envs/views/views.h"
 
 namespace tetrion {
@@ -13,9 +14,8 @@ void ExpandPlanesRow(const TetrisRecord& record, int queue_size, float* out) {
     for (unsigned c = 0; c < kTetrisColumns; ++c) field[c] = static_cast<float>(cells >> c & 1U);
   }
   const TetrisPiece piece = UnpackActive(record.active);
-  const std::uint64_t rows = PieceRows(piece.id, piece.rotation) << (piece.x - 1);
   for (int i = 0; i < 4; ++i) {
-    const unsigned cells = static_cast<unsigned>(rows >> (16 * i + kTetrisFieldShift)) & 0x3FFU;
+    const unsigned cells = ActiveCells(piece, piece.y + i);
     if (cells == 0 || piece.y + i >= kTetrisRows) continue;
     float* active = out + PlanesLayout::kActive + (piece.y + i) * kTetrisColumns;
     for (unsigned c = 0; c < kTetrisColumns; ++c) active[c] = static_cast<float>(cells >> c & 1U);
@@ -37,6 +37,11 @@ void ExpandPlanes(const std::byte* records, std::int64_t n, int queue_size, floa
     std::memcpy(&record, records + i * static_cast<std::int64_t>(sizeof(record)), sizeof(record));
     ExpandPlanesRow(Sanitized(record), queue_size, out + i * PlanesLayout::Floats(queue_size));
   }
+}
+
+void ExpandPlaneBytes(const std::byte* records, std::int64_t n, int queue_size, float* out) {
+  const std::int64_t elements = n * PlanesLayout::Floats(queue_size);
+  for (std::int64_t i = 0; i < elements; ++i) out[i] = static_cast<float>(records[i]);
 }
 
 }  // namespace tetrion

@@ -53,6 +53,10 @@ struct AfterstatesLayout {
 void ExpandPlanes(const std::byte* records, std::int64_t n, int queue_size, float* out);
 void ExpandAfterstates(const std::byte* records, std::int64_t n, int queue_size, float* out);
 
+// As ObsSpec::expand wants it, of planes that a device drew: `records` is [n, floats] u8, `out` is
+// [n, floats] f32, the same numbers.
+void ExpandPlaneBytes(const std::byte* records, std::int64_t n, int queue_size, float* out);
+
 // The field with the active piece, the next pieces, the held piece and the counters as lines of
 // text for a terminal of 256 colours; starts at the cursor and ends with a newline and colours
 // reset.

@@ -11,6 +11,7 @@
 #include "lib/envs/tetris/tetris_pieces.h"
 #include "lib/envs/tetris/tetris_step.h"
 #include "lib/envs/views/gym_views.h"
+#include "lib/envs/views/packed2_word.h"
 #include "tests/lib/envs/greedy_placement.h"
 #include "tests/support/envs_driver.h"
 
@@ -145,6 +146,39 @@ TEST(Packed2Test, ArbitraryBytesStayInsideThePicture) {
     ASSERT_EQ(image.Pixel(66, 20), 1);
     ASSERT_EQ(image.Pixel(5, 20), 0);
     ASSERT_EQ(image.Pixel(40, 79), 0);
+  }
+}
+
+// Of states of play, and of any bytes.
+TEST(Packed2Test, WordsEqualTheBytesOfThePicture) {
+  testing::Draws draws(73);
+  for (int i = 0; i < 2000; ++i) {
+    TetrisRecord record;
+    std::uint32_t words[16];
+    for (auto& word : words) word = draws.Word();
+    std::memcpy(&record, words, sizeof(record));
+    if (i % 2 == 0) record = MidGame(1 + i / 2 % 7);
+    record = Sanitized(record);
+    const Image image(record);
+    for (int word = 0; word < kPacked2Words; ++word) {
+      std::uint32_t drawn = 0;
+      std::memcpy(&drawn, image.bytes().data() + 4 * word, sizeof(drawn));
+      ASSERT_EQ(Packed2Word(record, word), drawn) << word;
+    }
+  }
+}
+
+TEST(Packed2Test, ShadesAreThirds) {
+  const TetrisRecord record = MidGame(4);
+  const Image image(record);
+  std::vector<float> shades(static_cast<std::size_t>(L::kRows * L::kColumns));
+  ExpandPacked2Shades(reinterpret_cast<const std::byte*>(image.bytes().data()), 1, 4,
+                      shades.data());
+  for (int y = 0; y < L::kRows; ++y) {
+    for (int x = 0; x < L::kColumns; ++x) {
+      ASSERT_EQ(shades[static_cast<std::size_t>(y * L::kColumns + x)],
+                static_cast<float>(image.Pixel(y, x)) / 3.0F);
+    }
   }
 }
 

@@ -1,0 +1,46 @@
+#pragma once
+
+// What happens to the lanes' account between steps: one thread each, so that no block of a step
+// sees it change.
+
+#include "lib/cuda/kernel.h"
+#include "lib/envs/cuda/lane_spans.h"
+
+namespace tetrion {
+
+// No lane has an episode, and row 0 is the next; the rest of the memory is 0 already.
+__global__ void BeginLanes(LaneSpans lanes) {
+  const std::size_t lane = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (lane >= lanes.phase.size()) return;
+  lanes.episode_ids[lane] = -1;
+  atomicAdd(&lanes.needs[blockIdx.x], 1U);
+}
+
+__global__ void AdvanceRow(cuda::DeviceSpan<LaneTotals> all) {
+  LaneTotals& totals = all[0];
+  totals.row += 1;
+  totals.begun += totals.begins_of_row;
+  totals.env_steps += totals.steps_of_row;
+  totals.begins_of_row = 0;
+  totals.steps_of_row = 0;
+}
+
+// Tokens up to number `added` are in memory.
+__global__ void NoteAdded(cuda::DeviceSpan<LaneTotals> totals, std::uint64_t added) {
+  totals[0].added = added;
+}
+
+// Leaves the account for a copy to the host, with the first episode that it did not have before.
+// The list's room is free at once: what overwrites it comes behind the copy.
+__global__ void NoteDrain(cuda::DeviceSpan<LaneTotals> totals, cuda::DeviceSpan<LaneTotals> seen) {
+  seen[0] = totals[0];
+  totals[0].drained = totals[0].ended;
+}
+
+// `tokens` bring no episode; none that was added is left.
+__global__ void NoteGivenBack(cuda::DeviceSpan<LaneTotals> totals, std::uint64_t tokens) {
+  totals[0].given_back += tokens;
+  totals[0].begun = totals[0].added;
+}
+
+}  // namespace tetrion

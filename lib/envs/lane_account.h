@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+
+#include "lib/core/host_device.h"
+#include "lib/frame/row_layout.h"
+
+// The account of an episode, once for the lanes of the CPU (lane_env.h) and of a device (cuda/).
+
+namespace tetrion {
+
+// What one action did to a lane, as the row wants it.
+struct LaneOutcome {
+  float reward = 0.0F;
+  std::uint32_t lines = 0;
+  bool terminated = false;
+};
+
+// Of an episode so far.
+struct EpisodeAccount {
+  std::uint32_t steps = 0;  // actions taken
+  std::uint32_t lines = 0;
+  float episode_return = 0.0F;
+};
+
+// Counts an action; returns the flags of the row that it led to.
+TETRION_HOST_DEVICE inline std::uint8_t CountStep(EpisodeAccount& account,
+                                                  const LaneOutcome& outcome,
+                                                  std::uint32_t max_steps) {
+  account.steps += 1;
+  account.lines += outcome.lines;
+  account.episode_return += outcome.reward;
+  const bool truncated = account.steps >= max_steps && !outcome.terminated;
+  return static_cast<std::uint8_t>(outcome.terminated ? kIsLast | kTerminated
+                                   : truncated        ? kIsLast | kTruncated
+                                                      : 0);
+}
+
+}  // namespace tetrion

@@ -1,0 +1,396 @@
+#include "lib/envs/cuda/device_lanes.h"
+
+#include <gmock/gmock.h>
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "lib/core/error.h"
+#include "lib/cuda/host_copy_guard.h"
+#include "tests/lib/cuda/device_fixture.h"
+#include "tests/lib/envs/cuda/lanes_driver.cuh"
+
+namespace tetrion {
+namespace {
+
+using testing::CpuSide;
+using testing::DeviceSide;
+using testing::SameRow;
+using testing::VersionOfRow;
+
+constexpr std::uint32_t kLong = 1U << 30;
+
+// Some are truncated, some are not; never 0.
+std::vector<Token> Tokens(std::uint64_t first, std::uint64_t count) {
+  std::vector<Token> tokens;
+  for (std::uint64_t id = first; id < first + count; ++id) {
+    const bool is_short = id % 3 == 0;
+    tokens.push_back({.id = id,
+                      .attempt = static_cast<std::uint32_t>(id % 5),
+                      .max_steps = is_short ? 1 + static_cast<std::uint32_t>(id % 50) : kLong});
+  }
+  return tokens;
+}
+
+DeviceLanesConfig Config(const EnvConfig& env, unsigned block_threads = 64) {
+  return {
+      .env = env, .token_capacity = 8192, .episode_capacity = 8192, .block_threads = block_threads};
+}
+
+class DeviceLanesTest : public cuda::DeviceFixture {
+ protected:
+  // Rows of both sides, compared `at_once` at a time, with all the tokens that they take.
+  void ExpectSamePlay(const EnvConfig& env, int rounds, int at_once) {
+    DeviceSide device(*this->device, Config(env), static_cast<std::uint64_t>(at_once) + 1);
+    CpuSide cpu(env);
+    std::uint64_t next_token = 100;
+    std::vector<EpisodeResult> episodes;
+    for (int round = 0; round < rounds; ++round) {
+      const std::vector<Token> tokens = Tokens(next_token, 8192);
+      const std::size_t taken = device.lanes.AddTokens(tokens, device.stream);
+      cpu.tokens.tokens.insert(cpu.tokens.tokens.end(), tokens.begin(),
+                               tokens.begin() + static_cast<std::ptrdiff_t>(taken));
+      next_token += taken;
+      for (int row = 0; row < at_once; ++row) device.Row();
+      for (int row = 0; row < at_once; ++row) cpu.Row();
+      const RowSlots rows = device.rows.Download(device.stream);
+      for (int row = 0; row < at_once; ++row) {
+        const auto number = static_cast<std::uint64_t>(round * at_once + row);
+        ASSERT_TRUE(SameRow(rows.At(number), cpu.sink.Row(number), device.lanes.row_spec()));
+        cpu.sink.rows[number] = {};
+      }
+      const DeviceDrain drain = device.Drain();
+      ExpectSameEpisodes(drain, cpu.recorder.episodes);
+      EXPECT_EQ(drain.tokens_left, cpu.tokens.tokens.size());
+      EXPECT_EQ(drain.env_steps, cpu.loop.counters().env_steps.load());
+      EXPECT_EQ(drain.rows, cpu.loop.counters().rows.load());
+      cpu.recorder.episodes.clear();
+      ended_ += drain.episodes.size();
+    }
+    EXPECT_GT(ended_, 0U);
+  }
+
+  static void ExpectSameEpisodes(const DeviceDrain& drain,
+                                 const std::vector<EpisodeResult>& episodes) {
+    ASSERT_EQ(drain.episodes.size(), episodes.size());
+    for (std::size_t i = 0; i < episodes.size(); ++i) {
+      const EpisodeResult &ours = drain.episodes[i].result, &theirs = episodes[i];
+      ASSERT_EQ(ours.token_id, theirs.token_id) << i;
+      ASSERT_EQ(ours.attempt, theirs.attempt) << i;
+      ASSERT_EQ(ours.lane, theirs.lane) << i;
+      ASSERT_EQ(ours.length_steps, theirs.length_steps) << i;
+      ASSERT_EQ(ours.lines, theirs.lines) << i;
+      ASSERT_EQ(ours.episode_return, theirs.episode_return) << i;
+      ASSERT_EQ(ours.policy_version, VersionOfRow(drain.episodes[i].last_row - 1)) << i;
+    }
+  }
+
+  std::size_t ended_ = 0;
+};
+
+// The four below are 1e6 steps in all.
+TEST_F(DeviceLanesTest, TetrisRowsAndEpisodesEqualTheLaneLoops) {
+  for (const int queue_size : {1, 4, 7}) {
+    ExpectSamePlay({.name = "tetris", .lanes = 150, .seed = 5, .queue_size = queue_size}, 10, 100);
+  }
+  ExpectSamePlay({.name = "tetris", .lanes = 64, .seed = 6, .iid_pieces = true}, 10, 100);
+}
+
+TEST_F(DeviceLanesTest, PlacementRowsEqualWithIllegalChoicesAsNoopsToo) {
+  for (const bool is_noop : {false, true}) {
+    ExpectSamePlay(
+        {.name = "tetris-placement", .lanes = 150, .seed = 7, .illegal_is_noop = is_noop}, 10, 100);
+  }
+}
+
+TEST_F(DeviceLanesTest, CartPoleRowsEqualWhereSineAndCosineDo) {
+  if (device->name().find("simulated") == std::string::npos) {
+    GTEST_SKIP() << "a device's sine and cosine are its own";
+  }
+  ExpectSamePlay({.name = "cartpole", .lanes = 200, .seed = 8}, 10, 100);
+}
+
+// Lanes without tokens idle, ring slots of the queue are used again and again, and lanes that ended
+// in one row take tokens in lane order.
+TEST_F(DeviceLanesTest, AShortQueueLeavesLanesIdleAsTheLaneLoopDoes) {
+  const EnvConfig env = {.name = "tetris", .lanes = 70, .seed = 9};
+  DeviceLanesConfig config = Config(env, 32);
+  config.token_capacity = 7;
+  DeviceSide device(*this->device, config, 8);
+  CpuSide cpu(env);
+  std::uint64_t next_token = 1, row = 0;
+  std::size_t refused = 0, idle_cells = 0;
+  for (int round = 0; round < 120; ++round) {
+    const std::vector<Token> tokens = Tokens(next_token, 1 + round % 9);
+    const std::size_t taken = device.lanes.AddTokens(tokens, device.stream);
+    refused += tokens.size() - taken;
+    cpu.tokens.tokens.insert(cpu.tokens.tokens.end(), tokens.begin(),
+                             tokens.begin() + static_cast<std::ptrdiff_t>(taken));
+    next_token += taken;
+    for (int i = 0; i < 4; ++i, ++row) {
+      device.Row();
+      cpu.Row();
+    }
+    const RowSlots rows = device.rows.Download(device.stream);
+    for (std::uint64_t at = row - 4; at < row; ++at) {
+      ASSERT_TRUE(SameRow(rows.At(at), cpu.sink.Row(at), device.lanes.row_spec()));
+    }
+    const DeviceDrain drain = device.Drain();
+    idle_cells += 70 - drain.playing_lanes;
+    ExpectSameEpisodes(drain, cpu.recorder.episodes);
+    cpu.recorder.episodes.clear();
+  }
+  EXPECT_GT(next_token, 300U);
+  EXPECT_GT(idle_cells, 0U);
+  EXPECT_GT(refused, 0U);
+}
+
+TEST_F(DeviceLanesTest, TokensBeyondTheQueueAreRefusedByCountUntilADrainTellsOfRoom) {
+  DeviceLanesConfig config = Config({.name = "cartpole", .lanes = 4});
+  config.token_capacity = 10;
+  DeviceSide side(*device, config, 4);
+  EXPECT_EQ(side.lanes.AddTokens(Tokens(0, 6), side.stream), 6U);
+  EXPECT_EQ(side.lanes.AddTokens(Tokens(6, 6), side.stream), 4U);
+  EXPECT_EQ(side.lanes.AddTokens(Tokens(10, 1), side.stream), 0U);
+  side.Row();
+  EXPECT_EQ(side.lanes.AddTokens(Tokens(10, 1), side.stream), 0U) << "not told yet";
+  const DeviceDrain drain = side.Drain();
+  EXPECT_EQ(drain.tokens_left, 6U);
+  EXPECT_EQ(drain.playing_lanes, 4U);
+  EXPECT_EQ(side.lanes.AddTokens(Tokens(10, 9), side.stream), 4U);
+  EXPECT_EQ(side.lanes.AddTokens({}, side.stream), 0U);
+}
+
+// Token k waits until fewer than three of those before it are undrained: no result is overwritten.
+TEST_F(DeviceLanesTest, AFullListOfEpisodesKeepsLanesIdleAndLosesNone) {
+  DeviceLanesConfig config = Config({.name = "cartpole", .lanes = 3});
+  config.episode_capacity = 3;
+  DeviceSide side(*device, config, 4);
+  std::vector<Token> tokens = Tokens(0, 40);
+  for (Token& token : tokens) token.max_steps = 2;
+  ASSERT_EQ(side.lanes.AddTokens(tokens, side.stream), 40U);
+  std::vector<std::uint64_t> ended;
+  for (int round = 0; round < 13; ++round) {
+    for (int i = 0; i < 20; ++i) side.Row();
+    const RowSlots rows = side.rows.Download(side.stream);
+    const auto last = static_cast<std::uint64_t>(round * 20 + 19);
+    for (int lane = 0; lane < 3; ++lane) {
+      EXPECT_EQ(rows.At(last).flags[lane], kIsLast | kTruncated);
+      EXPECT_EQ(rows.At(last).episode_id[lane], round);
+    }
+    const DeviceDrain drain = side.Drain();
+    EXPECT_EQ(drain.playing_lanes, 0U);
+    EXPECT_EQ(drain.tokens_left, 40U - 3 * (static_cast<unsigned>(round) + 1));
+    EXPECT_EQ(drain.env_steps, 6U * (static_cast<unsigned>(round) + 1));
+    for (const EndedEpisode& episode : drain.episodes) {
+      EXPECT_EQ(episode.result.length_steps, 2U);
+      EXPECT_EQ(episode.last_row, static_cast<std::uint64_t>(round * 20 + 2));
+      ended.push_back(episode.result.token_id);
+    }
+  }
+  std::vector<std::uint64_t> expected(39);
+  for (std::uint64_t id = 0; id < expected.size(); ++id) expected[id] = id;
+  EXPECT_EQ(ended, expected);
+}
+
+TEST_F(DeviceLanesTest, ACutTruncatesWhatPlaysAndGivesAllTokensBack) {
+  const EnvConfig env = {.name = "tetris", .lanes = 40, .seed = 3};
+  DeviceSide side(*device, Config(env), 64);
+  CpuSide cpu(env);
+  std::uint64_t row = 0;
+  for (const std::uint64_t first : {0U, 1000U}) {
+    const std::vector<Token> tokens = Tokens(first, 38 + first / 10);
+    ASSERT_EQ(side.lanes.AddTokens(tokens, side.stream), tokens.size());
+    cpu.tokens.tokens.assign(tokens.begin(), tokens.end());
+    for (int i = 0; i < 25; ++i) side.Row();
+    for (int i = 0; i < 25; ++i) cpu.Row();
+    const DeviceDrain before = side.Drain();
+    const CutTokens cut = side.lanes.CutLanes(side.rows.slots, side.stream);
+    EXPECT_TRUE(cut.has_row);
+    cpu.tokens.state = TakeResult::kFenced;
+    ASSERT_EQ(cpu.loop.RunOnce(), RunResult::kWaiting);
+    ASSERT_EQ(cpu.sink.rows.size(), row + 26);
+    const RowSlots rows = side.rows.Download(side.stream);
+    for (const std::uint64_t end = row + 26; row < end; ++row) {
+      ASSERT_TRUE(SameRow(rows.At(row), cpu.sink.Row(row), side.lanes.row_spec()));
+    }
+    EXPECT_EQ(rows.At(row - 1).header->policy_version, VersionOfRow(row - 2));
+    // Every token has ended, or came back: those that played in the order of their lanes.
+    const DeviceDrain after = side.Drain();
+    ExpectSameEpisodes(
+        after, {cpu.recorder.episodes.begin() + static_cast<std::ptrdiff_t>(before.episodes.size()),
+                cpu.recorder.episodes.end()});
+    EXPECT_EQ(cut.begun + after.episodes.size(), before.playing_lanes);
+    EXPECT_EQ(cut.tokens.size() - cut.begun, before.tokens_left);
+    EXPECT_EQ(after.playing_lanes, 0U);
+    EXPECT_EQ(after.tokens_left, 0U);
+    std::set<std::uint64_t> ids;
+    for (const Token& token : cut.tokens) {
+      EXPECT_EQ(token.attempt, token.id % 5);
+      ids.insert(token.id);
+    }
+    for (const EpisodeResult& episode : cpu.recorder.episodes) ids.insert(episode.token_id);
+    EXPECT_EQ(ids.size(), tokens.size());
+    cpu.recorder.episodes.clear();
+  }
+}
+
+TEST_F(DeviceLanesTest, ACutOfIdleLanesMakesNoRow) {
+  DeviceSide side(*device, Config({.name = "cartpole", .lanes = 5}), 4);
+  EXPECT_FALSE(side.lanes.CutLanes(side.rows.slots, side.stream).has_row);
+  ASSERT_EQ(side.lanes.AddTokens(Tokens(1, 2), side.stream), 2U);
+  const CutTokens cut = side.lanes.CutLanes(side.rows.slots, side.stream);
+  EXPECT_FALSE(cut.has_row);
+  EXPECT_EQ(cut.begun, 0U);
+  ASSERT_EQ(cut.tokens.size(), 2U);
+  EXPECT_EQ(cut.tokens[1].id, 2U);
+  side.Row();
+  const DeviceDrain drain = side.Drain();
+  EXPECT_EQ(drain.rows, 1U);
+  EXPECT_EQ(drain.playing_lanes, 0U);
+}
+
+TEST_F(DeviceLanesTest, LanesWithoutTokensShowEmptyRows) {
+  DeviceSide side(*device, Config({.name = "tetris-placement", .lanes = 33}), 2);
+  side.Row();
+  const RowSlots rows = side.rows.Download(side.stream);
+  const RowView row = rows.At(0);
+  for (std::size_t lane = 0; lane < 33; ++lane) {
+    EXPECT_EQ(row.flags[lane], kIsLast | kTruncated);
+    EXPECT_EQ(row.mask[lane], 1U);
+    EXPECT_EQ(row.episode_id[lane], 0);
+    EXPECT_EQ(row.cont[lane], 1.0F);
+  }
+  const std::vector<std::byte> zeros(33 * 64);
+  EXPECT_EQ(std::memcmp(row.record, zeros.data(), zeros.size()), 0);
+}
+
+// What Tetris lanes show of `config`, row for row, and how their episodes end.
+struct Played {
+  std::vector<std::byte> records;
+  std::vector<std::uint64_t> tokens;
+};
+
+Played PlayOf(const cuda::Device& device, const DeviceLanesConfig& config, int rows_per_graph) {
+  DeviceSide side(device, config, 61);
+  std::vector<cuda::Graph> graph;
+  if (rows_per_graph > 0) {
+    cuda::Capture capture(side.stream);
+    for (int row = 0; row < rows_per_graph; ++row) side.Row();
+    graph.push_back(capture.End());
+  }
+  EXPECT_EQ(side.lanes.AddTokens(Tokens(0, 700), side.stream), 700U);
+  for (int row = 0; row < 60; row += std::max(rows_per_graph, 1)) {
+    if (rows_per_graph > 0) {
+      side.stream.Launch(graph.front());
+    } else {
+      side.Row();
+    }
+  }
+  const RowSlots rows = side.rows.Download(side.stream);
+  Played played;
+  const std::size_t row_bytes = std::size_t{rows.lanes} * rows.record_bytes;
+  for (std::uint64_t row = 0; row < 60; ++row) {
+    EXPECT_EQ(rows.At(row).header->row, row);
+    const std::byte* record = rows.At(row).record;
+    played.records.insert(played.records.end(), record, record + row_bytes);
+  }
+  for (const EndedEpisode& episode : side.Drain().episodes) {
+    played.tokens.push_back(episode.result.token_id);
+  }
+  EXPECT_GT(played.tokens.size(), 100U);
+  return played;
+}
+
+TEST_F(DeviceLanesTest, NothingDependsOnGridAndBlock) {
+  const EnvConfig env = {.name = "tetris", .lanes = 300, .seed = 4};
+  const Played one = PlayOf(*device, Config(env, 1024), 0);
+  for (const unsigned block_threads : {32U, 96U, 256U}) {
+    const Played other = PlayOf(*device, Config(env, block_threads), 0);
+    EXPECT_EQ(other.records, one.records) << block_threads;
+    EXPECT_EQ(other.tokens, one.tokens) << block_threads;
+  }
+}
+
+TEST_F(DeviceLanesTest, RowsOfAGraphEqualRowsEnqueued) {
+  const EnvConfig env = {.name = "tetris-placement", .lanes = 100, .seed = 4};
+  const Played enqueued = PlayOf(*device, Config(env), 0);
+  for (const int rows : {1, 4, 12}) {
+    const Played launched = PlayOf(*device, Config(env), rows);
+    EXPECT_EQ(launched.records, enqueued.records) << rows;
+    EXPECT_EQ(launched.tokens, enqueued.tokens) << rows;
+  }
+}
+
+TEST_F(DeviceLanesTest, StepsCopyNothingByWayOfTheHost) {
+  DeviceLanesConfig config = Config({.name = "tetris", .lanes = 50});
+  config.record = kPacked2Record;
+  DeviceSide side(*device, config, 8);
+  ASSERT_EQ(side.lanes.AddTokens(Tokens(0, 1000), side.stream), 1000U);
+  {
+    const cuda::HostCopyGuard guard;
+    for (int row = 0; row < 20; ++row) side.Row();
+    EXPECT_THAT(guard.Violations(), ::testing::IsEmpty());
+  }
+  const cuda::HostCopyGuard guard;
+  side.Row();
+  side.lanes.EnqueueDrain(side.stream);
+  const std::uint64_t list_bytes = 8192 * sizeof(EndedEpisode);
+  const std::uint64_t bytes = guard.Seen()
+                                  .Of(cuda::CopyDirection::kDeviceToHost, cuda::MemoryKind::kPinned,
+                                      cuda::CopyPurpose::kAccount)
+                                  .bytes;
+  EXPECT_GT(bytes, list_bytes);
+  EXPECT_LT(bytes, list_bytes + 256);
+}
+
+TEST_F(DeviceLanesTest, ADrainIsTakenOnceItHasPassed) {
+  DeviceSide side(*device, Config({.name = "cartpole", .lanes = 2}), 4);
+  DeviceDrain drain;
+  EXPECT_FALSE(side.lanes.TakeDrained(drain)) << "none was asked for";
+  side.lanes.EnqueueDrain(side.stream);
+  side.stream.Synchronize();
+  EXPECT_TRUE(side.lanes.TakeDrained(drain));
+  EXPECT_FALSE(side.lanes.TakeDrained(drain)) << "it was taken";
+}
+
+TEST_F(DeviceLanesTest, AnActionOutOfRangeIsReported) {
+  DeviceSide side(*device, Config({.name = "cartpole", .lanes = 2}), 4);
+  ASSERT_EQ(side.lanes.AddTokens(Tokens(1, 2), side.stream), 2U);
+  side.Row();
+  SetBytes(side.rows.slots.action, 1, 4, side.stream);
+  side.Row();
+  side.lanes.EnqueueDrain(side.stream);
+  side.stream.Synchronize();
+  DeviceDrain drain;
+  EXPECT_THROW(static_cast<void>(side.lanes.TakeDrained(drain)), Error);
+}
+
+TEST_F(DeviceLanesTest, WhatADeviceDoesNotHaveIsAUsageError) {
+  const auto expect_refused = [&](const DeviceLanesConfig& config) {
+    try {
+      const DeviceLanes lanes(*device, config);
+      ADD_FAILURE() << "not refused";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::kUsage) << error.what();
+    }
+  };
+  DeviceLanesConfig config = Config({.name = "pinball"});
+  expect_refused(config);
+  config.env.name = "cartpole";
+  config.record = kPacked2Record;
+  expect_refused(config);
+  config.record = "";
+  config.episode_capacity = 0;
+  expect_refused(config);
+  config = Config({.name = "tetris", .view = "flat"});
+  expect_refused(config);
+  config = Config({.name = "tetris"});
+  config.token_capacity = 0;
+  expect_refused(config);
+}
+
+}  // namespace
+}  // namespace tetrion
