@@ -39,10 +39,14 @@ __device__ SharedSpan<T> SharedBytes() {
 
 }  // namespace tetrion::cuda
 
+// In front of a loop whose arrays must lie in registers.
+#define TETRION_UNROLL _Pragma("unroll")
+
 #define TETRION_SHARED(type, name, count) \
   __shared__ type name##_memory[count];   \
   const ::tetrion::cuda::SharedSpan<type> name(name##_memory, count)
 
 #else
 #include "lib/cuda/cpu_kernels.h"
+#define TETRION_UNROLL
 #endif

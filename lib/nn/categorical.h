@@ -1,21 +1,58 @@
 #pragma once
 
+#include <cmath>
 #include <cstdint>
+
+#include "lib/core/host_device.h"
 
 namespace tetrion {
 
-// The distribution over actions that masked logits mean; policy and losses share it, so that what
-// acted and what is trained agree. Logits at or below kMaskedLogit / 2 have probability 0.
+// The distribution over actions that masked logits mean; policies on CPU and device and the losses
+// share it, so that what acted and what is trained agree. `logits` is a pointer to [count] f32, or
+// what gives logit a for logits[a] where they lie in another way.
+
+// Logit of an illegal action: finite, so that no arithmetic meets infinity, and so low that its
+// probability is exactly 0 in f32. Logits at or below half of it have probability 0.
+inline constexpr float kMaskedLogit = -1e9F;
 
 // log sum exp of `logits` [count]; NaN or infinity when a logit is.
-float LogNormaliser(const float* logits, int count);
+template <typename Logits>
+TETRION_HOST_DEVICE inline float LogNormaliser(const Logits& logits, int count) {
+  float highest = logits[0];
+  for (int a = 1; a < count; ++a) {
+    const float logit = logits[a];
+    if (highest < logit) highest = logit;
+  }
+  float sum = 0.0F;
+  for (int a = 0; a < count; ++a) sum += std::exp(logits[a] - highest);
+  return highest + std::log(sum);
+}
 
 // The action whose share of the unit interval holds `uniform` in [0, 1): inverse of the cumulative
 // distribution in action order. Never an action of probability 0 while another has more.
-std::int32_t SampleCategorical(const float* logits, int count, float log_normaliser,
-                               double uniform);
+template <typename Logits>
+TETRION_HOST_DEVICE inline std::int32_t SampleCategorical(const Logits& logits, int count,
+                                                          float log_normaliser, double uniform) {
+  double cumulative = 0;
+  std::int32_t last_possible = 0;
+  for (int a = 0; a < count; ++a) {
+    const float logit = logits[a];
+    if (logit <= kMaskedLogit / 2) continue;
+    cumulative += std::exp(static_cast<double>(logit) - static_cast<double>(log_normaliser));
+    last_possible = a;
+    if (uniform < cumulative) return a;
+  }
+  return last_possible;  // rounding left the sum just below 1
+}
 
 // The most probable action, the lowest among equals.
-std::int32_t MostProbable(const float* logits, int count);
+template <typename Logits>
+TETRION_HOST_DEVICE inline std::int32_t MostProbable(const Logits& logits, int count) {
+  std::int32_t best = 0;
+  for (int a = 1; a < count; ++a) {
+    if (logits[best] < logits[a]) best = a;
+  }
+  return best;
+}
 
 }  // namespace tetrion

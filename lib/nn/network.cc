@@ -1,5 +1,7 @@
 #include "lib/nn/network.h"
 
+#include <utility>
+
 #include "lib/core/check.h"
 #include "lib/core/error.h"
 #include "lib/nn/scorer.h"
@@ -8,19 +10,12 @@
 namespace tetrion {
 
 std::size_t Network::AddParameter(const std::string& name, std::vector<std::int64_t> shape) {
-  ParameterInfo info;
-  info.name = name;
-  info.offset = layout_.empty() ? 0 : layout_.back().offset + layout_.back().size;
-  info.size = 1;
-  for (std::int64_t extent : shape) info.size *= static_cast<std::size_t>(extent);
-  info.shape = std::move(shape);
-  layout_.push_back(info);
-  return info.offset;
+  return tetrion::AddParameter(layout_, name, std::move(shape));
 }
 
 void Network::AllocateBuffers(bool training) {
   TETRION_CHECK(!layout_.empty(), "a network has parameters");
-  const std::size_t floats = layout_.back().offset + layout_.back().size;
+  const std::size_t floats = FloatsOf(layout_);
   parameters_.assign(floats, 0.0F);
   gradients_.assign(training ? floats : 0, 0.0F);
 }

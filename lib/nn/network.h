@@ -8,12 +8,10 @@
 #include <vector>
 
 #include "lib/frame/specs.h"
+#include "lib/nn/categorical.h"
+#include "lib/nn/parameters.h"
 
 namespace tetrion {
-
-// Logit of an illegal action: finite, so that no arithmetic meets infinity, and so low that its
-// probability is exactly 0 in f32.
-inline constexpr float kMaskedLogit = -1e9F;
 
 struct NetworkConfig {
   std::string name = "auto";  // scorer, mlp, conv; auto follows the view
@@ -21,14 +19,6 @@ struct NetworkConfig {
   int max_states = 1;         // most states of one call; every buffer is allocated for it
   bool training = false;      // false: no gradient buffer, Forward and Backward are not allowed
   int threads = 1;            // threads of one call, the caller's included
-};
-
-// One named parameter: a piece of the flat buffer.
-struct ParameterInfo {
-  std::string name;
-  std::vector<std::int64_t> shape;
-  std::size_t offset = 0;  // floats from the start of the flat buffer
-  std::size_t size = 0;    // floats
 };
 
 // An actor-critic network: view -> logits and value. All parameters live in one flat f32 buffer and
@@ -49,7 +39,7 @@ class Network {
   // Empty unless made for training. Backward adds to it; the optimiser zeroes it.
   std::span<float> gradients() { return gradients_; }
   // The pieces in buffer order, without gaps.
-  const std::vector<ParameterInfo>& layout() const { return layout_; }
+  const ParameterLayout& layout() const { return layout_; }
 
   // Inference. view [n, F] f32, mask [n] (null without masks) -> logits [n, A], masked with
   // kMaskedLogit, and value [n]; either output may be null.
@@ -65,12 +55,12 @@ class Network {
  protected:
   Network() = default;
 
-  // Adds a piece at the end of the layout and returns its offset; used before AllocateBuffers.
+  // As the free function, to this network's layout; used before AllocateBuffers.
   std::size_t AddParameter(const std::string& name, std::vector<std::int64_t> shape);
   void AllocateBuffers(bool training);
 
   std::string name_;
-  std::vector<ParameterInfo> layout_;
+  ParameterLayout layout_;
   std::vector<float> parameters_;
   std::vector<float> gradients_;
 };

@@ -9,6 +9,7 @@
 #include "lib/core/philox.h"
 #include "lib/nn/categorical.h"
 #include "lib/nn/network.h"
+#include "lib/policy/judge_weights.h"
 
 namespace tetrion {
 namespace {
@@ -80,12 +81,8 @@ ActResult NetworkPolicy::Act(const PolicyInput& in, const PolicyOutput& out) {
 
 LoadResult NetworkPolicy::LoadWeights(std::span<const std::byte> blob, std::uint32_t version) {
   const std::span<float> parameters = network_->parameters();
-  if (blob.size() != parameters.size_bytes()) return LoadResult::kWrongSize;
-  for (std::size_t i = 0; i < parameters.size(); ++i) {
-    float value;
-    std::memcpy(&value, blob.data() + i * sizeof value, sizeof value);
-    if (!std::isfinite(value)) return LoadResult::kNotFinite;
-  }
+  const LoadResult result = JudgeWeights(blob, parameters.size_bytes());
+  if (result != LoadResult::kLoaded) return result;
   std::memcpy(parameters.data(), blob.data(), blob.size());
   version_ = version;
   return LoadResult::kLoaded;

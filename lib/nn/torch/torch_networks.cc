@@ -1,13 +1,12 @@
 #include "lib/nn/torch/torch_networks.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <vector>
 
 #include "lib/core/check.h"
 #include "lib/core/error.h"
-#include "lib/nn/init.h"
+#include "lib/nn/mlp.h"
 #include "lib/nn/torch/torch_pch.h"
 
 namespace tetrion {
@@ -15,12 +14,9 @@ namespace {
 
 using torch::Tensor;
 
-constexpr double kPolicyHeadGain = 0.01;
 constexpr std::int64_t kPlaneRows = 20, kPlaneColumns = 10, kPlanes = 2;
 constexpr std::int64_t kPlaneFloats = kPlanes * kPlaneRows * kPlaneColumns;
 constexpr std::int64_t kChannels = 32;
-constexpr std::int64_t kWide = 256;
-constexpr std::int64_t kNarrow = 64;
 
 // The library's thread count belongs to the calling thread; set it where it changes only.
 void UseThreads(int threads) {
@@ -79,25 +75,14 @@ class TorchNetwork : public Network {
 
   virtual Heads Compute(const Tensor& view) const = 0;  // view [N, F]
 
-  // After the last AddParameter: makes the tensors and sets initial values. `heads` names the
-  // policy head; one-dimensional parameters start at 0 (bias) or 1 (LayerNorm's "scale").
-  void Build(const NetworkConfig& config, const std::string& policy_head) {
+  // After the last AddParameter: makes the tensors and sets initial values.
+  void Build(const NetworkConfig& config) {
     AllocateBuffers(config.training);
+    FillInitial(layout_, config.seed, parameters());
     grad_logits_.reserve(static_cast<std::size_t>(max_states_) *
                          static_cast<std::size_t>(actions_));
-    std::uint64_t stream = 0;
     for (const ParameterInfo& info : layout_) {
-      const std::span<float> piece = parameters().subspan(info.offset, info.size);
-      if (info.shape.size() == 1) {
-        std::fill(piece.begin(), piece.end(), info.name.ends_with("scale") ? 1.0F : 0.0F);
-      } else {
-        const std::int64_t columns = static_cast<std::int64_t>(info.size) / info.shape[0];
-        const double gain = info.name == policy_head           ? kPolicyHeadGain
-                            : info.name == "value.head.weight" ? 1.0
-                                                               : std::sqrt(2.0);
-        OrthogonalInit(piece, info.shape[0], columns, gain, config.seed, ++stream);
-      }
-      Tensor tensor = torch::from_blob(piece.data(), info.shape);
+      Tensor tensor = torch::from_blob(parameters_.data() + info.offset, info.shape);
       if (config.training) {
         tensor.requires_grad_(true);
         tensor.mutable_grad() = torch::from_blob(gradients_.data() + info.offset, info.shape);
@@ -144,31 +129,21 @@ class TorchNetwork : public Network {
 
 // Linear -> LayerNorm -> SiLU, twice, then both heads: parameters first..first+11.
 Heads WideTrunk(const Tensor& x, const std::vector<Tensor>& w) {
-  Tensor h = torch::linear(x, w[0], w[1]);
-  h = torch::silu(torch::layer_norm(h, {kWide}, w[2], w[3]));
-  h = torch::silu(torch::layer_norm(torch::linear(h, w[4], w[5]), {kWide}, w[6], w[7]));
+  Tensor h = x;
+  for (std::size_t layer = 0; layer < 8; layer += 4) {
+    h = torch::linear(h, w[layer], w[layer + 1]);
+    h = torch::layer_norm(h, {kWideMlpUnits}, w[layer + 2], w[layer + 3], kLayerNormEpsilon);
+    h = torch::silu(h);
+  }
   return {torch::linear(h, w[8], w[9]), torch::linear(h, w[10], w[11]).squeeze(1)};
 }
-
-// One linear layer's pieces in the library's [out, in] order.
-struct LinearShape {
-  const char* name;
-  std::int64_t out, in;
-};
 
 class SmallMlp final : public TorchNetwork {
  public:
   SmallMlp(const NetworkConfig& config, const EnvSpec& env) : TorchNetwork(config, env) {
     name_ = "mlp";
-    for (const LinearShape& linear :
-         {LinearShape{"policy.1", kNarrow, view_floats()},
-          LinearShape{"policy.2", kNarrow, kNarrow}, LinearShape{"policy.head", actions(), kNarrow},
-          LinearShape{"value.1", kNarrow, view_floats()}, LinearShape{"value.2", kNarrow, kNarrow},
-          LinearShape{"value.head", 1, kNarrow}}) {
-      AddParameter(std::string(linear.name) + ".weight", {linear.out, linear.in});
-      AddParameter(std::string(linear.name) + ".bias", {linear.out});
-    }
-    Build(config, "policy.head.weight");
+    layout_ = MlpLayout(env);
+    Build(config);
   }
 
  private:
@@ -182,32 +157,12 @@ class SmallMlp final : public TorchNetwork {
   }
 };
 
-// Declares WideTrunk's parameters for `in` inputs.
-template <typename Add>
-void AddWideTrunk(std::int64_t in, std::int64_t actions, const Add& add) {
-  std::int64_t width = in;
-  for (const char* layer : {"trunk.1", "trunk.2"}) {
-    add(std::string(layer) + ".weight", {kWide, width});
-    add(std::string(layer) + ".bias", {kWide});
-    add(std::string(layer) + ".norm.scale", {kWide});
-    add(std::string(layer) + ".norm.bias", {kWide});
-    width = kWide;
-  }
-  add("policy.head.weight", {actions, kWide});
-  add("policy.head.bias", {actions});
-  add("value.head.weight", {1, kWide});
-  add("value.head.bias", {1});
-}
-
 class WideMlp final : public TorchNetwork {
  public:
   WideMlp(const NetworkConfig& config, const EnvSpec& env) : TorchNetwork(config, env) {
     name_ = "mlp";
-    AddWideTrunk(view_floats(), actions(),
-                 [this](const std::string& name, std::vector<std::int64_t> shape) {
-                   AddParameter(name, std::move(shape));
-                 });
-    Build(config, "policy.head.weight");
+    layout_ = MlpLayout(env);
+    Build(config);
     for (std::size_t i = 0; i < layout_.size(); ++i) trunk_.push_back(W(i));
   }
 
@@ -228,10 +183,8 @@ class Conv final : public TorchNetwork {
       channels = kChannels;
     }
     const std::int64_t flat = kChannels * kPlaneRows * kPlaneColumns + view_floats() - kPlaneFloats;
-    AddWideTrunk(flat, actions(), [this](const std::string& name, std::vector<std::int64_t> shape) {
-      AddParameter(name, std::move(shape));
-    });
-    Build(config, "policy.head.weight");
+    AddWideTrunk(layout_, flat, actions());
+    Build(config);
     for (std::size_t i = 6; i < layout_.size(); ++i) trunk_.push_back(W(i));
   }
 

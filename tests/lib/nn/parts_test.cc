@@ -1,4 +1,4 @@
-// The small parts of lib/nn: initial weights, categorical distribution, thread team, scorer rows.
+// The small parts of lib/nn: thread team, scorer rows.
 
 #include <gtest/gtest.h>
 
@@ -9,8 +9,6 @@
 #include <set>
 #include <string>
 
-#include "lib/nn/categorical.h"
-#include "lib/nn/init.h"
 #include "lib/nn/network.h"
 #include "lib/nn/scorer_rows.h"
 #include "lib/nn/thread_team.h"
@@ -18,68 +16,6 @@
 
 namespace tetrion {
 namespace {
-
-TEST(OrthogonalInitTest, ShorterSideIsOrthonormalTimesGain) {
-  for (const auto& [rows, columns] :
-       {std::pair{6, 20}, std::pair{20, 6}, std::pair{8, 8}, std::pair{1, 5}}) {
-    std::vector<float> weight(static_cast<std::size_t>(rows * columns));
-    OrthogonalInit(weight, rows, columns, 2.0, 1, 4);
-    const bool tall = rows > columns;
-    const int count = tall ? columns : rows, length = tall ? rows : columns;
-    for (int a = 0; a < count; ++a) {
-      for (int b = 0; b <= a; ++b) {
-        double dot = 0;
-        for (int i = 0; i < length; ++i) {
-          const auto at = [&](int v) {
-            return static_cast<double>(
-                weight[static_cast<std::size_t>(tall ? i * columns + v : v * columns + i)]);
-          };
-          dot += at(a) * at(b);
-        }
-        EXPECT_NEAR(dot, a == b ? 4.0 : 0.0, 1e-5);
-      }
-    }
-  }
-}
-
-TEST(OrthogonalInitTest, StreamsDiffer) {
-  std::vector<float> a(12), b(12);
-  OrthogonalInit(a, 3, 4, 1.0, 1, 1);
-  OrthogonalInit(b, 3, 4, 1.0, 1, 2);
-  EXPECT_NE(a, b);
-}
-
-TEST(CategoricalTest, DrawsFollowTheSoftmaxAndNeverTakeAMaskedAction) {
-  const float logits[] = {0.0F, kMaskedLogit, 1.0F, -1.0F, kMaskedLogit};
-  const float normaliser = LogNormaliser(logits, 5);
-  EXPECT_NEAR(normaliser, std::log(1 + std::exp(1.0) + std::exp(-1.0)), 1e-6);
-  int counts[5] = {};
-  constexpr int kDraws = 100000;
-  for (int i = 0; i < kDraws; ++i) {
-    ++counts[SampleCategorical(logits, 5, normaliser, (i + 0.5) / kDraws)];
-  }
-  EXPECT_EQ(counts[1], 0);
-  EXPECT_EQ(counts[4], 0);
-  for (int a : {0, 2, 3}) EXPECT_NEAR(counts[a], kDraws * std::exp(logits[a] - normaliser), 3);
-}
-
-TEST(CategoricalTest, EndsOfTheUnitIntervalGiveTheFirstAndLastLegalAction) {
-  const float logits[] = {kMaskedLogit, 0.3F, 0.1F, kMaskedLogit};
-  const float normaliser = LogNormaliser(logits, 4);
-  EXPECT_EQ(SampleCategorical(logits, 4, normaliser, 0.0), 1);
-  EXPECT_EQ(SampleCategorical(logits, 4, normaliser, std::nextafter(1.0, 0.0)), 2);
-  EXPECT_EQ(MostProbable(logits, 4), 1);
-}
-
-TEST(CategoricalTest, MostProbableTakesTheLowestOfEquals) {
-  const float logits[] = {0.5F, 2.0F, 2.0F};
-  EXPECT_EQ(MostProbable(logits, 3), 1);
-}
-
-TEST(CategoricalTest, HugeLogitsStayFinite) {
-  const float logits[] = {3e4F, -3e4F};
-  EXPECT_EQ(LogNormaliser(logits, 2), 3e4F);
-}
 
 TEST(ThreadTeamTest, EveryMemberWorksOncePerRoundAndRunWaitsForAll) {
   for (int size : {1, 2, 4}) {

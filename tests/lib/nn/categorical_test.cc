@@ -1,0 +1,60 @@
+#include "lib/nn/categorical.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace tetrion {
+namespace {
+
+TEST(CategoricalTest, DrawsFollowTheSoftmaxAndNeverTakeAMaskedAction) {
+  const float logits[] = {0.0F, kMaskedLogit, 1.0F, -1.0F, kMaskedLogit};
+  const float normaliser = LogNormaliser(logits, 5);
+  EXPECT_NEAR(normaliser, std::log(1 + std::exp(1.0) + std::exp(-1.0)), 1e-6);
+  int counts[5] = {};
+  constexpr int kDraws = 100000;
+  for (int i = 0; i < kDraws; ++i) {
+    ++counts[SampleCategorical(logits, 5, normaliser, (i + 0.5) / kDraws)];
+  }
+  EXPECT_EQ(counts[1], 0);
+  EXPECT_EQ(counts[4], 0);
+  for (int a : {0, 2, 3}) EXPECT_NEAR(counts[a], kDraws * std::exp(logits[a] - normaliser), 3);
+}
+
+TEST(CategoricalTest, EndsOfTheUnitIntervalGiveTheFirstAndLastLegalAction) {
+  const float logits[] = {kMaskedLogit, 0.3F, 0.1F, kMaskedLogit};
+  const float normaliser = LogNormaliser(logits, 4);
+  EXPECT_EQ(SampleCategorical(logits, 4, normaliser, 0.0), 1);
+  EXPECT_EQ(SampleCategorical(logits, 4, normaliser, std::nextafter(1.0, 0.0)), 2);
+  EXPECT_EQ(MostProbable(logits, 4), 1);
+}
+
+TEST(CategoricalTest, MostProbableTakesTheLowestOfEquals) {
+  const float logits[] = {0.5F, 2.0F, 2.0F};
+  EXPECT_EQ(MostProbable(logits, 3), 1);
+}
+
+TEST(CategoricalTest, HugeLogitsStayFinite) {
+  const float logits[] = {3e4F, -3e4F};
+  EXPECT_EQ(LogNormaliser(logits, 2), 3e4F);
+}
+
+// Logits of two states side by side, as a kernel reads them with a thread a state.
+struct EverySecond {
+  const float* first;
+  float operator[](int a) const { return first[2 * a]; }
+};
+
+TEST(CategoricalTest, LogitsMayLieInAnotherWay) {
+  const float logits[] = {0.3F, 0.5F, -1.0F}, spread[] = {0.3F, 9, 0.5F, 9, -1.0F, 9};
+  const float normaliser = LogNormaliser(logits, 3);
+  EXPECT_EQ(LogNormaliser(EverySecond{spread}, 3), normaliser);
+  EXPECT_EQ(MostProbable(EverySecond{spread}, 3), 1);
+  for (const double uniform : {0.0, 0.3, 0.5, 0.8, 0.95}) {
+    EXPECT_EQ(SampleCategorical(EverySecond{spread}, 3, normaliser, uniform),
+              SampleCategorical(logits, 3, normaliser, uniform));
+  }
+}
+
+}  // namespace
+}  // namespace tetrion
