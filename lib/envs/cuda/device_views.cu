@@ -1,0 +1,36 @@
+#include "lib/envs/cuda/device_views.h"
+
+#include "lib/core/error.h"
+#include "lib/cuda/launch.h"
+#include "lib/envs/cuda/view_kernels.cuh"
+
+namespace tetrion {
+namespace {
+
+void ExpandPlanesOfRow(const RowSlots& slots, const std::uint64_t* row, int queue_size, float* out,
+                       cuda::Stream& stream) {
+  const auto floats = static_cast<unsigned>(PlanesLayout::Floats(queue_size));
+  cuda::Launch(stream, PlanesOfRow, (slots.lanes + kViewThreads - 1) / kViewThreads, kViewThreads,
+               0, slots, row, queue_size, floats,
+               cuda::DeviceSpan<float>(out, std::size_t{slots.lanes} * floats));
+}
+
+void ExpandFloatsOfRow(const RowSlots& slots, const std::uint64_t* row, int /*queue_size*/,
+                       float* out, cuda::Stream& stream) {
+  const auto floats = static_cast<unsigned>(slots.record_bytes / sizeof(float));
+  const std::size_t cells = std::size_t{slots.lanes} * floats;
+  cuda::Launch(stream, FloatsOfRow,
+               static_cast<unsigned>((cells + kViewThreads - 1) / kViewThreads), kViewThreads, 0,
+               slots, row, floats, cuda::DeviceSpan<float>(out, cells));
+}
+
+}  // namespace
+
+DeviceExpandFn DeviceExpandOf(const ObsSpec& obs) {
+  if (obs.view == "planes") return ExpandPlanesOfRow;
+  if (obs.view == "vector") return ExpandFloatsOfRow;
+  throw Error(ExitCode::kUsage,
+              "view " + obs.view + " is not made on a device: choose planes or vector");
+}
+
+}  // namespace tetrion

@@ -1,0 +1,12 @@
+#pragma once
+
+#include "lib/frame/device_expand.h"
+#include "lib/frame/specs.h"
+
+namespace tetrion {
+
+// What makes the view of `obs` of rows in device memory: `planes` and `vector`. Throws
+// Error(kUsage) naming these for another view.
+DeviceExpandFn DeviceExpandOf(const ObsSpec& obs);
+
+}  // namespace tetrion
