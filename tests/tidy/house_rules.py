@@ -45,7 +45,7 @@ WITHOUT_PRODUCT_USER = {
     ("lib/envs/cuda/rules_cuda.h", "PlayLanesOnDevice"): "as above",
     ("lib/envs/cuda/rules_cuda.h", "StepCartPolesOnDevice"): "as above",
     ("lib/envs/cuda/device_views.h", "DeviceExpandOf"): "waits for device code of the learner",
-    ("lib/nn/cuda/device_mlp.h", "BlockLanesFor"): "for policies on a device",
+    ("lib/policy/cuda/device_policy.h", "MakeDevicePolicy"): "as above",
     ("lib/envs/registry.h", "RegisterEnv"): "programs that bring an environment of their own",
     ("lib/episodes/episode_obs.h", "MakeRecordWriter"): "the plainest writer, for tests",
     ("lib/nn/dense_kernels.h", "BaselineDenseKernels"): "tests compare the fast kernels with it",

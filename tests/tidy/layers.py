@@ -65,6 +65,7 @@ SERVICES_SHARE = "common"
 # Single files that may include more than their folder: path prefix -> (extra folders, reason).
 EXTRA = {
     "lib/policy/network_policy": (("nn",), "the policy that runs a network"),
+    "lib/policy/cuda/": (("cuda", "nn"), "policies of rows in device memory, one with a network"),
     "lib/nn/cuda/": (("cuda",), "networks as kernels"),
     "lib/run/run_config.h": (("rl",), "the settings of each algorithm, which include core alone"),
 }

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cmath>
+
+#include "lib/cuda/kernel.h"
+#include "lib/nn/categorical.h"
+#include "lib/policy/cuda/lane_draw.cuh"
+#include "lib/policy/cuda/not_finite_rows.h"
+
+// Actions of one row of device memory, a thread a lane, by the arithmetic of the CPU's policies.
+//
+// Numeric policy: as lib/nn/categorical.h, with the device's exp and log; so a draw may fall on the
+// other side of a boundary that is within their error.
+
+namespace tetrion {
+
+// Logits of one lane of [A, M]; kMaskedLogit where the action is illegal.
+struct LaneLogits {
+  const float* first;
+  std::size_t lanes;   // M
+  std::uint64_t mask;  // all ones without masks
+  TETRION_HOST_DEVICE float operator[](int a) const {
+    const bool legal = a >= kMostMaskedActions || (mask >> a & 1) != 0;
+    return legal ? first[static_cast<std::size_t>(a) * lanes] : kMaskedLogit;
+  }
+};
+
+// By logits [A, M] f32: a draw from their softmax, or with `greedy` the most probable action. Where
+// they are not finite every legal action is equally likely, which the log-probability says too.
+__global__ void DecideByLogits(DecidedRow row, cuda::DeviceSpan<const float> logits, bool greedy,
+                               NotFiniteCount* not_finite) {
+  const std::size_t lane = blockIdx.x * blockDim.x + threadIdx.x;
+  if (lane >= row.slots.lanes) return;
+  const RowView view = row.slots.At(*row.row);
+  if (lane == 0) view.header->policy_version = *row.version;
+  UniformChoice choice;
+  if ((view.flags[lane] & kIsLast) == 0) {
+    const LaneLogits own = {logits.data() + lane, row.slots.lanes,
+                            view.mask != nullptr ? view.mask[lane] : ~std::uint64_t{0}};
+    bool finite = true;
+    for (std::int32_t a = 0; a < row.actions; ++a) finite &= std::isfinite(own[a]);
+    const std::uint32_t word = DrawOf(row, lane).word[0];
+    if (finite) {
+      const float log_normaliser = LogNormaliser(own, row.actions);
+      choice.action = greedy ? MostProbable(own, row.actions)
+                             : SampleCategorical(own, row.actions, log_normaliser, UnitDraw(word));
+      choice.log_prob = own[choice.action] - log_normaliser;
+    } else {
+      choice = ChooseUniformly(row, view, lane, word);
+      const unsigned long long mark = *row.row + 1;
+      if (atomicExch(&not_finite->last, mark) != mark) atomicAdd(&not_finite->rows, 1ULL);
+    }
+  }
+  view.action[lane] = choice.action;
+  view.log_prob[lane] = choice.log_prob;
+}
+
+}  // namespace tetrion
