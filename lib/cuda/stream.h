@@ -21,6 +21,8 @@ struct Releaser {
 
 class Device {
  public:
+  // What this program was linked for: "sim", or "cuda".
+  static const char* Backend() { return backend::BackendName(); }
   static int Count();
   explicit Device(int ordinal);
 

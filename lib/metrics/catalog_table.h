@@ -128,6 +128,10 @@ inline constexpr std::array kCatalog = {
                   "deciding and answering one batch of streamed rows"),
     CounterInfo("tetrion_learner_inference_wait_seconds_total", "seconds", {},
                 "time the inference thread slept for rows"),
+    CounterInfo("tetrion_learner_resident_rows_total", "rows", {},
+                "rows of the lanes that the learner plays itself, enqueued and committed"),
+    CounterInfo("tetrion_learner_resident_wait_seconds_total", "seconds", {"reason"},
+                "time those lanes waited; reason = token, weights, replay (the trainer is behind)"),
     // Links.
     CounterInfo("tetrion_link_reconnects_total", "connections", {"peer"},
                 "sockets destroyed and opened anew"),

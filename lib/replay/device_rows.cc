@@ -76,6 +76,15 @@ void CheckMemory(const cuda::Device& device, const Shape& shape, std::uint64_t c
                   " rows a shard would fit; lower --max-workers, --replay-rows or --lanes");
 }
 
+class PinnedRows final : public PinnedSource {
+ public:
+  PinnedRows(const cuda::Device& device, std::span<std::byte> memory)
+      : range_(device, memory.data(), memory.size(), "a source of rows") {}
+
+ private:
+  const cuda::PinnedRange range_;
+};
+
 }  // namespace
 
 DeviceRows::DeviceRows(const cuda::Device& device, const RowSpec& row, int shards,
@@ -148,6 +157,10 @@ template <typename Visit>
 void DeviceRows::ForEachTile(const ReadLease& lease, const BatchPart& part,
                              const Visit& visit) const {
   ForEachGatherTile(lease, static_cast<int>(layout_.spec.lanes), capacity_rows_, part, visit);
+}
+
+std::unique_ptr<PinnedSource> DeviceRows::Pin(std::span<std::byte> memory) {
+  return std::make_unique<PinnedRows>(device_, memory);
 }
 
 void DeviceRows::GatherOnDevice(const ReadLease& lease, int first_lane, int lanes,

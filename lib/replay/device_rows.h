@@ -47,6 +47,7 @@ class DeviceRows final : public ReplayRows {
   // Enqueues one copy a column. From pinned memory, which stays as it is until the event has
   // passed; pageable memory is read before the call returns.
   const Event* Write(const Chunk& chunk, const std::byte* src) override;
+  std::unique_ptr<PinnedSource> Pin(std::span<std::byte> memory) override;
   // The event to commit a chunk with that kernels on the writer stream filled: behind them.
   const Event* Written() { return commits_.Record(); }
   // The chunk's rows have no latents, as those that Write brings: before kernels fill it.

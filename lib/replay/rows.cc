@@ -11,13 +11,16 @@ int ReplayRows::BatchLanes(const ReadLease& lease) const {
 }
 
 AcquireResult PushRows(ReplayGate& gate, ReplayRows& memory, int shard, const std::byte* rows,
-                       int count, std::int64_t timeout_ns, int& pushed) {
+                       int count, std::int64_t timeout_ns, int& pushed, const Event** read) {
   pushed = 0;
+  if (read != nullptr) *read = nullptr;
   while (pushed < count) {
     const Chunk chunk = gate.Acquire(shard, count - pushed, timeout_ns);
     if (!chunk) return chunk.result;
-    gate.Commit(chunk, memory.Write(chunk, rows + static_cast<std::size_t>(pushed) *
-                                                      memory.layout().row_bytes));
+    const Event* const written =
+        memory.Write(chunk, rows + static_cast<std::size_t>(pushed) * memory.layout().row_bytes);
+    gate.Commit(chunk, written);
+    if (read != nullptr) *read = written;
     pushed += chunk.rows;
   }
   return AcquireResult::kAcquired;

@@ -2,6 +2,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <span>
 
 #include "lib/frame/row_layout.h"
 #include "lib/replay/event.h"
@@ -10,6 +12,13 @@
 #include "lib/replay/row_columns.h"
 
 namespace tetrion {
+
+// Host memory that rows are copied from by a device itself; as long as it lives. The memory must
+// outlive it.
+class PinnedSource {
+ public:
+  virtual ~PinnedSource() = default;
+};
 
 // The replay's memory: S shards of Tcap rows each (lib/frame/row_layout.h), allocated once; what
 // ingest and a trainer on the host need to know of it. A gate with the same shards and capacity
@@ -25,6 +34,12 @@ class ReplayRows {
   // Copies the chunk's rows from `src`, where they lie back to back. Returns the event to commit
   // them with; until it has passed `src` must stay as it is. nullptr: done.
   virtual const Event* Write(const Chunk& chunk, const std::byte* src) = 0;
+  // Makes `memory` a source that Write need not copy on the host; null where that means nothing.
+  // Made and destroyed outside of steps: both may wait. Throws Error(kTryAgain).
+  virtual std::unique_ptr<PinnedSource> Pin(std::span<std::byte> memory) {
+    static_cast<void>(memory);
+    return nullptr;
+  }
 
   // --- reader thread, lease open ---
   // Lanes of a batch B: windows side by side, each with all M lanes or with its one.
@@ -39,8 +54,10 @@ class ReplayRows {
 };
 
 // Writer thread. Puts `count` rows lying back to back into the shard, committing every full stride:
-// as many as the gate lets in, waiting at most `timeout_ns` for each chunk. `pushed` says how many.
+// as many as the gate lets in, waiting at most `timeout_ns` for each chunk. `pushed` says how many,
+// `read`, where wanted, the event after which none of them is read any more; nullptr: now.
 AcquireResult PushRows(ReplayGate& gate, ReplayRows& memory, int shard, const std::byte* rows,
-                       int count, std::int64_t timeout_ns, int& pushed);
+                       int count, std::int64_t timeout_ns, int& pushed,
+                       const Event** read = nullptr);
 
 }  // namespace tetrion

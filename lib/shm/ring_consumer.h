@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "lib/core/check.h"
@@ -96,6 +97,10 @@ class RingConsumer {
   std::uint64_t capacity() const { return capacity_; }
   std::uint64_t record_bytes() const { return record_bytes_; }
   std::uint64_t stride_bytes() const { return stride_bytes_; }
+  // The whole mapping of the ring's file; empty over plain memory.
+  std::span<std::byte> mapping() {
+    return region_ ? std::span(region_->data(), region_->size()) : std::span<std::byte>();
+  }
   // Null over plain memory.
   const Region* region() const { return region_ ? &*region_ : nullptr; }
 

@@ -210,7 +210,7 @@ bool TryRemoveDeadRing(const std::string& dir, std::uint64_t run_id, const std::
   RemoveUnlocked(ListRegions(dir), [&](const RegionFile& file) {
     return file.run_id == run_id && IsRingPath(file.path) && NameOf(file.path) == NameOf(path);
   });
-  return true;
+  return access((dir + "/" + NameOf(path)).c_str(), F_OK) != 0;
 }
 
 }  // namespace tetrion

@@ -74,8 +74,8 @@ int RemoveStale(const std::string& dir, std::uint64_t run_id);
 // the folder is locked.
 std::optional<int> TryRemoveOrphanRings(const std::string& dir, std::uint64_t run_id,
                                         const std::vector<std::string>& kept_paths);
-// Removes the ring of `run_id` with `path`'s file name unless a process locks it. False while the
-// folder is locked.
+// Removes the ring of `run_id` with `path`'s file name unless a process locks it. False while it is
+// there: its owner lives, or the folder is locked.
 bool TryRemoveDeadRing(const std::string& dir, std::uint64_t run_id, const std::string& path);
 
 }  // namespace tetrion

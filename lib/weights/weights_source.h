@@ -6,7 +6,8 @@
 
 namespace tetrion {
 
-// Gives a worker's policy, or what else acts, newer weights. Worker thread only, one instance per worker.
+// Gives a worker's policy, or what else acts, newer weights. Worker thread only, one instance per
+// worker.
 class WeightsSource {
  public:
   virtual ~WeightsSource() = default;

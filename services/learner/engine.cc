@@ -13,15 +13,15 @@
 #include "services/common/heartbeat_stats.h"
 #include "services/common/service_host.h"
 #include "services/learner/first_state.h"
+#include "services/learner/resident_parts.h"
 #include "services/learner/trainer_factory.h"
 
 namespace tetrion::learner {
 namespace {
 
-GateConfig GateConfigOf(const RunConfig& run) {
-  return {.shards = run.max_workers,
-          .capacity_rows = run.replay_rows,
-          .commit_stride = run.commit_stride};
+GateConfig GateConfigOf(const RunConfig& run, const ReplayShape& shape) {
+  return {
+      .shards = shape.shards, .capacity_rows = run.replay_rows, .commit_stride = run.commit_stride};
 }
 
 // The scorer's kernels divide a batch over every core it may use and take back the time that
@@ -32,6 +32,10 @@ int ThreadsFor(const RunConfig& run, int asked) {
   if (run.network != "scorer") return 1;
   return std::min(UsableCpus(), kMostUseful);
 }
+
+// Told to the actor of a ring.
+constexpr const char* kPlaysItself =
+    "the learner plays its lanes itself (--resident-lanes): it takes no rows from actors";
 
 // Most lanes that one call of the policy decides for streamed workers: beyond it, gathering more
 // rows costs more than the larger call saves.
@@ -64,26 +68,31 @@ Engine::Engine(const Surroundings& around, const wire::Registered& registered)
       run_name_(registered.run),
       run_(RunConfigFromText(registered.run_config)),
       checkpoint_folder_(RunFolder::At(registered.run_folder).checkpoints()),
-      trainer_(MakeTrainer(run_, ThreadsFor(run_, around.options.threads))),
+      shape_(ReplayShapeOf(run_, around.options.replay.resident_lanes)),
+      memory_(around.options.replay.device, RowSpecOf(run_, shape_), shape_.shards,
+              run_.replay_rows),
+      trainer_(MakeTrainer(run_, memory_.rows().layout().spec,
+                           ThreadsFor(run_, around.options.threads))),
       checkpoints_(checkpoint_folder_, around.options.keep_checkpoints),
       resumed_updates_(LoadFirstState(
           around.options, CheckpointStore(checkpoint_folder_, around.options.keep_checkpoints),
           run_, RunFolder::At(registered.run_folder), *trainer_)),
       region_(LearnerRegion::CreateOrAdopt(registered.shm_dir, registered.run_id,
                                            trainer_->PolicyBlobBytes(), RunConfigHash(run_))),
-      replay_(GateConfigOf(run_), std::make_unique<FifoSelector>(run_.max_workers, run_.window),
+      replay_(GateConfigOf(run_, shape_),
+              std::make_unique<FifoSelector>(shape_.shards, run_.window),
               FifoLimiter(run_.batch_windows)),
-      rows_(RowSpecOf(run_), run_.max_workers, run_.replay_rows),
-      source_(replay_, rows_, run_.window, run_.batch_windows),
-      metrics_(around.metrics, run_.max_workers, trainer_->Figures()),
+      source_(replay_, memory_.rows(), run_.window, run_.batch_windows),
+      metrics_(around.metrics, shape_.shards, trainer_->Figures()),
       rings_({.run_id = registered.run_id,
               .shm_dir = registered.shm_dir,
-              .shards = run_.max_workers,
-              .layout = rows_.layout()},
+              .shards = shape_.shards,
+              .layout = memory_.rows().layout(),
+              .refused = shape_.groups > 0 ? kPlaysItself : ""},
              around.board, streams_),
       ingest_({.action_count = EnvSpecOf(run_).action.count,
                .check_records = EnvSpecOf(run_).obs.check},
-              replay_, rows_, region_.bell(), rings_),
+              replay_, memory_.rows(), region_.bell(), rings_),
       inference_({.run_id = registered.run_id,
                   .action_count = EnvSpecOf(run_).action.count,
                   .check_records = EnvSpecOf(run_).obs.check,
@@ -91,7 +100,7 @@ Engine::Engine(const Surroundings& around, const wire::Registered& registered)
                  RowLayout(RowSpecOf(run_)),
                  InferencePartsOf(run_, registered.shm_dir, registered.run_id, region_, metrics_),
                  streams_),
-      training_({.batch_steps = run_.window * run_.batch_windows * run_.lanes,
+      training_({.batch_steps = run_.window * run_.batch_windows * shape_.lanes,
                  .batch_windows = run_.batch_windows,
                  .actions = EnvSpecOf(run_).action.count,
                  .checkpoint_every_ns =
@@ -104,8 +113,28 @@ Engine::Engine(const Surroundings& around, const wire::Registered& registered)
       ingest_runner_(ingest_, around.on_error),
       inference_runner_(inference_, around.on_error),
       trainer_runner_(training_, around.on_error) {
-  log::info("replay of {} shards x {} rows x {} lanes: {} bytes", run_.max_workers,
-            run_.replay_rows, run_.lanes, rows_.memory_bytes());
+  log::info("replay of {} shards x {} rows x {} lanes: {} bytes", shape_.shards, run_.replay_rows,
+            shape_.lanes, memory_.rows().memory_bytes());
+  if (shape_.groups > 0) MakeResident(registered);
+}
+
+// The lanes that the learner plays itself, and their session.
+void Engine::MakeResident(const wire::Registered& registered) {
+  ReplayMemory::OnDevice& device = *memory_.on_device();
+  MemberConfig member = MemberConfigOf(around_.options.member, /*http_endpoint=*/"");
+  member.name += "-lanes";
+  resident_ = std::make_unique<ResidentLanes>(
+      ResidentLanes::Config{
+          .member = std::move(member),
+          .groups = shape_.groups,
+          .agent = {.group_lanes = run_.lanes, .commit_stride = run_.commit_stride}},
+      MakeResidentParts(run_, shape_, device.device,
+                        WeightsReader::Config{.shm_dir = registered.shm_dir,
+                                              .run_id = registered.run_id,
+                                              .spec_hash = RunConfigHash(run_)}),
+      replay_, *device.rows, device.writer, around_.metrics, around_.drain, around_.on_error);
+  log::info("{} resident lanes of {}, {} workers of the account", shape_.lanes, run_.env,
+            shape_.groups);
 }
 
 CheckpointInfo Engine::Describe() const {
@@ -113,7 +142,7 @@ CheckpointInfo Engine::Describe() const {
           .run = run_name_,
           .env = run_.env,
           .network = run_.network,
-          .env_steps = static_cast<std::int64_t>(ingest_.counters().rows.load()) * run_.lanes,
+          .env_steps = static_cast<std::int64_t>(Rows()) * shape_.lanes,
           .mean_return = around_.mean_return()};
 }
 
@@ -126,10 +155,16 @@ void Engine::Start() {
   trainer_runner_.Start();
   ingest_runner_.Start();
   inference_runner_.Start();
+  if (resident_) resident_->Start(around_.metrics);
+}
+
+std::uint64_t Engine::Rows() const {
+  return ingest_.counters().rows.load() + (resident_ ? resident_->counters().rows.load() : 0);
 }
 
 void Engine::Stop() {
   if (std::exchange(stopped_, true)) return;
+  if (resident_) resident_->Stop();
   inference_runner_.RequestStop();
   ingest_runner_.RequestStop();
   trainer_runner_.RequestStop();
@@ -145,28 +180,31 @@ void Engine::FillHeartbeat(wire::Heartbeat& heartbeat) {
   const TrainerProgress progress = training_.Progress();
   FigureValues<kLearnerFigures> values = FiguresOf(progress, ingest_, inference_, checkpoints_);
   values["updates_per_s"] = update_rate_.PerSecond(progress.updates);
-  for (int s = 0; s < run_.max_workers; ++s) {
-    values["replay_rows"] += static_cast<double>(replay_.Stats(s).valid_rows) * run_.lanes;
+  for (int s = 0; s < shape_.shards; ++s) {
+    values["replay_rows"] += static_cast<double>(replay_.Stats(s).valid_rows) * shape_.lanes;
   }
   values["replay_capacity_rows"] =
-      static_cast<double>(run_.replay_rows) * run_.lanes * values["rings"];
+      static_cast<double>(run_.replay_rows) * shape_.lanes * (resident_ ? 1 : values["rings"]);
+  values["rows_ingested"] = static_cast<double>(Rows());
   heartbeat.policy_version = progress.version;
-  heartbeat.rows_ingested = ingest_.counters().rows.load();
+  heartbeat.rows_ingested = Rows();
   AddStats(kLearnerFigures, values.all(), heartbeat.stats);
   AddStats(trainer_->Figures(), progress.last.figures, heartbeat.stats);
 }
 
 void Engine::RefreshMetrics() {
   MutexLock lock(refresh_mu_);
-  metrics_.Refresh(replay_, rows_.memory_bytes(), static_cast<std::uint64_t>(run_.replay_rows),
-                   training_.Progress(), ingest_, inference_, checkpoints_,
-                   static_cast<double>(run_.window * run_.batch_windows));
+  if (resident_) resident_->RefreshMetrics();
+  metrics_.Refresh(replay_, memory_.rows().memory_bytes(),
+                   static_cast<std::uint64_t>(run_.replay_rows), training_.Progress(), ingest_,
+                   inference_, checkpoints_, static_cast<double>(run_.window * run_.batch_windows));
 }
 
 void Engine::LogDrained() const {
+  if (resident_) resident_->LogDrained();
   const IngestCounters& ingest = ingest_.counters();
-  log::info("drained: {} rows ingested, {} lost, {} updates", ingest.rows.load(),
-            ingest.rows_lost.load(), training_.Progress().updates);
+  log::info("drained: {} rows ingested, {} lost, {} updates", Rows(), ingest.rows_lost.load(),
+            training_.Progress().updates);
 }
 
 }  // namespace tetrion::learner

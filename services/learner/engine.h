@@ -1,5 +1,7 @@
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -9,7 +11,6 @@
 #include "lib/core/mutex.h"
 #include "lib/metrics/registry.h"
 #include "lib/replay/gate.h"
-#include "lib/replay/host_rows.h"
 #include "lib/rl/trainer.h"
 #include "lib/run/run_config.h"
 #include "lib/weights/learner_region.h"
@@ -21,7 +22,9 @@
 #include "services/learner/learner_metrics.h"
 #include "services/learner/options.h"
 #include "services/learner/rate_meter.h"
+#include "services/learner/replay_memory.h"
 #include "services/learner/replay_source.h"
+#include "services/learner/resident_lanes.h"
 #include "services/learner/ring_attacher.h"
 #include "services/learner/trainer_agent.h"
 #include "services/learner/versions.h"
@@ -41,6 +44,7 @@ class Engine {
     MetricsRegistry& metrics;
     RingBoard& board;
     Versions& versions;
+    const std::atomic<bool>& drain;       // a signal has asked for the end
     std::function<double()> mean_return;  // for checkpoints; any thread
     std::function<void(std::exception_ptr)> on_error;
   };
@@ -58,22 +62,27 @@ class Engine {
   void LogDrained() const;
 
   // --- any thread ---
+  // Lanes that the learner plays itself have none left to report, or there are none.
+  bool ResidentDone() const { return !resident_ || resident_->Done(); }
   // Brings the scraped figures up to the agents' own.
   void RefreshMetrics() TETRION_EXCLUDES(refresh_mu_);
 
  private:
   CheckpointInfo Describe() const;
+  void MakeResident(const wire::Registered& registered);
+  std::uint64_t Rows() const;  // that came into the replay
 
   const Surroundings around_;
   const std::string run_name_;
   const RunConfig run_;
   const std::string checkpoint_folder_;
+  const ReplayShape shape_;
+  ReplayMemory memory_;
   const std::unique_ptr<Trainer> trainer_;
   CheckpointAgent checkpoints_;
   const std::uint64_t resumed_updates_;
   LearnerRegion region_;
   ReplayGate replay_;
-  HostRows rows_;
   ReplaySource source_;
   LearnerMetrics metrics_;
   StreamBoard streams_;
@@ -81,6 +90,7 @@ class Engine {
   IngestAgent ingest_;
   InferenceAgent inference_;
   TrainerAgent training_;
+  std::unique_ptr<ResidentLanes> resident_;  // null unless the learner plays lanes itself
   AgentRunner checkpoint_runner_, ingest_runner_, inference_runner_, trainer_runner_;
   RateMeter update_rate_;
   bool stopped_ = false;

@@ -35,6 +35,7 @@ int IngestAgent::DoWork() {
   for (Feed& feed : feeds_) rows += Pump(feed);
   RemoveLeaving();
   std::erase_if(feeds_, [this](Feed& feed) {
+    if (feed.ended) feed.pinned.reset();
     if (feed.ended && !feed.removed) leaving_.push_back(std::move(feed.source));
     return feed.ended;
   });
@@ -49,7 +50,9 @@ void IngestAgent::Begin(std::unique_ptr<RowSource> source) {
   log::info("attached {} to shard {} at row {}", id.address, id.shard, source->next_row());
   replay_.BeginGeneration(id.shard);
   NoteCapacity(id.shard, source->capacity_rows());
-  feeds_.push_back({.source = std::move(source)});
+  std::unique_ptr<PinnedSource> pinned;
+  if (!source->memory().empty()) pinned = memory_.Pin(source->memory());
+  feeds_.push_back({.source = std::move(source), .pinned = std::move(pinned)});
 }
 
 // Another process makes or removes a region meanwhile: that may take longer than rows can wait.
@@ -69,6 +72,7 @@ void IngestAgent::OnClose() {
 }
 
 int IngestAgent::Pump(Feed& feed) {
+  if (!Copied(feed)) return 0;
   RowSource& source = *feed.source;
   SourceRows rows = source.Peek();
   AddRelaxed<std::uint64_t>(counters_.rows_lost, rows.void_rows);
@@ -86,35 +90,55 @@ int IngestAgent::Pump(Feed& feed) {
       break;
   }
   rows.count = std::min(rows.count, kRowsPerTurn);
-  // Another process can write there at any time: copied once, then checked, then used.
-  std::memcpy(rows_.data(), rows.rows, rows.count * memory_.layout().row_bytes);
-  if (const std::string wrong = WhatIsWrong(rows); !wrong.empty()) {
+  const std::byte* checked = rows.rows;
+  if (feed.pinned == nullptr) {
+    std::memcpy(rows_.data(), rows.rows, rows.count * memory_.layout().row_bytes);
+    checked = rows_.data();
+  }
+  if (const std::string wrong = WhatIsWrong(checked, rows); !wrong.empty()) {
     Quarantine(feed, wrong);
     return 0;
   }
-  return Push(source, rows.count);
+  return Push(feed, checked, rows.count);
 }
 
-// Of rows_, which hold what was peeked; empty when every row is in order.
-std::string IngestAgent::WhatIsWrong(const SourceRows& rows) const {
-  for (std::uint32_t i = 0; i < rows.count; ++i) {
-    const char* wrong = CheckRow(memory_.layout(), rows_.data() + i * memory_.layout().row_bytes,
-                                 rows.first + i, config_.action_count, config_.check_records);
-    if (wrong != nullptr) return "row " + std::to_string(rows.first + i) + ": " + wrong;
+// Whether no row of the feed's is being copied; gives back those that were.
+bool IngestAgent::Copied(Feed& feed) {
+  if (feed.copying == 0) return true;
+  if (!feed.copied->Passed()) return false;
+  feed.source->Release(std::exchange(feed.copying, 0));
+  NoteBacklog(feed.source->id().shard, feed.source->backlog_rows());
+  return true;
+}
+
+// Empty when every row is in order.
+std::string IngestAgent::WhatIsWrong(const std::byte* rows, const SourceRows& peeked) const {
+  for (std::uint32_t i = 0; i < peeked.count; ++i) {
+    const char* wrong = CheckRow(memory_.layout(), rows + i * memory_.layout().row_bytes,
+                                 peeked.first + i, config_.action_count, config_.check_records);
+    if (wrong != nullptr) return "row " + std::to_string(peeked.first + i) + ": " + wrong;
   }
   return "";
 }
 
-// Moves the first rows of rows_ into the replay. More than 0 unless the next cycle may sleep.
-int IngestAgent::Push(RowSource& source, std::uint32_t count) {
+// Moves `rows`, which hold what was peeked, into the replay. More than 0 unless the next cycle may
+// sleep.
+int IngestAgent::Push(Feed& feed, const std::byte* rows, std::uint32_t count) {
+  RowSource& source = *feed.source;
   int pushed = 0;
+  const Event* copied = nullptr;
   const std::int64_t start_ns = clock_.NowNs();
-  const AcquireResult result = PushRows(replay_, memory_, source.id().shard, rows_.data(),
-                                        static_cast<int>(count), config_.wait_ns, pushed);
+  const AcquireResult result = PushRows(replay_, memory_, source.id().shard, rows,
+                                        static_cast<int>(count), config_.wait_ns, pushed, &copied);
   if (result != AcquireResult::kAcquired) {
     AddRelaxed(counters_.limited_ns, clock_.NowNs() - start_ns);
   }
-  source.Release(static_cast<std::uint64_t>(pushed));
+  if (feed.pinned != nullptr && copied != nullptr) {
+    feed.copying = static_cast<std::uint64_t>(pushed);
+    feed.copied = copied;
+  } else {
+    source.Release(static_cast<std::uint64_t>(pushed));
+  }
   AddRelaxed<std::uint64_t>(counters_.rows, static_cast<std::uint64_t>(pushed));
   NoteBacklog(source.id().shard, source.backlog_rows());
   // A limited push has waited already: no sleep on top.
@@ -145,7 +169,7 @@ void IngestAgent::End(Feed& feed, SourceState state, const std::string& reason) 
 void IngestAgent::Sleep() {
   const std::uint32_t armed = bell_.Arm();
   for (const Feed& feed : feeds_) {
-    if (feed.source->HasNews()) {
+    if (feed.copying > 0 || feed.source->HasNews()) {
       bell_.Disarm(armed);
       return;
     }

@@ -28,6 +28,13 @@ struct IngestCounters {
 };
 
 // Copies rows from every source into the source's replay shard, after a look at what they hold.
+//
+// Another process can write where rows are peeked. For a replay in host memory they are copied out
+// once, checked, and only then used. A device copies them by itself out of the source's memory,
+// which is pinned for it: they are checked there, and given back to the producer once the copy has
+// passed. What a hostile producer changes in between are numbers, which a trainer checks where it
+// counts with them (lib/rl/minibatch.h).
+//
 // Ends a source (removes and reports it) when it says so; quarantines one that is unusable or has
 // an impossible row. Rows that a source passes over as void are counted lost.
 //
@@ -63,14 +70,18 @@ class IngestAgent final : public Agent {
  private:
   struct Feed {
     std::unique_ptr<RowSource> source;
+    std::unique_ptr<PinnedSource> pinned;  // null: rows are copied out; goes before the source
+    std::uint64_t copying = 0;             // rows pushed and not released: a device still copies
+    const Event* copied = nullptr;         // behind them
     bool ended = false;
     bool removed = false;  // once ended
   };
 
   void Begin(std::unique_ptr<RowSource> source);
   int Pump(Feed& feed);
-  int Push(RowSource& source, std::uint32_t count);
-  std::string WhatIsWrong(const SourceRows& rows) const;
+  int Push(Feed& feed, const std::byte* rows, std::uint32_t count);
+  bool Copied(Feed& feed);
+  std::string WhatIsWrong(const std::byte* rows, const SourceRows& peeked) const;
   void Quarantine(Feed& feed, const std::string& reason);
   void End(Feed& feed, SourceState state, const std::string& reason = "");
   void RemoveLeaving();

@@ -16,6 +16,7 @@ constexpr std::int64_t kBuildIdleNs = 50 * kNanosPerMilli;
 
 Learner::Learner(LearnerOptions options, SignalWatcher& signals)
     : options_(std::move(options)),
+      drain_(signals.drain_flag()),
       host_(
           metrics_, options_.member.http_bind,
           [this] {
@@ -35,6 +36,7 @@ LearnerLinkAgent::Hooks Learner::LinkHooks() {
   return {.start_build = [this](const wire::Registered& registered) { StartBuild(registered); },
           .built = [this] { return Built(); },
           .fill = [this](wire::Heartbeat& heartbeat) { FillHeartbeat(heartbeat); },
+          .lanes_done = [this] { return engine_->ResidentDone(); },
           .stop_training = [this] { StopTraining(); }};
 }
 
@@ -70,6 +72,7 @@ void Learner::Build() {
                            .metrics = metrics_,
                            .board = board_,
                            .versions = versions_,
+                           .drain = drain_,
                            .mean_return = [this] { return link_->mean_return(); },
                            .on_error = [this](std::exception_ptr error) { host_.Fail(error); }},
       registered_);

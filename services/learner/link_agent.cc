@@ -113,8 +113,8 @@ void LearnerLinkAgent::StartDrain() {
 void LearnerLinkAgent::Drain() {
   if (member_.Draining()) {
     // Without a session the ended rings are not taken off the list any more.
-    const bool over =
-        built_ && have_list_ && (link_.session() == 0 ? board_.AllEnded() : board_.Empty());
+    const bool over = built_ && have_list_ && hooks_.lanes_done() &&
+                      (link_.session() == 0 ? board_.AllEnded() : board_.Empty());
     if (!over && !member_.DrainIsLate()) return;
     if (!over) {
       log::warn("{} after the drain time-out", built_ ? "rings are still open" : "still starting");

@@ -31,6 +31,8 @@ class LearnerLinkAgent final : public Agent, private wire::SessionOwner {
     // threw.
     std::function<bool()> built;
     std::function<void(wire::Heartbeat&)> fill;  // version, rows, figures; once built
+    // Once built: whether lanes that the learner plays itself have ended, after a drain.
+    std::function<bool()> lanes_done = [] { return true; };
     std::function<void()> stop_training;  // once built; rings are gone: final checkpoint; may throw
   };
   LearnerLinkAgent(const MemberConfig& config, Hooks hooks, RingBoard& board, Versions& versions,

@@ -12,6 +12,7 @@ void Declare(ServiceOptions& parser, LearnerOptions& o) {
   parser.Add("threads", &o.threads,
              "threads of the trainer's arithmetic; 0: one per core for the scorer, else 1", 0, 256,
              "threads");
+  AddDeviceChoice(parser, o.replay);
   parser.Add("checkpoint-every", &o.checkpoint_every_s, "time between checkpoints", 0.1, 86400.0,
              "s");
   parser.Add("keep-checkpoints", &o.keep_checkpoints, "newest checkpoints kept, besides the best",
@@ -29,6 +30,7 @@ std::optional<int> ParseLearnerOptions(int argc, const char* const* argv, Learne
   Declare(parser, options);
   if (const std::optional<int> done = parser.Parse(argc, argv)) return done;
   CheckMemberOptions(options.member);
+  CheckDeviceChoice(options.replay);
   return std::nullopt;
 }
 

@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 
+#include "lib/setup/device_choice.h"
 #include "lib/setup/member.h"
 
 namespace tetrion::learner {
@@ -13,6 +14,7 @@ struct LearnerOptions {
   bool resume = false;
   bool force = false;
   int threads = 0;  // 0: what suits the network
+  DeviceChoice replay;
   double checkpoint_every_s = 30;
   int keep_checkpoints = 3;
 };

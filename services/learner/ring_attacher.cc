@@ -80,6 +80,10 @@ void RingAttacher::TakeList() {
 // True when the ring waits no longer.
 bool RingAttacher::TryAttach(Waiting& ring, std::vector<std::unique_ptr<RowSource>>& attached) {
   const wire::RingInfo& info = ring.info;
+  if (!config_.refused.empty()) {
+    GiveUp(info, config_.refused);
+    return true;
+  }
   if (info.slot < 0 || info.slot >= config_.shards) {
     GiveUp(info, "its slot is " + std::to_string(info.slot) + ", the replay has " +
                      std::to_string(config_.shards));
@@ -141,7 +145,7 @@ void RingAttacher::GiveUp(const wire::RingInfo& info, const std::string& reason)
   remove_until_ns_ = clock_.NowNs() + config_.remove_within_ns;
 }
 
-// Does nothing to files whose owners live, and nothing while the folder is locked.
+// Waits with files whose owners live, and while the folder is locked.
 void RingAttacher::RemoveDead() {
   const std::int64_t now_ns = clock_.NowNs();
   if (now_ns < next_remove_ns_) return;
@@ -157,7 +161,8 @@ void RingAttacher::RemoveDead() {
     return TryRemoveDeadRing(config_.shm_dir, config_.run_id, path);
   });
   if ((!orphans_due_ && dead_paths_.empty()) || now_ns < remove_until_ns_) return;
-  log::warn("{} was locked for too long; what is dead there stays for now", config_.shm_dir);
+  log::warn("{}: rings that were given up stay for now: they, or the folder, are still locked",
+            config_.shm_dir);
   orphans_due_ = false;
   dead_paths_.clear();
 }

@@ -24,7 +24,7 @@ namespace tetrion::learner {
 //
 // A ring that cannot be attached for now (missing, not sealed yet, no memory, no open files) waits
 // until `retry_ns` have passed; one that can never be (a slot that the replay lacks, another
-// layout, a damaged header) is given up at once. A ring's file is removed then only if no process
+// layout, a damaged header) is given up at once. A ring's file is removed then only once no process
 // holds its lock: the ring may be alive and the fault ours.
 //
 // The first list also tells which rings of the run are orphans: their actors died while no learner
@@ -40,11 +40,13 @@ class RingAttacher final : public SourceFinder {
     std::string shm_dir;
     int shards = 0;  // slots of the replay
     RowLayout layout;
+    std::string refused;  // why no ring is attached at all; empty: they are
     // How long a ring may be missing or unfinished before it is given up, how often it is tried.
     std::int64_t retry_ns = 2 * kNanosPerSecond;
     std::int64_t retry_every_ns = 50 * kNanosPerMilli;
-    // How long another process may hold the folder's lock before what is dead stays where it is,
-    // for the next run to remove; longer than any creation takes.
+    // How long another process may hold the folder's lock, or a ring that was given up, before
+    // files stay where they are, for the next run to remove; longer than any creation takes, and
+    // than a refused actor lives.
     std::int64_t remove_within_ns = 60 * kNanosPerSecond;
   };
   // References outlive the attacher and its sources.

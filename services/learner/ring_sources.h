@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "lib/core/clock.h"
@@ -26,6 +27,7 @@ class LocalRing final : public RowSource {
   std::uint64_t next_row() const override { return ring_.tail(); }
   std::uint64_t backlog_rows() const override { return ring_.head() - ring_.tail(); }
   std::uint64_t capacity_rows() const override { return ring_.capacity(); }
+  std::span<std::byte> memory() override { return ring_.mapping(); }
   const std::string& problem() const override { return problem_; }
   bool TryRemove() override { return ring_.TryUnlink(); }
   void Remove() override { ring_.Unlink(); }
@@ -58,6 +60,7 @@ class InferredRing final : public RowSource {
   std::uint64_t next_row() const override { return ring_.next_row(); }
   std::uint64_t backlog_rows() const override { return ring_.backlog_rows(); }
   std::uint64_t capacity_rows() const override { return ring_.capacity_rows(); }
+  std::span<std::byte> memory() override { return ring_.memory(); }
   const std::string& problem() const override;
   bool TryRemove() override;
   void Remove() override;

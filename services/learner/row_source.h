@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -61,6 +62,9 @@ class RowSource {
   virtual std::uint64_t backlog_rows() const = 0;
   // Published rows that the source holds at most.
   virtual std::uint64_t capacity_rows() const = 0;
+  // The memory that rows are peeked in, whole pages of it; empty where a device could not read it
+  // by itself.
+  virtual std::span<std::byte> memory() { return {}; }
   // Why the source is kUnusable, for people.
   virtual const std::string& problem() const = 0;
 

@@ -10,7 +10,7 @@ namespace tetrion::learner {
 
 static_assert(NameMetrics(kVtraceFigures) && FitBesideTheLearners(kVtraceFigures));
 
-std::unique_ptr<Trainer> MakeTrainer(const RunConfig& run, int threads) {
+std::unique_ptr<Trainer> MakeTrainer(const RunConfig& run, const RowSpec& row, int threads) {
   // One line an algorithm; RunConfig refuses other names.
   TETRION_CHECK(run.algo == "vtrace", "an algorithm without a trainer");
   return MakeVtraceTrainer({.settings = run.vtrace,
@@ -19,7 +19,7 @@ std::unique_ptr<Trainer> MakeTrainer(const RunConfig& run, int threads) {
                             .window = run.window,
                             .batch_windows = run.batch_windows,
                             .threads = threads},
-                           EnvSpecOf(run), RowSpecOf(run));
+                           EnvSpecOf(run), row);
 }
 
 }  // namespace tetrion::learner

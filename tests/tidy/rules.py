@@ -31,7 +31,6 @@ TESTED_BY = {
     "lib/nn/scorer.cc": "network_test.cc",
     "lib/nn/torch/torch_networks.cc": "../network_test.cc",
     "lib/replay/lease.cc": "gate_test.cc",
-    "lib/rl/minibatch.cc": "vtrace/vtrace_trainer_test.cc",
     "lib/rl/parameter_tensors.cc": "vtrace/vtrace_trainer_test.cc",
     "lib/inference/stream_layout.cc": "ends_test.cc",
     "lib/checkpoint/manifest.cc": "checkpoint_store_test.cc",

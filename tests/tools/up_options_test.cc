@@ -67,6 +67,15 @@ TEST_F(PlanRunTest, NewRunStartsCoordinatorLearnerAndActors) {
               AllOf(HasSubstr("--name actor-1 --workers 1"), Not(HasSubstr("--env"))));
 }
 
+TEST_F(PlanRunTest, LearnerThatPlaysItsLanesItselfNeedsNoActors) {
+  options_.replay = {.device = "sim", .resident_lanes = 32};
+  const RunPlan plan = Plan();
+  ASSERT_EQ(plan.children.size(), 2U);
+  for (const auto& command : {plan.children[1].command, plan.children[1].restart_command}) {
+    EXPECT_THAT(Joined(command), HasSubstr("--device sim --resident-lanes 32"));
+  }
+}
+
 TEST_F(PlanRunTest, ResumedRunStartsFromWhatItHas) {
   RunFolder::Create(options_.runs_dir, "old").WriteConfig(MakeRunConfig({{"env", "tetris"}}));
   options_.resume = "latest";

@@ -20,11 +20,18 @@ constexpr std::int64_t kTickMs = 50;
 constexpr std::int64_t kPollPeriodNs = kNanosPerSecond / 2;
 constexpr int kPollTimeoutMs = 500;
 
+std::string Players(const UpOptions& options, const RunPlan& plan) {
+  if (options.replay.resident_lanes > 0) {
+    return std::to_string(options.replay.resident_lanes) + " lanes in the learner";
+  }
+  return std::to_string(options.actors) + " actors, " + std::to_string(plan.config.lanes) +
+         " lanes a worker";
+}
+
 std::string Greeting(const UpOptions& options, const RunPlan& plan) {
   return "run " + plan.name + " (" + plan.config.env + ", " + plan.config.algo + ", seed " +
-         std::to_string(plan.config.seed) + ") in " + plan.folder + ": " +
-         std::to_string(options.actors) + " actors, " + std::to_string(plan.config.lanes) +
-         " lanes a worker; Ctrl-C ends it\n";
+         std::to_string(plan.config.seed) + ") in " + plan.folder + ": " + Players(options, plan) +
+         "; Ctrl-C ends it\n";
 }
 
 }  // namespace

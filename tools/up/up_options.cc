@@ -65,6 +65,11 @@ ChildSpec Learner(const UpOptions& options, const RunPlan& plan,
   Command command = {options.bin_dir + "/tetrion-learner", "--run-folder", plan.folder};
   Append(command, CommonFlags(options));
   if (options.threads > 0) Append(command, {"--threads", std::to_string(options.threads)});
+  const DeviceChoice& replay = options.replay;
+  if (replay.device != "cpu") Append(command, {"--device", replay.device});
+  if (replay.resident_lanes > 0) {
+    Append(command, {"--resident-lanes", std::to_string(replay.resident_lanes)});
+  }
   Append(command, RunFlagsBesideAFile(options, given));
   Command again = command;
   again.push_back("--resume");
@@ -116,6 +121,7 @@ std::optional<int> ParseUpOptions(int argc, const char* const* argv, UpOptions& 
   parser.Add("groups", &o.groups, "streamed: lane groups of a worker thread", 1, 16, "groups");
   parser.Add("threads", &o.threads, "the learner's compute threads; 0: its default", 0, 256,
              "threads");
+  AddDeviceChoice(parser, o.replay);
   AddRunChoice(parser, o);
   parser.Add("bin-dir", &o.bin_dir, "folder of the services' programs; empty: this program's");
   parser.Add("drain-timeout", &o.drain_timeout_s,
@@ -124,6 +130,7 @@ std::optional<int> ParseUpOptions(int argc, const char* const* argv, UpOptions& 
   if (const std::optional<int> done = parser.Parse(argc, argv)) return done;
   o.config_file = parser.config_file();
   CheckRunChoice(o);
+  CheckDeviceChoice(o.replay);
   return std::nullopt;
 }
 
@@ -170,7 +177,8 @@ RunPlan PlanRun(const UpOptions& options, const std::string& default_name, int c
   }
   plan.children.push_back(Coordinator(options, plan, given));
   plan.children.push_back(Learner(options, plan, given));
-  for (int i = 0; i < options.actors; ++i) {
+  const int actors = options.replay.resident_lanes > 0 ? 0 : options.actors;
+  for (int i = 0; i < actors; ++i) {
     plan.children.push_back(Actor(options, plan, given, i, workers));
   }
   return plan;

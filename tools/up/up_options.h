@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lib/core/log.h"
+#include "lib/setup/device_choice.h"
 #include "lib/setup/run_choice.h"
 #include "tools/up/supervisor.h"
 
@@ -12,8 +13,9 @@ namespace tetrion {
 
 struct UpOptions : RunChoice {
   int actors = 1;
-  int workers = 0;  // per actor; 0: what the machine's cores allow
-  int threads = 0;  // the learner's; 0: its own default
+  int workers = 0;      // per actor; 0: what the machine's cores allow
+  int threads = 0;      // the learner's; 0: its own default
+  DeviceChoice replay;  // with resident lanes there are no actors
   std::string inference = "local";
   int groups = 2;       // streamed: lane groups of a worker thread
   std::string bin_dir;  // folder of the services' programs; empty: this program's

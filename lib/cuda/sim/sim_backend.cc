@@ -91,6 +91,10 @@ sim::Operation StagedCopyOf(void* to, const void* from, CopyShape shape) {
 
 }  // namespace
 
+const char* BackendName() {
+  return "sim";
+}
+
 int DeviceCount() {
   return 1;
 }

@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <optional>
 
 #include "lib/shm/region.h"
 #include "tests/lib/shm/scratch_dir.h"
@@ -164,20 +165,24 @@ TEST(ShmDirTest, OrphanRingsAreTheRunsUnlockedRingsThatAreNotKept) {
   }
 }
 
-TEST(ShmDirTest, OneDeadRingIsRemovedALivingOneAndTheRestStay) {
+TEST(ShmDirTest, OneDeadRingIsRemovedALivingOneOnceItIsDeadAndTheRestStay) {
   const ScratchDir scratch;
   const std::string& dir = scratch.path();
-  const Region live = MakeRegion(dir, RingName(kRun, 1, 2, 0), kRun);
+  std::optional<Region> live = MakeRegion(dir, RingName(kRun, 1, 2, 0), kRun);
   const std::string dead = dir + "/" + RingName(kRun, 1, 2, 1);
   const std::string bystander = dir + "/" + RingName(kRun, 1, 2, 2);
   (void)MakeRegion(dir, RingName(kRun, 1, 2, 1), kRun);
   (void)MakeRegion(dir, RingName(kRun, 1, 2, 2), kRun);
-  EXPECT_TRUE(TryRemoveDeadRing(dir, kRun, live.path()));
-  EXPECT_TRUE(TryRemoveDeadRing(dir, kOtherRun, dead));
+  const std::string path = live->path();
+  EXPECT_FALSE(TryRemoveDeadRing(dir, kRun, path));
+  EXPECT_FALSE(TryRemoveDeadRing(dir, kOtherRun, dead));
   EXPECT_TRUE(Exists(dead));
   EXPECT_TRUE(TryRemoveDeadRing(dir, kRun, dead));
   EXPECT_FALSE(Exists(dead));
-  EXPECT_TRUE(Exists(live.path()));
+  EXPECT_TRUE(Exists(path));
+  live.reset();
+  EXPECT_TRUE(TryRemoveDeadRing(dir, kRun, path));
+  EXPECT_FALSE(Exists(path));
   EXPECT_TRUE(Exists(bystander));
 }
 

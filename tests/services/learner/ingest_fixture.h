@@ -113,10 +113,12 @@ class IngestFixture : public ::testing::Test {
         *replay_, *memory_, Bell(&bell_), *attacher_, time);
   }
   std::unique_ptr<RingAttacher> MakeAttacher(const Clock& clock) {
-    return std::make_unique<RingAttacher>(
-        RingAttacher::Config{
-            .run_id = kRun, .shm_dir = dir_.path(), .shards = 3, .layout = layout_},
-        board_, streams_, clock);
+    return std::make_unique<RingAttacher>(RingAttacher::Config{.run_id = kRun,
+                                                               .shm_dir = dir_.path(),
+                                                               .shards = 3,
+                                                               .layout = layout_,
+                                                               .refused = refused_},
+                                          board_, streams_, clock);
   }
   std::unique_ptr<TestWorker> MakeWorker(std::uint32_t worker, std::uint64_t capacity = 256) {
     return std::make_unique<TestWorker>(dir_.path(), layout_, worker, capacity);
@@ -151,6 +153,7 @@ class IngestFixture : public ::testing::Test {
   }
 
   ScratchDir dir_;
+  std::string refused_;  // the attacher's, of the next Build
   const RowLayout layout_{{.record_bytes = 16, .lanes = 2, .has_mask = false}};
   BellBlock bell_ = {};
   FakeClock clock_;

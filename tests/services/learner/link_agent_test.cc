@@ -36,6 +36,7 @@ class LearnerLinkTest : public ::testing::Test {
                                       heartbeat.rows_ingested = 345;
                                       heartbeat.stats = {{"updates", 6}};
                                     },
+                                .lanes_done = [this] { return lanes_done_; },
                                 .stop_training = [this] { ++stops_; }},
         board_, versions_, drain_, clock_);
   }
@@ -96,6 +97,7 @@ class LearnerLinkTest : public ::testing::Test {
   std::atomic<bool> drain_{false};
   std::function<bool()> built_;  // empty: at once
   int builds_ = 0, stops_ = 0, ring_gones_ = 0;
+  bool lanes_done_ = true;
   std::unique_ptr<LearnerLinkAgent> agent_;
 };
 
@@ -317,6 +319,18 @@ TEST_F(LearnerLinkTest, DrainWaitsForTheRingsThenStopsTrainingThenSaysGoodbye) {
   EXPECT_FALSE(agent_->Done());
   Answer(wire::GoodbyeAck{.session = 7});
   EXPECT_TRUE(agent_->Done());
+  EXPECT_EQ(stops_, 1);
+}
+
+TEST_F(LearnerLinkTest, DrainWaitsForTheLanesThatTheLearnerPlaysItself) {
+  BeginSession();
+  GiveList(1, {});
+  lanes_done_ = false;
+  drain_ = true;
+  for (int i = 0; i < 3; ++i) EXPECT_NE(Expect<wire::Heartbeat>().phase, "");
+  EXPECT_EQ(stops_, 0);
+  lanes_done_ = true;
+  EXPECT_EQ(Expect<wire::Goodbye>().session, 7U);
   EXPECT_EQ(stops_, 1);
 }
 

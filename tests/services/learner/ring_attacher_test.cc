@@ -42,6 +42,19 @@ TEST_F(RingAttacherTest, MissingRingIsWaitedForThenGivenUpWithTheRemedyWhileOthe
   EXPECT_EQ(agent_->counters().quarantined.load(), 0U);
 }
 
+TEST_F(RingAttacherTest, LearnerThatTakesNoRingsSaysWhyToEachAtOnce) {
+  refused_ = "the learner plays its lanes itself";
+  Build();
+  auto worker = MakeWorker(1);
+  worker->Write(3);
+  List({{worker->path(), 0}});
+  Cycle(1);
+  EXPECT_EQ(TheEnded().end, wire::RingEnd::kUnattachable);
+  EXPECT_EQ(TheEnded().reason, refused_);
+  EXPECT_EQ(RowsIn(0), 0U);
+  EXPECT_TRUE(std::filesystem::exists(worker->path())) << "its producer lives";
+}
+
 TEST_F(RingAttacherTest, RingThatComesWithinTheRetryTimeIsAttached) {
   List({{TestWorker::PathOf(dir_.path(), 1), 0}});
   Cycle(10);

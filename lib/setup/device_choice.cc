@@ -1,0 +1,25 @@
+#include "lib/setup/device_choice.h"
+
+#include "lib/core/error.h"
+
+namespace tetrion {
+
+void AddDeviceChoice(ServiceOptions& parser, DeviceChoice& choice) {
+  constexpr int kMostLanes = 1 << 20;
+  parser.Add("device", &choice.device,
+             "where the replay is: cpu, host memory; cuda, the first device; sim, a simulated one",
+             {"cpu", "cuda", "sim"});
+  parser.Add("resident-lanes", &choice.resident_lanes,
+             "lanes that the learner plays itself in the device's memory, a multiple of the run's "
+             "lanes; actors have no place then; 0: none",
+             0, kMostLanes, "lanes");
+}
+
+void CheckDeviceChoice(const DeviceChoice& choice) {
+  if (choice.resident_lanes == 0 || choice.device != "cpu") return;
+  throw Error(ExitCode::kUsage,
+              "--resident-lanes are played in a device's memory: give --device cuda as well, or "
+              "--device sim to try it slowly");
+}
+
+}  // namespace tetrion

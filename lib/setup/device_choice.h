@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+
+#include "lib/run/options.h"
+
+namespace tetrion {
+
+// Where a learner's replay is and who writes it; declared once for the learner and for `up`.
+struct DeviceChoice {
+  std::string device = "cpu";  // cpu, cuda, sim
+  int resident_lanes = 0;      // lanes that the learner plays itself; 0: none
+};
+
+void AddDeviceChoice(ServiceOptions& parser, DeviceChoice& choice);
+// After parsing. Throws Error(kUsage) for resident lanes without a device.
+void CheckDeviceChoice(const DeviceChoice& choice);
+
+}  // namespace tetrion

@@ -1,0 +1,56 @@
+#include "services/learner/replay_memory.h"
+
+#include "lib/core/error.h"
+#include "lib/core/log.h"
+#include "lib/replay/host_rows.h"
+#include "lib/setup/run_setup.h"
+
+namespace tetrion::learner {
+
+ReplayShape ReplayShapeOf(const RunConfig& run, int resident_lanes) {
+  if (resident_lanes == 0) return {.shards = run.max_workers, .lanes = run.lanes};
+  const std::string asked = "--resident-lanes " + std::to_string(resident_lanes);
+  if (resident_lanes % run.lanes != 0) {
+    throw Error(ExitCode::kUsage, asked + ": not a multiple of the run's " +
+                                      std::to_string(run.lanes) + " lanes (--lanes)");
+  }
+  const int groups = resident_lanes / run.lanes;
+  if (groups > run.max_workers) {
+    throw Error(ExitCode::kUsage, asked + " are " + std::to_string(groups) +
+                                      " groups of the run's " + std::to_string(run.lanes) +
+                                      " lanes, the run has slots for " +
+                                      std::to_string(run.max_workers) +
+                                      "; begin a run with more --lanes or --max-workers");
+  }
+  return {.shards = 1, .lanes = resident_lanes, .groups = groups};
+}
+
+RowSpec RowSpecOf(const RunConfig& run, const ReplayShape& shape) {
+  RowSpec row = RowSpecOf(run);
+  row.lanes = static_cast<std::uint32_t>(shape.lanes);
+  return row;
+}
+
+ReplayMemory::ReplayMemory(const std::string& device, const RowSpec& row, int shards,
+                           int capacity_rows) {
+  if (device == "cpu") {
+    rows_ = std::make_unique<HostRows>(row, shards, capacity_rows);
+    return;
+  }
+  if (device != cuda::Device::Backend()) {
+    throw Error(ExitCode::kUsage,
+                "--device " + device + ": this learner was built for --device cpu and " +
+                    cuda::Device::Backend() +
+                    "; a build with the cuda preset has cuda, every other one has sim");
+  }
+  on_device_ = std::make_unique<OnDevice>(0);
+  auto rows = std::make_unique<DeviceRows>(on_device_->device, row, shards, capacity_rows,
+                                           on_device_->writer, on_device_->reader);
+  on_device_->rows = rows.get();
+  rows_ = std::move(rows);
+  log::info("replay in the memory of {}", on_device_->device.name());
+}
+
+ReplayMemory::~ReplayMemory() = default;
+
+}  // namespace tetrion::learner

@@ -1,0 +1,35 @@
+#include "services/learner/resident_parts.h"
+
+#include <memory>
+
+#include "lib/envs/cuda/device_views.h"
+#include "lib/frame/token.h"
+#include "lib/setup/run_setup.h"
+
+namespace tetrion::learner {
+
+ResidentAgent::Parts MakeResidentParts(const RunConfig& run, const ReplayShape& shape,
+                                       const cuda::Device& device,
+                                       const WeightsReader::Config& weights) {
+  const EnvSpec env = EnvSpecOf(run);
+  const auto tokens =
+      static_cast<std::uint32_t>(static_cast<std::uint64_t>(shape.groups) *
+                                     CreditLowWater(static_cast<std::uint64_t>(run.lanes)) +
+                                 static_cast<std::uint64_t>(shape.lanes));
+  DeviceLanesConfig lanes = {
+      .env = EnvConfigOf(run), .token_capacity = tokens, .episode_capacity = 2 * tokens};
+  lanes.env.lanes = shape.lanes;
+  ResidentAgent::Parts parts;
+  parts.lanes = std::make_unique<DeviceLanes>(device, lanes);
+  parts.policy = MakeDevicePolicy(device,
+                                  {.network = run.network,
+                                   .seed = run.seed,
+                                   .lanes = shape.lanes,
+                                   .expand = DeviceExpandOf(env.obs)},
+                                  env);
+  // The region is this process's own: its bell wakes no other thread of it.
+  parts.weights = std::make_unique<WeightsReader>(weights, [](Bell) {});
+  return parts;
+}
+
+}  // namespace tetrion::learner

@@ -1,0 +1,77 @@
+#include "lib/rl/minibatch.h"
+
+#include <gmock/gmock.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lib/core/error.h"
+#include "lib/frame/row_layout.h"
+#include "lib/replay/host_rows.h"
+#include "lib/replay/selectors/fifo.h"
+
+namespace tetrion {
+namespace {
+
+constexpr int kSteps = 4, kLanes = 2, kActions = 3;
+
+// The record is the lane's number.
+void Expand(const std::byte* records, std::int64_t n, int, float* out) {
+  for (std::int64_t i = 0; i < n; ++i) out[i] = static_cast<float>(records[i]);
+}
+
+EnvSpec TestEnv() {
+  EnvSpec env;
+  env.obs.record_bytes = 1;
+  env.obs.view_floats = 1;
+  env.obs.expand = Expand;
+  env.action.count = kActions;
+  return env;
+}
+
+class MinibatchTest : public ::testing::Test {
+ protected:
+  // A window whose last row has `action` in its last lane.
+  TrainBatch BatchWith(std::int32_t action) {
+    std::vector<std::byte> row(rows_.layout().row_bytes);
+    for (int t = 0; t <= kSteps; ++t) {
+      const RowView view(rows_.layout(), row.data());
+      view.record[1] = std::byte{1};
+      view.reward[0] = 8.0F;
+      view.action[1] = t == kSteps ? action : 1;
+      int pushed = 0;
+      (void)PushRows(gate_, rows_, 0, row.data(), 1, 0, pushed);
+    }
+    return TrainBatch(gate_.OpenLease(1, kSteps + 1, 0), rows_);
+  }
+
+  ReplayGate gate_{{.shards = 1, .capacity_rows = 16, .commit_stride = 1},
+                   std::make_unique<FifoSelector>(1, kSteps),
+                   FifoLimiter(1)};
+  HostRows rows_{{.record_bytes = 1, .lanes = kLanes, .has_mask = false}, 1, 16};
+};
+
+TEST_F(MinibatchTest, LanesOfABatchAreGatheredIntoColumns) {
+  Minibatch minibatch(TestEnv(), kSteps, 1);
+  minibatch.Fill(TestEnv(), BatchWith(2), 1, /*symlog_reward=*/false);
+  EXPECT_EQ(minibatch.view, std::vector<float>(kSteps + 1, 1.0F));
+  EXPECT_EQ(minibatch.action.back(), 2);
+}
+
+TEST_F(MinibatchTest, ActionThatTheEnvironmentHasNotIsRefused) {
+  for (const std::int32_t action : {-1, kActions}) {
+    Minibatch minibatch(TestEnv(), kSteps, kLanes);
+    std::string said;
+    try {
+      minibatch.Fill(TestEnv(), BatchWith(action), 0, false);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::kInternal);
+      said = error.what();
+    }
+    EXPECT_THAT(said, ::testing::HasSubstr("wrote into a ring")) << action;
+  }
+}
+
+}  // namespace
+}  // namespace tetrion
