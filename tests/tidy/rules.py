@@ -45,7 +45,6 @@ BANNED_ALLOWED = {
     ("lib/core/log.cc", "system_clock"): "log lines carry wall time for people",
     ("tools/up/child_processes.cc", "usleep"): "polls killed children for 2 s at most, as last act",
     ("lib/core/mutex.h", "std::mutex"): "the annotated mutex is built on it",
-    ("lib/envs/cuda/rules_cuda.cu", "<<<>>>"): "is older than lib/cuda/launch.h",
 }
 
 # (name, pattern over code without comments and strings, path prefixes it applies to, reason).
