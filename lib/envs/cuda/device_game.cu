@@ -66,14 +66,13 @@ class TetrisGame final : public DeviceGame {
             unsigned block_threads, cuda::Stream& stream) override {
     Launch(stream, StepLanes<Lanes>, blocks, block_threads, 0, lanes, slots, game_, kind,
            record_ == DeviceRecord::kState);
-    const std::size_t elements = std::size_t{slots.lanes} * slots.record_bytes;
-    const auto blocks_for = [block_threads](std::size_t threads) {
-      return static_cast<unsigned>((threads + block_threads - 1) / block_threads);
-    };
     if (record_ == DeviceRecord::kPlanes) {
-      Launch(stream, DrawPlanes, blocks_for(elements), block_threads, 0, lanes, states(), slots);
+      Launch(stream, DrawPlanes, (slots.lanes + kPlanesLanes - 1) / kPlanesLanes, kPlanesLanes, 0,
+             lanes, states(), slots, game_.queue_size);
     } else if (record_ == DeviceRecord::kPacked2) {
-      Launch(stream, DrawPictures, blocks_for(elements / sizeof(std::uint32_t)), block_threads, 0,
+      const std::size_t words = std::size_t{slots.lanes} * kPacked2Words;
+      Launch(stream, DrawPictures,
+             static_cast<unsigned>((words + block_threads - 1) / block_threads), block_threads, 0,
              lanes, states(), slots);
     }
   }

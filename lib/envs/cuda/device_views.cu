@@ -2,6 +2,7 @@
 
 #include "lib/core/error.h"
 #include "lib/cuda/launch.h"
+#include "lib/envs/cuda/device_lanes.h"
 #include "lib/envs/cuda/view_kernels.cuh"
 
 namespace tetrion {
@@ -24,9 +25,29 @@ void ExpandFloatsOfRow(const RowSlots& slots, const std::uint64_t* row, int /*qu
                slots, row, floats, cuda::DeviceSpan<float>(out, cells));
 }
 
+unsigned BlocksFor(std::size_t threads) {
+  return static_cast<unsigned>((threads + kViewThreads - 1) / kViewThreads);
+}
+
+void ExpandBytesOfRow(const RowSlots& slots, const std::uint64_t* row, int /*queue_size*/,
+                      float* out, cuda::Stream& stream) {
+  const std::size_t cells = std::size_t{slots.lanes} * slots.record_bytes;
+  cuda::Launch(stream, BytesOfRow, BlocksFor(cells), kViewThreads, 0, slots, row,
+               cuda::DeviceSpan<float>(out, cells));
+}
+
+void ExpandShadesOfRow(const RowSlots& slots, const std::uint64_t* row, int /*queue_size*/,
+                       float* out, cuda::Stream& stream) {
+  const std::size_t bytes = std::size_t{slots.lanes} * slots.record_bytes;
+  cuda::Launch(stream, ShadesOfRow, BlocksFor(bytes), kViewThreads, 0, slots, row,
+               cuda::DeviceSpan<float>(out, 4 * bytes));
+}
+
 }  // namespace
 
 DeviceExpandFn DeviceExpandOf(const ObsSpec& obs) {
+  if (obs.record == kPlanesRecord) return ExpandBytesOfRow;
+  if (obs.record == kPacked2Record) return ExpandShadesOfRow;
   if (obs.view == "planes") return ExpandPlanesOfRow;
   if (obs.view == "vector") return ExpandFloatsOfRow;
   throw Error(ExitCode::kUsage,

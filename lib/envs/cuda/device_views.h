@@ -5,8 +5,8 @@
 
 namespace tetrion {
 
-// What makes the view of `obs` of rows in device memory: `planes` and `vector`. Throws
-// Error(kUsage) naming these for another view.
+// What makes the view of `obs` of rows in device memory: `planes` and `vector`, and the views of
+// records that device lanes draw. Throws Error(kUsage) naming the first two for another view.
 DeviceExpandFn DeviceExpandOf(const ObsSpec& obs);
 
 }  // namespace tetrion

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "lib/cuda/kernel.h"
+#include "lib/envs/views/packed2_pixels.h"
 #include "lib/envs/views/planes_bits.h"
 #include "lib/frame/row_slots.h"
 
@@ -39,6 +40,22 @@ __global__ void FloatsOfRow(RowSlots slots, const std::uint64_t* row, unsigned f
   if (cell >= out.size()) return;
   const std::byte* record = slots.At(*row).record + cell / floats * slots.record_bytes;
   out[cell] = reinterpret_cast<const float*>(record)[cell % floats];
+}
+
+// `planes` of records that hold them as bytes. out [M, record_bytes].
+__global__ void BytesOfRow(RowSlots slots, const std::uint64_t* row, cuda::DeviceSpan<float> out) {
+  const std::size_t cell = std::size_t{blockIdx.x} * kViewThreads + threadIdx.x;
+  if (cell < out.size()) out[cell] = static_cast<float>(slots.At(*row).record[cell]);
+}
+
+// The shades of pictures, a thread a byte of four. out [M, 4 * record_bytes].
+__global__ void ShadesOfRow(RowSlots slots, const std::uint64_t* row, cuda::DeviceSpan<float> out) {
+  const std::size_t at = std::size_t{blockIdx.x} * kViewThreads + threadIdx.x;
+  if (4 * at >= out.size()) return;
+  const auto byte = static_cast<unsigned>(slots.At(*row).record[at]);
+  for (unsigned pixel = 0; pixel < 4; ++pixel) {
+    out[4 * at + pixel] = Packed2Shade(byte >> (2 * pixel));
+  }
 }
 
 }  // namespace tetrion

@@ -14,10 +14,9 @@ void ExpandPacked2(const std::byte* records, std::int64_t record_bytes, std::int
 }
 
 void ExpandPacked2Shades(const std::byte* records, std::int64_t n, int /*queue_size*/, float* out) {
-  constexpr float kShade[4] = {0.0F, 1.0F / 3, 2.0F / 3, 1.0F};
   for (std::int64_t i = 0; i < n * Packed2Layout::kBytes; ++i) {
     for (int pixel = 0; pixel < 4; ++pixel) {
-      *out++ = kShade[std::to_integer<unsigned>(records[i]) >> (2 * pixel) & 3];
+      *out++ = Packed2Shade(std::to_integer<unsigned>(records[i]) >> (2 * pixel));
     }
   }
 }

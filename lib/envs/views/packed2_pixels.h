@@ -38,6 +38,11 @@ struct Packed2Layout {
 };
 static_assert(Packed2Layout::kBytes == 1440);
 
+// What a network sees of a pixel, whose two bits are the lowest: shade / 3, for these four exactly.
+TETRION_HOST_DEVICE inline float Packed2Shade(unsigned pixel) {
+  return static_cast<float>(pixel & 3U) * (1.0F / 3);
+}
+
 namespace packed2 {
 
 // Bit c of five becomes the three pixels of a cell, shade 1.

@@ -9,6 +9,7 @@
 #include "lib/core/error.h"
 #include "lib/core/philox.h"
 #include "lib/envs/cartpole/cartpole.h"
+#include "lib/envs/cuda/device_game.h"
 #include "lib/envs/tetris/colour_record.h"
 #include "lib/envs/tetris/tetris_pieces.h"
 #include "lib/envs/tetris/tetris_step.h"
@@ -99,6 +100,23 @@ TEST_F(DeviceViewsTest, AVectorIsTheRecord) {
   for (int i = 0; i < 4 * 133; ++i) states.push_back(static_cast<float>(i) * 0.25F - 3);
   const ObsSpec obs = {.record_bytes = sizeof(CartPoleRecord), .view = "vector", .view_floats = 4};
   EXPECT_EQ(Expand(obs, BytesOf(states), 11), states);
+}
+
+// Of records that device lanes draw, here of any bytes; planes' are 0 or 1.
+TEST_F(DeviceViewsTest, ViewsOfDrawnRecordsEqualTheCpus) {
+  for (const char* record : {kPlanesRecord, kPacked2Record}) {
+    const ObsSpec obs =
+        DeviceShowOf({.env = {.name = "tetris", .lanes = 3, .queue_size = 3}, .record = record})
+            .spec.obs;
+    std::vector<std::byte> records(3 * obs.record_bytes);
+    for (std::size_t i = 0; i < records.size(); ++i) {
+      const auto byte = static_cast<unsigned>(i * 73 % 256);
+      records[i] = static_cast<std::byte>(record == kPlanesRecord ? byte % 2 : byte);
+    }
+    std::vector<float> expected(3 * static_cast<std::size_t>(obs.view_floats));
+    obs.expand(records.data(), 3, obs.queue_size, expected.data());
+    EXPECT_EQ(Expand(obs, records, 8), expected) << record;
+  }
 }
 
 TEST(DeviceExpandOfTest, OtherViewsAreRefusedWithTheNamesThereAre) {

@@ -8,7 +8,6 @@
 
 #include "lib/envs/tetris/tetris_pieces.h"
 #include "lib/envs/tetris/tetris_step.h"
-#include "lib/envs/views/plane_at.h"
 #include "tests/support/envs_driver.h"
 
 namespace tetrion {
@@ -63,28 +62,6 @@ TEST(PlanesTest, EmptyHolderIsTheEighthBit) {
   std::vector<float> view(448);
   ExpandPlanes(Bytes(&record), 1, 4, view.data());
   EXPECT_EQ(view[411 + 7], 1.0F);
-}
-
-// Of any bytes.
-TEST(PlanesTest, ElementByElementTheyAreTheSameAsBytesToo) {
-  testing::Draws draws(12);
-  for (int i = 0; i < 1000; ++i) {
-    const int queue_size = 1 + i % 7;
-    std::uint32_t words[16];
-    for (auto& word : words) word = draws.Word();
-    const auto elements = static_cast<std::size_t>(PlanesLayout::Floats(queue_size));
-    std::vector<float> view(elements), widened(elements);
-    ExpandPlanes(Bytes(words), 1, queue_size, view.data());
-    TetrisRecord record;
-    std::memcpy(&record, words, sizeof(record));
-    record = Sanitized(record);
-    std::vector<std::byte> bytes;
-    for (int at = 0; at < static_cast<int>(elements); ++at) {
-      bytes.push_back(std::byte{PlaneAt(record, at)});
-    }
-    ExpandPlaneBytes(bytes.data(), 1, queue_size, widened.data());
-    ASSERT_EQ(widened, view) << i;
-  }
 }
 
 TEST(AfterstatesTest, FirstOOnAnEmptyField) {
