@@ -1,5 +1,7 @@
 #include "lib/replay/host_rows.h"
 
+#include <sys/mman.h>
+
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -17,14 +19,18 @@ namespace tetrion {
 namespace {
 
 constexpr std::size_t kBaseAlignBytes = 256;
+// A window lies on hundreds of ordinary pages, each a walk through the page tables.
+constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
 // No cache keeps the rows of a larger replay until they are read: they are written past the caches,
 // which need not fetch the lines first and keep what the process reads sooner.
 constexpr std::uint64_t kCachedBytes = std::uint64_t{64} << 20;
 
 std::byte* Allocate(const RowLayout& layout, int shards, std::uint64_t capacity_rows) {
-  const std::size_t bytes =
-      AlignUp(static_cast<std::size_t>(shards) * capacity_rows * layout.row_bytes, kBaseAlignBytes);
-  void* memory = std::aligned_alloc(kBaseAlignBytes, bytes);
+  const std::size_t wanted = static_cast<std::size_t>(shards) * capacity_rows * layout.row_bytes;
+  const bool huge = wanted >= kHugePageBytes;
+  const std::size_t align = huge ? kHugePageBytes : kBaseAlignBytes;
+  const std::size_t bytes = AlignUp(wanted, align);
+  void* memory = std::aligned_alloc(align, bytes);
   if (memory == nullptr) {
     throw Error(ExitCode::kTryAgain, "no memory for a replay of " + std::to_string(bytes) +
                                          " bytes (" + std::to_string(shards) + " shards x " +
@@ -32,6 +38,7 @@ std::byte* Allocate(const RowLayout& layout, int shards, std::uint64_t capacity_
                                          std::to_string(layout.row_bytes) +
                                          " bytes); lower --max-workers, --replay-rows or --lanes");
   }
+  if (huge) static_cast<void>(madvise(memory, bytes, MADV_HUGEPAGE));  // or does without
   std::memset(memory, 0, bytes);  // pages are there before the first row arrives
   return static_cast<std::byte*>(memory);
 }
@@ -49,6 +56,18 @@ void StreamCopy(std::byte* to, const std::byte* from, std::size_t bytes) {
 #else
   std::memcpy(to, from, bytes);
 #endif
+}
+
+// Asks for the header, which GatherVersions reads, and for the first line of each column behind the
+// records: few lines, far from each other, which arrive while the records are copied.
+void PrefetchCells(const RowLayout& layout, const std::byte* row, std::size_t lane) {
+  __builtin_prefetch(row + layout.header);
+  __builtin_prefetch(row + layout.action + lane * sizeof(std::int32_t));
+  __builtin_prefetch(row + layout.log_prob + lane * sizeof(float));
+  __builtin_prefetch(row + layout.mask + lane * sizeof(std::uint64_t));  // or what is in its place
+  __builtin_prefetch(row + layout.reward + lane * sizeof(float));
+  __builtin_prefetch(row + layout.flags + lane);
+  __builtin_prefetch(row + layout.cont + lane * sizeof(float));
 }
 
 // `column`: [M, cell_bytes] of a row; `out`: [cells, cell_bytes] or null.
@@ -104,13 +123,15 @@ void HostRows::Gather(const ReadLease& lease, int first_lane, int lanes,
   });
   if (out.flags == nullptr) return;
   for (std::size_t cell = 0; cell < b * static_cast<std::size_t>(lease.rows() - 1); ++cell) {
-    if ((out.flags[cell + b] & kIsFirst) != 0) out.flags[cell] |= kIsLast;
+    const int last = (out.flags[cell + b] & kIsFirst) != 0 ? kIsLast : 0;
+    out.flags[cell] = static_cast<std::uint8_t>(out.flags[cell] | last);
   }
 }
 
 void HostRows::CopyLanes(const std::byte* row, std::size_t lane, std::size_t lanes,
                          std::size_t cell, const RowColumns& out) const {
   const std::size_t record_bytes = layout_.spec.record_bytes;
+  PrefetchCells(layout_, row, lane);
   CopyCells(out.record, row + layout_.record, record_bytes, lane, lanes, cell);
   if (out.view != nullptr) {
     out.obs->expand(row + layout_.record + lane * record_bytes, static_cast<std::int64_t>(lanes),

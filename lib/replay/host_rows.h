@@ -8,7 +8,8 @@
 namespace tetrion {
 
 // ReplayRows in ordinary memory. Shard s, row t lies at (s * Tcap + t mod Tcap) * row_bytes; the
-// base is 256-byte aligned and never moves. Every call is done when it returns.
+// base is 256-byte aligned and never moves; from 2 MiB on huge pages are asked for. Every call is
+// done when it returns.
 class HostRows final : public ReplayRows {
  public:
   // Allocates everything. Throws Error(kTryAgain) naming the bytes when memory is not there.

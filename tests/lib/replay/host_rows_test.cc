@@ -94,6 +94,7 @@ TEST(LargeHostRowsTest, ChunksArriveWholeInAReplayLargerThanTheCaches) {
                   std::make_unique<testing::ScriptedSelector>(), Limiter::Unlimited());
   HostRows memory(kRow, 1, kCapacity);
   ASSERT_GT(memory.memory_bytes(), std::uint64_t{80} << 20);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory.Row(0, 0)) % (2 << 20), 0U) << "huge pages";
   std::vector<std::byte> source(kStride * memory.layout().row_bytes + 1);
   const auto byte_of = [](std::uint64_t row, std::size_t at) {
     return static_cast<std::byte>((row * 31 + at * 7 + at / 256) & 0xff);
