@@ -70,13 +70,41 @@ void PrefetchCells(const RowLayout& layout, const std::byte* row, std::size_t la
   __builtin_prefetch(row + layout.cont + lane * sizeof(float));
 }
 
-// `column`: [M, cell_bytes] of a row; `out`: [cells, cell_bytes] or null.
-void CopyCells(void* out, const std::byte* column, std::size_t cell_bytes, std::size_t lane,
-               std::size_t lanes, std::size_t cell) {
+// Cells [cell, cell + lanes) of `out` (null: none) from lanes [lane, lane + lanes) of the column.
+template <typename Cell>
+void CopyCells(Cell* out, const std::byte* column, std::size_t lane, std::size_t lanes,
+               std::size_t cell) {
   if (out == nullptr) return;
-  std::memcpy(static_cast<std::byte*>(out) + cell * cell_bytes, column + lane * cell_bytes,
-              lanes * cell_bytes);
+  const std::byte* const from = column + lane * sizeof(Cell);
+  if (lanes == 1) {  // one move, not a call
+    std::memcpy(out + cell, from, sizeof(Cell));
+  } else {
+    std::memcpy(out + cell, from, lanes * sizeof(Cell));
+  }
 }
+
+// Rows of one shard in order, around the end of its memory.
+class RowWalk {
+ public:
+  // `slots`: the shard's memory, of `capacity_rows` slots.
+  RowWalk(const std::byte* slots, std::uint64_t first, std::uint64_t capacity_rows,
+          std::size_t row_bytes)
+      : begin_(slots),
+        end_(slots + capacity_rows * row_bytes),
+        row_bytes_(row_bytes),
+        next_(slots + first % capacity_rows * row_bytes) {}
+  const std::byte* Next() {
+    const std::byte* const row = next_;
+    next_ += row_bytes_;
+    if (next_ == end_) next_ = begin_;
+    return row;
+  }
+
+ private:
+  const std::byte *const begin_, *const end_;
+  const std::size_t row_bytes_;
+  const std::byte* next_;
+};
 
 }  // namespace
 
@@ -115,8 +143,9 @@ void HostRows::Gather(const ReadLease& lease, int first_lane, int lanes,
   const auto b = static_cast<std::size_t>(lanes);
   const int lanes_of_a_row = static_cast<int>(layout_.spec.lanes);
   ForEachLaneRun(lease, lanes_of_a_row, first_lane, lanes, [&](const LaneRun& run) {
+    RowWalk rows(Row(run.window.shard, 0), run.window.start, capacity_rows_, layout_.row_bytes);
     for (std::size_t t = 0; t < static_cast<std::size_t>(lease.rows()); ++t) {
-      CopyLanes(Row(run.window.shard, run.window.start + t), static_cast<std::size_t>(run.lane),
+      CopyLanes(rows.Next(), static_cast<std::size_t>(run.lane),
                 static_cast<std::size_t>(run.lanes), t * b + static_cast<std::size_t>(run.cell),
                 out);
     }
@@ -132,29 +161,34 @@ void HostRows::CopyLanes(const std::byte* row, std::size_t lane, std::size_t lan
                          std::size_t cell, const RowColumns& out) const {
   const std::size_t record_bytes = layout_.spec.record_bytes;
   PrefetchCells(layout_, row, lane);
-  CopyCells(out.record, row + layout_.record, record_bytes, lane, lanes, cell);
+  if (out.record != nullptr) {
+    std::memcpy(out.record + cell * record_bytes, row + layout_.record + lane * record_bytes,
+                lanes * record_bytes);
+  }
   if (out.view != nullptr) {
     out.obs->expand(row + layout_.record + lane * record_bytes, static_cast<std::int64_t>(lanes),
                     out.obs->queue_size,
                     out.view + cell * static_cast<std::size_t>(out.obs->view_floats));
   }
-  CopyCells(out.action, row + layout_.action, sizeof *out.action, lane, lanes, cell);
-  CopyCells(out.log_prob, row + layout_.log_prob, sizeof *out.log_prob, lane, lanes, cell);
+  CopyCells(out.action, row + layout_.action, lane, lanes, cell);
+  CopyCells(out.log_prob, row + layout_.log_prob, lane, lanes, cell);
   if (layout_.spec.has_mask) {
-    CopyCells(out.mask, row + layout_.mask, sizeof *out.mask, lane, lanes, cell);
+    CopyCells(out.mask, row + layout_.mask, lane, lanes, cell);
   }
-  CopyCells(out.reward, row + layout_.reward, sizeof *out.reward, lane, lanes, cell);
-  CopyCells(out.flags, row + layout_.flags, sizeof *out.flags, lane, lanes, cell);
-  CopyCells(out.cont, row + layout_.cont, sizeof *out.cont, lane, lanes, cell);
+  CopyCells(out.reward, row + layout_.reward, lane, lanes, cell);
+  CopyCells(out.flags, row + layout_.flags, lane, lanes, cell);
+  CopyCells(out.cont, row + layout_.cont, lane, lanes, cell);
 }
 
 void HostRows::GatherVersions(const ReadLease& lease, std::uint32_t* out) const {
-  for (int t = 0; t < lease.rows(); ++t) {
-    for (const Window& window : lease.windows()) {
+  const std::size_t windows = lease.windows().size();
+  for (std::size_t w = 0; w < windows; ++w) {
+    const Window& window = lease.windows()[w];
+    RowWalk rows(Row(window.shard, 0), window.start, capacity_rows_, layout_.row_bytes);
+    for (std::size_t t = 0; t < static_cast<std::size_t>(lease.rows()); ++t) {
       RowHeader header;
-      std::memcpy(&header, Row(window.shard, window.start + static_cast<std::uint64_t>(t)),
-                  sizeof header);
-      *out++ = header.policy_version;
+      std::memcpy(&header, rows.Next(), sizeof header);
+      out[t * windows + w] = header.policy_version;
     }
   }
 }
