@@ -151,7 +151,8 @@ def product_users(tree):
     for path, text in _product(tree, (".h",)):
         if not path.startswith("lib/"):
             continue
-        code, own = source.code_only(text), source.code_only(tree.get(_stem(path) + ".cc", ""))
+        code = source.code_only(text)
+        own = source.code_only(tree.get(_stem(path) + ".cc", tree.get(_stem(path) + ".cu", "")))
         for match in re.finditer(r"\b([A-Z]\w*[a-z]\w*)\s*\(", code):
             name = match.group(1)
             named = re.compile(rf"\b{name}\b")
