@@ -103,6 +103,18 @@ function(tetrion_cuda_library name)
   endif()
 endfunction()
 
+# Writes the programs that tetrion_cuda_test built for the simulator into sim_tests.txt of the build,
+# one a line: tests/tidy asks them which kernels they run.
+function(tetrion_list_sim_tests)
+  get_property(programs GLOBAL PROPERTY TETRION_SIM_TESTS)
+  set(lines)
+  foreach(program ${programs})
+    string(APPEND lines "$<TARGET_FILE:${program}>\n")
+  endforeach()
+  file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/sim_tests.txt CONTENT "${lines}")
+endfunction()
+cmake_language(DEFER DIRECTORY ${CMAKE_SOURCE_DIR} CALL tetrion_list_sim_tests)
+
 # tetrion_cuda_test(NAME SRCS a.cc ... [DEPS ...] [LIBS ...]): one suite over both backends of
 # lib/cuda: NAME_sim, whose .cu files g++ compiles for the simulator, and with TETRION_CUDA
 # NAME_device, which skips where no device is. LIBS: libraries of tetrion_cuda_library, by NAME.
@@ -112,6 +124,7 @@ function(tetrion_cuda_test name)
   list(TRANSFORM ARG_LIBS PREPEND tetrion:: OUTPUT_VARIABLE libs)
   list(TRANSFORM libs APPEND _sim OUTPUT_VARIABLE sim_libs)
   tetrion_test(${name}_sim SRCS ${sim_sources} DEPS ${ARG_DEPS} ${sim_libs} tetrion::cuda_sim)
+  set_property(GLOBAL APPEND PROPERTY TETRION_SIM_TESTS ${name}_sim)
   if(TETRION_CUDA)
     list(TRANSFORM libs APPEND _device OUTPUT_VARIABLE device_libs)
     tetrion_test(${name}_device SRCS ${ARG_SRCS} DEPS ${ARG_DEPS} ${device_libs}

@@ -43,8 +43,9 @@ struct CopyShape {
   std::size_t from_bytes() const { return (rows - 1) * from_pitch + width; }
 };
 
-// A kernel with its arguments. The simulator runs `body` once a thread; a device takes `function`
-// and the addresses of the arguments, which are read before the launch returns.
+// A kernel with its arguments. The simulator runs `body` once a thread, and knows the kernel by
+// `function`; a device takes that and the addresses of the arguments, which are read before the
+// launch returns.
 struct KernelCall {
   const void* function = nullptr;
   void** arguments = nullptr;

@@ -36,10 +36,10 @@ void Launch(LaunchSite site, void (*kernel)(Params...), Dim3 grid, Dim3 block,
   call.block = block;
   call.shared_bytes = shared_bytes;
   call.where = site.where;
+  call.function = reinterpret_cast<const void*>(kernel);  // how the runtime names a kernel
 #if defined(__CUDACC__)
   std::array<void*, sizeof...(Params)> pointers = std::apply(
       [](auto&... value) { return std::array<void*, sizeof...(Params)>{&value...}; }, values);
-  call.function = reinterpret_cast<const void*>(kernel);  // how the runtime names a kernel
   call.arguments = pointers.data();
 #else
   call.body = [kernel, values] { std::apply(kernel, values); };

@@ -1,5 +1,6 @@
 #include "lib/cuda/sim/simulator.h"
 
+#include <cstdlib>
 #include <exception>
 #include <iterator>
 #include <utility>
@@ -10,6 +11,11 @@
 
 namespace tetrion::cuda::sim {
 namespace {
+
+std::string TextFromEnvironment(const char* variable) {
+  const char* text = std::getenv(variable);
+  return text == nullptr ? "" : text;
+}
 
 bool IsPassed(const StreamPoint& point) {
   return point.stream == nullptr || point.stream->done >= point.operations;
@@ -40,7 +46,7 @@ Simulator& Simulator::Get() {
   return *simulator;
 }
 
-Simulator::Simulator() {
+Simulator::Simulator() : kernels_(TextFromEnvironment(kKernelLogVariable)) {
   const SimulatorOptions options;
   memory_.set_limit(options.memory_bytes);
   scheduler_.emplace(ScheduleFromEnvironment(options.schedule));
@@ -267,6 +273,7 @@ void Simulator::RunOpened(const Operation& operation, StreamQueue& stream) {
   }
   const OpenMemory open(memory_);
   if (operation.kernel) {
+    kernels_.Note(operation.kernel->function);
     ReserveFaultStack();
     RunBlocks(*operation.kernel, stream);
   }

@@ -12,6 +12,7 @@
 #include "lib/cuda/backend.h"
 #include "lib/cuda/sim/block_runner.h"
 #include "lib/cuda/sim/finding.h"
+#include "lib/cuda/sim/kernel_log.h"
 #include "lib/cuda/sim/memory.h"
 #include "lib/cuda/sim/scheduler.h"
 #include "lib/cuda/sim/stream_queue.h"
@@ -86,6 +87,7 @@ class Simulator {
   mutable Mutex mu_;
   Memory memory_ TETRION_GUARDED_BY(mu_);
   BlockRunner blocks_ TETRION_GUARDED_BY(mu_);
+  KernelLog kernels_ TETRION_GUARDED_BY(mu_);
   std::optional<Scheduler> scheduler_ TETRION_GUARDED_BY(mu_);
   // Open ones, and closed ones with work left; by their number.
   std::map<std::uint64_t, std::shared_ptr<StreamQueue>> streams_ TETRION_GUARDED_BY(mu_);
