@@ -33,7 +33,6 @@ WITHOUT_PRODUCT_USER = {
     ("lib/cuda/device.h", "CopyOnDevice"): "as above",
     ("lib/cuda/device.h", "CopyRowsToHost"): "as above",
     ("lib/cuda/host_copy_guard.h", "Seen"): "tests count copies",
-    ("lib/cuda/host_copy_guard.h", "Violations"): "tests and benchmarks watch a path",
     ("lib/envs/tetris/colour_record.h", "ColourRow"): "the record's definition, read by tests",
     ("lib/envs/tetris/colour_record.h", "ColourAt"): "the record's definition, read by tests",
     ("lib/envs/views/packed2.h", "DrawPacked2"): "for policies that see pixels",
