@@ -63,7 +63,6 @@ struct EventState;
 struct GraphState;
 struct PinnedState;
 
-const char* BackendName();  // "sim" or "cuda"
 int DeviceCount();
 std::string DeviceName(int ordinal);
 DeviceMemory MemoryOf(int ordinal);

@@ -21,8 +21,6 @@ struct Releaser {
 
 class Device {
  public:
-  // What this program was linked for: "sim", or "cuda".
-  static const char* Backend() { return backend::BackendName(); }
   static int Count();
   explicit Device(int ordinal);
 

@@ -16,6 +16,12 @@ void AddDeviceChoice(ServiceOptions& parser, DeviceChoice& choice) {
 }
 
 void CheckDeviceChoice(const DeviceChoice& choice) {
+  if (choice.device != "cpu" && choice.device != TETRION_DEVICE) {
+    throw Error(ExitCode::kUsage,
+                "--device " + choice.device +
+                    ": these programs were built for cpu and " TETRION_DEVICE
+                    "; a build with TETRION_CUDA=ON has cuda, every other one sim");
+  }
   if (choice.resident_lanes == 0 || choice.device != "cpu") return;
   throw Error(ExitCode::kUsage,
               "--resident-lanes are played in a device's memory: give --device cuda as well, or "

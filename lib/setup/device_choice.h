@@ -13,7 +13,8 @@ struct DeviceChoice {
 };
 
 void AddDeviceChoice(ServiceOptions& parser, DeviceChoice& choice);
-// After parsing. Throws Error(kUsage) for resident lanes without a device.
+// After parsing. Throws Error(kUsage) for a device that this build does not have, and for resident
+// lanes without one.
 void CheckDeviceChoice(const DeviceChoice& choice);
 
 }  // namespace tetrion

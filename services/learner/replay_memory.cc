@@ -37,12 +37,6 @@ ReplayMemory::ReplayMemory(const std::string& device, const RowSpec& row, int sh
     rows_ = std::make_unique<HostRows>(row, shards, capacity_rows);
     return;
   }
-  if (device != cuda::Device::Backend()) {
-    throw Error(ExitCode::kUsage,
-                "--device " + device + ": this learner was built for --device cpu and " +
-                    cuda::Device::Backend() +
-                    "; a build with the cuda preset has cuda, every other one has sim");
-  }
   on_device_ = std::make_unique<OnDevice>(0);
   auto rows = std::make_unique<DeviceRows>(on_device_->device, row, shards, capacity_rows,
                                            on_device_->writer, on_device_->reader);

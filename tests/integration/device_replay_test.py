@@ -92,12 +92,14 @@ class BadInput(harness.Case):
         self.refused(2, "give --device cuda as well", "tetrion-up", "--resident-lanes", 8,
                      "--runs-dir", self.base)
         self.refused(2, "--device", "tetrion-up", "--device", "tpu", "--runs-dir", self.base)
+        self.refused(2, "were built for cpu and sim", "tetrion-up", "--device", "cuda",
+                     "--runs-dir", self.base)
 
     def test_lanes_that_are_no_groups_and_devices_of_other_builds_end_the_learner(self):
         for options, words in (
                 ({"device": "sim", "resident_lanes": 12}, "not a multiple of the run's 8 lanes"),
                 ({"device": "sim", "resident_lanes": 800}, "slots for 8"),
-                ({"device": "cuda"}, "this learner was built for --device cpu and sim")):
+                ({"device": "cuda"}, "were built for cpu and sim")):
             with self.subTest(options=options):
                 run = self.new_run(folder=words[:12].strip())
                 run.start_coordinator()

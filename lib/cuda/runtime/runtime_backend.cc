@@ -124,10 +124,6 @@ cudaError_t AllowSharedMemory(const void* function, int ordinal) {
 
 }  // namespace
 
-const char* BackendName() {
-  return "cuda";
-}
-
 int DeviceCount() {
   int count = 0;
   return Cleared(cudaGetDeviceCount(&count)) == cudaSuccess ? count : 0;

@@ -91,10 +91,6 @@ sim::Operation StagedCopyOf(void* to, const void* from, CopyShape shape) {
 
 }  // namespace
 
-const char* BackendName() {
-  return "sim";
-}
-
 int DeviceCount() {
   return 1;
 }

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <string>
 #include <vector>
 
 #include "lib/core/error.h"
@@ -10,6 +11,18 @@ namespace tetrion {
 namespace {
 
 using ::testing::HasSubstr;
+
+// The tests are built as the programs are.
+const bool kIsSim = [] {
+  try {
+    CheckDeviceChoice({.device = "sim"});
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}();
+const char* const kBuilt = kIsSim ? "sim" : "cuda";
+const char* const kOther = kIsSim ? "cuda" : "sim";
 
 DeviceChoice Parsed(std::vector<const char*> argv) {
   argv.insert(argv.begin(), "program");
@@ -33,10 +46,13 @@ std::string RefusalOf(const std::vector<const char*>& argv) {
 
 TEST(DeviceChoiceTest, ReplayIsInHostMemoryUnlessADeviceIsNamed) {
   EXPECT_EQ(Parsed({}).device, "cpu");
-  EXPECT_EQ(Parsed({"--device", "sim"}).device, "sim");
-  const DeviceChoice resident = Parsed({"--device", "cuda", "--resident-lanes", "64"});
-  EXPECT_EQ(resident.device, "cuda");
+  const DeviceChoice resident = Parsed({"--device", kBuilt, "--resident-lanes", "64"});
+  EXPECT_EQ(resident.device, kBuilt);
   EXPECT_EQ(resident.resident_lanes, 64);
+}
+
+TEST(DeviceChoiceTest, DeviceOfAnotherBuildIsRefusedWithTheOneThereIs) {
+  EXPECT_THAT(RefusalOf({"--device", kOther}), HasSubstr(std::string("cpu and ") + kBuilt));
 }
 
 TEST(DeviceChoiceTest, ResidentLanesNeedADevice) {
