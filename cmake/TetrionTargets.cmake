@@ -49,6 +49,9 @@ function(tetrion_test name)
     target_compile_options(${name} PRIVATE -O1)
   endif()
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  if("gpu" IN_LIST ARG_LABELS)
+    set_property(GLOBAL APPEND PROPERTY TETRION_GPU_TESTS ${name})
+  endif()
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60
     PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT})
 endfunction()
@@ -59,6 +62,18 @@ function(tetrion_bench name)
   add_executable(${name} ${ARG_SRCS})
   target_link_libraries(${name} PRIVATE tetrion_flags ${ARG_DEPS})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bench)
+endfunction()
+
+# tetrion_cuda_bench(NAME SRCS ... [DEPS ...] [LIBS ...]): with TETRION_CUDA a benchmark program
+# NAME_device of what runs on a device; tests/gpu/bundle.sh packs it. LIBS as in tetrion_cuda_test.
+function(tetrion_cuda_bench name)
+  cmake_parse_arguments(ARG "" "" "SRCS;DEPS;LIBS" ${ARGN})
+  if(TETRION_CUDA)
+    list(TRANSFORM ARG_LIBS PREPEND tetrion:: OUTPUT_VARIABLE libs)
+    list(TRANSFORM libs APPEND _device)
+    tetrion_bench(${name}_device SRCS ${ARG_SRCS} DEPS ${ARG_DEPS} ${libs} tetrion::cuda_device)
+    set_property(GLOBAL APPEND PROPERTY TETRION_GPU_BENCHES ${name}_device)
+  endif()
 endfunction()
 
 # The sources with a wrapper in place of every .cu file, through which g++ compiles it for the
@@ -103,17 +118,27 @@ function(tetrion_cuda_library name)
   endif()
 endfunction()
 
-# Writes the programs that tetrion_cuda_test built for the simulator into sim_tests.txt of the build,
-# one a line: tests/tidy asks them which kernels they run.
-function(tetrion_list_sim_tests)
-  get_property(programs GLOBAL PROPERTY TETRION_SIM_TESTS)
+# Writes programs that a global property names into a file of the build, one a line: sim_tests.txt
+# for tests/tidy, which asks them what kernels they run, and gpu_*.txt for tests/gpu/bundle.sh, which
+# builds the target gpu_programs.
+function(tetrion_list_programs property file)
+  get_property(programs GLOBAL PROPERTY ${property})
   set(lines)
   foreach(program ${programs})
     string(APPEND lines "$<TARGET_FILE:${program}>\n")
   endforeach()
-  file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/sim_tests.txt CONTENT "${lines}")
+  file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/${file} CONTENT "${lines}")
+  if(programs AND file MATCHES "^gpu_")
+    add_dependencies(gpu_programs ${programs})
+  endif()
 endfunction()
-cmake_language(DEFER DIRECTORY ${CMAKE_SOURCE_DIR} CALL tetrion_list_sim_tests)
+foreach(list TETRION_SIM_TESTS:sim_tests.txt TETRION_GPU_TESTS:gpu_tests.txt
+    TETRION_GPU_BENCHES:gpu_benches.txt)
+  string(REPLACE ":" ";" list ${list})
+  cmake_language(EVAL CODE
+    "cmake_language(DEFER DIRECTORY ${CMAKE_SOURCE_DIR} CALL tetrion_list_programs ${list})")
+endforeach()
+add_custom_target(gpu_programs)
 
 # tetrion_cuda_test(NAME SRCS a.cc ... [DEPS ...] [LIBS ...]): one suite over both backends of
 # lib/cuda: NAME_sim, whose .cu files g++ compiles for the simulator, and with TETRION_CUDA

@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# Runs a bundle (tests/gpu/bundle.sh) on a machine with a GPU: run.sh [--quick].
+#
+# Every gpu test, the same under each tool of compute-sanitizer that is there (not with --quick),
+# and the benchmarks. Prints what goes into docs/benchmarks.md, and keeps it in results/ with the
+# output of each program. Exit status 1 when a test failed; 0 without a device, where nothing is
+# measured.
+set -uo pipefail
+cd "$(dirname "$0")"
+quick=${1:-}
+cuda=${CUDA_HOME:-/usr/local/cuda}
+# Torch's wheel brings CUDA's libraries along; found without loading torch, which takes seconds.
+torch=$(python3 -c 'import importlib.util as u, os; s = u.find_spec("torch")
+print(os.path.dirname(s.origin) if s else "")' 2>/dev/null)
+paths=$PWD/lib:$cuda/lib64:$cuda/lib:$cuda/extras/CUPTI/lib64
+[[ -n $torch ]] && paths+=:$torch/lib:$torch/../nvidia/cu13/lib
+export LD_LIBRARY_PATH=$paths${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+PATH=$PATH:$cuda/bin
+
+device=$(./device_info 2>&1)
+case $? in
+  0) ;;
+  3) echo "no CUDA device: not measured"; exit 0 ;;
+  *) echo "the CUDA device cannot be asked: $device"; exit 1 ;;
+esac
+rm -rf results
+mkdir -p results
+{
+  driver=$(nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null | head -1)
+  echo "device $device, driver ${driver:-unknown}"
+  echo "date $(date -u +%Y-%m-%d)"
+  cat build.txt
+} >results/machine.txt
+
+failed=0
+say() { echo "$*" | tee -a results/checks.txt; }
+check() {  # NAME COMMAND...: its output in results/NAME.log
+  local name=$1
+  shift
+  if "$@" >"results/$name.log" 2>&1; then
+    say "passed $name:$(grep -E '^\[  (PASSED|SKIPPED) +\] [0-9]+ test' "results/$name.log" |
+      tr -d '[]\n' | tr -s ' ')"
+  else
+    local status=$?
+    failed=1
+    say "FAILED $name (exit status $status), results/$name.log ends with:"
+    tail -20 "results/$name.log"
+  fi
+}
+for test in tests/*; do
+  [[ -x $test ]] && check "$(basename "$test")" timeout 600 "$test"
+done
+if [[ $quick != --quick ]] && command -v compute-sanitizer >/dev/null; then
+  for tool in memcheck racecheck synccheck; do
+    for test in tests/*; do
+      # Its own client of CUPTI; and calls that a test expects to fail are no errors.
+      [[ -x $test && $test != *cupti* ]] || continue
+      check "$tool-$(basename "$test")" timeout 600 compute-sanitizer --tool $tool \
+        --report-api-errors no --error-exitcode 9 "$test"
+    done
+  done
+else
+  say "compute-sanitizer: not run"
+fi
+for bench in bench/*; do
+  [[ -x $bench ]] || continue
+  name=$(basename "$bench")
+  timeout 600 "$bench" $quick >"results/$name.json" 2>"results/$name.log" ||
+    { failed=1; say "FAILED $name, see results/"; }
+done
+python3 -B report.py results | tee results/report.md
+exit $failed
