@@ -136,18 +136,21 @@ RowSlots DeviceRows::Slots(int shard) const {
   return ShardSlots(first, static_cast<std::uint32_t>(shard));
 }
 
+std::byte* DeviceRows::At(std::size_t column, std::size_t row_bytes, int shard,
+                          std::uint64_t row) const {
+  return columns_[column].data<std::byte>() +
+         static_cast<std::uint64_t>(shard) * ShardColumnBytes(capacity_rows_, row_bytes) +
+         row % capacity_rows_ * row_bytes;
+}
+
 const Event* DeviceRows::Write(const Chunk& chunk, const std::byte* src) {
   const auto places = PlacesOf(layout_);
-  const auto shard = static_cast<std::uint64_t>(chunk.shard);
   for (std::size_t i = 0; i < kColumns; ++i) {
-    const std::size_t bytes = places[i].bytes;
+    const auto [offset, bytes] = places[i];
     if (bytes == 0) continue;
-    std::byte* const to = columns_[i].data<std::byte>() +
-                          shard * ShardColumnBytes(capacity_rows_, bytes) +
-                          chunk.first % capacity_rows_ * bytes;
-    cuda::CopyRowsToDevice(to, bytes, src + places[i].offset, layout_.row_bytes, bytes,
-                           static_cast<std::size_t>(chunk.rows), cuda::CopyPurpose::kIngest,
-                           writer_);
+    cuda::CopyRowsToDevice(At(i, bytes, chunk.shard, chunk.first), bytes, src + offset,
+                           layout_.row_bytes, bytes, static_cast<std::size_t>(chunk.rows),
+                           cuda::CopyPurpose::kIngest, writer_);
   }
   if (latents_) ForgetLatents(chunk);
   return commits_.Record();
@@ -195,6 +198,15 @@ void DeviceRows::Gather(const ReadLease& lease, int first_lane, int lanes,
 
 void DeviceRows::GatherVersions(const ReadLease& lease, std::uint32_t* out) const {
   staged_->GatherVersions(lease, out);
+}
+
+void DeviceRows::CopyRowToHost(int shard, std::uint64_t row, std::byte* out) const {
+  const auto places = PlacesOf(layout_);
+  for (std::size_t i = 0; i < kColumns; ++i) {
+    const auto [offset, bytes] = places[i];
+    cuda::CopyToHost(out + offset, At(i, bytes, shard, row), bytes, cuda::CopyPurpose::kAccount,
+                     reader_);
+  }
 }
 
 }  // namespace tetrion

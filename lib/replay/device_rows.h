@@ -44,6 +44,7 @@ class DeviceRows final : public ReplayRows {
   LatentSlots LatentsOf(int shard) const { return latents_->Slots(shard); }
 
   // --- writer thread ---
+  cuda::Stream& writer() const { return writer_; }
   // Enqueues one copy a column. From pinned memory, which stays as it is until the event has
   // passed; pageable memory is read before the call returns.
   const Event* Write(const Chunk& chunk, const std::byte* src) override;
@@ -70,10 +71,14 @@ class DeviceRows final : public ReplayRows {
   void Gather(const ReadLease& lease, int first_lane, int lanes,
               const RowColumns& out) const override;
   void GatherVersions(const ReadLease& lease, std::uint32_t* out) const override;
+  // A row as RowLayout has it, for tests and debugging. Waits for the reader stream.
+  void CopyRowToHost(int shard, std::uint64_t row, std::byte* out) const;
 
  private:
   static constexpr std::size_t kColumns = 9;  // of RowLayout
 
+  // Memory of a row in a column whose rows have so many bytes.
+  std::byte* At(std::size_t column, std::size_t row_bytes, int shard, std::uint64_t row) const;
   template <typename Visit>
   void ForEachTile(const ReadLease& lease, const BatchPart& part, const Visit& visit) const;
 
