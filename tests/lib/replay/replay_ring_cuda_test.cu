@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "lib/core/error.h"
@@ -266,6 +267,18 @@ TEST_F(ReplayRingCudaTest, MemcpyGate) {
     EXPECT_THAT(said, HasSubstr("host to device for ingest, 4 bytes"));
     EXPECT_THROW(ReplayRingCuda::assert_no_host_memcpy([] {}), Error) << "nothing was watched";
   }
+}
+
+TEST_F(ReplayRingCudaTest, WriterAndReaderMayBeTwoThreads) {
+  constexpr std::uint64_t kEnd = 30 * kStride;
+  Play play;
+  std::thread writer([&] { play.StepTo(kEnd); });
+  for (int sampled = 0; sampled < 30;) {
+    if (!play.Sample().ready) continue;
+    play.ExpectSequences(0, kEnd);
+    ++sampled;
+  }
+  writer.join();
 }
 
 TEST_F(ReplayRingCudaTest, CheckInvariants) {
