@@ -1,7 +1,6 @@
 #pragma once
 
-// What happens to the lanes' account between steps: one thread each, so that no block of a step
-// sees it change.
+// What happens to the lanes' account between steps, so that no block of a step sees it change.
 
 #include "lib/cuda/kernel.h"
 #include "lib/envs/cuda/lane_spans.h"
@@ -30,11 +29,20 @@ __global__ void NoteAdded(cuda::DeviceSpan<LaneTotals> totals, std::uint64_t add
   totals[0].added = added;
 }
 
-// Leaves the account for a copy to the host, with the first episode that it did not have before.
-// The list's room is free at once: what overwrites it comes behind the copy.
-__global__ void NoteDrain(cuda::DeviceSpan<LaneTotals> totals, cuda::DeviceSpan<LaneTotals> seen) {
-  seen[0] = totals[0];
-  totals[0].drained = totals[0].ended;
+// Leaves the oldest undrained episodes, and the account as it was before, for a copy to the host.
+// One block.
+__global__ void CollectDrain(LaneSpans lanes, cuda::DeviceSpan<LaneTotals> account,
+                             cuda::DeviceSpan<EndedEpisode> episodes) {
+  LaneTotals& totals = lanes.totals[0];
+  const std::uint64_t first = totals.drained, left = totals.ended - first;
+  const std::uint64_t count = left < episodes.size() ? left : episodes.size();
+  for (std::uint64_t i = threadIdx.x; i < count; i += blockDim.x) {
+    episodes[i] = lanes.ended[(first + i) % lanes.ended.size()];
+  }
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  account[0] = totals;
+  totals.drained = first + count;
 }
 
 // `tokens` bring no episode; none that was added is left.

@@ -36,6 +36,8 @@ const DeviceLanesConfig& Checked(const DeviceLanesConfig& config) {
   return config;
 }
 
+constexpr unsigned kDrainThreads = 256;
+
 std::uint32_t PlayingLanes(const LaneTotals& totals) {
   return static_cast<std::uint32_t>(totals.begun - totals.given_back - totals.ended);
 }
@@ -62,7 +64,8 @@ struct DeviceLanes::Memory {
   LaneSpans spans;
   std::unique_ptr<DeviceGame> game;
   Token* tokens = nullptr;  // device memory of spans.tokens
-  // A drain: the account, then the list of episodes. Device memory, and what the host sees of it.
+  const std::uint32_t drain_episodes;
+  // A drain: the account, then [drain_episodes]. Device memory, and what the host sees of it.
   DeviceBuffer drained;
   PinnedBuffer drained_host;
   PinnedBuffer tokens_host;  // [token_capacity] as spans.tokens
@@ -77,8 +80,10 @@ DeviceLanes::Memory::Memory(const cuda::Device& on, const DeviceLanesConfig& con
       lanes(static_cast<std::size_t>(config.env.lanes)),
       blocks(static_cast<unsigned>((lanes + config.block_threads - 1) / config.block_threads)),
       game(MakeDeviceGame(on, config, record)),
-      drained(on, sizeof(LaneTotals) + config.episode_capacity * sizeof(EndedEpisode),
-              "ended episodes"),
+      drain_episodes(config.drain_episodes > 0
+                         ? std::min(config.drain_episodes, config.episode_capacity)
+                         : config.episode_capacity),
+      drained(on, sizeof(LaneTotals) + drain_episodes * sizeof(EndedEpisode), "ended episodes"),
       drained_host(drained.bytes(), "ended episodes"),
       tokens_host(config.token_capacity * sizeof(Token), "tokens"),
       cut_host(lanes * sizeof(Token), "tokens given back"),
@@ -90,9 +95,7 @@ DeviceLanes::Memory::Memory(const cuda::Device& on, const DeviceLanesConfig& con
   spans = {.totals = Column<LaneTotals>(1, stream),
            .tokens = DeviceSpan<const Token>(queue.data(), queue.size()),
            .needs = Column<std::uint32_t>(kNeedRows * blocks, stream),
-           .ended = DeviceSpan<EndedEpisode>(
-               reinterpret_cast<EndedEpisode*>(drained.data<std::byte>() + sizeof(LaneTotals)),
-               config.episode_capacity),
+           .ended = Column<EndedEpisode>(config.episode_capacity, stream),
            .cut = Column<Token>(lanes, stream),
            .phase = Column<LanePhase>(lanes, stream),
            .token_ids = Column<std::uint64_t>(lanes, stream),
@@ -175,8 +178,10 @@ std::size_t DeviceLanes::AddTokens(std::span<const Token> tokens, cuda::Stream& 
 void DeviceLanes::EnqueueDrain(cuda::Stream& stream) {
   TETRION_CHECK(!draining_, "one drain at a time");
   const DeviceBuffer& drained = memory_->drained;
-  Launch(stream, NoteDrain, 1, 1, 0, memory_->spans.totals,
-         DeviceSpan<LaneTotals>(drained.data<LaneTotals>(), 1));
+  auto* episodes = reinterpret_cast<EndedEpisode*>(drained.data<std::byte>() + sizeof(LaneTotals));
+  Launch(stream, CollectDrain, 1, kDrainThreads, 0, memory_->spans,
+         DeviceSpan<LaneTotals>(drained.data<LaneTotals>(), 1),
+         DeviceSpan<EndedEpisode>(episodes, memory_->drain_episodes));
   CopyToHost(memory_->drained_host.data<std::byte>(), drained.data<std::byte>(), drained.bytes(),
              CopyPurpose::kAccount, stream);
   stream.Record(memory_->drain_passed);
@@ -189,13 +194,11 @@ bool DeviceLanes::TakeDrained(DeviceDrain& out) {
   const std::byte* bytes = memory_->drained_host.data<std::byte>();
   LaneTotals totals;
   std::memcpy(&totals, bytes, sizeof(totals));
-  out.episodes.clear();
-  for (std::uint64_t number = totals.drained; number < totals.ended; ++number) {
-    EndedEpisode& episode = out.episodes.emplace_back();
-    std::memcpy(&episode,
-                bytes + sizeof(totals) + number % config_.episode_capacity * sizeof(EndedEpisode),
-                sizeof(episode));
-  }
+  const std::uint64_t left = totals.ended - totals.drained;
+  out.episodes.resize(std::min<std::uint64_t>(left, memory_->drain_episodes));
+  out.episodes_left = left - out.episodes.size();
+  std::copy_n(reinterpret_cast<const EndedEpisode*>(bytes + sizeof(totals)), out.episodes.size(),
+              out.episodes.begin());
   // Atomics gave places in the list, in any order of lanes.
   std::sort(out.episodes.begin(), out.episodes.end(),
             [](const EndedEpisode& one, const EndedEpisode& other) {

@@ -26,6 +26,8 @@ struct DeviceLanesConfig {
   std::uint32_t token_capacity = 0;  // tokens that may wait on the device
   // Episodes that may be running or ended and not drained: at least a lane's each.
   std::uint32_t episode_capacity = 0;
+  // Most episodes of a drain, which copies as many bytes however few there are. 0: all.
+  std::uint32_t drain_episodes = 0;
   unsigned block_threads = 128;  // a multiple of 32; no result depends on it
 };
 
@@ -34,12 +36,13 @@ struct EndedEpisode {
   std::uint64_t last_row;  // number of the row with is_last
 };
 
-// What ended between two drains, in the order of rows and lanes, and the account at the second.
+// What has ended and was not drained, in the order of rows and lanes, and the account.
 struct DeviceDrain {
   std::vector<EndedEpisode> episodes;
-  std::uint64_t tokens_left = 0;  // added and not begun
-  std::uint64_t rows = 0;         // made since the start
-  std::uint64_t env_steps = 0;    // actions executed since the start
+  std::uint64_t episodes_left = 0;  // for later drains: more than drain_episodes had ended
+  std::uint64_t tokens_left = 0;    // added and not begun
+  std::uint64_t rows = 0;           // made since the start
+  std::uint64_t env_steps = 0;      // actions executed since the start
   std::uint32_t playing_lanes = 0;
 };
 
@@ -94,7 +97,7 @@ class DeviceLanes {
   // the last drain tells.
   std::size_t AddTokens(std::span<const Token> tokens, cuda::Stream& stream);
 
-  // Enqueues a copy of the whole episode list; between Advance and StepRow, while no other is on
+  // Enqueues a copy of ended episodes; between Advance and StepRow, while no other is on
   // its way.
   void EnqueueDrain(cuda::Stream& stream);
   // The drain, once it has passed; false before, and without one. Throws Error(kInternal) when an

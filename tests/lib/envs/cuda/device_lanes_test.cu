@@ -165,6 +165,26 @@ TEST_F(DeviceLanesTest, AFullListOfEpisodesKeepsLanesIdleAndLosesNone) {
   EXPECT_EQ(ended, expected);
 }
 
+TEST_F(DeviceLanesTest, ADrainBringsWhatItHasRoomForAndLeavesTheRest) {
+  DeviceLanesConfig config = DeviceLanesOf({.name = "cartpole", .lanes = 8});
+  config.episode_capacity = 12;
+  config.drain_episodes = 5;
+  DeviceSide side(*device, config, 4);
+  std::vector<Token> tokens = MixedTokens(0, 60);
+  for (Token& token : tokens) token.max_steps = 2;
+  ASSERT_EQ(side.lanes.AddTokens(tokens, side.stream), 60U);
+  std::set<std::uint64_t> ended;
+  for (int round = 0; round < 12; ++round) {
+    for (int i = 0; i < 9; ++i) side.Row();
+    const DeviceDrain drain = side.Drain();
+    EXPECT_EQ(drain.episodes.size(), 5U);
+    EXPECT_EQ(drain.episodes_left + 5, std::min(12U, 60 - static_cast<unsigned>(ended.size())));
+    for (const EndedEpisode& episode : drain.episodes) ended.insert(episode.result.token_id);
+  }
+  EXPECT_EQ(ended.size(), 60U);
+  EXPECT_EQ(side.Drain().episodes.size(), 0U);
+}
+
 TEST_F(DeviceLanesTest, ACutTruncatesWhatPlaysAndGivesAllTokensBack) {
   const EnvConfig env = {.name = "tetris", .lanes = 40, .seed = 3};
   DeviceSide side(*device, DeviceLanesOf(env), 64);
