@@ -182,10 +182,14 @@ def kind(result):
 
 
 def ratios(result):
-    """{(program, what): (median of the ratio, whether less is better)}."""
-    return {(f.get("program"), f["what"]): (f["ratio"]["median"],
-                                            str(f.get("target") or "").lstrip()[:1] in ("<", "≤"))
-            for f in result["figures"] if f.get("ratio") and f["ratio"].get("median")}
+    """{(program, what, rival): (median of the ratio, whether less is better)}."""
+    found = {}
+    for f in result["figures"]:
+        if f.get("ratio") and f["ratio"].get("median"):
+            less_is_better = str(f.get("target") or "").lstrip()[:1] in ("<", "≤")
+            rival = (f.get("rival") or {}).get("name")
+            found[f.get("program"), f["what"], rival] = (f["ratio"]["median"], less_is_better)
+    return found
 
 
 def stored(result, folder):
