@@ -10,7 +10,8 @@ namespace tetrion {
 OnlineSelector::OnlineSelector(const Config& config)
     : config_(config),
       uniform_(config.uniform),
-      next_start_(static_cast<std::size_t>(config.uniform.shards), 0) {
+      next_start_(static_cast<std::size_t>(config.uniform.shards), 0),
+      queues_(static_cast<std::size_t>(config.uniform.shards)) {
   TETRION_CHECK(config.share > 0 && config.share <= 1, "a share of the drawn windows");
   TETRION_CHECK(config.queued_starts > 0, "a queue holds at least one start");
 }
@@ -20,16 +21,17 @@ void OnlineSelector::OnCommit(int shard, std::uint64_t committed) {
   const auto rows = static_cast<std::uint64_t>(config_.uniform.window_rows);
   std::uint64_t& next = next_start_[static_cast<std::size_t>(shard)];
   for (; next + rows <= committed; next += rows) {
-    if (queue_.size() == config_.queued_starts) queue_.pop_front();
-    queue_.push_back({.shard = shard, .start = next, .lane = 0});
+    if (queued_ == config_.queued_starts) DropFront(Oldest());
+    queues_[static_cast<std::size_t>(shard)].push_back(
+        {.next = {.shard = shard, .start = next, .lane = 0}, .number = pushed_++});
+    ++queued_;
   }
 }
 
 void OnlineSelector::OnReclaim(int shard, std::uint64_t valid_lo) {
   uniform_.OnReclaim(shard, valid_lo);
-  std::erase_if(queue_, [&](const Window& queued) {
-    return queued.shard == shard && queued.start < valid_lo;
-  });
+  std::deque<Queued>& queue = queues_[static_cast<std::size_t>(shard)];
+  while (!queue.empty() && queue.front().next.start < valid_lo) DropFront(queue);
 }
 
 void OnlineSelector::OnGeneration(int shard, std::uint64_t base) {
@@ -56,15 +58,35 @@ DrawResult OnlineSelector::Draw(int count, std::span<const ShardRange> ranges,
   return result;
 }
 
+std::deque<OnlineSelector::Queued>& OnlineSelector::Oldest() {
+  std::deque<Queued>* oldest = nullptr;
+  for (std::deque<Queued>& queue : queues_) {
+    if (queue.empty()) continue;
+    if (oldest == nullptr || queue.front().number < oldest->front().number) oldest = &queue;
+  }
+  TETRION_CHECK(oldest != nullptr, "a start is queued");
+  return *oldest;
+}
+
+void OnlineSelector::DropFront(std::deque<Queued>& queue) {
+  queue.pop_front();
+  --queued_;
+}
+
 int OnlineSelector::TakeQueued(int most, std::vector<Window>& out) {
   const int lanes = config_.uniform.lanes;
-  for (int taken = 0; taken < most; ++taken) {
-    if (queue_.empty()) return taken;
-    Window& next = queue_.front();
-    out.push_back({.shard = next.shard, .start = next.start, .lane = lanes > 0 ? next.lane : -1});
-    if (++next.lane >= lanes) queue_.pop_front();
+  int taken = 0;
+  while (taken < most && queued_ > 0) {
+    std::deque<Queued>& queue = Oldest();
+    Window& next = queue.front().next;
+    do {
+      out.push_back({.shard = next.shard, .start = next.start, .lane = lanes > 0 ? next.lane : -1});
+      ++taken;
+      ++next.lane;
+    } while (taken < most && next.lane < lanes);
+    if (next.lane >= lanes) DropFront(queue);
   }
-  return most;
+  return taken;
 }
 
 }  // namespace tetrion

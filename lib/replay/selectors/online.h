@@ -38,15 +38,25 @@ class OnlineSelector final : public Selector {
   DrawResult Draw(int count, std::span<const ShardRange> ranges, std::vector<Window>& out) override;
 
  private:
-  // Moves up to `most` windows from the queue to `out`; returns how many.
+  struct Queued {
+    Window next;  // its lane is the next to be drawn
+    std::uint64_t number;
+  };
+
+  // The queue whose front is the oldest start of all. CHECKs that there is one.
+  std::deque<Queued>& Oldest();
+  void DropFront(std::deque<Queued>& queue);
+  // Moves up to `most` windows from the queues to `out`; returns how many.
   int TakeQueued(int most, std::vector<Window>& out);
 
   const Config config_;
   UniformSelector uniform_;
-  std::vector<std::uint64_t> next_start_;  // [S] start of the shard's next queued window
-  std::deque<Window> queue_;  // starts, oldest first; `lane` is the next lane to be drawn
-  double credit_ = 0;         // fraction of a queued window that may be drawn
-  std::int64_t drawn_ = 0;    // of the queue
+  std::vector<std::uint64_t> next_start_;   // [S] start of the shard's next queued window
+  std::vector<std::deque<Queued>> queues_;  // [S] starts, oldest first
+  std::size_t queued_ = 0;                  // starts of all shards
+  std::uint64_t pushed_ = 0;
+  double credit_ = 0;       // fraction of a queued window that may be drawn
+  std::int64_t drawn_ = 0;  // of the queue
 };
 
 }  // namespace tetrion

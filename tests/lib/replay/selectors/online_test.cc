@@ -115,6 +115,18 @@ TEST(OnlineSelectorTest, FullQueueDropsItsOldestWindows) {
             (std::vector<Key>{{0, 35, -1}, {0, 40, -1}, {0, 45, -1}}));
 }
 
+TEST(OnlineSelectorTest, FullQueueDropsTheOldestOfAllShardsAndRowsThatAreGoneMakeRoom) {
+  OnlineSelector selector(
+      {.uniform = {.shards = 2, .window_rows = 5}, .share = 1.0, .queued_starts = 3});
+  selector.OnCommit(0, 5);
+  selector.OnCommit(1, 10);
+  selector.OnCommit(0, 10);  // a fourth: 0 of shard 0 goes
+  selector.OnReclaim(1, 1);  // and 0 of shard 1
+  selector.OnCommit(0, 15);  // nothing has to go for it
+  EXPECT_EQ(DrawSome(selector, 3, {{0, 15}, {1, 10}}),
+            (std::vector<Key>{{1, 5, -1}, {0, 5, -1}, {0, 10, -1}}));
+}
+
 TEST(OnlineSelectorTest, RowsThatAreGoneAndGenerationsThatBeginLeaveOnlyWholeFreshWindows) {
   OnlineSelector selector({.uniform = {.shards = 2, .window_rows = 5}, .share = 1.0});
   selector.OnCommit(0, 12);
