@@ -13,14 +13,14 @@ namespace tetrion::cuda::sim {
 
 // The values of 4 or 8 bytes that registers hold, as the simulator moves them.
 template <typename T>
-std::uint64_t ToWord(T value) {
+std::uint64_t Packed(T value) {
   static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= 8 && sizeof(T) >= 2);
   std::uint64_t word = 0;
   std::memcpy(&word, &value, sizeof(T));
   return word;
 }
 template <typename T>
-T FromWord(std::uint64_t word) {
+T Unpacked(std::uint64_t word) {
   T value;
   std::memcpy(&value, &word, sizeof(T));
   return value;
@@ -28,7 +28,7 @@ T FromWord(std::uint64_t word) {
 
 template <typename T>
 T Shuffle(std::uint32_t mask, T value, unsigned source, CodeLocation where) {
-  return FromWord<T>(WarpExchange(WarpOperation::kShuffle, mask, ToWord(value), source, where));
+  return Unpacked<T>(WarpExchange(WarpOperation::kShuffle, mask, Packed(value), source, where));
 }
 
 // The lane `delta` away in the lane's group of `width`, a power of two; the lane itself where the
@@ -97,7 +97,7 @@ template <typename T>
 std::uint32_t __match_any_sync(std::uint32_t mask, T value, TETRION_HERE) {
   return static_cast<std::uint32_t>(
       tetrion::cuda::sim::WarpExchange(tetrion::cuda::sim::WarpOperation::kMatch, mask,
-                                       tetrion::cuda::sim::ToWord(value), 0, where));
+                                       tetrion::cuda::sim::Packed(value), 0, where));
 }
 template <typename T>
 std::uint32_t __match_all_sync(std::uint32_t mask, T value, int* all, TETRION_HERE) {
@@ -111,12 +111,12 @@ std::uint32_t __match_all_sync(std::uint32_t mask, T value, int* all, TETRION_HE
   T name(std::uint32_t mask, T value, TETRION_HERE) {                                             \
     static_assert(std::is_integral_v<T> && sizeof(T) == 4);                                       \
     const auto combine = [](std::uint64_t first, std::uint64_t second) {                          \
-      const T a = tetrion::cuda::sim::FromWord<T>(first);                                         \
-      const T b = tetrion::cuda::sim::FromWord<T>(second);                                        \
-      return tetrion::cuda::sim::ToWord(static_cast<T>(result));                                  \
+      const T a = tetrion::cuda::sim::Unpacked<T>(first);                                         \
+      const T b = tetrion::cuda::sim::Unpacked<T>(second);                                        \
+      return tetrion::cuda::sim::Packed(static_cast<T>(result));                                  \
     };                                                                                            \
-    return tetrion::cuda::sim::FromWord<T>(                                                       \
-        tetrion::cuda::sim::WarpReduce(combine, mask, tetrion::cuda::sim::ToWord(value), where)); \
+    return tetrion::cuda::sim::Unpacked<T>(                                                       \
+        tetrion::cuda::sim::WarpReduce(combine, mask, tetrion::cuda::sim::Packed(value), where)); \
   }
 TETRION_REDUCE(__reduce_add_sync, static_cast<std::uint32_t>(a) + static_cast<std::uint32_t>(b))
 TETRION_REDUCE(__reduce_min_sync, b < a ? b : a)

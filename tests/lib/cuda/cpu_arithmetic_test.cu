@@ -61,7 +61,7 @@ __global__ void Doubles(DeviceSpan<const double> values, DeviceSpan<double> out)
   out[2 * n + i] = exp(v) + log(v);
   out[3 * n + i] = sqrt(v) + rsqrt(v);
   out[4 * n + i] = fmin(v, 1.0) + max(v, 2.0) + floor(v);
-  out[5 * n + i] = static_cast<double>(min(static_cast<int>(threadIdx.x), 2) + max(1U, 3U));
+  out[5 * n + i] = static_cast<double>(min(threadIdx.x, 2U) + max(1U, 3U));
 }
 
 // 16 bytes at a time, their words turned round, through either way to load them.
