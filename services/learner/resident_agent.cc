@@ -167,6 +167,7 @@ void ResidentAgent::TakeDrained() {
     by_group_[group].clear();
   }
   in_play_ -= drain.episodes.size();
+  ended_left_ = drain.episodes_left;
   AddRelaxed<std::uint64_t>(counters_.episodes, drain.episodes.size());
   counters_.env_steps.store(drain.env_steps, std::memory_order_relaxed);
 }
@@ -192,8 +193,10 @@ int ResidentAgent::CutLanes(TakeResult why) {
       gate_.Flush(0);
       AddRelaxed<std::uint64_t>(counters_.rows, 1);
     }
-    EnqueueDrain();  // of the episodes that ended in that row by themselves
-    TakeLastDrain();
+    do {  // episodes that ended before that row, or in it by themselves
+      EnqueueDrain();
+      TakeLastDrain();
+    } while (ended_left_ > 0);
     in_play_ = 0;
   }
   if (why == TakeResult::kDrain) {

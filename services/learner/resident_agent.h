@@ -99,8 +99,9 @@ class ResidentAgent final : public Agent {
   std::uint64_t in_play_ = 0;   // tokens on the device, less the episodes known to have ended
   std::optional<cuda::Graph> full_chunk_;  // commit_stride rows
   bool drain_enqueued_ = false;
-  int not_finite_run_ = 0;     // consecutive chunks on which the policy failed
-  std::vector<Token> tokens_;  // scratch: taken, not on the device yet
+  std::uint64_t ended_left_ = 0;  // episodes that the last drain had no room for
+  int not_finite_run_ = 0;        // consecutive chunks on which the policy failed
+  std::vector<Token> tokens_;     // scratch: taken, not on the device yet
   std::vector<std::vector<EpisodeResult>> by_group_;  // scratch of TakeDrained
   ResidentCounters counters_;
   std::atomic<bool> drained_{false};

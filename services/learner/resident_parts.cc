@@ -16,8 +16,10 @@ ResidentAgent::Parts MakeResidentParts(const RunConfig& run, const ReplayShape& 
       static_cast<std::uint32_t>(static_cast<std::uint64_t>(shape.groups) *
                                      CreditLowWater(static_cast<std::uint64_t>(run.lanes)) +
                                  static_cast<std::uint64_t>(shape.lanes));
-  DeviceLanesConfig lanes = {
-      .env = EnvConfigOf(run), .token_capacity = tokens, .episode_capacity = 2 * tokens};
+  DeviceLanesConfig lanes = {.env = EnvConfigOf(run),
+                             .token_capacity = tokens,
+                             .episode_capacity = 2 * tokens,
+                             .drain_episodes = static_cast<std::uint32_t>(shape.lanes)};
   lanes.env.lanes = shape.lanes;
   ResidentAgent::Parts parts;
   parts.lanes = std::make_unique<DeviceLanes>(device, lanes);

@@ -35,7 +35,9 @@ class ResidentAgentTest : public ::testing::Test {
     const EnvConfig env = {.name = "cartpole", .lanes = kGroupLanes * kGroups, .seed = 7};
     ResidentAgent::Parts parts;
     parts.lanes = std::make_unique<DeviceLanes>(
-        *device_, DeviceLanesConfig{.env = env, .token_capacity = 64, .episode_capacity = 64});
+        *device_,
+        DeviceLanesConfig{
+            .env = env, .token_capacity = 64, .episode_capacity = 64, .drain_episodes = 3});
     parts.policy = MakeDevicePolicy(*device_, {.network = "random", .seed = 7, .lanes = env.lanes},
                                     parts.lanes->spec());
     auto weights = std::make_unique<NoWeights>();

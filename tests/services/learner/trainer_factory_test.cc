@@ -24,7 +24,7 @@ bool CanBeTrained(const std::vector<Setting>& given) {
   try {
     RunConfig run;
     for (const Setting& setting : given) Apply(setting, run);
-    return MakeTrainer(run, /*threads=*/1) != nullptr;
+    return MakeTrainer(run, RowSpecOf(run), /*threads=*/1) != nullptr;
   } catch (const Error&) {
     return false;
   }
