@@ -156,3 +156,21 @@ function(tetrion_cuda_test name)
       tetrion::cuda_device LABELS gpu)
   endif()
 endfunction()
+
+# tetrion_cuda_bench(NAME SRCS a.cc ... [DEPS ...] [LIBS ...]): a benchmark program over both backends
+# of lib/cuda: NAME_sim, which measures nothing but shows that the program runs, and with TETRION_CUDA
+# NAME_device. LIBS: libraries of tetrion_cuda_library, by NAME.
+function(tetrion_cuda_bench name)
+  cmake_parse_arguments(ARG "" "" "SRCS;DEPS;LIBS" ${ARGN})
+  tetrion_sim_sources(sim_sources ${ARG_SRCS})
+  list(TRANSFORM ARG_LIBS PREPEND tetrion:: OUTPUT_VARIABLE libs)
+  list(TRANSFORM libs APPEND _sim OUTPUT_VARIABLE sim_libs)
+  tetrion_bench(${name}_sim SRCS ${sim_sources} DEPS ${ARG_DEPS} ${sim_libs} tetrion::cuda_sim)
+  # Not among those that ./tetrion bench runs.
+  set_target_properties(${name}_sim PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  if(TETRION_CUDA)
+    list(TRANSFORM libs APPEND _device OUTPUT_VARIABLE device_libs)
+    tetrion_bench(${name}_device SRCS ${ARG_SRCS} DEPS ${ARG_DEPS} ${device_libs}
+      tetrion::cuda_device)
+  endif()
+endfunction()

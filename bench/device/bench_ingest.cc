@@ -1,0 +1,282 @@
+// How rows get into a device's replay: made there by resident lanes (Tetris, packed2, random
+// policy), or copied there from pinned memory; a reader gathers windows of them meanwhile. Prints
+// one JSON line a figure, in lane rows a second.
+//   bench_ingest [--quick]   shorter windows
+//   bench_ingest --smoke     a few lanes, a few chunks: shows that it runs, gives no figure
+//   bench_ingest --check     says what either loop copied between host and device; exit status 1
+//                            when one copied what it may not, or when injected copies go unseen
+#include <algorithm>
+#include <functional>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/envs/windows.h"
+#include "lib/core/check.h"
+#include "lib/cuda/host_copy_guard.h"
+#include "lib/envs/cuda/device_lanes.h"
+#include "lib/policy/cuda/device_policy.h"
+#include "lib/replay/device_rows.h"
+#include "lib/replay/selectors/uniform.h"
+
+namespace tetrion::bench {
+namespace {
+
+using cuda::CopyDirection;
+using cuda::CopyPurpose;
+using cuda::MemoryKind;
+
+constexpr int kChunkRows = 8, kWindowRows = 17;
+
+struct Size {
+  int lanes, capacity_rows, chunks;  // `chunks` between two waits of the host
+  std::uint32_t max_steps;           // of an episode
+};
+
+// The replay and a reader that gathers a window of all lanes a chunk.
+struct Replay {
+  Replay(const cuda::Device& device, const RowSpec& row, const Size& size)
+      : writer(device, "writer"),
+        reader(device, "reader"),
+        gate({.shards = 1, .capacity_rows = size.capacity_rows, .commit_stride = kChunkRows},
+             std::make_unique<UniformSelector>(
+                 UniformSelector::Config{.shards = 1, .window_rows = kWindowRows}),
+             Limiter::Unlimited()),
+        rows(device, row, 1, size.capacity_rows, writer, reader),
+        batch(device, std::size_t{kWindowRows} * row.lanes * row.record_bytes, "batch") {}
+
+  void Read() {
+    ReadLease lease = gate.OpenLease(1, kWindowRows, 0);
+    if (!lease) return;
+    rows.GatherOnDevice(lease, 0, rows.BatchLanes(lease), {.record = batch.data<std::byte>()});
+    lease.CloseAfter(rows.LastRead());
+  }
+  void Synchronize() {
+    writer.Synchronize();
+    reader.Synchronize();
+  }
+
+  cuda::Stream writer, reader;
+  ReplayGate gate;
+  DeviceRows rows;
+  cuda::DeviceBuffer batch;
+};
+
+// A loop that is measured and checked: Chunk() brings kChunkRows rows.
+class Loop {
+ public:
+  virtual ~Loop() = default;
+  virtual const char* name() const = 0;
+  virtual Replay& replay() = 0;
+  virtual void Chunk() = 0;
+  // What `chunks` calls of Chunk may copy, given what was seen.
+  virtual std::vector<cuda::AllowedCopies> Allowed(int chunks, const cuda::Activity& seen) = 0;
+};
+
+class Resident final : public Loop {
+ public:
+  Resident(const cuda::Device& device, const Size& size)
+      : max_steps_(size.max_steps),
+        lanes_(device, {.env = {.name = "tetris", .lanes = size.lanes, .seed = 7},
+                        .record = kPacked2Record,
+                        .token_capacity = static_cast<std::uint32_t>(2 * size.lanes),
+                        .episode_capacity = static_cast<std::uint32_t>(4 * size.lanes)}),
+        policy_(MakeDevicePolicy(device, {.network = "random", .seed = 7, .lanes = size.lanes},
+                                 lanes_.spec())),
+        replay_(device, lanes_.row_spec(), size) {
+    Give(static_cast<std::size_t>(2 * size.lanes));
+  }
+  const char* name() const override { return "resident lanes"; }
+  Replay& replay() override { return replay_; }
+
+  void Chunk() override {
+    DeviceDrain drain;
+    if (draining_ && lanes_.TakeDrained(drain)) {
+      draining_ = false;
+      Give(drain.episodes.size());
+    }
+    const tetrion::Chunk chunk = replay_.gate.Acquire(0, kChunkRows, kNanosPerSecond);
+    TETRION_CHECK(chunk && chunk.rows == kChunkRows, "nothing holds the writer back");
+    if (!graph_) Record();
+    replay_.writer.Launch(*graph_);
+    replay_.gate.Commit(chunk, replay_.rows.Written());
+    if (!draining_) lanes_.EnqueueDrain(replay_.writer);
+    draining_ = true;
+  }
+  // Tokens, drains and weights.
+  std::vector<cuda::AllowedCopies> Allowed(int, const cuda::Activity& seen) override {
+    std::vector<cuda::AllowedCopies> allowed;
+    for (const auto direction : {CopyDirection::kHostToDevice, CopyDirection::kDeviceToHost}) {
+      for (const auto purpose : {CopyPurpose::kAccount, CopyPurpose::kWeights}) {
+        allowed.push_back({direction, MemoryKind::kPinned, purpose,
+                           seen.Of(direction, MemoryKind::kPinned, purpose).bytes});
+      }
+    }
+    return allowed;
+  }
+
+ private:
+  void Give(std::size_t count) {
+    std::vector<Token> tokens(count);
+    for (Token& token : tokens)
+      token = {.id = next_token_++, .attempt = 1, .max_steps = max_steps_};
+    if (count > 0) (void)lanes_.AddTokens(tokens, replay_.writer);
+  }
+  void Record() {
+    const RowSlots slots = replay_.rows.Slots(0);
+    cuda::Capture capture(replay_.writer);
+    for (int row = 0; row < kChunkRows; ++row) {
+      lanes_.StepRow(slots, replay_.writer);
+      policy_->Decide(slots, lanes_.row(), lanes_.token_ids(), lanes_.steps(), replay_.writer);
+      lanes_.Advance(replay_.writer);
+    }
+    graph_.emplace(capture.End());
+  }
+
+  const std::uint32_t max_steps_;
+  DeviceLanes lanes_;
+  const std::unique_ptr<DevicePolicy> policy_;
+  Replay replay_;
+  std::optional<cuda::Graph> graph_;
+  bool draining_ = false;
+  std::uint64_t next_token_ = 0;
+};
+
+// Rows of the same shape from pinned memory, always the same ones.
+class Dma final : public Loop {
+ public:
+  Dma(const cuda::Device& device, const RowSpec& row, const Size& size)
+      : replay_(device, row, size),
+        source_(kChunkRows * replay_.rows.layout().row_bytes, "rows to copy") {
+    std::fill_n(source_.data<std::byte>(), source_.bytes(), std::byte{0});
+  }
+  const char* name() const override { return "copies from pinned memory"; }
+  Replay& replay() override { return replay_; }
+
+  void Chunk() override {
+    int pushed = 0;
+    const AcquireResult result = PushRows(replay_.gate, replay_.rows, 0, source_.data<std::byte>(),
+                                          kChunkRows, kNanosPerSecond, pushed);
+    TETRION_CHECK(result == AcquireResult::kAcquired && pushed == kChunkRows,
+                  "nothing holds the writer back");
+  }
+  // Every byte of every column, once.
+  std::vector<cuda::AllowedCopies> Allowed(int chunks, const cuda::Activity&) override {
+    const RowSpec& row = replay_.rows.layout().spec;
+    const std::uint64_t lane_bytes = row.record_bytes + 4 + 4 + (row.has_mask ? 8 : 0) + 4 + 1 + 8;
+    const std::uint64_t row_bytes = sizeof(RowHeader) + row.lanes * lane_bytes;
+    return {{CopyDirection::kHostToDevice, MemoryKind::kPinned, CopyPurpose::kIngest,
+             static_cast<std::uint64_t>(chunks) * kChunkRows * row_bytes}};
+  }
+
+ private:
+  Replay replay_;
+  cuda::PinnedBuffer source_;
+};
+
+void RunChunks(Loop& loop, int chunks) {
+  for (int i = 0; i < chunks; ++i) {
+    loop.Chunk();
+    loop.replay().Read();
+  }
+}
+
+void Measure(Loop& loop, const Size& size, const Windows& windows) {
+  const auto lanes = static_cast<double>(size.lanes);
+  const auto work = [&] {
+    RunChunks(loop, size.chunks);
+    loop.replay().Synchronize();
+    return size.chunks * kChunkRows * lanes;
+  };
+  (void)work();  // what is made once
+  Rates rates;
+  for (int i = 0; i < windows.count; ++i) rates.push_back(Window(windows, work));
+  std::cout << "{\"what\": \"" << cuda::Device::Backend() << " replay: " << loop.name() << ", "
+            << size.lanes << " lanes\", \"unit\": \"lane rows/s\", \"ours\": {"
+            << Spread(rates).Json() << R"(}, "rival": null, "ratio": null, "target": ""})"
+            << std::endl;
+}
+
+// What the loop did that it may not, with a copy of the caller's in its midst.
+std::vector<std::string> Watch(Loop& loop, int chunks, const std::function<void()>& inject) {
+  loop.replay().Synchronize();
+  const cuda::HostCopyGuard guard;
+  RunChunks(loop, chunks);
+  if (inject) inject();
+  const std::vector<cuda::AllowedCopies> allowed = loop.Allowed(chunks, guard.Seen());
+  std::vector<std::string> violations = guard.Violations(allowed);
+  loop.replay().Synchronize();
+  if (inject) return violations;
+  std::cout << loop.name() << ": " << chunks * kChunkRows << " rows\n";
+  for (const cuda::AllowedCopies& copies : allowed) {
+    std::cout << "  allowed " << Name(copies.direction) << " of " << Name(copies.kind) << " for "
+              << Name(copies.purpose) << ": " << copies.bytes << " bytes\n";
+  }
+  for (const std::string& violation : violations)
+    std::cout << "  NOT ALLOWED: " << violation << "\n";
+  return violations;
+}
+
+// True when the loop copies what it may and the guard sees what is injected.
+bool Check(Loop& loop, int chunks) {
+  RunChunks(loop, chunks);  // what is made once
+  bool good = Watch(loop, chunks, {}).empty();
+  Replay& replay = loop.replay();
+  const std::uint32_t word = 0;
+  const cuda::PinnedBuffer pinned(sizeof word, "a word read");
+  const auto expect_one = [&](const char* what, const std::function<void()>& inject) {
+    const bool seen = Watch(loop, chunks, inject).size() == 1;
+    std::cout << "  injected " << what << ": " << (seen ? "reported" : "NOT REPORTED") << "\n";
+    good = good && seen;
+  };
+  expect_one("copy of 4 pageable bytes to the device", [&] {
+    cuda::CopyToDevice(replay.batch.data<std::byte>(), &word, sizeof word, CopyPurpose::kIngest,
+                       replay.reader);
+  });
+  expect_one("read of 4 bytes from the device", [&] {
+    cuda::CopyToHost(pinned.data<std::byte>(), replay.batch.data<std::byte>(), sizeof word,
+                     CopyPurpose::kBatch, replay.reader);
+  });
+  return good;
+}
+
+int Main(int argc, char** argv) {
+  const std::string mode = argc > 1 ? argv[1] : "";
+  if (cuda::Device::Count() == 0) {
+    std::cout << "no CUDA device: nothing was run\n";
+    return mode == "--check" ? 1 : 0;
+  }
+  const bool small = mode == "--smoke" || mode == "--check";
+  const Size size = small
+                        ? Size{.lanes = 8, .capacity_rows = 64, .chunks = 4, .max_steps = 9}
+                        : Size{.lanes = 4096, .capacity_rows = 512, .chunks = 32, .max_steps = 500};
+  const cuda::Device device(0);
+  Resident resident(device, size);
+  Dma dma(device, resident.replay().rows.layout().spec, size);
+  if (mode == "--check") {
+    const bool resident_good = Check(resident, size.chunks);
+    return Check(dma, size.chunks) && resident_good ? 0 : 1;
+  }
+  if (mode == "--smoke") {
+    for (Loop* loop : {static_cast<Loop*>(&resident), static_cast<Loop*>(&dma)}) {
+      RunChunks(*loop, size.chunks);
+      loop->replay().Synchronize();
+      std::cout << loop->name() << ": " << size.chunks * kChunkRows << " rows, not measured\n";
+    }
+    return 0;
+  }
+  Windows windows;
+  if (mode == "--quick") windows.length_ns = kNanosPerSecond / 10;
+  Measure(resident, size, windows);
+  Measure(dma, size, windows);
+  return 0;
+}
+
+}  // namespace
+}  // namespace tetrion::bench
+
+int main(int argc, char** argv) {
+  return tetrion::bench::Main(argc, argv);
+}
