@@ -49,7 +49,7 @@ function(tetrion_test name)
     target_compile_options(${name} PRIVATE -O1)
   endif()
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-  if("gpu" IN_LIST ARG_LABELS)
+  if("gpu" IN_LIST ARG_LABELS AND NOT "services" IN_LIST ARG_LABELS)
     set_property(GLOBAL APPEND PROPERTY TETRION_GPU_TESTS ${name})
   endif()
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60
@@ -62,18 +62,6 @@ function(tetrion_bench name)
   add_executable(${name} ${ARG_SRCS})
   target_link_libraries(${name} PRIVATE tetrion_flags ${ARG_DEPS})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bench)
-endfunction()
-
-# tetrion_cuda_bench(NAME SRCS ... [DEPS ...] [LIBS ...]): with TETRION_CUDA a benchmark program
-# NAME_device of what runs on a device; tests/gpu/bundle.sh packs it. LIBS as in tetrion_cuda_test.
-function(tetrion_cuda_bench name)
-  cmake_parse_arguments(ARG "" "" "SRCS;DEPS;LIBS" ${ARGN})
-  if(TETRION_CUDA)
-    list(TRANSFORM ARG_LIBS PREPEND tetrion:: OUTPUT_VARIABLE libs)
-    list(TRANSFORM libs APPEND _device)
-    tetrion_bench(${name}_device SRCS ${ARG_SRCS} DEPS ${ARG_DEPS} ${libs} tetrion::cuda_device)
-    set_property(GLOBAL APPEND PROPERTY TETRION_GPU_BENCHES ${name}_device)
-  endif()
 endfunction()
 
 # The sources with a wrapper in place of every .cu file, through which g++ compiles it for the
@@ -143,8 +131,9 @@ add_custom_target(gpu_programs)
 # tetrion_cuda_test(NAME SRCS a.cc ... [DEPS ...] [LIBS ...]): one suite over both backends of
 # lib/cuda: NAME_sim, whose .cu files g++ compiles for the simulator, and with TETRION_CUDA
 # NAME_device, which skips where no device is. LIBS: libraries of tetrion_cuda_library, by NAME.
+# SERVICES: it needs what services link, so tests/gpu/bundle.sh leaves it out.
 function(tetrion_cuda_test name)
-  cmake_parse_arguments(ARG "" "" "SRCS;DEPS;LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "SERVICES" "" "SRCS;DEPS;LIBS" ${ARGN})
   tetrion_sim_sources(sim_sources ${ARG_SRCS})
   list(TRANSFORM ARG_LIBS PREPEND tetrion:: OUTPUT_VARIABLE libs)
   list(TRANSFORM libs APPEND _sim OUTPUT_VARIABLE sim_libs)
@@ -152,14 +141,18 @@ function(tetrion_cuda_test name)
   set_property(GLOBAL APPEND PROPERTY TETRION_SIM_TESTS ${name}_sim)
   if(TETRION_CUDA)
     list(TRANSFORM libs APPEND _device OUTPUT_VARIABLE device_libs)
+    set(labels gpu)
+    if(ARG_SERVICES)
+      list(APPEND labels services)
+    endif()
     tetrion_test(${name}_device SRCS ${ARG_SRCS} DEPS ${ARG_DEPS} ${device_libs}
-      tetrion::cuda_device LABELS gpu)
+      tetrion::cuda_device LABELS ${labels})
   endif()
 endfunction()
 
 # tetrion_cuda_bench(NAME SRCS a.cc ... [DEPS ...] [LIBS ...]): a benchmark program over both backends
 # of lib/cuda: NAME_sim, which measures nothing but shows that the program runs, and with TETRION_CUDA
-# NAME_device. LIBS: libraries of tetrion_cuda_library, by NAME.
+# NAME_device, which tests/gpu/bundle.sh packs. LIBS: libraries of tetrion_cuda_library, by NAME.
 function(tetrion_cuda_bench name)
   cmake_parse_arguments(ARG "" "" "SRCS;DEPS;LIBS" ${ARGN})
   tetrion_sim_sources(sim_sources ${ARG_SRCS})
@@ -172,5 +165,6 @@ function(tetrion_cuda_bench name)
     list(TRANSFORM libs APPEND _device OUTPUT_VARIABLE device_libs)
     tetrion_bench(${name}_device SRCS ${ARG_SRCS} DEPS ${ARG_DEPS} ${device_libs}
       tetrion::cuda_device)
+    set_property(GLOBAL APPEND PROPERTY TETRION_GPU_BENCHES ${name}_device)
   endif()
 endfunction()

@@ -13,7 +13,9 @@ namespace tetrion {
 namespace {
 
 constexpr std::uint32_t kPictureBytes = 1440;  // of a packed2 picture
-constexpr std::uint32_t kAlignedLanes = 8;     // whose pictures are 256-byte aligned together
+// Points on their way: chunks that one source of rows commits at a time, and batches being read.
+constexpr std::size_t kPoints = 16;
+constexpr std::uint32_t kAlignedLanes = 8;  // whose pictures are 256-byte aligned together
 
 // A column of a row in the host's layout.
 struct ColumnPlace {
@@ -95,8 +97,8 @@ DeviceRows::DeviceRows(const cuda::Device& device, const RowSpec& row, int shard
       capacity_rows_(static_cast<std::uint64_t>(capacity_rows)),
       writer_(writer),
       reader_(reader),
-      commits_(device, writer, reader),
-      reads_(device, reader, writer),
+      commits_(device, writer, reader, kPoints * static_cast<std::size_t>(shards)),
+      reads_(device, reader, writer, kPoints),
       staged_(std::make_unique<StagedGather>(*this)) {
   const Shape shape = {.layout = layout_, .shards = shards, .latents = latents};
   CheckMemory(device, shape, capacity_rows_);

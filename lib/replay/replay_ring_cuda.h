@@ -20,8 +20,8 @@ namespace tetrion {
 // its frames into obs_slot, the rest of the row into push_step; every commit_stride rows become
 // visible at once; sequences are sampled from what is visible. t counts rows from 0, never wrapped.
 //
-// Thread roles: one writer thread, one reader thread; each enqueues on its own stream. No call but
-// check_invariants waits for the device.
+// Thread roles: one writer thread, one reader thread; each enqueues on its own stream. Two calls
+// wait for the device: check_invariants, and the first sample of a larger size with kLut.
 class ReplayRingCuda {
  public:
   struct Config {
@@ -33,7 +33,8 @@ class ReplayRingCuda {
     std::uint64_t seed = 1;
     UnpackImpl unpack_impl = UnpackImpl::kLut;
   };
-  // Rows of a sequence that could be sampled, and how many it takes.
+  // Rows of a sequence that could be sampled, and how many it takes. Not ready with enough of them:
+  // four samples are still being gathered.
   struct [[nodiscard]] Sampled {
     bool ready = false;
     std::uint64_t have_rows = 0, need_rows = 0;

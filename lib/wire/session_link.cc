@@ -217,6 +217,11 @@ void SessionLink::HandleRefused(const Refused& refused) {
       }
       [[fallthrough]];
     case RefuseReason::kNoSlot:
+      if (refused.reason == RefuseReason::kNoSlot && config_.waits_for_slots) {
+        WarnOfRefusal(refused);
+        break;
+      }
+      [[fallthrough]];
     case RefuseReason::kOtherRun:
     case RefuseReason::kRingUnusable:
     case RefuseReason::kTooManySessions:
@@ -224,9 +229,13 @@ void SessionLink::HandleRefused(const Refused& refused) {
       throw Error(ExitCode::kTryAgain, "the coordinator refused: " + refused.text);
     case RefuseReason::kLearnerTaken:  // until the dead learner's lease ends
     case RefuseReason::kMalformed:
-      if (!registered_) log::warn("the coordinator refused for now: {}", refused.text);
+      WarnOfRefusal(refused);
       break;
   }
+}
+
+void SessionLink::WarnOfRefusal(const Refused& refused) const {
+  if (!registered_) log::warn("the coordinator refused for now: {}", refused.text);
 }
 
 }  // namespace tetrion::wire

@@ -48,7 +48,9 @@ class SessionLink {
     std::int64_t give_up_ns = 120 * kNanosPerSecond;  // nothing heard for so long: Error(kTryAgain)
     std::uint64_t backoff_seed = 0;                   // differs between processes
     std::uint64_t process = 0;                        // Identity::process; 0: drawn at random
-    std::shared_ptr<SocketContext> context;           // shared with other links; null: its own
+    // Without a free slot the member asks again: those of its dead predecessor come free.
+    bool waits_for_slots = false;
+    std::shared_ptr<SocketContext> context;  // shared with other links; null: its own
   };
 
   SessionLink(Config config, SessionOwner& owner, const Clock& clock = MonotonicClock::Get());
@@ -81,6 +83,7 @@ class SessionLink {
   void HandleFenced();
   void HandleRegistered(const Registered& registered);
   void HandleRefused(const Refused& refused);
+  void WarnOfRefusal(const Refused& refused) const;
   void CheckRun(const Identity& sender) const;
   bool IsMine(const Message& message) const;
 

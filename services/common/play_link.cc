@@ -1,6 +1,8 @@
 #include "services/common/play_link.h"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 #include <utility>
 #include <variant>
 
@@ -36,9 +38,13 @@ PlayLink::PlayLink(Config config, Hooks hooks, Outbox& outbox, const std::atomic
       requests_(clock, kResendNs) {}
 
 int PlayLink::DoWork() {
+  if (member_.DrainIsAsked()) StartDrain();  // before a session that it would only end again
+  if (member_.Done()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(kPollMs));
+    return 0;
+  }
   link_.DoWork(kPollMs);
   member_.PublishProblem("");
-  if (member_.DrainIsAsked()) StartDrain();
   if (!built_) return 1;
   Collect();
   SendReports();

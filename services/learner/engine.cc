@@ -123,6 +123,10 @@ void Engine::MakeResident(const wire::Registered& registered) {
   ReplayMemory::OnDevice& device = *memory_.on_device();
   MemberConfig member = MemberConfigOf(around_.options.member, /*http_endpoint=*/"");
   member.name += "-lanes";
+  member.link.waits_for_slots = true;
+  // Their reports and goodbye come before the learner's own time is over.
+  constexpr std::int64_t kLastWordsNs = 10 * kNanosPerSecond;
+  member.drain_timeout_ns = std::max(kNanosPerSecond, member.drain_timeout_ns - kLastWordsNs);
   resident_ = std::make_unique<ResidentLanes>(
       ResidentLanes::Config{
           .member = std::move(member),
@@ -132,7 +136,7 @@ void Engine::MakeResident(const wire::Registered& registered) {
                         WeightsReader::Config{.shm_dir = registered.shm_dir,
                                               .run_id = registered.run_id,
                                               .spec_hash = RunConfigHash(run_)}),
-      replay_, *device.rows, device.writer, around_.metrics, around_.drain, around_.on_error);
+      replay_, *device.rows, device.writer, around_.metrics, around_.drain_lanes, around_.on_error);
   log::info("{} resident lanes of {}, {} workers of the account", shape_.lanes, run_.env,
             shape_.groups);
 }
@@ -158,8 +162,15 @@ void Engine::Start() {
   if (resident_) resident_->Start(around_.metrics);
 }
 
+PlayedRows Engine::Played() const {
+  if (!resident_) return {};
+  const ResidentCounters& counters = resident_->counters();
+  return {.rows = counters.rows.load(),
+          .limiter_wait_s = static_cast<double>(counters.wait_replay_ns.load()) * 1e-9};
+}
+
 std::uint64_t Engine::Rows() const {
-  return ingest_.counters().rows.load() + (resident_ ? resident_->counters().rows.load() : 0);
+  return ingest_.counters().rows.load() + Played().rows;
 }
 
 void Engine::Stop() {
@@ -178,14 +189,14 @@ void Engine::Stop() {
 
 void Engine::FillHeartbeat(wire::Heartbeat& heartbeat) {
   const TrainerProgress progress = training_.Progress();
-  FigureValues<kLearnerFigures> values = FiguresOf(progress, ingest_, inference_, checkpoints_);
+  FigureValues<kLearnerFigures> values =
+      FiguresOf(progress, ingest_, inference_, checkpoints_, Played());
   values["updates_per_s"] = update_rate_.PerSecond(progress.updates);
   for (int s = 0; s < shape_.shards; ++s) {
     values["replay_rows"] += static_cast<double>(replay_.Stats(s).valid_rows) * shape_.lanes;
   }
   values["replay_capacity_rows"] =
       static_cast<double>(run_.replay_rows) * shape_.lanes * (resident_ ? 1 : values["rings"]);
-  values["rows_ingested"] = static_cast<double>(Rows());
   heartbeat.policy_version = progress.version;
   heartbeat.rows_ingested = Rows();
   AddStats(kLearnerFigures, values.all(), heartbeat.stats);
@@ -197,7 +208,8 @@ void Engine::RefreshMetrics() {
   if (resident_) resident_->RefreshMetrics();
   metrics_.Refresh(replay_, memory_.rows().memory_bytes(),
                    static_cast<std::uint64_t>(run_.replay_rows), training_.Progress(), ingest_,
-                   inference_, checkpoints_, static_cast<double>(run_.window * run_.batch_windows));
+                   inference_, checkpoints_, static_cast<double>(run_.window * run_.batch_windows),
+                   Played());
 }
 
 void Engine::LogDrained() const {

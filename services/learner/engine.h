@@ -44,8 +44,8 @@ class Engine {
     MetricsRegistry& metrics;
     RingBoard& board;
     Versions& versions;
-    const std::atomic<bool>& drain;       // a signal has asked for the end
-    std::function<double()> mean_return;  // for checkpoints; any thread
+    const std::atomic<bool>& drain_lanes;  // the learner drains: its resident lanes are to end
+    std::function<double()> mean_return;   // for checkpoints; any thread
     std::function<void(std::exception_ptr)> on_error;
   };
   // May wait for the folder's lock; allocates the replay, reads the checkpoint. Throws Error.
@@ -70,6 +70,7 @@ class Engine {
  private:
   CheckpointInfo Describe() const;
   void MakeResident(const wire::Registered& registered);
+  PlayedRows Played() const;
   std::uint64_t Rows() const;  // that came into the replay
 
   const Surroundings around_;

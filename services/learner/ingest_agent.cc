@@ -51,7 +51,11 @@ void IngestAgent::Begin(std::unique_ptr<RowSource> source) {
   replay_.BeginGeneration(id.shard);
   NoteCapacity(id.shard, source->capacity_rows());
   std::unique_ptr<PinnedSource> pinned;
-  if (!source->memory().empty()) pinned = memory_.Pin(source->memory());
+  try {
+    if (!source->memory().empty()) pinned = memory_.Pin(source->memory());
+  } catch (const Error& error) {
+    log::warn("rows of {} are copied on the host as well: {}", id.address, error.what());
+  }
   feeds_.push_back({.source = std::move(source), .pinned = std::move(pinned)});
 }
 

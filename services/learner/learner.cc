@@ -16,7 +16,6 @@ constexpr std::int64_t kBuildIdleNs = 50 * kNanosPerMilli;
 
 Learner::Learner(LearnerOptions options, SignalWatcher& signals)
     : options_(std::move(options)),
-      drain_(signals.drain_flag()),
       host_(
           metrics_, options_.member.http_bind,
           [this] {
@@ -36,6 +35,7 @@ LearnerLinkAgent::Hooks Learner::LinkHooks() {
   return {.start_build = [this](const wire::Registered& registered) { StartBuild(registered); },
           .built = [this] { return Built(); },
           .fill = [this](wire::Heartbeat& heartbeat) { FillHeartbeat(heartbeat); },
+          .drain_lanes = [this] { drain_lanes_.store(true, std::memory_order_release); },
           .lanes_done = [this] { return engine_->ResidentDone(); },
           .stop_training = [this] { StopTraining(); }};
 }
@@ -72,7 +72,7 @@ void Learner::Build() {
                            .metrics = metrics_,
                            .board = board_,
                            .versions = versions_,
-                           .drain = drain_,
+                           .drain_lanes = drain_lanes_,
                            .mean_return = [this] { return link_->mean_return(); },
                            .on_error = [this](std::exception_ptr error) { host_.Fail(error); }},
       registered_);

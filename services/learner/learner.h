@@ -40,7 +40,7 @@ class Learner {
   void StopTraining();
 
   const LearnerOptions options_;
-  const std::atomic<bool>& drain_;  // a signal has asked for the end
+  std::atomic<bool> drain_lanes_{false};  // the link drains; pairs with the lanes' link
   MetricsRegistry metrics_;
   LinkRecorders link_metrics_{metrics_, "coordinator"};
   ServiceHost host_;

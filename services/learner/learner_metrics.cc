@@ -15,7 +15,8 @@ double Relaxed(const std::atomic<std::uint64_t>& counter) {
 
 FigureValues<kLearnerFigures> FiguresOf(const TrainerProgress& progress, const IngestAgent& ingest,
                                         const InferenceAgent& inference,
-                                        const CheckpointAgent& checkpoints) {
+                                        const CheckpointAgent& checkpoints,
+                                        const PlayedRows& played) {
   const IngestCounters& rows = ingest.counters();
   FigureValues<kLearnerFigures> values;
   values["updates"] = static_cast<double>(progress.updates);
@@ -24,11 +25,12 @@ FigureValues<kLearnerFigures> FiguresOf(const TrainerProgress& progress, const I
   values["skipped_updates"] = static_cast<double>(progress.skipped);
   values["policy_version"] = progress.version;
   values["rings"] = Relaxed(rows.rings);
-  values["rows_ingested"] = Relaxed(rows.rows);
+  values["rows_ingested"] = Relaxed(rows.rows) + static_cast<double>(played.rows);
   values["rows_lost"] = Relaxed(rows.rows_lost);
   values["streams"] = Relaxed(inference.counters().streams);
   values["rows_answered"] = Relaxed(inference.counters().rows);
-  values["limiter_wait_s"] = static_cast<double>(rows.limited_ns.load()) * 1e-9;
+  values["limiter_wait_s"] =
+      static_cast<double>(rows.limited_ns.load()) * 1e-9 + played.limiter_wait_s;
   values["checkpoints"] = static_cast<double>(checkpoints.written());
   values["checkpoint_age_s"] = checkpoints.AgeSeconds();
   return values;
@@ -81,7 +83,8 @@ void LearnerMetrics::OnUpdate(const UpdateStats& stats) {
 void LearnerMetrics::Refresh(const ReplayGate& replay, std::uint64_t memory_bytes,
                              std::uint64_t capacity_rows, const TrainerProgress& progress,
                              const IngestAgent& ingest, const InferenceAgent& inference,
-                             const CheckpointAgent& checkpoints, double batch_rows) {
+                             const CheckpointAgent& checkpoints, double batch_rows,
+                             const PlayedRows& played) {
   for (std::size_t s = 0; s < shards_.size(); ++s) {
     const ShardStats stats = replay.Stats(static_cast<int>(s));
     shards_[s].rows->Set(static_cast<double>(stats.valid_rows));
@@ -92,7 +95,8 @@ void LearnerMetrics::Refresh(const ReplayGate& replay, std::uint64_t memory_byte
     shards_[s].lag->Set(static_cast<double>(stats.written_rows - stats.committed_rows));
     shards_[s].bytes->Set(static_cast<double>(memory_bytes) / static_cast<double>(shards_.size()));
   }
-  const FigureValues<kLearnerFigures> figures = FiguresOf(progress, ingest, inference, checkpoints);
+  const FigureValues<kLearnerFigures> figures =
+      FiguresOf(progress, ingest, inference, checkpoints, played);
   figures_.Set(figures.all());
   sampled_.RaiseTo(static_cast<double>(progress.windows));
   overwritten_.RaiseTo(static_cast<double>(replay.overwritten_windows()));

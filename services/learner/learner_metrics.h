@@ -15,10 +15,17 @@
 
 namespace tetrion::learner {
 
+// What lanes that the learner plays itself have counted; ingest has no part in their rows.
+struct PlayedRows {
+  std::uint64_t rows = 0;
+  double limiter_wait_s = 0;
+};
+
 // What the agents have counted, for the heartbeat and the metrics alike. Any thread.
 FigureValues<kLearnerFigures> FiguresOf(const TrainerProgress& progress, const IngestAgent& ingest,
                                         const InferenceAgent& inference,
-                                        const CheckpointAgent& checkpoints);
+                                        const CheckpointAgent& checkpoints,
+                                        const PlayedRows& played = {});
 
 // The learner's recorders. OnBuilt belongs to the thread that builds, OnUpdate to the trainer
 // thread; Refresh may be called by one thread at a time and brings the scraped figures up to the
@@ -35,7 +42,7 @@ class LearnerMetrics {
   void Refresh(const ReplayGate& replay, std::uint64_t memory_bytes, std::uint64_t capacity_rows,
                const TrainerProgress& progress, const IngestAgent& ingest,
                const InferenceAgent& inference, const CheckpointAgent& checkpoints,
-               double batch_rows);
+               double batch_rows, const PlayedRows& played = {});
 
  private:
   struct Shard {

@@ -107,6 +107,7 @@ void LearnerLinkAgent::ReportEnded() {
 
 void LearnerLinkAgent::StartDrain() {
   log::info("draining: training goes on until the rings have ended");
+  hooks_.drain_lanes();
   member_.StartDrain(/*built=*/building_ || built_);
 }
 
@@ -117,7 +118,9 @@ void LearnerLinkAgent::Drain() {
                       (link_.session() == 0 ? board_.AllEnded() : board_.Empty());
     if (!over && !member_.DrainIsLate()) return;
     if (!over) {
-      log::warn("{} after the drain time-out", built_ ? "rings are still open" : "still starting");
+      log::warn("{} after the drain time-out", !built_                ? "still starting"
+                                               : !hooks_.lanes_done() ? "resident lanes still play"
+                                                                      : "rings are still open");
     }
     if (built_) hooks_.stop_training();
     // The last word on updates and rows; heartbeats end here.

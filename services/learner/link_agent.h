@@ -31,7 +31,9 @@ class LearnerLinkAgent final : public Agent, private wire::SessionOwner {
     // threw.
     std::function<bool()> built;
     std::function<void(wire::Heartbeat&)> fill;  // version, rows, figures; once built
-    // Once built: whether lanes that the learner plays itself have ended, after a drain.
+    // Lanes that the learner plays itself: they are to end, also when they stand only later; and,
+    // once built, whether they have.
+    std::function<void()> drain_lanes = [] {};
     std::function<bool()> lanes_done = [] { return true; };
     std::function<void()> stop_training;  // once built; rings are gone: final checkpoint; may throw
   };

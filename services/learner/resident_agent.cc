@@ -62,13 +62,18 @@ int ResidentAgent::DoWork() {
   return chunk.rows;
 }
 
-// What any of the queues says: they drain and fence together.
+// What any of the queues says.
 TakeResult ResidentAgent::State() const {
   if (drained_.load(std::memory_order_relaxed)) return TakeResult::kDrain;
   for (const CreditQueue& credits : credits_) {
     if (credits.State() != TakeResult::kToken) return credits.State();
   }
   return TakeResult::kToken;
+}
+
+bool ResidentAgent::AllFenced() const {
+  return std::ranges::all_of(
+      credits_, [](const CreditQueue& credits) { return credits.State() != TakeResult::kToken; });
 }
 
 bool ResidentAgent::HasWeights() {
@@ -175,6 +180,12 @@ void ResidentAgent::TakeDrained() {
 // At a drain, or when the session has ended: every lane's episode is cut in one more row.
 int ResidentAgent::CutLanes(TakeResult why) {
   if (drained_.load(std::memory_order_relaxed)) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return 0;
+  }
+  // The link fences one queue after the other: what a queue gives before all are is of the old
+  // session, what it gives after it was accepted is not.
+  if (why == TakeResult::kFenced && !AllFenced()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     return 0;
   }

@@ -75,6 +75,7 @@ class ResidentAgent final : public Agent {
   class Weights;  // the policy as a user of weights
 
   TakeResult State() const;
+  bool AllFenced() const;
   bool HasWeights();
   void TakeTokens();
   bool WaitForTokens();

@@ -48,7 +48,7 @@ PlayLink::Hooks ResidentLanes::LinkHooks() {
                 return stats;
               },
           .env_steps = [this] { return agent_.counters().env_steps.load(); },
-          .workers_drained = [this] { return agent_.Drained(); },
+          .workers_drained = [this] { return agent_.Drained() || !agent_runner_.Running(); },
           .close_rings = [] {}};
 }
 

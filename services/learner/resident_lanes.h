@@ -44,7 +44,8 @@ class ResidentLanes {
 
   // --- any thread ---
   // Every episode is reported or given back, and the session has said goodbye.
-  bool Done() const { return link_.Done(); }
+  // Also when the session's thread has ended by an error.
+  bool Done() const { return link_.Done() || !link_runner_.Running(); }
   const ResidentCounters& counters() const { return agent_.counters(); }
   void RefreshMetrics();
 

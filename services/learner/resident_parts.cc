@@ -12,9 +12,9 @@ ResidentAgent::Parts MakeResidentParts(const RunConfig& run, const ReplayShape& 
                                        const cuda::Device& device,
                                        const WeightsReader::Config& weights) {
   const EnvSpec env = EnvSpecOf(run);
+  // What waits on the device comes on top of what the coordinator takes workers to need.
   const auto tokens =
-      static_cast<std::uint32_t>(static_cast<std::uint64_t>(shape.groups) *
-                                     CreditLowWater(static_cast<std::uint64_t>(run.lanes)) +
+      static_cast<std::uint32_t>(CreditLowWater(static_cast<std::uint64_t>(run.lanes)) +
                                  static_cast<std::uint64_t>(shape.lanes));
   DeviceLanesConfig lanes = {.env = EnvConfigOf(run),
                              .token_capacity = tokens,

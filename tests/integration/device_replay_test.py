@@ -52,7 +52,9 @@ class ResidentLanes(harness.Case):
         run.finish_and_check()
 
     def test_a_killed_learner_resumes_and_every_token_is_accounted_once(self):
-        run = self.new_run().start_up(device="sim", resident_lanes=16)
+        # Its lanes have every slot of the run: a successor's wait for those of the dead one.
+        run = self.new_run().start_up(device="sim", resident_lanes=16,
+                                      settings={"max_workers": 2})
         for _ in range(2):
             run.expect_progress(episodes=50, batches=5)
             run.wait_for("a checkpoint", lambda s: s["learner"].get("checkpoints", 0) >= 1)

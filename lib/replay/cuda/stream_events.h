@@ -15,19 +15,19 @@ namespace tetrion {
 // enqueues to `fenced`. The streams outlive the events.
 class StreamEvents {
  public:
-  // A recorder with at most so many points on their way sees each of them; an older one stands for
-  // a later point.
-  static constexpr std::size_t kEvents = 16;
-
-  StreamEvents(const cuda::Device& device, cuda::Stream& of, cuda::Stream& fenced) : of_(of) {
-    for (std::size_t i = 0; i < kEvents; ++i) {
+  // A recorder with at most `points` on their way sees each of them; an older one stands for a
+  // later point.
+  StreamEvents(const cuda::Device& device, cuda::Stream& of, cuda::Stream& fenced,
+               std::size_t points)
+      : of_(of) {
+    for (std::size_t i = 0; i < points; ++i) {
       events_.push_back(std::make_unique<Point>(device, fenced));
     }
   }
 
   // The point behind all work enqueued so far, recorded.
   const Event* Record() {
-    Point& point = *events_[next_++ % kEvents];
+    Point& point = *events_[next_++ % events_.size()];
     of_.Record(point.event);
     return &point;
   }
@@ -42,7 +42,7 @@ class StreamEvents {
   };
 
   cuda::Stream& of_;
-  std::vector<std::unique_ptr<Point>> events_;  // [kEvents]
+  std::vector<std::unique_ptr<Point>> events_;
   std::size_t next_ = 0;
 };
 

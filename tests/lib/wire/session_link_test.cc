@@ -406,6 +406,17 @@ INSTANTIATE_TEST_SUITE_P(
                       Refusal{"Malformed", RefuseReason::kMalformed, std::nullopt}),
     [](const auto& info) { return std::string(info.param.name); });
 
+TEST_F(SessionLinkTest, MemberThatWaitsForSlotsAsksAgainWithoutOne) {
+  link_ = std::make_unique<SessionLink>(
+      SessionLink::Config{.endpoint = [this] { return endpoint_; }, .waits_for_slots = true},
+      owner_, clock_);
+  Expect<Register>();
+  Answer(Refused{.reason = RefuseReason::kNoSlot, .text = "no replay slot"});
+  EXPECT_EQ(link_->problem(), "no replay slot");
+  clock_.AdvanceMs(1000);
+  Expect<Register>();
+}
+
 // A coordinator of another release: raw bytes over a ROUTER.
 class ForeignCoordinator {
  public:

@@ -261,6 +261,14 @@ TEST_F(PlayLinkGatherTest, EnoughFinishedEpisodesGoOutAtOnce) {
   EXPECT_EQ(Expect<wire::ReportBatch>().episodes.size(), 256U);
 }
 
+TEST_F(PlayLinkTest, DrainBeforeAnySessionIsDoneWithoutOne) {
+  drain_ = true;
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(agent_->DoWork(), 0);
+  EXPECT_TRUE(agent_->Done());
+  EXPECT_FALSE(server_.Receive().has_value()) << "it has nothing to say";
+  EXPECT_EQ(builds_, 0);
+}
+
 TEST(PlayLinkUnreachableTest, UnreachableCoordinatorIsTheProblemAndEndsInTryAgain) {
   FakeClock clock;
   Outbox outbox;
