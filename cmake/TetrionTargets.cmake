@@ -84,8 +84,11 @@ endfunction()
 # tetrion_cuda_library(NAME [NO_FMA] SRCS a.cc ... [DEPS ...] [LIBS ...]): one library over both
 # backends of lib/cuda: tetrion::NAME_sim, and with TETRION_CUDA tetrion::NAME_device. LIBS are others
 # of that kind, by NAME. NO_FMA: no multiplication is fused with an addition, as in code that must give
-# the same numbers on both.
+# the same numbers on both. The Python package has none.
 function(tetrion_cuda_library name)
+  if(TETRION_WHEEL)
+    return()
+  endif()
   cmake_parse_arguments(ARG "NO_FMA" "" "SRCS;DEPS;LIBS" ${ARGN})
   tetrion_sim_sources(sim_sources ${ARG_SRCS})
   list(TRANSFORM ARG_LIBS PREPEND tetrion:: OUTPUT_VARIABLE libs)

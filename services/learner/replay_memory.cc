@@ -37,6 +37,12 @@ ReplayMemory::ReplayMemory(const std::string& device, const RowSpec& row, int sh
     rows_ = std::make_unique<HostRows>(row, shards, capacity_rows);
     return;
   }
+  if (cuda::Device::Count() == 0) {
+    throw Error(ExitCode::kConfig,
+                "--device " + device +
+                    ": there is no CUDA device to use; is one there, and its driver loaded and new "
+                    "enough for CUDA 13 (nvidia-smi tells)?");
+  }
   on_device_ = std::make_unique<OnDevice>(0);
   auto rows = std::make_unique<DeviceRows>(on_device_->device, row, shards, capacity_rows,
                                            on_device_->writer, on_device_->reader);

@@ -32,8 +32,8 @@ RowSpec RowSpecOf(const RunConfig& run, const ReplayShape& shape);
 // trainer's.
 class ReplayMemory {
  public:
-  // `device`: cpu, or what this build has (lib/setup/device_choice.h). Throws Error(kTryAgain) when
-  // there is none or memory is short.
+  // `device`: cpu, or what this build has (lib/setup/device_choice.h). Throws Error: kConfig when
+  // there is none, kTryAgain when memory is short.
   ReplayMemory(const std::string& device, const RowSpec& row, int shards, int capacity_rows);
   ~ReplayMemory();
 
