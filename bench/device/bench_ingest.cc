@@ -8,18 +8,13 @@
 #include <algorithm>
 #include <functional>
 #include <iostream>
-#include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "bench/device/resident_loop.h"
 #include "bench/envs/windows.h"
 #include "lib/core/check.h"
 #include "lib/cuda/host_copy_guard.h"
-#include "lib/envs/cuda/device_lanes.h"
-#include "lib/policy/cuda/device_policy.h"
-#include "lib/replay/device_rows.h"
-#include "lib/replay/selectors/uniform.h"
 
 namespace tetrion::bench {
 namespace {
@@ -28,40 +23,9 @@ using cuda::CopyDirection;
 using cuda::CopyPurpose;
 using cuda::MemoryKind;
 
-constexpr int kChunkRows = 8, kWindowRows = 17;
-
 struct Size {
   int lanes, capacity_rows, chunks;  // `chunks` between two waits of the host
   std::uint32_t max_steps;           // of an episode
-};
-
-// The replay and a reader that gathers a window of all lanes a chunk.
-struct Replay {
-  Replay(const cuda::Device& device, const RowSpec& row, const Size& size)
-      : writer(device, "writer"),
-        reader(device, "reader"),
-        gate({.shards = 1, .capacity_rows = size.capacity_rows, .commit_stride = kChunkRows},
-             std::make_unique<UniformSelector>(
-                 UniformSelector::Config{.shards = 1, .window_rows = kWindowRows}),
-             Limiter::Unlimited()),
-        rows(device, row, 1, size.capacity_rows, writer, reader),
-        batch(device, std::size_t{kWindowRows} * row.lanes * row.record_bytes, "batch") {}
-
-  void Read() {
-    ReadLease lease = gate.OpenLease(1, kWindowRows, 0);
-    if (!lease) return;
-    rows.GatherOnDevice(lease, 0, rows.BatchLanes(lease), {.record = batch.data<std::byte>()});
-    lease.CloseAfter(rows.LastRead());
-  }
-  void Synchronize() {
-    writer.Synchronize();
-    reader.Synchronize();
-  }
-
-  cuda::Stream writer, reader;
-  ReplayGate gate;
-  DeviceRows rows;
-  cuda::DeviceBuffer batch;
 };
 
 // A loop that is measured and checked: Chunk() brings kChunkRows rows.
@@ -69,7 +33,7 @@ class Loop {
  public:
   virtual ~Loop() = default;
   virtual const char* name() const = 0;
-  virtual Replay& replay() = 0;
+  virtual DeviceReplay& replay() = 0;
   virtual void Chunk() = 0;
   // What `chunks` calls of Chunk may copy, given what was seen.
   virtual std::vector<cuda::AllowedCopies> Allowed(int chunks, const cuda::Activity& seen) = 0;
@@ -78,33 +42,13 @@ class Loop {
 class Resident final : public Loop {
  public:
   Resident(const cuda::Device& device, const Size& size)
-      : max_steps_(size.max_steps),
-        lanes_(device, {.env = {.name = "tetris", .lanes = size.lanes, .seed = 7},
-                        .record = kPacked2Record,
-                        .token_capacity = static_cast<std::uint32_t>(2 * size.lanes),
-                        .episode_capacity = static_cast<std::uint32_t>(4 * size.lanes)}),
-        policy_(MakeDevicePolicy(device, {.network = "random", .seed = 7, .lanes = size.lanes},
-                                 lanes_.spec())),
-        replay_(device, lanes_.row_spec(), size) {
-    Give(static_cast<std::size_t>(2 * size.lanes));
-  }
+      : loop_(device, {.record = kPacked2Record,
+                       .lanes = size.lanes,
+                       .capacity_rows = size.capacity_rows,
+                       .max_steps = size.max_steps}) {}
   const char* name() const override { return "resident lanes"; }
-  Replay& replay() override { return replay_; }
-
-  void Chunk() override {
-    DeviceDrain drain;
-    if (draining_ && lanes_.TakeDrained(drain)) {
-      draining_ = false;
-      Give(drain.episodes.size());
-    }
-    const tetrion::Chunk chunk = replay_.gate.Acquire(0, kChunkRows, kNanosPerSecond);
-    TETRION_CHECK(chunk && chunk.rows == kChunkRows, "nothing holds the writer back");
-    if (!graph_) Record();
-    replay_.writer.Launch(*graph_);
-    replay_.gate.Commit(chunk, replay_.rows.Written());
-    if (!draining_) lanes_.EnqueueDrain(replay_.writer);
-    draining_ = true;
-  }
+  DeviceReplay& replay() override { return loop_.replay(); }
+  void Chunk() override { loop_.Chunk(); }
   // Tokens, drains and weights.
   std::vector<cuda::AllowedCopies> Allowed(int, const cuda::Activity& seen) override {
     std::vector<cuda::AllowedCopies> allowed;
@@ -118,42 +62,19 @@ class Resident final : public Loop {
   }
 
  private:
-  void Give(std::size_t count) {
-    std::vector<Token> tokens(count);
-    for (Token& token : tokens)
-      token = {.id = next_token_++, .attempt = 1, .max_steps = max_steps_};
-    if (count > 0) (void)lanes_.AddTokens(tokens, replay_.writer);
-  }
-  void Record() {
-    const RowSlots slots = replay_.rows.Slots(0);
-    cuda::Capture capture(replay_.writer);
-    for (int row = 0; row < kChunkRows; ++row) {
-      lanes_.StepRow(slots, replay_.writer);
-      policy_->Decide(slots, lanes_.row(), lanes_.token_ids(), lanes_.steps(), replay_.writer);
-      lanes_.Advance(replay_.writer);
-    }
-    graph_.emplace(capture.End());
-  }
-
-  const std::uint32_t max_steps_;
-  DeviceLanes lanes_;
-  const std::unique_ptr<DevicePolicy> policy_;
-  Replay replay_;
-  std::optional<cuda::Graph> graph_;
-  bool draining_ = false;
-  std::uint64_t next_token_ = 0;
+  ResidentLoop loop_;
 };
 
 // Rows of the same shape from pinned memory, always the same ones.
 class Dma final : public Loop {
  public:
   Dma(const cuda::Device& device, const RowSpec& row, const Size& size)
-      : replay_(device, row, size),
+      : replay_(device, row, size.capacity_rows),
         source_(kChunkRows * replay_.rows.layout().row_bytes, "rows to copy") {
     std::fill_n(source_.data<std::byte>(), source_.bytes(), std::byte{0});
   }
   const char* name() const override { return "copies from pinned memory"; }
-  Replay& replay() override { return replay_; }
+  DeviceReplay& replay() override { return replay_; }
 
   void Chunk() override {
     int pushed = 0;
@@ -172,7 +93,7 @@ class Dma final : public Loop {
   }
 
  private:
-  Replay replay_;
+  DeviceReplay replay_;
   cuda::PinnedBuffer source_;
 };
 
@@ -222,7 +143,7 @@ std::vector<std::string> Watch(Loop& loop, int chunks, const std::function<void(
 bool Check(Loop& loop, int chunks) {
   RunChunks(loop, chunks);  // what is made once
   bool good = Watch(loop, chunks, {}).empty();
-  Replay& replay = loop.replay();
+  DeviceReplay& replay = loop.replay();
   const std::uint32_t word = 0;
   const cuda::PinnedBuffer pinned(sizeof word, "a word read");
   const auto expect_one = [&](const char* what, const std::function<void()>& inject) {
