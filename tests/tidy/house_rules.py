@@ -36,6 +36,7 @@ WITHOUT_PRODUCT_USER = {
     ("lib/envs/tetris/colour_record.h", "ColourRow"): "the record's definition, read by tests",
     ("lib/envs/tetris/colour_record.h", "ColourAt"): "the record's definition, read by tests",
     ("lib/envs/views/packed2.h", "DrawPacked2"): "for policies that see pixels",
+    ("lib/rl/torch/window_tensors.h", "ViewWindow"): "for trainers on a device",
     ("lib/envs/registry.h", "RegisterEnv"): "programs that bring an environment of their own",
     ("lib/episodes/episode_obs.h", "MakeRecordWriter"): "the plainest writer, for tests",
     ("lib/nn/dense_kernels.h", "BaselineDenseKernels"): "tests compare the fast kernels with it",

@@ -85,7 +85,7 @@ WALLS = (
     Wall("Boost.Interprocess", r"boost/interprocess/.*", ("lib/shm/",)),
     Wall("Boost.Context", r"boost/context/.*", ("lib/cuda/sim/fiber.",), "Boost"),
     Wall("CUDA runtime", r"cu(da|pti)\w*\.h$", ("lib/cuda/runtime/",), "CUDAToolkit"),
-    Wall("libtorch", r"(torch|ATen|c10)/.*", ("lib/nn/",), "TorchWheel"),
+    Wall("libtorch", r"(torch|ATen|c10)/.*", ("lib/nn/", "lib/rl/torch/"), "TorchWheel"),
     Wall("prometheus-cpp", r"prometheus/.*", ("lib/metrics/",), "prometheus-cpp"),
     Wall("cpp-httplib", r"httplib\.h$", ("lib/http/",), "cpp_httplib"),
     Wall("SQLite", r"sqlite3\.h$", ("services/coordinator/",), "sqlite3"),
