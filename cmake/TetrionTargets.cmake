@@ -81,6 +81,16 @@ function(tetrion_sim_sources result)
   set(${result} ${sources} PARENT_SCOPE)
 endfunction()
 
+# What ARG_SRCS and ARG_LIBS of the caller mean to either backend: sets sim_sources, sim_libs and
+# device_libs there.
+macro(tetrion_both_backends)
+  tetrion_sim_sources(sim_sources ${ARG_SRCS})
+  list(TRANSFORM ARG_LIBS REPLACE "(.+)" "tetrion::\\1_sim" OUTPUT_VARIABLE sim_libs)
+  list(TRANSFORM ARG_LIBS REPLACE "(.+)" "tetrion::\\1_device" OUTPUT_VARIABLE device_libs)
+  list(APPEND sim_libs tetrion::cuda_sim)
+  list(APPEND device_libs tetrion::cuda_device)
+endmacro()
+
 # tetrion_cuda_library(NAME [NO_FMA] SRCS a.cc ... [DEPS ...] [LIBS ...]): one library over both
 # backends of lib/cuda: tetrion::NAME_sim, and with TETRION_CUDA tetrion::NAME_device. LIBS are others
 # of that kind, by NAME. NO_FMA: no multiplication is fused with an addition, as in code that must give
@@ -90,17 +100,13 @@ function(tetrion_cuda_library name)
     return()
   endif()
   cmake_parse_arguments(ARG "NO_FMA" "" "SRCS;DEPS;LIBS" ${ARGN})
-  tetrion_sim_sources(sim_sources ${ARG_SRCS})
-  list(TRANSFORM ARG_LIBS PREPEND tetrion:: OUTPUT_VARIABLE libs)
-  list(TRANSFORM libs APPEND _sim OUTPUT_VARIABLE sim_libs)
-  tetrion_library(${name}_sim SRCS ${sim_sources} DEPS ${ARG_DEPS} ${sim_libs} tetrion::cuda_sim)
+  tetrion_both_backends()
+  tetrion_library(${name}_sim SRCS ${sim_sources} DEPS ${ARG_DEPS} ${sim_libs})
   if(ARG_NO_FMA)
     target_compile_options(tetrion_${name}_sim PRIVATE -ffp-contract=off)
   endif()
   if(TETRION_CUDA)
-    list(TRANSFORM libs APPEND _device OUTPUT_VARIABLE device_libs)
-    tetrion_library(${name}_device SRCS ${ARG_SRCS} DEPS ${ARG_DEPS} ${device_libs}
-      tetrion::cuda_device)
+    tetrion_library(${name}_device SRCS ${ARG_SRCS} DEPS ${ARG_DEPS} ${device_libs})
     if(ARG_NO_FMA)
       target_compile_options(tetrion_${name}_device PRIVATE
         $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>
@@ -137,19 +143,16 @@ add_custom_target(gpu_programs)
 # SERVICES: it needs what services link, so tests/gpu/bundle.sh leaves it out.
 function(tetrion_cuda_test name)
   cmake_parse_arguments(ARG "SERVICES" "" "SRCS;DEPS;LIBS" ${ARGN})
-  tetrion_sim_sources(sim_sources ${ARG_SRCS})
-  list(TRANSFORM ARG_LIBS PREPEND tetrion:: OUTPUT_VARIABLE libs)
-  list(TRANSFORM libs APPEND _sim OUTPUT_VARIABLE sim_libs)
-  tetrion_test(${name}_sim SRCS ${sim_sources} DEPS ${ARG_DEPS} ${sim_libs} tetrion::cuda_sim)
+  tetrion_both_backends()
+  tetrion_test(${name}_sim SRCS ${sim_sources} DEPS ${ARG_DEPS} ${sim_libs})
   set_property(GLOBAL APPEND PROPERTY TETRION_SIM_TESTS ${name}_sim)
   if(TETRION_CUDA)
-    list(TRANSFORM libs APPEND _device OUTPUT_VARIABLE device_libs)
     set(labels gpu)
     if(ARG_SERVICES)
       list(APPEND labels services)
     endif()
     tetrion_test(${name}_device SRCS ${ARG_SRCS} DEPS ${ARG_DEPS} ${device_libs}
-      tetrion::cuda_device LABELS ${labels})
+      LABELS ${labels})
   endif()
 endfunction()
 
@@ -158,16 +161,12 @@ endfunction()
 # NAME_device, which tests/gpu/bundle.sh packs. LIBS: libraries of tetrion_cuda_library, by NAME.
 function(tetrion_cuda_bench name)
   cmake_parse_arguments(ARG "" "" "SRCS;DEPS;LIBS" ${ARGN})
-  tetrion_sim_sources(sim_sources ${ARG_SRCS})
-  list(TRANSFORM ARG_LIBS PREPEND tetrion:: OUTPUT_VARIABLE libs)
-  list(TRANSFORM libs APPEND _sim OUTPUT_VARIABLE sim_libs)
-  tetrion_bench(${name}_sim SRCS ${sim_sources} DEPS ${ARG_DEPS} ${sim_libs} tetrion::cuda_sim)
+  tetrion_both_backends()
+  tetrion_bench(${name}_sim SRCS ${sim_sources} DEPS ${ARG_DEPS} ${sim_libs})
   # Not among those that ./tetrion bench runs.
   set_target_properties(${name}_sim PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   if(TETRION_CUDA)
-    list(TRANSFORM libs APPEND _device OUTPUT_VARIABLE device_libs)
-    tetrion_bench(${name}_device SRCS ${ARG_SRCS} DEPS ${ARG_DEPS} ${device_libs}
-      tetrion::cuda_device)
+    tetrion_bench(${name}_device SRCS ${ARG_SRCS} DEPS ${ARG_DEPS} ${device_libs})
     set_property(GLOBAL APPEND PROPERTY TETRION_GPU_BENCHES ${name}_device)
   endif()
 endfunction()

@@ -77,10 +77,7 @@ bool ResidentAgent::AllFenced() const {
 }
 
 bool ResidentAgent::HasWeights() {
-  if (parts_.weights->Refresh(*weights_user_)) {
-    counters_.policy_version.store(parts_.policy->version(), std::memory_order_relaxed);
-    return true;
-  }
+  if (parts_.weights->Refresh(*weights_user_)) return true;
   // The trainer has published nothing yet.
   const std::int64_t start_ns = clock_.NowNs();
   std::this_thread::sleep_for(std::chrono::milliseconds(1));

@@ -26,7 +26,6 @@ struct ResidentCounters {
   std::atomic<std::uint64_t> env_steps{0};   // actions taken, as of the last drain
   std::atomic<std::uint64_t> episodes{0};    // episodes ended, as of the last drain
   std::atomic<std::uint64_t> not_finite{0};  // rows on which the policy failed
-  std::atomic<std::uint32_t> policy_version{0};
   std::atomic<std::int64_t> wait_token_ns{0}, wait_weights_ns{0};
   std::atomic<std::int64_t> wait_replay_ns{0};  // for the trainer: limiter and leases
 };

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "lib/cuda/host_copy_guard.h"
-#include "lib/replay/device_rows.h"
+#include "tests/lib/replay/device_memory.h"
 #include "tests/services/learner/ingest_fixture.h"
 
 // Ingest into a device's memory: rows go from the ring to their slots by the device's own copies.
@@ -13,15 +13,12 @@ using cuda::CopyDirection, cuda::CopyPurpose, cuda::MemoryKind;
 class IngestDeviceTest : public IngestFixture {
  protected:
   void SetUp() override {
-    if (cuda::Device::Count() == 0) GTEST_SKIP() << "no CUDA device: nothing ran on one";
-    device_ = std::make_unique<cuda::Device>(0);
-    writer_ = std::make_unique<cuda::Stream>(*device_, "writer");
-    reader_ = std::make_unique<cuda::Stream>(*device_, "reader");
-    rows_ = std::make_unique<DeviceRows>(*device_, layout_.spec, 3, 1024, *writer_, *reader_);
+    if (const char* missing = tetrion::testing::DeviceMemory::Missing()) GTEST_SKIP() << missing;
+    device_ = std::make_unique<tetrion::testing::DeviceMemory>(layout_.spec, 3, 1024);
     agent_ = std::make_unique<IngestAgent>(
         IngestAgent::Config{
             .action_count = kActions, .check_records = CheckTestRecords, .wait_ns = kNanosPerMilli},
-        *replay_, *rows_, Bell(&bell_), *attacher_, clock_);
+        *replay_, device_->rows(), Bell(&bell_), *attacher_, clock_);
   }
   void TearDown() override { agent_.reset(); }  // before the rows
 
@@ -30,7 +27,7 @@ class IngestDeviceTest : public IngestFixture {
     const ReadLease lease = replay_->OpenLease(1, kSteps + 1, 0);
     if (!lease) return {};
     std::vector<std::uint32_t> versions(kSteps + 1);
-    rows_->GatherVersions(lease, versions.data());
+    device_->rows().GatherVersions(lease, versions.data());
     return versions;
   }
   // Bytes of a row's columns, without the fill between them.
@@ -39,9 +36,7 @@ class IngestDeviceTest : public IngestFixture {
     return sizeof(RowHeader) + layout_.spec.lanes * lane;
   }
 
-  std::unique_ptr<cuda::Device> device_;
-  std::unique_ptr<cuda::Stream> writer_, reader_;
-  std::unique_ptr<DeviceRows> rows_;
+  std::unique_ptr<tetrion::testing::DeviceMemory> device_;
 };
 
 TEST_F(IngestDeviceTest, RowsReachTheDeviceAndWindowsHoldThem) {
@@ -67,7 +62,7 @@ TEST_F(IngestDeviceTest, RingKeepsItsRowsUntilTheirCopyHasPassed) {
   (void)agent_->DoWork();
   EXPECT_EQ(RowsIn(0), 4U) << "pushed and committed with an event";
   EXPECT_EQ(agent_->BacklogRows(0), 4U) << "and not given back yet";
-  writer_->Synchronize();
+  device_->writer().Synchronize();
   (void)agent_->DoWork();
   EXPECT_EQ(agent_->BacklogRows(0), 0U);
 }
@@ -82,7 +77,7 @@ TEST_F(IngestDeviceTest, EveryByteIsCopiedOnceFromPinnedMemoryAndNoneComesBack) 
     worker->Write(kSteps);
     Cycle();
   }
-  writer_->Synchronize();
+  device_->writer().Synchronize();
   ASSERT_EQ(RowsIn(0), static_cast<std::uint64_t>(kRows));
   const cuda::Activity seen = guard.Seen();
   EXPECT_EQ(seen.Of(CopyDirection::kHostToDevice, MemoryKind::kPinned, CopyPurpose::kIngest).bytes,

@@ -10,6 +10,7 @@
 #include "lib/cuda/host_copy_guard.h"
 #include "lib/envs/vec_env.h"
 #include "lib/replay/selectors/fifo.h"
+#include "tests/lib/replay/device_memory.h"
 
 namespace tetrion::learner {
 namespace {
@@ -28,27 +29,24 @@ struct NoWeights final : WeightsSource {
 class ResidentAgentTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (cuda::Device::Count() == 0) GTEST_SKIP() << "no CUDA device: nothing ran on one";
-    device_ = std::make_unique<cuda::Device>(0);
-    writer_ = std::make_unique<cuda::Stream>(*device_, "writer");
-    reader_ = std::make_unique<cuda::Stream>(*device_, "reader");
+    if (const char* missing = tetrion::testing::DeviceMemory::Missing()) GTEST_SKIP() << missing;
+    const cuda::Device device(0);
     const EnvConfig env = {.name = "cartpole", .lanes = kGroupLanes * kGroups, .seed = 7};
     ResidentAgent::Parts parts;
     parts.lanes = std::make_unique<DeviceLanes>(
-        *device_,
-        DeviceLanesConfig{
-            .env = env, .token_capacity = 64, .episode_capacity = 64, .drain_episodes = 3});
-    parts.policy = MakeDevicePolicy(*device_, {.network = "random", .seed = 7, .lanes = env.lanes},
+        device, DeviceLanesConfig{
+                    .env = env, .token_capacity = 64, .episode_capacity = 64, .drain_episodes = 3});
+    parts.policy = MakeDevicePolicy(device, {.network = "random", .seed = 7, .lanes = env.lanes},
                                     parts.lanes->spec());
     auto weights = std::make_unique<NoWeights>();
     weights_ = weights.get();
     parts.weights = std::move(weights);
-    rows_ = std::make_unique<DeviceRows>(*device_, parts.lanes->row_spec(), 1, kCapacity, *writer_,
-                                         *reader_);
+    memory_ =
+        std::make_unique<tetrion::testing::DeviceMemory>(parts.lanes->row_spec(), 1, kCapacity);
     agent_ = std::make_unique<ResidentAgent>(
         ResidentAgent::Config{
             .group_lanes = kGroupLanes, .commit_stride = kStride, .wait_ns = kNanosPerMilli},
-        std::move(parts), gate_, *rows_, *writer_, credits_, outbox_);
+        std::move(parts), gate_, memory_->rows(), memory_->writer(), credits_, outbox_);
   }
   void TearDown() override { agent_.reset(); }
 
@@ -75,11 +73,11 @@ class ResidentAgentTest : public ::testing::Test {
     std::vector<std::uint8_t> flags(static_cast<std::size_t>(cells));
     std::vector<std::int32_t> action(flags.size());
     std::vector<float> reward(flags.size()), log_prob(flags.size());
-    rows_->Gather(lease, 0, lanes,
-                  {.action = action.data(),
-                   .log_prob = log_prob.data(),
-                   .reward = reward.data(),
-                   .flags = flags.data()});
+    memory_->rows().Gather(lease, 0, lanes,
+                           {.action = action.data(),
+                            .log_prob = log_prob.data(),
+                            .reward = reward.data(),
+                            .flags = flags.data()});
     for (std::size_t cell = 0; cell < flags.size(); ++cell) {
       const bool last = (flags[cell] & kIsLast) != 0, first = (flags[cell] & kIsFirst) != 0;
       ASSERT_LT(action[cell], 2);
@@ -90,12 +88,10 @@ class ResidentAgentTest : public ::testing::Test {
     }
   }
 
-  std::unique_ptr<cuda::Device> device_;
-  std::unique_ptr<cuda::Stream> writer_, reader_;
   ReplayGate gate_{{.shards = 1, .capacity_rows = kCapacity, .commit_stride = kStride},
                    std::make_unique<FifoSelector>(1, kSteps),
                    FifoLimiter(1)};
-  std::unique_ptr<DeviceRows> rows_;
+  std::unique_ptr<tetrion::testing::DeviceMemory> memory_;
   std::deque<CreditQueue> credits_{kGroups};
   Outbox outbox_;
   NoWeights* weights_ = nullptr;
@@ -197,7 +193,7 @@ TEST_F(ResidentAgentTest, NoRowPassesThroughTheHost) {
   Cycle(3);  // what is made once
   const cuda::HostCopyGuard guard;
   for (int i = 0; i < 10; ++i) (void)agent_->DoWork();
-  writer_->Synchronize();
+  memory_->writer().Synchronize();
   const cuda::Activity seen = guard.Seen();
   EXPECT_GT(seen.launches, 0U);
   for (const auto purpose : {cuda::CopyPurpose::kIngest, cuda::CopyPurpose::kBatch}) {
