@@ -11,6 +11,9 @@ find_package_handle_standard_args(TorchWheel REQUIRED_VARS TORCH_WHEEL_INCLUDE
 if(TorchWheel_FOUND AND NOT TARGET torch::cpu)
   add_library(torch::c10 SHARED IMPORTED)
   set_target_properties(torch::c10 PROPERTIES IMPORTED_LOCATION ${TORCH_WHEEL_LIB}/libc10.so)
+  # What its threads are; loaded with torch::cpu.
+  add_library(torch::threads SHARED IMPORTED)
+  set_target_properties(torch::threads PROPERTIES IMPORTED_LOCATION ${TORCH_WHEEL_LIB}/libgomp.so.1)
   add_library(torch::cpu SHARED IMPORTED)
   set_target_properties(torch::cpu PROPERTIES
     IMPORTED_LOCATION ${TORCH_WHEEL_LIB}/libtorch_cpu.so

@@ -29,9 +29,14 @@ function(tetrion_program name)
   target_link_libraries(${name} PRIVATE tetrion_flags ${ARG_DEPS})
 endfunction()
 
-# tetrion_test(NAME SRCS ... DEPS ... [LABELS unit]): one GoogleTest program, one ctest entry a case.
+# tetrion_test(NAME [ONE_THREAD] SRCS ... [APART ...] DEPS ... [LABELS unit]): one GoogleTest program,
+# one ctest entry a case. ONE_THREAD: neither the tests nor what they call start a thread, so that
+# ThreadSanitizer has nothing to see and its builds leave the program out.
 function(tetrion_test name)
-  cmake_parse_arguments(ARG "" "TIMEOUT" "SRCS;DEPS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "ONE_THREAD" "TIMEOUT" "SRCS;APART;DEPS;LABELS" ${ARGN})
+  if(ARG_ONE_THREAD AND TETRION_SANITIZE MATCHES thread)
+    return()
+  endif()
   if(NOT ARG_LABELS)
     set(ARG_LABELS unit)
   endif()
@@ -47,6 +52,10 @@ function(tetrion_test name)
     # The code under test keeps its -O2; optimising instrumented test bodies takes most of a build.
     # Not -O0: there every memory order becomes the strongest, and a missing barrier is not missed.
     target_compile_options(${name} PRIVATE -O1)
+    # Headers take most of a test's compilation: eight files read them together. Where two files of a
+    # program cannot be read together, one is named in APART.
+    set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+    set_source_files_properties(${ARG_APART} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   endif()
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   if("gpu" IN_LIST ARG_LABELS AND NOT "services" IN_LIST ARG_LABELS)
@@ -140,12 +149,20 @@ add_custom_target(gpu_programs)
 # tetrion_cuda_test(NAME SRCS a.cc ... [DEPS ...] [LIBS ...]): one suite over both backends of
 # lib/cuda: NAME_sim, whose .cu files g++ compiles for the simulator, and with TETRION_CUDA
 # NAME_device, which skips where no device is. LIBS: libraries of tetrion_cuda_library, by NAME.
-# SERVICES: it needs what services link, so tests/gpu/bundle.sh leaves it out.
+# SERVICES: it needs what services link, so tests/gpu/bundle.sh leaves it out. ONE_THREAD: as for
+# tetrion_test.
 function(tetrion_cuda_test name)
-  cmake_parse_arguments(ARG "SERVICES" "" "SRCS;DEPS;LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "SERVICES;ONE_THREAD" "" "SRCS;DEPS;LIBS" ${ARGN})
   tetrion_both_backends()
-  tetrion_test(${name}_sim SRCS ${sim_sources} DEPS ${ARG_DEPS} ${sim_libs})
-  set_property(GLOBAL APPEND PROPERTY TETRION_SIM_TESTS ${name}_sim)
+  set(one_thread)
+  if(ARG_ONE_THREAD)
+    set(one_thread ONE_THREAD)
+  endif()
+  tetrion_test(${name}_sim ${one_thread} SRCS ${sim_sources} APART ${sim_sources}
+    DEPS ${ARG_DEPS} ${sim_libs})
+  if(TARGET ${name}_sim)
+    set_property(GLOBAL APPEND PROPERTY TETRION_SIM_TESTS ${name}_sim)
+  endif()
   if(TETRION_CUDA)
     set(labels gpu)
     if(ARG_SERVICES)

@@ -1,7 +1,8 @@
 """Measures this machine: ./tetrion bench [--quick] [--only TEXT] [--compare [FILE]].
 
 Runs every program in build/release/bench, then the scripts beside their sources that need Python:
-rivals (bench/replay/rivals.py), the Python package (bench/python), the whole system
+rivals (bench/replay/rivals.py, bench/rl/sheeprl_update.py), rows over a network
+(bench/services/remote_rows.py), the Python package (bench/python), the whole system
 (bench/services/system.py), idle sessions (bench/services/sessions.py) and streamed inference
 (bench/stream/stream.py). Each prints JSON lines, one a figure:
   {"what", "unit", "ours": {median, min, max}, "rival": {"name", median, min, max} | null,
@@ -45,6 +46,14 @@ def scripts(folder, only):
     replay = folder / "bench_replay"
     if replay.exists():
         found.append(("replay-rivals", [python, str(ROOT / "bench/replay/rivals.py"), str(replay)]))
+    dreamer = folder / "bench_dreamer"
+    if dreamer.exists():
+        script = ROOT / "bench/rl/sheeprl_update.py"
+        found.append(("dreamer-rival", [python, str(script), str(dreamer)]))
+    remote = folder / "bench_remote_rows"
+    if remote.exists():
+        script = ROOT / "bench/services/remote_rows.py"
+        found.append(("remote-rows", [python, str(script), str(remote)]))
     package = folder.parent / "python"
     if (package / "tetrion").is_dir():
         for name in ("vector", "collector"):

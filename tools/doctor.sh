@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Says what is missing or misconfigured on this machine: one line a finding, with the line that
 # mends it. Changes nothing. Exit status 1 when something FAILs. Usage: doctor.sh [--shm-dir DIR]
+# Or the shared memory that a run of these settings needs: doctor.sh --shm [SETTING...]
 set -uo pipefail
 
 root=$(cd -- "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/.." && pwd)
@@ -8,9 +9,17 @@ shm_dir="/dev/shm/tetrion-$(id -u)"
 case ${1:-} in
   --shm-dir) shm_dir=${2:?--shm-dir needs a folder} ;;
   --shm-dir=*) shm_dir=${1#*=} ;;
+  --shm)
+    program=$root/build/cpu/bin/tetrion-shm-size
+    if [[ ! -x $program ]]; then
+      echo "nothing is built here yet: ./tetrion up builds what says how large the regions are" >&2
+      exit 1
+    fi
+    exec "$program" "${@:2}"
+    ;;
   "") ;;
   *)
-    echo "usage: ./tetrion doctor [--shm-dir DIR]" >&2
+    echo "usage: ./tetrion doctor [--shm-dir DIR | --shm [SETTING...]]" >&2
     exit 2
     ;;
 esac

@@ -155,10 +155,14 @@ class Served:
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=subprocess.DEVNULL, text=True)
 
-    def ask(self, line):
+    def ask_all(self, line):
+        """The numbers of its answer."""
         self.process.stdin.write(line + "\n")
         self.process.stdin.flush()
-        return float(self.process.stdout.readline())
+        return [float(number) for number in self.process.stdout.readline().split()]
+
+    def ask(self, line):
+        return self.ask_all(line)[0]
 
     def end(self):
         self.process.stdin.close()

@@ -26,7 +26,7 @@ constexpr char kManifestName[] = "manifest.json";
 constexpr char kTemporarySuffix[] = ".partial";
 constexpr char kFileSuffix[] = ".safetensors";
 constexpr char kCounterPrefix[] = "counter.";
-constexpr char kPolicyPrefix[] = "policy.";
+constexpr const char* kPolicyPrefix = "policy.";
 constexpr std::uint64_t kMaxManifestBytes = std::uint64_t{16} << 20;
 constexpr std::uint64_t kMaxCheckpointBytes = std::uint64_t{16} << 30;
 
@@ -230,10 +230,14 @@ std::optional<Checkpoint> CheckpointStore::LoadBest(std::uint64_t expected_confi
 }
 
 std::vector<std::byte> PolicyBlobOf(const TrainerState& state) {
-  const std::string prefix = kPolicyPrefix;
+  return BlobOf(state, {&kPolicyPrefix, 1});
+}
+
+std::vector<std::byte> BlobOf(const TrainerState& state, std::span<const char* const> prefixes) {
   std::vector<std::byte> blob;
   for (const TrainerState::Tensor& tensor : state.tensors) {
-    if (tensor.name.compare(0, prefix.size(), prefix) != 0) continue;
+    const auto begins = [&](const char* prefix) { return tensor.name.starts_with(prefix); };
+    if (std::none_of(prefixes.begin(), prefixes.end(), begins)) continue;
     const auto* data = reinterpret_cast<const std::byte*>(tensor.data.data());
     blob.insert(blob.end(), data, data + tensor.data.size() * sizeof(float));
   }

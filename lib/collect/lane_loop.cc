@@ -1,8 +1,11 @@
 #include "lib/collect/lane_loop.h"
 
+#include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <numeric>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "lib/core/check.h"
@@ -10,6 +13,11 @@
 #include "lib/core/error.h"
 
 namespace tetrion {
+namespace {
+
+constexpr std::int64_t kArrivalPollNs = kNanosPerMilli;
+
+}  // namespace
 
 LaneLoop::LaneLoop(const LaneLoopConfig& config, std::unique_ptr<VecEnv> env,
                    std::unique_ptr<Decider> decider, TokenSource& tokens, RowSink& sink,
@@ -252,8 +260,19 @@ RunResult LaneLoop::CutLanes(TakeResult why) {
   }
   sink_.Flush();
   Announce();
-  if (why == TakeResult::kDrain) return RunResult::kDrained;
+  if (why == TakeResult::kDrain) return AwaitArrival();
   tokens_.AcceptFence();
+  return RunResult::kWaiting;
+}
+
+// Of the last episodes' rows, where the other side acknowledges them later. What is not announced
+// by the end of the drain is played again.
+RunResult LaneLoop::AwaitArrival() {
+  if (!book_.HasEnded() || decider_->PeerGone()) return RunResult::kDrained;
+  const std::int64_t start_ns = clock_.NowNs();
+  const std::int64_t pause_ns = std::min(wait_timeout_ns_, kArrivalPollNs);
+  std::this_thread::sleep_for(std::chrono::nanoseconds(pause_ns));
+  AddWait(WaitReason::kRing, start_ns);
   return RunResult::kWaiting;
 }
 

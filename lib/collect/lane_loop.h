@@ -20,16 +20,17 @@ namespace tetrion {
 // first), the sink gives the row's memory, the environment writes what the actions of row t-1 led
 // to, the decider decides the row. A row decided at once gets action and log-probability and is
 // complete; a row that is decided later is published at once, and its answer is taken when the loop
-// is asked for the next one. An episode is announced to the listener only after its last row is
-// published: "reported" means "in the ring". A lane for which there is no token may stay idle
-// (TakeResult::kIdle): its column then holds an empty record with is_last.
+// is asked for the next one. An episode is announced to the listener only after its last row has
+// arrived (RowSink::PublishedRows): "reported" means "in the ring", or acknowledged. A lane for
+// which there is no token may stay idle (TakeResult::kIdle): its column then holds an empty record
+// with is_last.
 //
 // Nothing is allocated after construction while rows flow.
 
 enum class [[nodiscard]] RunResult {
   kRow,      // one row was made
   kWaiting,  // a wait timed out; call again
-  kDrained,  // lanes are cut and everything is published; call no more
+  kDrained,  // lanes are cut, everything is published and announced; call no more
 };
 
 struct LaneLoopConfig {
@@ -69,6 +70,7 @@ class LaneLoop {
   void Complete(const RowView& row);
   // Episodes that end otherwise than by the rules.
   RunResult CutLanes(TakeResult why);
+  RunResult AwaitArrival();
   void AbandonWithoutRow(const char* reason);
   void CountNotFinite(std::span<const Token> cut);
 

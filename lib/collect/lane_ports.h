@@ -55,7 +55,8 @@ class RowSink {
   virtual void Complete() = 0;
   // Publishes every complete row now: before the worker blocks, and at the end.
   virtual void Flush() = 0;
-  // Rows the other side can see. Episodes whose last row is below may be reported.
+  // Rows that have reached the other side: after Flush all of them, or fewer where it acknowledges
+  // rows later. Episodes whose last row is below may be reported.
   virtual std::uint64_t PublishedRows() const = 0;
 };
 

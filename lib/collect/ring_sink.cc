@@ -7,9 +7,11 @@
 
 namespace tetrion {
 
-RingSink::RingSink(const RowLayout& layout, RingProducer producer, int commit_stride)
+RingSink::RingSink(const RowLayout& layout, RingProducer producer, int commit_stride,
+                   RowArrival arrival)
     : layout_(layout),
       commit_stride_(static_cast<std::uint64_t>(commit_stride)),
+      arrival_(arrival),
       producer_(std::move(producer)) {
   TETRION_CHECK(producer_.stride_bytes() == layout_.row_bytes, "a ring record is one row");
 }

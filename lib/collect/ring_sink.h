@@ -8,18 +8,27 @@
 
 namespace tetrion {
 
+// When a row in a ring has reached the learner.
+enum class RowArrival {
+  kWhenPublished,  // the learner reads this very ring
+  kWhenReleased,   // a courier does, which releases what the learner has acknowledged
+};
+
 // A lane loop's rows into a shared-memory ring: claims records in place, publishes every
 // `commit_stride` rows. Worker thread only.
 class RingSink final : public RowSink {
  public:
   // CHECKs that the ring's records are rows of this layout.
-  RingSink(const RowLayout& layout, RingProducer producer, int commit_stride);
+  RingSink(const RowLayout& layout, RingProducer producer, int commit_stride,
+           RowArrival arrival = RowArrival::kWhenPublished);
 
   const RowLayout& layout() const override { return layout_; }
   ClaimResult Claim(RowView& row, std::int64_t timeout_ns) override;
   void Complete() override;
   void Flush() override { producer_.Publish(); }
-  std::uint64_t PublishedRows() const override { return producer_.published(); }
+  std::uint64_t PublishedRows() const override {
+    return arrival_ == RowArrival::kWhenPublished ? producer_.published() : producer_.Released();
+  }
 
   // The consumer's bell, once the learner's region is there.
   void SetBell(Bell bell) { producer_.SetBell(bell); }
@@ -30,6 +39,7 @@ class RingSink final : public RowSink {
  private:
   const RowLayout layout_;
   const std::uint64_t commit_stride_;
+  const RowArrival arrival_;
   RingProducer producer_;
   std::optional<RingProducer::Loan> loan_;
 };

@@ -5,6 +5,7 @@
 #include "lib/core/check.h"
 #include "lib/core/error.h"
 #include "lib/envs/cartpole/cartpole.h"
+#include "lib/envs/catch/catch.h"
 #include "lib/envs/tetris/tetris.h"
 #include "lib/envs/tetris/tetris_record.h"
 
@@ -17,6 +18,7 @@ std::deque<EnvEntry> BuiltIn() {
       TetrisEntry(),
       TetrisPlacementEntry(),
       CartPoleEntry(),
+      CatchEntry(),
   };
 }
 

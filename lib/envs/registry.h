@@ -92,7 +92,7 @@ struct EnvEntry {
   std::vector<std::string> options;  // that it takes, of those above
   bool has_lines = false;            // episodes report lines cleared
   // Settings of a run, key and value, that stand between the general defaults and the user's; those
-  // of an algorithm ("vtrace.lambda") count in its runs.
+  // of an algorithm ("vtrace.lambda", "dreamer.lanes") count in its runs.
   std::vector<std::pair<std::string, std::string>> preset;
   PictureEntry picture;
   // The legal actions of a record of any kind and any bytes; null: all, and rows have no mask.

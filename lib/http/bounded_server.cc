@@ -83,6 +83,14 @@ bool BoundedServer::process_and_close_socket(int socket) {
   return served;
 }
 
+void BoundedServer::FillTables(const std::string& path) {
+  httplib::detail::BufferStream memory;
+  httplib::Stream& stream = memory;
+  stream.write("GET " + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  bool closed = false;
+  process_request(stream, /*close_connection=*/true, closed, nullptr);
+}
+
 BoundedPool::BoundedPool(int threads, std::size_t max_queued) : max_queued_(max_queued) {
   for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { Serve(); });
 }

@@ -2,11 +2,13 @@
 
 // For http_endpoint.cc only: the HTTP library stays behind that file.
 #include <httplib.h>
+#include <sys/socket.h>
 
 #include <atomic>
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -20,6 +22,11 @@ class BoundedServer final : public httplib::Server {
  public:
   // From then on every connection under way ends within 50 ms. Any thread.
   void CutConnections() { stopping_.store(true, std::memory_order_release); }
+  // Serves `path` without a peer. The library keeps tables that its first request fills: this does
+  // it before threads share them. Before the server listens, on the thread that starts it.
+  void FillTables(const std::string& path);
+  // How many connections wait in the kernel to be accepted. After a successful bind_to_port.
+  void SetBacklog(int connections) { ::listen(svr_sock_, connections); }
 
  private:
   // On a thread of the pool; owns the socket.

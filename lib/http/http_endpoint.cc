@@ -15,7 +15,11 @@ namespace tetrion {
 namespace {
 
 constexpr std::size_t kMaxQueued = 16;  // connections waiting for a thread
+// Connections that wait in the kernel. The library asks for 5: the sixth of a burst of scrapers
+// then tries again a second later.
+constexpr int kBacklog = 128;
 constexpr std::size_t kMaxBodyBytes = 0;
+constexpr std::size_t kMaxShownBytes = 1000;  // of an answer in an error
 
 struct HostPort {
   std::string host;
@@ -100,6 +104,7 @@ void HttpEndpoint::Impl::Bind(const std::string& bind, const HostPort& wanted) {
                     "; choose another with --http-bind (port 0 takes a free one)");
   }
   port = static_cast<std::uint16_t>(bound);
+  server.SetBacklog(kBacklog);
 }
 
 HttpEndpoint::HttpEndpoint(const std::string& bind, const MetricsRegistry& registry,
@@ -137,6 +142,7 @@ void HttpEndpoint::AddJson(const std::string& path, std::function<std::string()>
 
 void HttpEndpoint::Start() {
   impl_->started = true;
+  impl_->server.FillTables("/livez");
   impl_->thread = std::thread([this] {
     pthread_setname_np(pthread_self(), "http");
     impl_->server.listen_after_bind();
@@ -167,7 +173,10 @@ std::string HttpGet(const std::string& address, const std::string& path, int tim
                                          "; is the service that listens there alive?");
   }
   if (result->status != 200) {
-    throw Error(ExitCode::kTryAgain, what + "status " + std::to_string(result->status));
+    std::string body = result->body.substr(0, kMaxShownBytes);
+    body.erase(body.find_last_not_of('\n') + 1);
+    throw Error(ExitCode::kTryAgain,
+                what + "status " + std::to_string(result->status) + ": " + body);
   }
   return result->body;
 }

@@ -17,9 +17,9 @@ inline constexpr std::array kSecondsBounds = {1e-6,   1e-5, 1e-4, 2.5e-4, 5e-4, 
                                               0.25,   0.5,  1.0,  2.5,    10.0};
 inline constexpr std::array kVersionsBounds = {0.0,  1.0,  2.0,  4.0,   8.0,
                                                16.0, 32.0, 64.0, 128.0, 256.0};
-inline constexpr std::array kReturnBounds = {-10.0, -1.0,   0.0,    1.0,    2.0,   5.0,
-                                             10.0,  20.0,   50.0,   100.,   200.0, 500.0,
-                                             1000., 2000.0, 5000.0, 10000.0};
+inline constexpr std::array kReturnBounds = {
+    -10.0, -1.0,  0.0,   1.0,    2.0,    5.0,     10.0,    20.0,    50.0,    100.,
+    200.0, 500.0, 1000., 2000.0, 5000.0, 10000.0, 20000.0, 50000.0, 100000.0};
 inline constexpr std::array kStepsBounds = {10.,   20.,   50.,   100.,   200.,   500.,
                                             1000., 2000., 5000., 10000., 20000., 50000.};
 inline constexpr std::array kLinesBounds = {0.,   1.,   2.,   5.,    10.,   20.,  50.,

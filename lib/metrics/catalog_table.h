@@ -33,6 +33,17 @@ inline constexpr std::array kCatalog = {
                   "policy inference of one batch of lanes"),
     HistogramInfo("tetrion_actor_env_step_seconds", "seconds", {}, kSecondsBounds,
                   "environment step of one batch of lanes"),
+    // Courier of an actor with --rows tcp.
+    CounterInfo("tetrion_courier_rows_total", "rows", {}, "rows sent to the learner"),
+    CounterInfo("tetrion_courier_resent_rows_total", "rows", {}, "rows sent again"),
+    CounterInfo("tetrion_courier_bytes_total", "bytes", {}, "rows' bytes as they travelled"),
+    GaugeInfo("tetrion_courier_unacknowledged_rows", "rows", {},
+              "rows written and not yet in the learner's replay"),
+    CounterInfo("tetrion_courier_impossible_answers_total", "messages", {},
+                "answers that this actor's rows cannot have led to"),
+    CounterInfo("tetrion_courier_weights_total", "versions", {}, "versions of the weights fetched"),
+    CounterInfo("tetrion_courier_weights_refused_total", "versions", {},
+                "fetched versions of another size, or whose hash was wrong"),
     // Rings.
     GaugeInfo("tetrion_ring_used_rows", "rows", {"shard"},
               "published rows the consumer has not released"),
@@ -46,6 +57,10 @@ inline constexpr std::array kCatalog = {
     GaugeInfo("tetrion_coordinator_actors", "sessions", {}, "actor sessions alive"),
     GaugeInfo("tetrion_coordinator_leases_oldest_seconds", "seconds", {},
               "time since the longest silent session was heard"),
+    CounterInfo(
+        "tetrion_coordinator_sessions_ended_total", "sessions", {"reason"},
+        "sessions ended; reason = goodbye, died (its region's lock is free), lease (silent for "
+        "too long), refused"),
     CounterInfo("tetrion_coordinator_refused_total", "messages", {"reason"},
                 "messages refused by reason; other_process: for a session of another process"),
     GaugeInfo("tetrion_coordinator_replies_waiting", "messages", {},
@@ -54,6 +69,10 @@ inline constexpr std::array kCatalog = {
               "changes that the store has not written yet"),
     GaugeInfo("tetrion_coordinator_store_paused", "bool", {},
               "1 while the store cannot be written (a full disk, a lock, an I/O error)"),
+    GaugeInfo(
+        "tetrion_coordinator_store_log_bytes", "bytes", {},
+        "of the store's write-ahead log, not copied into its file yet; grows beyond 32 MiB only "
+        "while another process reads the file for long"),
     CounterInfo("tetrion_coordinator_rebinds_total", "events", {},
                 "times that all connections were closed because their queues took too much memory"),
     CounterInfo("tetrion_coordinator_file_errors_total", "files", {"file"},
@@ -88,6 +107,8 @@ inline constexpr std::array kCatalog = {
                 "samples refused for want of committed rows"),
     CounterInfo("tetrion_replay_lease_wait_seconds_total", "seconds", {},
                 "time ingest waited for readers or the limiter"),
+    CounterInfo("tetrion_replay_reader_wait_seconds_total", "seconds", {},
+                "of it, time ingest waited for rows that an update still reads"),
     GaugeInfo("tetrion_replay_samples_per_insert", "ratio", {}, "rows sampled per row inserted"),
     // Learner.
     GaugeInfo("tetrion_learner_build_seconds", "seconds", {},
@@ -132,6 +153,19 @@ inline constexpr std::array kCatalog = {
                 "rows of the lanes that the learner plays itself, enqueued and committed"),
     CounterInfo("tetrion_learner_resident_wait_seconds_total", "seconds", {"reason"},
                 "time those lanes waited; reason = token, weights, replay (the trainer is behind)"),
+    GaugeInfo("tetrion_learner_remote_streams", "streams", {},
+              "workers of other hosts whose rows arrive here"),
+    CounterInfo("tetrion_learner_remote_rows_total", "rows", {"result"},
+                "rows received from other hosts; result = accepted, duplicate (sent again), gap "
+                "(dropped, an earlier one is missing), beyond_credit (dropped, too many)"),
+    CounterInfo("tetrion_learner_remote_bytes_total", "bytes", {"kind"},
+                "kind = rows (accepted, unpacked), payload (of batches, as they came), weights "
+                "(sent)"),
+    CounterInfo("tetrion_learner_remote_weights_refused_total", "requests", {},
+                "requests for weights by processes that have no stream of this run here"),
+    CounterInfo(
+        "tetrion_learner_remote_streams_ended_total", "streams", {"reason"},
+        "reason = silent (the actor counts as dead), broken (it said something impossible)"),
     // Links.
     CounterInfo("tetrion_link_reconnects_total", "connections", {"peer"},
                 "sockets destroyed and opened anew"),
@@ -139,6 +173,9 @@ inline constexpr std::array kCatalog = {
                 "messages; direction = in, out"),
     CounterInfo("tetrion_link_bytes_total", "bytes", {"peer", "direction"},
                 "message bytes; direction = in, out"),
+    CounterInfo("tetrion_link_handshakes_total", "connections", {"peer", "result"},
+                "handshakes of connections to a socket with keys; result = accepted, unknown_key, "
+                "no_keys, wrong_key, broken"),
     CounterInfo("tetrion_link_malformed_total", "messages", {"peer"}, "messages dropped unread"),
 };
 

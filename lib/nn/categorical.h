@@ -45,6 +45,14 @@ TETRION_HOST_DEVICE inline std::int32_t SampleCategorical(const Logits& logits, 
   return last_possible;  // rounding left the sum just below 1
 }
 
+// Least entropy, in nats, that (1 - share) p + share / count can have: p certain of one of `count`
+// actions.
+inline double LeastEntropy(double share, int count) {
+  if (share <= 0 || count < 2) return 0;
+  const double other = share / count, chosen = 1 - share + other;
+  return -chosen * std::log(chosen) - (count - 1) * other * std::log(other);
+}
+
 // The most probable action, the lowest among equals.
 template <typename Logits>
 TETRION_HOST_DEVICE inline std::int32_t MostProbable(const Logits& logits, int count) {

@@ -4,17 +4,18 @@
 
 namespace tetrion {
 
-// Single-thread f32 kernels of the scorer, one table per instruction set. All matrices are
-// row-major; column counts n are multiples of 64. Pointers need float alignment only. Outputs must
-// not overlap inputs unless said. A row's result does not depend on how many rows share the call.
+// Single-thread f32 kernels of the scorer and of DreamerV3, one table per instruction set. All
+// matrices are row-major; column counts n of all but the two products are multiples of 64. Pointers
+// need float alignment only. Outputs must not overlap inputs unless said. A row's result does not
+// depend on how many rows share the call.
 struct DenseKernels {
   const char* name;
-  // y [m, n] += x [m, k] * w [k, n]; rows of x are ldx floats apart.
-  void (*multiply_add)(const float* x, std::int64_t ldx, std::int64_t m, std::int64_t k,
-                       const float* w, std::int64_t n, float* y);
+  // y [m, n] += x [m, k] * w [k, n]; rows of x are ldx floats apart, those of w ldw, of y ldy.
+  void (*multiply)(const float* x, std::int64_t ldx, std::int64_t m, std::int64_t k, const float* w,
+                   std::int64_t ldw, std::int64_t n, float* y, std::int64_t ldy);
   // w [k, n] += x^T [k, m] * y [m, n]: the gradient of a weight.
-  void (*outer_add)(const float* x, std::int64_t ldx, std::int64_t m, std::int64_t k,
-                    const float* y, std::int64_t n, float* w);
+  void (*outer)(const float* x, std::int64_t ldx, std::int64_t m, std::int64_t k, const float* y,
+                std::int64_t ldy, std::int64_t n, float* w, std::int64_t ldw);
   // y [m, n] = silu(x); slope [m, n] = silu'(x) unless null. y may be x.
   void (*silu)(const float* x, std::int64_t m, std::int64_t n, float* y, float* slope);
   // out [m] = y [m, n] . w [n] + bias.
@@ -25,6 +26,16 @@ struct DenseKernels {
                        const float* slope, float* grad);
   // sum [n] += column sums of x [m, n].
   void (*column_sum)(const float* x, std::int64_t m, std::int64_t n, float* sum);
+
+  // The two products of w and y whose rows lie one behind the other.
+  void multiply_add(const float* x, std::int64_t ldx, std::int64_t m, std::int64_t k,
+                    const float* w, std::int64_t n, float* y) const {
+    multiply(x, ldx, m, k, w, n, n, y, n);
+  }
+  void outer_add(const float* x, std::int64_t ldx, std::int64_t m, std::int64_t k, const float* y,
+                 std::int64_t n, float* w) const {
+    outer(x, ldx, m, k, y, n, n, w, n);
+  }
 };
 
 // The fastest table this processor runs: AVX-512 or the build's baseline. With the tensor library's

@@ -2,6 +2,7 @@
 // BestDenseKernels, which asks the processor first.
 #define TETRION_LANES 16
 #define TETRION_VECTORS 4
+#define TETRION_ACCUMULATORS 24
 #define TETRION_KERNELS_NAME "avx512"
 #include "lib/nn/dense_kernels_impl.h"
 

@@ -2,14 +2,17 @@
 // TETRION_LANES, each compiled for its instruction set; everything here is file-local and calls
 // nothing outside, so that no function built for AVX-512 can be linked into another file.
 
+#include <immintrin.h>
+
 #include "lib/nn/dense_kernels.h"
 
 namespace tetrion {
 namespace {
 
-constexpr std::int64_t kLanes = TETRION_LANES;      // floats of a vector
-constexpr int kVectors = TETRION_VECTORS;           // vectors of a column panel
-constexpr std::int64_t kPanel = kLanes * kVectors;  // columns kept in registers
+constexpr std::int64_t kLanes = TETRION_LANES;       // floats of a vector
+constexpr int kVectors = TETRION_VECTORS;            // vectors of a column panel
+constexpr std::int64_t kPanel = kLanes * kVectors;   // columns kept in registers
+constexpr int kAccumulators = TETRION_ACCUMULATORS;  // vectors of a block of results
 
 typedef float Vec __attribute__((vector_size(TETRION_LANES * 4), aligned(4), may_alias));
 typedef std::int32_t IntVec __attribute__((vector_size(TETRION_LANES * 4)));
@@ -22,7 +25,7 @@ inline void Store(float* p, AlignedVec v) {
   *reinterpret_cast<Vec*>(p) = v;
 }
 inline AlignedVec Splat(float value) {
-  return AlignedVec{} + value;
+  return value - AlignedVec{};  // what adding 0 would not be: a plain copy
 }
 
 // e^x by 2^n * 2^f with a degree-6 polynomial on |f| <= 1/2 (Taylor of 2^f in f*ln 2); relative
@@ -46,72 +49,135 @@ inline AlignedVec Exp(AlignedVec x) {
   return p * reinterpret_cast<AlignedVec>(exponent);
 }
 
-// y rows [0, kRows) += x rows * one panel of w, accumulated in registers.
-template <int kRows>
-inline void MultiplyBlock(const float* x, std::int64_t ldx, std::int64_t k, const float* w,
-                          std::int64_t n, float* y) {
+// The first `count` floats of a vector, 1..kLanes of them; the others are neither read nor written.
+struct Part {
+  explicit Part(std::int64_t count) : count(count) {
+#ifdef __AVX512F__
+    mask = static_cast<__mmask16>((1U << count) - 1U);
+#else
+    for (std::int64_t i = 0; i < kLanes; ++i) mask[i] = i < count ? -1 : 0;
+#endif
+  }
+  AlignedVec Load(const float* p) const {
+#ifdef __AVX512F__
+    return reinterpret_cast<AlignedVec>(_mm512_maskz_loadu_ps(mask, p));
+#else
+    return reinterpret_cast<AlignedVec>(_mm256_maskload_ps(p, reinterpret_cast<__m256i>(mask)));
+#endif
+  }
+  void Store(float* p, AlignedVec v) const {
+#ifdef __AVX512F__
+    _mm512_mask_storeu_ps(p, mask, reinterpret_cast<__m512>(v));
+#else
+    _mm256_maskstore_ps(p, reinterpret_cast<__m256i>(mask), reinterpret_cast<__m256>(v));
+#endif
+  }
+
+  std::int64_t count;
+#ifdef __AVX512F__
+  __mmask16 mask;
+#else
+  IntVec mask;
+#endif
+};
+
+// Vector v of a row of kVectors, of which the last is there in part.
+template <int kVectors>
+inline AlignedVec LoadAt(const float* row, int v, const Part& last) {
+  return v + 1 < kVectors ? Load(row + v * kLanes) : last.Load(row + v * kLanes);
+}
+
+// A product's operands: out [rows, n] += a * b, where a's element (r, i) is a[r * row + i * step].
+struct Product {
+  const float* a;
+  std::int64_t row, step, depth;
+  const float* b;
+  std::int64_t ldb;
+  float* out;
+  std::int64_t ldo;
+};
+
+// kRows rows of kVectors vectors, accumulated in registers: where a loop over them stayed a loop,
+// they would be in memory.
+template <int kRows, int kVectors>
+inline void ProductBlock(const Product& p, std::int64_t first, std::int64_t column,
+                         const Part& last) {
   AlignedVec acc[kRows][kVectors];
+  const std::int64_t row = p.row, step = p.step, ldb = p.ldb, ldo = p.ldo;
+  float* out = p.out + first * ldo + column;
+#pragma GCC unroll 32
   for (int r = 0; r < kRows; ++r) {
-    for (int v = 0; v < kVectors; ++v) acc[r][v] = Load(y + r * n + v * kLanes);
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) acc[r][v] = LoadAt<kVectors>(out + r * ldo, v, last);
   }
-  for (std::int64_t i = 0; i < k; ++i) {
-    AlignedVec row[kVectors];
-    for (int v = 0; v < kVectors; ++v) row[v] = Load(w + i * n + v * kLanes);
+  const float* a = p.a + first * row;
+  const float* b = p.b + column;
+  for (std::int64_t i = p.depth; i > 0; --i, a += step, b += ldb) {
+    AlignedVec right[kVectors];
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) right[v] = LoadAt<kVectors>(b, v, last);
+#pragma GCC unroll 32
     for (int r = 0; r < kRows; ++r) {
-      const AlignedVec a = Splat(x[r * ldx + i]);
-      for (int v = 0; v < kVectors; ++v) acc[r][v] += a * row[v];
+      const AlignedVec left = Splat(a[r * row]);
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) acc[r][v] += left * right[v];
     }
   }
+#pragma GCC unroll 32
   for (int r = 0; r < kRows; ++r) {
-    for (int v = 0; v < kVectors; ++v) Store(y + r * n + v * kLanes, acc[r][v]);
+#pragma GCC unroll 4
+    for (int v = 0; v + 1 < kVectors; ++v) Store(out + r * ldo + v * kLanes, acc[r][v]);
+    last.Store(out + r * ldo + (kVectors - 1) * kLanes, acc[r][kVectors - 1]);
   }
 }
 
-void MultiplyAdd(const float* x, std::int64_t ldx, std::int64_t m, std::int64_t k, const float* w,
-                 std::int64_t n, float* y) {
-  constexpr int kRows = 5;
-  for (std::int64_t column = 0; column < n; column += kPanel) {
-    std::int64_t row = 0;
-    for (; row + kRows <= m; row += kRows) {
-      MultiplyBlock<kRows>(x + row * ldx, ldx, k, w + column, n, y + row * n + column);
-    }
-    for (; row < m; ++row) {
-      MultiplyBlock<1>(x + row * ldx, ldx, k, w + column, n, y + row * n + column);
-    }
-  }
-}
-
-// w rows [0, kRows) of one panel += sum over m of x[., row] * y.
-template <int kRows>
-inline void OuterBlock(const float* x, std::int64_t ldx, std::int64_t m, const float* y,
-                       std::int64_t n, float* w) {
-  AlignedVec acc[kRows][kVectors] = {};
-  for (std::int64_t i = 0; i < m; ++i) {
-    AlignedVec row[kVectors];
-    for (int v = 0; v < kVectors; ++v) row[v] = Load(y + i * n + v * kLanes);
-    for (int r = 0; r < kRows; ++r) {
-      const AlignedVec a = Splat(x[i * ldx + r]);
-      for (int v = 0; v < kVectors; ++v) acc[r][v] += a * row[v];
-    }
-  }
-  for (int r = 0; r < kRows; ++r) {
-    for (int v = 0; v < kVectors; ++v) {
-      float* at = w + r * n + v * kLanes;
-      Store(at, Load(at) + acc[r][v]);
+// Rows [first, rows) of which there are at most kRows.
+template <int kRows, int kVectors>
+inline void LastRows(const Product& p, std::int64_t first, std::int64_t rows, std::int64_t column,
+                     const Part& last) {
+  if constexpr (kRows > 0) {
+    if (rows - first == kRows) {
+      ProductBlock<kRows, kVectors>(p, first, column, last);
+    } else {
+      LastRows<kRows - 1, kVectors>(p, first, rows, column, last);
     }
   }
 }
 
-void OuterAdd(const float* x, std::int64_t ldx, std::int64_t m, std::int64_t k, const float* y,
-              std::int64_t n, float* w) {
-  constexpr int kRows = 4;
-  for (std::int64_t column = 0; column < n; column += kPanel) {
-    std::int64_t row = 0;
-    for (; row + kRows <= k; row += kRows) {
-      OuterBlock<kRows>(x + row, ldx, m, y + column, n, w + row * n + column);
-    }
-    for (; row < k; ++row) OuterBlock<1>(x + row, ldx, m, y + column, n, w + row * n + column);
+// All rows of a panel of kVectors vectors. The accumulators fill the registers.
+template <int kVectors>
+void ProductPanel(const Product& p, std::int64_t rows, std::int64_t column, const Part& last) {
+  constexpr int kRows = kAccumulators / kVectors;
+  std::int64_t row = 0;
+  for (; row + kRows <= rows; row += kRows) {
+    ProductBlock<kRows, kVectors>(p, row, column, last);
   }
+  LastRows<kRows - 1, kVectors>(p, row, rows, column, last);
+}
+
+void ProductAdd(const Product& p, std::int64_t rows, std::int64_t n) {
+  const Part whole(kLanes);
+  std::int64_t column = 0;
+  for (; column + kPanel <= n; column += kPanel) ProductPanel<kVectors>(p, rows, column, whole);
+  if (column == n) return;
+  const std::int64_t left = n - column, vectors = (left + kLanes - 1) / kLanes;
+  const Part last(left - (vectors - 1) * kLanes);
+  if (vectors == 1) ProductPanel<1>(p, rows, column, last);
+  if (vectors == 2) ProductPanel<2>(p, rows, column, last);
+  if constexpr (kVectors > 2) {
+    if (vectors == 3) ProductPanel<3>(p, rows, column, last);
+    if (vectors == 4) ProductPanel<4>(p, rows, column, last);
+  }
+}
+
+void Multiply(const float* x, std::int64_t ldx, std::int64_t m, std::int64_t k, const float* w,
+              std::int64_t ldw, std::int64_t n, float* y, std::int64_t ldy) {
+  ProductAdd({x, ldx, 1, k, w, ldw, y, ldy}, m, n);
+}
+
+void Outer(const float* x, std::int64_t ldx, std::int64_t m, std::int64_t k, const float* y,
+           std::int64_t ldy, std::int64_t n, float* w, std::int64_t ldw) {
+  ProductAdd({x, 1, ldx, m, y, ldy, w, ldw}, k, n);
 }
 
 void Silu(const float* x, std::int64_t m, std::int64_t n, float* y, float* slope) {
@@ -153,7 +219,7 @@ void ColumnSum(const float* x, std::int64_t m, std::int64_t n, float* sum) {
   }
 }
 
-constexpr DenseKernels kTable = {TETRION_KERNELS_NAME, MultiplyAdd, OuterAdd, Silu, Dot,
+constexpr DenseKernels kTable = {TETRION_KERNELS_NAME, Multiply, Outer, Silu, Dot,
                                  DotBackward,          ColumnSum};
 
 }  // namespace

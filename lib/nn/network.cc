@@ -3,9 +3,6 @@
 #include <utility>
 
 #include "lib/core/check.h"
-#include "lib/core/error.h"
-#include "lib/nn/scorer.h"
-#include "lib/nn/torch/torch_networks.h"
 
 namespace tetrion {
 
@@ -22,16 +19,6 @@ void Network::AllocateBuffers(bool training) {
 
 std::string ResolveNetworkName(const std::string& name, const EnvSpec& env) {
   return name == "auto" ? env.obs.network : name;
-}
-
-std::unique_ptr<Network> MakeNetwork(const NetworkConfig& config, const EnvSpec& env) {
-  TETRION_CHECK(config.max_states > 0 && config.threads > 0, "a network works on something");
-  const std::string name = ResolveNetworkName(config.name, env);
-  if (name == "scorer") return MakeScorer(config, env);
-  if (name == "mlp") return MakeMlp(config, env);
-  if (name == "conv") return MakeConv(config, env);
-  throw Error(ExitCode::kUsage,
-              "there is no network \"" + name + "\": choose auto, scorer, mlp or conv");
 }
 
 }  // namespace tetrion

@@ -14,6 +14,11 @@ std::uint64_t KeyOf(const float* after) {
   return key;
 }
 
+// Stricter than ==: 0 and -0 differ, which costs a row and no more.
+bool SameBytes(const void* a, const void* b) {
+  return std::memcmp(a, b, kAfterstateFloats * sizeof(float)) == 0;
+}
+
 }  // namespace
 
 void ScorerRows::Allocate(int max_states, int actions) {
@@ -40,10 +45,7 @@ void ScorerRows::Plan(const float* view, std::int64_t view_floats, const std::ui
       int row = begin;
       for (; row < rows; ++row) {
         const float* known = after.data() + std::int64_t{row} * kAfterstateFloats;
-        if (keys[row - begin] == key &&
-            std::memcmp(known, source, kAfterstateFloats * sizeof(float)) == 0) {
-          break;
-        }
+        if (keys[row - begin] == key && SameBytes(known, source)) break;
       }
       if (row == rows) {
         keys[rows - begin] = key;

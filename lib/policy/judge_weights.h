@@ -21,4 +21,11 @@ inline LoadResult JudgeWeights(std::span<const std::byte> blob, std::size_t byte
   return LoadResult::kLoaded;
 }
 
+// Puts `blob` in the place of `parameters` if it may; they are as they were if not.
+inline LoadResult TakeWeights(std::span<const std::byte> blob, std::span<float> parameters) {
+  const LoadResult result = JudgeWeights(blob, parameters.size_bytes());
+  if (result == LoadResult::kLoaded) std::memcpy(parameters.data(), blob.data(), blob.size());
+  return result;
+}
+
 }  // namespace tetrion

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <vector>
 
 #include "lib/core/check.h"
@@ -80,12 +79,9 @@ ActResult NetworkPolicy::Act(const PolicyInput& in, const PolicyOutput& out) {
 }
 
 LoadResult NetworkPolicy::LoadWeights(std::span<const std::byte> blob, std::uint32_t version) {
-  const std::span<float> parameters = network_->parameters();
-  const LoadResult result = JudgeWeights(blob, parameters.size_bytes());
-  if (result != LoadResult::kLoaded) return result;
-  std::memcpy(parameters.data(), blob.data(), blob.size());
-  version_ = version;
-  return LoadResult::kLoaded;
+  const LoadResult result = TakeWeights(blob, network_->parameters());
+  if (result == LoadResult::kLoaded) version_ = version;
+  return result;
 }
 
 }  // namespace

@@ -7,6 +7,11 @@
 
 namespace tetrion {
 
+// Lanes [first_lane, first_lane + lanes) and rows [first_row, first_row + rows) of a batch.
+struct BatchPart {
+  int first_lane = 0, lanes = 0, first_row = 0, rows = 0;
+};
+
 // Lanes [lane, lane + lanes) of a window, which are cells [cell, cell + lanes) of a gather's rows.
 struct LaneRun {
   Window window;

@@ -2,12 +2,13 @@
 
 #include <string>
 
+#include "lib/core/check.h"
 #include "lib/core/error.h"
 #include "lib/core/log.h"
 #include "lib/replay/cuda/gather_launch.h"
 #include "lib/replay/cuda/gather_tile.h"
 #include "lib/replay/cuda/shard_slots.h"
-#include "lib/replay/cuda/staged_gather.h"
+#include "lib/replay/cuda/staged_batch.h"
 
 namespace tetrion {
 namespace {
@@ -99,7 +100,7 @@ DeviceRows::DeviceRows(const cuda::Device& device, const RowSpec& row, int shard
       reader_(reader),
       commits_(device, writer, reader, kPoints * static_cast<std::size_t>(shards)),
       reads_(device, reader, writer, kPoints),
-      staged_(std::make_unique<StagedGather>(*this)) {
+      staged_(std::make_unique<StagedBatch>(*this)) {
   const Shape shape = {.layout = layout_, .shards = shards, .latents = latents};
   CheckMemory(device, shape, capacity_rows_);
   memory_bytes_ = shape.Bytes(capacity_rows_);
@@ -183,13 +184,14 @@ void DeviceRows::GatherVersionsOnDevice(const ReadLease& lease, std::uint32_t* o
       [&](const GatherTile& tile) { LaunchGatherVersions(reader_, first, tile, windows, out); });
 }
 
-void DeviceRows::GatherLatents(const ReadLease& lease, const BatchPart& part,
-                               const LatentColumns& out) const {
+void DeviceRows::GatherLatentsOnDevice(const ReadLease& lease, const BatchPart& part,
+                                       const LatentColumns& out) const {
   ForEachTile(lease, part, [&](const GatherTile& tile) { latents_->Gather(tile, out, reader_); });
 }
 
-void DeviceRows::ScatterLatents(const ReadLease& lease, const BatchPart& part,
-                                const LatentColumns& in) {
+void DeviceRows::ScatterLatentsOnDevice(const ReadLease& lease, const BatchPart& part,
+                                        const LatentColumns& in) {
+  latents_->CheckThere(lease, part);
   ForEachTile(lease, part, [&](const GatherTile& tile) { latents_->Scatter(tile, in, reader_); });
 }
 
@@ -200,6 +202,18 @@ void DeviceRows::Gather(const ReadLease& lease, int first_lane, int lanes,
 
 void DeviceRows::GatherVersions(const ReadLease& lease, std::uint32_t* out) const {
   staged_->GatherVersions(lease, out);
+}
+
+void DeviceRows::GatherLatents(const ReadLease& lease, const BatchPart& part,
+                               const LatentColumns& out) const {
+  TETRION_CHECK(latents_.has_value(), "rows made without latents");
+  staged_->GatherLatents(lease, part, out);
+}
+
+void DeviceRows::ScatterLatents(const ReadLease& lease, const BatchPart& part,
+                                const LatentColumns& in) {
+  TETRION_CHECK(latents_.has_value(), "rows made without latents");
+  staged_->ScatterLatents(lease, part, in);
 }
 
 void DeviceRows::CopyRowToHost(int shard, std::uint64_t row, std::byte* out) const {

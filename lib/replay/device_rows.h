@@ -15,7 +15,7 @@
 
 namespace tetrion {
 
-class StagedGather;
+class StagedBatch;
 
 // ReplayRows in a device's memory: every column has memory of its own, time-major [Tcap, M, ...]
 // for each shard, 256-byte aligned, at the same address for life (lib/frame/row_slots.h). Rows get
@@ -61,16 +61,24 @@ class DeviceRows final : public ReplayRows {
   void GatherOnDevice(const ReadLease& lease, int first_lane, int lanes,
                       const DeviceColumns& out) const;
   void GatherVersionsOnDevice(const ReadLease& lease, std::uint32_t* out) const;
-  void GatherLatents(const ReadLease& lease, const BatchPart& part, const LatentColumns& out) const;
+  void GatherLatentsOnDevice(const ReadLease& lease, const BatchPart& part,
+                             const LatentColumns& out) const;
   // Writes latents back to the leased rows: [part.rows, part.lanes, ...].
-  void ScatterLatents(const ReadLease& lease, const BatchPart& part, const LatentColumns& in);
+  void ScatterLatentsOnDevice(const ReadLease& lease, const BatchPart& part,
+                              const LatentColumns& in);
   // The event to close a lease with whose rows are still being read: behind the reader's work.
-  const Event* LastRead() { return reads_.Record(); }
+  const Event* LastRead() override { return reads_.Record(); }
   // Into the host's memory, by way of staging memory that grows with the largest batch. Waits for
   // the reader stream, so the lease may be closed at once.
   void Gather(const ReadLease& lease, int first_lane, int lanes,
               const RowColumns& out) const override;
   void GatherVersions(const ReadLease& lease, std::uint32_t* out) const override;
+  void GatherLatents(const ReadLease& lease, const BatchPart& part,
+                     const LatentColumns& out) const override;
+  // From the host's memory, by way of the same staging memory. Waits for the reader stream, but not
+  // for what it enqueues: the lease is closed with LastRead.
+  void ScatterLatents(const ReadLease& lease, const BatchPart& part,
+                      const LatentColumns& in) override;
   // A row as RowLayout has it, for tests and debugging. Waits for the reader stream.
   void CopyRowToHost(int shard, std::uint64_t row, std::byte* out) const;
 
@@ -91,7 +99,7 @@ class DeviceRows final : public ReplayRows {
   std::array<cuda::DeviceBuffer, kColumns> columns_;  // [S, Tcap, M, ...] each
   std::optional<LatentRows> latents_;
   StreamEvents commits_, reads_;
-  const std::unique_ptr<StagedGather> staged_;
+  const std::unique_ptr<StagedBatch> staged_;
 };
 
 }  // namespace tetrion

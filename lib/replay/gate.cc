@@ -99,6 +99,12 @@ void ReplayGate::Flush(int shard) {
   CommitShard(shard);
 }
 
+void ReplayGate::LetWriterRun() {
+  MutexLock lock(mu_);
+  limiter_ = limiter_.WithoutWriterBound();
+  changed_.NotifyAll();
+}
+
 ReadLease ReplayGate::OpenLease(int count, int rows, std::int64_t timeout_ns) {
   const Deadline deadline(MonotonicClock::Get(), timeout_ns);
   MutexLock lock(mu_);

@@ -84,6 +84,8 @@ class ReplayGate {
   ReadLease OpenLease(int count, int rows, std::int64_t timeout_ns) TETRION_EXCLUDES(mu_);
 
   // --- any thread ---
+  // From now on the limiter holds the writer up no more; the reader as before.
+  void LetWriterRun() TETRION_EXCLUDES(mu_);
   ShardStats Stats(int shard) const TETRION_EXCLUDES(mu_);
   // Windows of all shards that were overwritten before the reader got them, since the start.
   std::int64_t overwritten_windows() const TETRION_EXCLUDES(mu_);
@@ -109,9 +111,8 @@ class ReplayGate {
   void Register(Lease& lease, int rows) TETRION_REQUIRES(mu_);
 
   const GateConfig config_;
-  const Limiter limiter_;
-
   mutable Mutex mu_;
+  Limiter limiter_ TETRION_GUARDED_BY(mu_);
   CondVar changed_;  // a commit, a closed lease, a drawn window
   std::vector<CommitManager> commits_ TETRION_GUARDED_BY(mu_);  // [S]
   std::vector<const Event*> written_ TETRION_GUARDED_BY(mu_);   // [S] of the last commit with one

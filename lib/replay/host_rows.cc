@@ -1,46 +1,25 @@
 #include "lib/replay/host_rows.h"
 
-#include <sys/mman.h>
-
-#include <cstdlib>
 #include <cstring>
 #include <string>
 #if defined(__AVX__)
 #include <immintrin.h>
 #endif
 
-#include "lib/core/align.h"
 #include "lib/core/check.h"
-#include "lib/core/error.h"
 #include "lib/frame/row_check.h"
 #include "lib/replay/batch_lanes.h"
 
 namespace tetrion {
 namespace {
 
-constexpr std::size_t kBaseAlignBytes = 256;
-// A window lies on hundreds of ordinary pages, each a walk through the page tables.
-constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
 // No cache keeps the rows of a larger replay until they are read: they are written past the caches,
 // which need not fetch the lines first and keep what the process reads sooner.
 constexpr std::uint64_t kCachedBytes = std::uint64_t{64} << 20;
 
-std::byte* Allocate(const RowLayout& layout, int shards, std::uint64_t capacity_rows) {
-  const std::size_t wanted = static_cast<std::size_t>(shards) * capacity_rows * layout.row_bytes;
-  const bool huge = wanted >= kHugePageBytes;
-  const std::size_t align = huge ? kHugePageBytes : kBaseAlignBytes;
-  const std::size_t bytes = AlignUp(wanted, align);
-  void* memory = std::aligned_alloc(align, bytes);
-  if (memory == nullptr) {
-    throw Error(ExitCode::kTryAgain, "no memory for a replay of " + std::to_string(bytes) +
-                                         " bytes (" + std::to_string(shards) + " shards x " +
-                                         std::to_string(capacity_rows) + " rows x " +
-                                         std::to_string(layout.row_bytes) +
-                                         " bytes); lower --max-workers, --replay-rows or --lanes");
-  }
-  if (huge) static_cast<void>(madvise(memory, bytes, MADV_HUGEPAGE));  // or does without
-  std::memset(memory, 0, bytes);  // pages are there before the first row arrives
-  return static_cast<std::byte*>(memory);
+std::string Described(const RowLayout& layout, int shards, std::uint64_t capacity_rows) {
+  return "a replay of " + std::to_string(shards) + " shards x " + std::to_string(capacity_rows) +
+         " rows x " + std::to_string(layout.row_bytes) + " bytes,";
 }
 
 // As memcpy, past the caches. `to` is 64-byte aligned, `bytes` a multiple of 64.
@@ -108,34 +87,39 @@ class RowWalk {
 
 }  // namespace
 
-HostRows::HostRows(const RowSpec& row, int shards, int capacity_rows)
+HostRows::HostRows(const RowSpec& row, int shards, int capacity_rows,
+                   const std::optional<LatentSpec>& latents)
     : layout_(row),
       shards_(shards),
       capacity_rows_(static_cast<std::uint64_t>(capacity_rows)),
-      memory_(Allocate(layout_, shards, capacity_rows_)) {}
+      memory_(RowBytes(), Described(layout_, shards, capacity_rows_)) {
+  if (latents) latents_.emplace(*latents, row.lanes, shards, capacity_rows_);
+}
 
-HostRows::~HostRows() {
-  std::free(memory_);
+std::uint64_t HostRows::RowBytes() const {
+  return static_cast<std::uint64_t>(shards_) * capacity_rows_ * layout_.row_bytes;
 }
 
 std::uint64_t HostRows::memory_bytes() const {
-  return static_cast<std::uint64_t>(shards_) * capacity_rows_ * layout_.row_bytes;
+  return RowBytes() + (latents_ ? latents_->memory_bytes() : 0);
 }
 
 const Event* HostRows::Write(const Chunk& chunk, const std::byte* src) {
   std::byte* const to = Row(chunk.shard, chunk.first);
   const std::size_t bytes = static_cast<std::size_t>(chunk.rows) * layout_.row_bytes;
-  if (memory_bytes() > kCachedBytes) {
+  if (RowBytes() > kCachedBytes) {
     StreamCopy(to, src, bytes);
   } else {
     std::memcpy(to, src, bytes);
   }
+  if (latents_) latents_->Forget(chunk);
   return nullptr;
 }
 
 std::byte* HostRows::Row(int shard, std::uint64_t row) const {
-  return memory_ + (static_cast<std::uint64_t>(shard) * capacity_rows_ + row % capacity_rows_) *
-                       layout_.row_bytes;
+  return memory_.data() +
+         (static_cast<std::uint64_t>(shard) * capacity_rows_ + row % capacity_rows_) *
+             layout_.row_bytes;
 }
 
 void HostRows::Gather(const ReadLease& lease, int first_lane, int lanes,
@@ -191,6 +175,18 @@ void HostRows::GatherVersions(const ReadLease& lease, std::uint32_t* out) const 
       out[t * windows + w] = header.policy_version;
     }
   }
+}
+
+void HostRows::GatherLatents(const ReadLease& lease, const BatchPart& part,
+                             const LatentColumns& out) const {
+  TETRION_CHECK(latents_.has_value(), "rows made without latents");
+  latents_->Gather(lease, part, out);
+}
+
+void HostRows::ScatterLatents(const ReadLease& lease, const BatchPart& part,
+                              const LatentColumns& in) {
+  TETRION_CHECK(latents_.has_value(), "rows made without latents");
+  latents_->Scatter(lease, part, in);
 }
 
 const char* HostRows::CheckInvariants(int shard, std::uint64_t from, std::uint64_t to) const {

@@ -40,7 +40,10 @@ std::uint64_t LatentRows::BytesOf(const LatentSpec& spec, std::uint32_t lanes, i
 
 LatentRows::LatentRows(const cuda::Device& device, const LatentSpec& spec, std::uint32_t lanes,
                        int shards, std::uint64_t capacity_rows)
-    : spec_(spec), lanes_(lanes), capacity_rows_(capacity_rows) {
+    : spec_(spec),
+      lanes_(lanes),
+      capacity_rows_(capacity_rows),
+      generations_(shards, capacity_rows) {
   const auto column = [&](std::uint64_t cell_bytes) {
     const std::uint64_t bytes = ShardColumnBytes(capacity_rows, lanes * cell_bytes);
     return cuda::DeviceBuffer(device, static_cast<std::uint64_t>(shards) * bytes,
@@ -61,7 +64,8 @@ LatentSlots LatentRows::Slots(int shard) const {
   return ShardLatents(first, static_cast<std::uint32_t>(shard));
 }
 
-void LatentRows::Forget(const Chunk& chunk, cuda::Stream& writer) const {
+void LatentRows::Forget(const Chunk& chunk, cuda::Stream& writer) {
+  generations_.Write(chunk);
   cuda::SetBytes(Slots(chunk.shard).valid + chunk.first % capacity_rows_ * lanes_, 0,
                  static_cast<std::size_t>(chunk.rows) * lanes_, writer);
 }

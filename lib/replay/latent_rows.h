@@ -6,21 +6,10 @@
 #include "lib/cuda/device.h"
 #include "lib/replay/cuda/gather_tile.h"
 #include "lib/replay/gate.h"
+#include "lib/replay/latents.h"
+#include "lib/replay/row_generations.h"
 
 namespace tetrion {
-
-// A recurrent model's state behind each row: a part of bf16 and a part of small integers.
-struct LatentSpec {
-  std::uint32_t deter = 0;  // D
-  std::uint32_t stoch = 0;  // S
-};
-
-// Latents of a part of a batch in device memory, time-major [R, b, ...].
-struct LatentColumns {
-  std::uint16_t* deter = nullptr;  // [R, b, D] bf16
-  std::uint8_t* stoch = nullptr;   // [R, b, S]
-  std::uint8_t* valid = nullptr;   // [R, b] 1 where deter and stoch mean something; gathers only
-};
 
 // Latents of one shard, as RowSlots: a plain value that kernels take.
 struct LatentSlots {
@@ -46,7 +35,11 @@ class LatentRows {
 
   LatentSlots Slots(int shard) const;
   // Rows of the chunk have no latents: before what fills the chunk.
-  void Forget(const Chunk& chunk, cuda::Stream& writer) const;
+  void Forget(const Chunk& chunk, cuda::Stream& writer);
+  // CHECKs that the part's rows are there: before its tiles are scattered.
+  void CheckThere(const ReadLease& lease, const BatchPart& part) const {
+    generations_.CheckThere(lease, part);
+  }
   // The tile's cells into `out`.
   void Gather(const GatherTile& tile, const LatentColumns& out, cuda::Stream& reader) const;
   // `in` into the tile's cells, which are valid from then on. Where windows overlap each value is
@@ -58,6 +51,7 @@ class LatentRows {
   const std::uint32_t lanes_;
   const std::uint64_t capacity_rows_;
   cuda::DeviceBuffer deter_, stoch_, valid_;
+  RowGenerations generations_;  // in the order that the host enqueues
 };
 
 }  // namespace tetrion

@@ -5,6 +5,11 @@
 #include "lib/core/check.h"
 
 namespace tetrion {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+}  // namespace
 
 Limiter::Limiter(const Config& config) : config_(config) {
   TETRION_CHECK(config.samples_per_insert > 0, "samples_per_insert is positive");
@@ -12,7 +17,6 @@ Limiter::Limiter(const Config& config) : config_(config) {
 }
 
 Limiter Limiter::Unlimited() {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
   return Limiter({.min_diff = -kInfinity, .max_diff = kInfinity});
 }
 
@@ -27,6 +31,12 @@ Limiter Limiter::SamplesPerInsert(double samples_per_insert, std::int64_t min_si
                   .min_diff = first - ahead,
                   .max_diff = first + behind,
                   .min_size = min_size});
+}
+
+Limiter Limiter::WithoutWriterBound() const {
+  Config config = config_;
+  config.max_diff = kInfinity;
+  return Limiter(config);
 }
 
 bool Limiter::MayInsert(const ItemCounts& counts) const {

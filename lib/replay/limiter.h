@@ -37,6 +37,9 @@ class Limiter {
   static Limiter SamplesPerInsert(double samples_per_insert, std::int64_t min_size, double ahead,
                                   double behind);
 
+  // The reader's bound as it is; the writer never waits.
+  Limiter WithoutWriterBound() const;
+
   bool MayInsert(const ItemCounts& counts) const;
   // May `count` more items be drawn?
   bool MaySample(const ItemCounts& counts, std::int64_t count) const;

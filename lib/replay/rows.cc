@@ -1,5 +1,7 @@
 #include "lib/replay/rows.h"
 
+#include "lib/core/check.h"
+
 namespace tetrion {
 
 int ReplayRows::BatchLanes(const ReadLease& lease) const {
@@ -8,6 +10,14 @@ int ReplayRows::BatchLanes(const ReadLease& lease) const {
     lanes += window.lane < 0 ? static_cast<int>(layout().spec.lanes) : 1;
   }
   return lanes;
+}
+
+void ReplayRows::GatherLatents(const ReadLease&, const BatchPart&, const LatentColumns&) const {
+  TETRION_CHECK(false, "rows of this replay have no latents on the host");
+}
+
+void ReplayRows::ScatterLatents(const ReadLease&, const BatchPart&, const LatentColumns&) {
+  TETRION_CHECK(false, "rows of this replay have no latents on the host");
 }
 
 AcquireResult PushRows(ReplayGate& gate, ReplayRows& memory, int shard, const std::byte* rows,

@@ -6,8 +6,10 @@
 #include <span>
 
 #include "lib/frame/row_layout.h"
+#include "lib/replay/batch_lanes.h"
 #include "lib/replay/event.h"
 #include "lib/replay/gate.h"
+#include "lib/replay/latents.h"
 #include "lib/replay/lease.h"
 #include "lib/replay/row_columns.h"
 
@@ -51,6 +53,18 @@ class ReplayRows {
                       const RowColumns& out) const = 0;
   // Policy versions of the leased rows: [R, W] for W windows. Done when it returns.
   virtual void GatherVersions(const ReadLease& lease, std::uint32_t* out) const = 0;
+
+  // --- reader thread, lease open, rows with latents: a CHECK fails without ---
+  // What is known of a recurrent model's state behind the part's rows. A new row has none: the
+  // trainer writes it back. Done when it returns.
+  virtual void GatherLatents(const ReadLease& lease, const BatchPart& part,
+                             const LatentColumns& out) const;
+  // Writes `in` back to the part's rows, which have latents from then on. Where windows overlap
+  // each value is one window's. `in` is read when it returns; done behind LastRead.
+  virtual void ScatterLatents(const ReadLease& lease, const BatchPart& part,
+                              const LatentColumns& in);
+  // The event to close a lease with: behind all that was asked of its rows. nullptr: done.
+  virtual const Event* LastRead() { return nullptr; }
 };
 
 // Writer thread. Puts `count` rows lying back to back into the shard, committing every full stride:

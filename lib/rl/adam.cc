@@ -30,8 +30,17 @@ void Adam::Step(std::span<float> parameters, std::span<const float> gradients,
 }
 
 double GlobalNorm(std::span<const float> values) {
+  constexpr std::size_t kLanes = 8;  // sums that do not wait for each other
+  double sums[kLanes] = {};
+  std::size_t i = 0;
+  for (; i + kLanes <= values.size(); i += kLanes) {
+    for (std::size_t k = 0; k < kLanes; ++k) {
+      sums[k] += static_cast<double>(values[i + k]) * values[i + k];
+    }
+  }
+  for (; i < values.size(); ++i) sums[0] += static_cast<double>(values[i]) * values[i];
   double sum = 0;
-  for (float value : values) sum += static_cast<double>(value) * value;
+  for (double part : sums) sum += part;
   return std::sqrt(sum);
 }
 

@@ -4,12 +4,15 @@
 
 namespace tetrion {
 
-// Where the gradients of several learners become one. A trainer calls it on its own thread in every
-// update that it takes, after the backward pass and before the clip norm, so that all learners clip
-// and step alike.
+// Where the gradients of several learners become one. A trainer calls it on its own thread, twice
+// in every update: AllCanStep when it knows whether it can step itself, and, where all can,
+// AllReduce after the backward pass and before the clip norm, so that all clip and step alike.
 class GradientSync {
  public:
   virtual ~GradientSync() = default;
+  // Whether every learner `can` step. Blocks until each has called it. Where one cannot (its
+  // loss is not a finite number), none steps: nobody waits for a gradient that will not come.
+  virtual bool AllCanStep(bool can) = 0;
   // `gradients`: the network's whole flat buffer, f32; replaced by its mean over all learners, the
   // same in each of them. Blocks until each has called it.
   virtual void AllReduce(std::span<float> gradients) = 0;
@@ -18,6 +21,7 @@ class GradientSync {
 // One learner: its gradient is the mean.
 class OneLearner final : public GradientSync {
  public:
+  bool AllCanStep(bool can) override { return can; }
   void AllReduce(std::span<float>) override {}
 };
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "lib/core/check.h"
+#include "lib/core/finite.h"
 
 namespace tetrion {
 namespace {
@@ -81,11 +82,6 @@ void GuardedAdam::Restore(Network& network) {
   std::copy(mean_.begin(), mean_.end(), adam_.mean().begin());
   std::copy(square_.begin(), square_.end(), adam_.square().begin());
   adam_.set_steps(adam_.steps() - 1);
-}
-
-bool AllFinite(std::span<const float> values) {
-  return std::all_of(values.begin(), values.end(),
-                     [](float value) { return std::isfinite(value); });
 }
 
 }  // namespace tetrion

@@ -47,6 +47,4 @@ class GuardedAdam {
   std::vector<float> parameters_, mean_, square_;
 };
 
-bool AllFinite(std::span<const float> values);
-
 }  // namespace tetrion

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "lib/core/check.h"
-#include "lib/core/error.h"
+#include "lib/rl/possible_actions.h"
 #include "lib/rl/vtrace/vtrace.h"
 
 namespace tetrion {
@@ -32,15 +32,7 @@ void Minibatch::Fill(const EnvSpec& env, const TrainBatch& batch, int first_lane
                 .reward = reward.data(),
                 .flags = flags.data(),
                 .cont = cont.data()});
-  const auto count = static_cast<std::uint32_t>(env.action.count);
-  const bool possible = std::all_of(action.begin(), action.end(), [count](std::int32_t a) {
-    return static_cast<std::uint32_t>(a) < count;
-  });
-  if (!possible) {
-    throw Error(ExitCode::kInternal,
-                "a row of the replay has an action that the environment has not: a process wrote "
-                "into a ring after the learner had checked it; end what else has it open");
-  }
+  CheckActions(action, env.action.count);
   if (!symlog_reward) return;
   std::transform(reward.begin(), reward.end(), reward.begin(), Symlog);
 }

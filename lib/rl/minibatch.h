@@ -14,8 +14,7 @@ struct Minibatch {
   Minibatch(const EnvSpec& env, int steps, int group_lanes);
 
   // Gathers lanes [first_lane, first_lane + b) of `batch`, whose T must be ours. Rewards pass
-  // through symlog when `symlog_reward`. Throws Error(kInternal) for an action that the environment
-  // has not: rows that a device copies by itself can change after ingest has checked them.
+  // through symlog when `symlog_reward`. Throws as CheckActions (lib/rl/possible_actions.h).
   void Fill(const EnvSpec& env, const TrainBatch& batch, int first_lane, bool symlog_reward);
 
   int steps;                              // T

@@ -32,6 +32,8 @@ struct UpdateStats {
   std::string problem;  // of the first of them: what was not finite
   // Seconds spent per stage of this call: wait, sample, forward, backward, optimise.
   double wait_s = 0, sample_s = 0, forward_s = 0, backward_s = 0, optimise_s = 0;
+  // Parts of forward_s where a world model learns: its own losses, what is imagined with it.
+  double observe_s = 0, imagine_s = 0;
   // Of the last optimiser step of the call, in the order of Trainer::Figures.
   std::array<double, kMaxTrainerFigures> figures{};
 };

@@ -23,6 +23,13 @@ bool SameSetting(const Setting& a, const Setting& b) {
   return NameOf(a.key) == NameOf(b.key) && (of_a == of_b || of_a.empty() || of_b.empty());
 }
 
+// "0 to 1 or 0 to 10".
+std::string Either(const std::vector<std::string>& ranges) {
+  std::string text;
+  for (const std::string& range : ranges) text += (text.empty() ? "" : " or ") + range;
+  return text;
+}
+
 // Keeps a setting instead of an earlier value of the same one.
 void Keep(Setting setting, std::vector<Setting>& given) {
   std::erase_if(given, [&](const Setting& other) { return SameSetting(setting, other); });
@@ -164,16 +171,17 @@ bool OptionList::Given(const std::string& name) const {
 void OptionList::Set(const std::string& key, const std::string& text, const std::string& where) {
   const std::string algorithm = AlgorithmOf(key), name = DashesFor(NameOf(key));
   OptionSpec* taken = nullptr;
-  std::string expected;
+  std::vector<std::string> ranges;  // algorithms may have one and the same
   for (const auto& spec : specs) {
     if (spec->name != name || (!algorithm.empty() && spec->algorithm != algorithm)) continue;
-    expected += (expected.empty() ? "" : " or ") +
-                ExpectedText(spec->range, spec->unit, spec->kind == OptionKind::kFlag);
+    const std::string range =
+        ExpectedText(spec->range, spec->unit, spec->kind == OptionKind::kFlag);
+    if (std::find(ranges.begin(), ranges.end(), range) == ranges.end()) ranges.push_back(range);
     if (!spec->set(text)) continue;
     taken = spec.get();
     taken->given = true;
   }
-  if (taken == nullptr) Refuse(where + ": expected " + expected);
+  if (taken == nullptr) Refuse(where + ": expected " + Either(ranges));
   if (!taken->is_run_setting) return;
   Keep({(algorithm.empty() ? "" : algorithm + '.') + KeyFor(name), taken->value()}, *given);
 }
@@ -258,12 +266,15 @@ std::string HelpText(const OptionList& list) {
       options += line;
     }
   }
-  options += HelpLine("--config FILE", "TOML settings; the command line beats them", "");
+  options += HelpLine("--config FILE", "TOML settings; environment and command line beat them", "");
   options += HelpLine("--help", "this text", "");
   options += HelpLine("--version", "version, revision and preset", "");
   std::string text = list.program + ": " + list.description + "\n\n" + usage + "\n";
   if (!arguments.empty()) text += "\nArguments\n" + arguments;
-  text += "\nOptions\n" + options;
+  text +=
+      "\nOptions; each is also read from the environment, --log-level from TETRION_LOG_LEVEL; the\n"
+      "command line beats the environment, which beats the config file\n" +
+      options;
   for (const std::string& algorithm : AlgorithmsOf(list)) {
     text += HelpHead(algorithm);
     for (const auto& spec : list.specs) {

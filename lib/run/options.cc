@@ -1,13 +1,18 @@
 #include "lib/run/options.h"
 
+#include <unistd.h>
 #include <CLI/CLI.hpp>
+
+#include <algorithm>
 #include <cstdio>
 #include <map>
 #include <numeric>
 
 #include "lib/core/check.h"
 #include "lib/core/error.h"
+#include "lib/core/nowait_writer.h"
 #include "lib/run/config_file.h"
+#include "lib/run/environment.h"
 #include "lib/run/option_list.h"
 
 namespace tetrion {
@@ -113,7 +118,26 @@ void ApplyConfigFile(OptionList& list, const std::string& file, const std::strin
   }
 }
 
-// Splits the command line; the values are checked later, after the config file's.
+bool Has(const OptionList& list, const Variable& variable) {
+  return std::any_of(list.specs.begin(), list.specs.end(), [&](const auto& spec) {
+    return spec->name == variable.option && spec->kind != OptionKind::kPositional;
+  });
+}
+
+// The program's options among the variables; a variable that is no program's option is said to be
+// unknown, before there is a log.
+void ApplyVariables(OptionList& list, const std::vector<Variable>& variables) {
+  for (const Variable& variable : variables) {
+    if (Has(list, variable)) {
+      list.Set(variable.option, variable.value, variable.name + "=" + variable.value);
+    } else if (!IsOptionOfSomeProgram(variable.option)) {
+      const std::string text = list.program + ": warning: " + UnknownVariableText(variable) + "\n";
+      (void)NoWaitWriter(STDERR_FILENO).Write(text);
+    }
+  }
+}
+
+// Splits the command line; the values are checked later, after the others'.
 struct CommandLine {
   struct Value {
     CLI::Option* option = nullptr;
@@ -176,9 +200,20 @@ std::optional<int> ServiceOptions::Parse(int argc, const char* const* argv) {
     std::fflush(stdout);
     return 0;
   }
+  const std::vector<Variable> variables = OptionVariables();
   impl_->config_file = command_line.config_file;
+  for (const Variable& variable : variables) {
+    const bool is_config = variable.option == "config" && impl_->config_file.empty();
+    if (is_config) impl_->config_file = variable.value;
+  }
   if (!impl_->config_file.empty()) {
     ApplyConfigFile(list, impl_->config_file, impl_->section);
+  }
+  ApplyVariables(list, variables);
+  for (const Variable& variable : variables) {
+    if (Has(list, variable) && command_line.values.at(variable.option).option->count() == 0) {
+      RememberUse(variable);
+    }
   }
   for (const auto& spec : list.specs) {
     const CommandLine::Value& value = command_line.values.at(spec->name);
@@ -195,6 +230,15 @@ std::optional<int> ServiceOptions::Parse(int argc, const char* const* argv) {
 
 bool ServiceOptions::Given(const std::string& name) const {
   return impl_->list.Given(name);
+}
+
+std::vector<std::string> ServiceOptions::VariablesOfOthers() const {
+  std::vector<std::string> names;
+  for (const Variable& variable : OptionVariables()) {
+    const bool is_others = !Has(impl_->list, variable) && variable.option != "config";
+    if (is_others && IsOptionOfSomeProgram(variable.option)) names.push_back(variable.name);
+  }
+  return names;
 }
 
 const std::string& ServiceOptions::config_file() const {

@@ -16,12 +16,14 @@
 namespace tetrion {
 
 // A program's options: each is declared once with help, range, default and unit; command line,
-// config file, --help and docs/options.md all follow from that declaration.
+// environment, config file, --help and docs/options.md all follow from that declaration.
 //
-// Precedence: command line, then the config file (`--config FILE`, TOML with the sections [run],
-// [run.ALGORITHM], [coordinator], [actor], [learner], [up]), then the default, which is what the
-// bound variable holds when it is declared. A program reads its own section and the run's; keys
-// there that it does not know are errors. Keys are option names with underscores. Every program has
+// Precedence: command line, then the environment (TETRION_RING_ROWS is --ring-rows; arguments
+// without a name have no variable), then the config file (`--config FILE`, TOML with the sections
+// [run], [run.ALGORITHM], [coordinator], [actor], [learner], [up]), then the default, which is what
+// the bound variable holds when it is declared. A program reads its own section and the run's; keys
+// there that it does not know are errors. Keys are option names with underscores. Variables of
+// other programs' options are left alone, one that no program reads is warned of. Every program has
 // --help, --version and --config.
 //
 // One thread; bound variables belong to the caller and must outlive Parse.
@@ -67,8 +69,10 @@ class ServiceOptions {
   // option, value and allowed range; for unknown names also the nearest known one.
   [[nodiscard]] std::optional<int> Parse(int argc, const char* const* argv);
 
-  // True when the option came from the command line or the config file. For after Parse.
+  // True when the option came from command line, environment or config file. For after Parse.
   bool Given(const std::string& name) const;
+  // The environment variables that are options of other programs.
+  std::vector<std::string> VariablesOfOthers() const;
   // The --config file, empty without one.
   const std::string& config_file() const;
   // What --help prints.

@@ -6,10 +6,12 @@
 #include <cstddef>
 #include <cstdio>
 #include <exception>
+#include <string>
 #include <string_view>
 
 #include "lib/core/error.h"
 #include "lib/core/nowait_writer.h"
+#include "lib/run/environment.h"
 
 // Written into the build folder by cmake/write_revision.cmake.
 #include "generated/revision_text.h"
@@ -43,7 +45,8 @@ int GuardedMain(int argc, const char* const* argv,
   try {
     return fn(argc, argv);
   } catch (const Error& error) {
-    return Report(program, error.what(), error.code());
+    const std::string text = error.what() + NoteOnVariables(error.what());
+    return Report(program, text.c_str(), error.code());
   } catch (const std::exception& error) {
     return Report(program, error.what(), ExitCode::kInternal);
   } catch (...) {

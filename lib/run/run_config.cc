@@ -8,6 +8,7 @@
 
 #include "lib/core/align.h"
 #include "lib/core/error.h"
+#include "lib/run/replay_need.h"
 
 namespace tetrion {
 namespace {
@@ -16,6 +17,7 @@ namespace {
 template <typename F>
 void ForEachAlgorithm(RunConfig& c, F f) {
   f("vtrace", c.vtrace);
+  f("dreamer", c.dreamer);
 }
 
 // "a|b".
@@ -25,6 +27,24 @@ std::string AlgorithmNames(RunConfig& c) {
     names += (names.empty() ? "" : "|") + std::string(name);
   });
   return names;
+}
+
+// "vtrace 32, dreamer 64": a number of each algorithm's.
+template <typename F>
+std::string OfEachAlgorithm(RunConfig& c, F number) {
+  std::string text;
+  ForEachAlgorithm(c, [&](const char* name, const auto& settings) {
+    text += (text.empty() ? "" : ", ") + std::string(name) + ' ' + std::to_string(number(settings));
+  });
+  return text;
+}
+
+std::string UsualWindows(RunConfig& c) {
+  return OfEachAlgorithm(c, [](const auto& settings) { return settings.kWindow; });
+}
+
+std::string UsualBatches(RunConfig& c) {
+  return OfEachAlgorithm(c, [](const auto& settings) { return settings.kBatchWindows; });
 }
 
 void VisitCommon(RunConfig& c, FieldCollector v) {
@@ -43,15 +63,21 @@ void VisitCommon(RunConfig& c, FieldCollector v) {
   v.Number("max_workers", c.max_workers, 1, kMaxWorkersOfRun, "workers",
            "replay shards, allocated at start: workers that can take part at once");
   v.Number("replay_rows", c.replay_rows, 0, 1 << 24, "rows",
-           "replay rows per shard; 0: as few as the selector allows");
+           "replay rows per shard; 0: the algorithm's (vtrace: as few as it can do with; dreamer: "
+           "262144 rows of one lane in all shards together)");
   v.Number("ring_rows", c.ring_rows, 2, 1 << 20, "rows", "rows of a worker's ring, a power of two");
   v.Number("commit_stride", c.commit_stride, 1, 1 << 16, "rows",
            "rows published at once; divides ring_rows");
   // Learning, whatever the algorithm.
   v.Choice("algo", c.algo, AlgorithmNames(c), "learning algorithm");
   v.Choice("network", c.network, "auto|scorer|mlp|conv", "network; auto follows the view");
-  v.Number("window", c.window, 1, 1024, "steps", "length of a training window");
-  v.Number("batch_windows", c.batch_windows, 1, 1024, "windows", "windows of an update");
+  v.Number("window", c.window, 0, 1024, "steps",
+           ("length of a training window; 0: the algorithm's (" + UsualWindows(c) + ")").c_str());
+  v.Number("batch_windows", c.batch_windows, 0, 1024, "windows",
+           ("windows of an update, of all lanes of a worker (vtrace) or of one (dreamer); 0: the "
+            "algorithm's (" +
+            UsualBatches(c) + ")")
+               .c_str());
 }
 
 // The fields that a run of config.algo has.
@@ -69,6 +95,39 @@ std::string LineOf(const SettingField& field) {
 
 [[noreturn]] void Refuse(const std::string& message) {
   throw Error(ExitCode::kUsage, message);
+}
+
+// Calls f with the settings of the run's algorithm.
+template <typename F>
+void WithAlgorithm(RunConfig& config, F f) {
+  ForEachAlgorithm(config, [&](const char* name, const auto& settings) {
+    if (name == config.algo) f(settings);
+  });
+}
+
+void TakeBatchOfAlgorithm(RunConfig& config) {
+  WithAlgorithm(config, [&](const auto& settings) {
+    if (config.window == 0) config.window = settings.kWindow;
+    if (config.batch_windows == 0) config.batch_windows = settings.kBatchWindows;
+  });
+}
+
+std::string MisfitOf(const VtraceSettings& settings, const RunConfig& c) {
+  return settings.Misfit(c.batch_windows * c.lanes);
+}
+
+std::string MisfitOf(const DreamerSettings& settings, const RunConfig& c) {
+  return settings.Misfit(static_cast<std::uint64_t>(c.window),
+                         static_cast<std::uint64_t>(c.replay_rows));
+}
+
+void ResolveReplay(const ReplayNeed& need, RunConfig& config) {
+  if (config.replay_rows == 0) config.replay_rows = static_cast<int>(need.usual);
+  if (config.replay_rows >= need.least && config.replay_rows % config.commit_stride == 0) return;
+  Refuse("run setting replay_rows = " + std::to_string(config.replay_rows) +
+         ": expected a multiple of commit_stride = " + std::to_string(config.commit_stride) +
+         " and at least " + need.made_of + ", so " + std::to_string(need.least) +
+         " or more (0 takes " + std::to_string(need.usual) + ")");
 }
 
 std::string Trimmed(const std::string& text) {
@@ -93,7 +152,8 @@ Setting ParseLine(const std::string& line) {
 // A value that asks for derivation contradicts nothing.
 bool MeansDerive(const Setting& setting) {
   return setting.value == "auto" ||
-         (setting.value == "0" && (setting.key == "max_steps" || setting.key == "replay_rows"));
+         (setting.value == "0" &&
+          IsOneOf(setting.key, "max_steps|replay_rows|window|batch_windows"));
 }
 
 struct Look {
@@ -171,6 +231,7 @@ RunConfig RunConfigFromText(const std::string& text) {
 
 std::uint64_t RunConfigHash(const RunConfig& config) {
   RunConfig read = config;
+  TakeBatchOfAlgorithm(read);
   std::string text;
   for (const SettingField& field : FieldsOfRun(read)) {
     if (!field.may_change) text += LineOf(field);
@@ -220,11 +281,7 @@ std::vector<SettingChange> ApplyOnResume(const std::vector<Setting>& given, RunC
 }
 
 void ResolveShapes(RunConfig& config) {
-  ForEachAlgorithm(config, [&](const char* name, const auto& settings) {
-    if (name != config.algo) return;
-    const std::string misfit = settings.Misfit(config.batch_windows * config.lanes);
-    if (!misfit.empty()) Refuse("run setting " + misfit);
-  });
+  TakeBatchOfAlgorithm(config);
   const auto ring_rows = static_cast<std::uint64_t>(config.ring_rows);
   if (!IsPowerOfTwo(ring_rows) || config.ring_rows < 2 * config.commit_stride ||
       config.ring_rows % config.commit_stride != 0) {
@@ -232,15 +289,11 @@ void ResolveShapes(RunConfig& config) {
            ": expected a power of two, a multiple of commit_stride = " +
            std::to_string(config.commit_stride) + " and at least twice as large");
   }
-  const std::int64_t smallest =
-      FifoReplayRows(config.window, config.batch_windows, config.commit_stride);
-  if (config.replay_rows == 0) config.replay_rows = static_cast<int>(smallest);
-  if (config.replay_rows < smallest || config.replay_rows % config.commit_stride != 0) {
-    Refuse("run setting replay_rows = " + std::to_string(config.replay_rows) +
-           ": expected a multiple of commit_stride = " + std::to_string(config.commit_stride) +
-           " and at least 2 * batch_windows * window and the larger of 2 * window and " +
-           "commit_stride beside it, so " + std::to_string(smallest) + " or more (0 takes that)");
-  }
+  WithAlgorithm(config, [&](const auto& settings) {
+    ResolveReplay(ReplayNeedOf(settings, config), config);
+    const std::string misfit = MisfitOf(settings, config);
+    if (!misfit.empty()) Refuse("run setting " + misfit);
+  });
 }
 
 }  // namespace tetrion

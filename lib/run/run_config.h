@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/rl/dreamer/dreamer_settings.h"
 #include "lib/rl/vtrace/vtrace_settings.h"
 #include "lib/run/setting_fields.h"
 
@@ -31,16 +32,17 @@ struct RunConfig {
   // Shapes.
   int lanes = 64;         // M, lanes per worker
   int max_workers = 8;    // S, replay shard slots
-  int replay_rows = 0;    // Tcap, rows per shard; 0: the smallest the selector allows
+  int replay_rows = 0;    // Tcap, rows per shard; 0: the algorithm's
   int ring_rows = 256;    // rows per worker ring
   int commit_stride = 8;  // rows per publication
   // Learning, whatever the algorithm.
   std::string algo = "vtrace";
   std::string network = "auto";  // scorer, mlp, conv; auto follows the view
-  int window = 32;               // T
-  int batch_windows = 1;         // windows per update
+  int window = 0;                // T; 0: the algorithm's, as the next
+  int batch_windows = 0;         // windows per update
   // Settings of the algorithms; a run has those of `algo`.
   VtraceSettings vtrace;
+  DreamerSettings dreamer;
   bool operator==(const RunConfig&) const = default;
 };
 
@@ -58,6 +60,7 @@ RunConfig RunConfigFromText(const std::string& text);
 // xxhash64 of the settings that stay for the run's life: equal for what checkpoints, regions and
 // processes of one run may share, also when it was resumed with other settings of learning. An
 // algorithm's come after the common ones, without a heading: the value outlives changes of ToText.
+// A window or batch_windows of 0 counts as the algorithm's.
 std::uint64_t RunConfigHash(const RunConfig& config);
 
 // Sets one field. Throws Error(kUsage) naming key, value and the allowed range, also when the key
@@ -86,9 +89,10 @@ struct SettingChange {
 // the caller resolves them. Throws Error(kUsage) naming every setting that may not change, with
 // both values.
 std::vector<SettingChange> ApplyOnResume(const std::vector<Setting>& given, RunConfig& config);
-// Checks the relations between fields that no environment is asked for (replay_rows >=
-// FifoReplayRows, commit_stride divides ring_rows, ...) and derives replay_rows where it is 0.
-// Throws Error(kUsage). Settings as a whole are resolved by lib/setup/run_setup.h.
+// Takes the algorithm's window, batch_windows and replay_rows where they are 0 and checks the
+// relations between fields that no environment is asked for (replay_rows >= FifoReplayRows,
+// commit_stride divides ring_rows, ...). Throws Error(kUsage). Settings as a whole are resolved by
+// lib/setup/run_setup.h.
 void ResolveShapes(RunConfig& config);
 
 }  // namespace tetrion

@@ -34,6 +34,25 @@ void MakeFolder(const std::string& path) {
   }
 }
 
+// Where a run of that name lies; makes the folder of the runs.
+std::string PathOf(const std::string& runs_dir, const std::string& name) {
+  if (!IsPlainName(name) || name == "latest") {
+    Refuse("run name '" + name +
+           "': expected 1 to 64 letters, digits, '.', '_' or '-', and not 'latest'");
+  }
+  MakeFolder(runs_dir);
+  return fs::absolute(WithoutTrailingSlash(runs_dir)) / name;
+}
+
+// False when the folder is there.
+bool MakeNew(const std::string& path) {
+  std::error_code error;
+  if (fs::create_directory(path, error)) return true;
+  if (!error) return false;
+  Refuse("cannot make the folder " + path + ": " + error.message() +
+         "; make its parent writable or choose another with --runs-dir");
+}
+
 // The run below `runs_dir` whose config.toml was written last; empty when there is none.
 std::string LatestRun(const std::string& runs_dir) {
   std::string latest;
@@ -52,27 +71,28 @@ std::string LatestRun(const std::string& runs_dir) {
 }  // namespace
 
 RunFolder RunFolder::Create(const std::string& runs_dir, const std::string& name) {
-  if (!IsPlainName(name) || name == "latest") {
-    Refuse("run name '" + name +
-           "': expected 1 to 64 letters, digits, '.', '_' or '-', and not 'latest'");
+  const RunFolder folder(PathOf(runs_dir, name));
+  if (!MakeNew(folder.path())) {
+    Refuse("run " + name + " exists in " + runs_dir + "; to go on with it: ./tetrion up --resume " +
+           name);
   }
-  MakeFolder(runs_dir);
-  const RunFolder folder(fs::absolute(WithoutTrailingSlash(runs_dir)) / name);
-  std::error_code error;
-  if (!fs::create_directory(folder.path(), error)) {
-    if (!error) {
-      Refuse("run " + name + " exists in " + runs_dir +
-             "; to go on with it: ./tetrion up --resume " + name);
-    }
-    Refuse("cannot make the folder " + folder.path() + ": " + error.message() +
-           "; make its parent writable or choose another with --runs-dir");
-  }
-  // The control socket lies here: for this user only.
-  fs::permissions(folder.path(), fs::perms::owner_all, error);
-  if (error) Refuse("cannot close " + folder.path() + " to other users: " + error.message());
-  MakeFolder(folder.checkpoints());
-  MakeFolder(folder.logs());
+  folder.MakeFolders();
   return folder;
+}
+
+RunFolder RunFolder::Ensure(const std::string& runs_dir, const std::string& name) {
+  const RunFolder folder(PathOf(runs_dir, name));
+  static_cast<void>(MakeNew(folder.path()));
+  return folder;
+}
+
+void RunFolder::MakeFolders() const {
+  // The control socket lies here: for this user only.
+  std::error_code error;
+  fs::permissions(path_, fs::perms::owner_all, error);
+  if (error) Refuse("cannot close " + path_ + " to other users: " + error.message());
+  MakeFolder(checkpoints());
+  MakeFolder(logs());
 }
 
 RunFolder RunFolder::Open(const std::string& runs_dir, const std::string& name) {

@@ -31,6 +31,11 @@ class RunFolder {
   // (the message has the line that resumes it), the name is no file name, or the path cannot be
   // written (named).
   static RunFolder Create(const std::string& runs_dir, const std::string& name);
+  // The same folder, empty unless it was there: what it holds is the caller's to judge, and
+  // MakeFolders the caller's to call. The errors of Create, but for a run that exists.
+  static RunFolder Ensure(const std::string& runs_dir, const std::string& name);
+  // Mode 0700, checkpoints/ and logs/. Throws Error(kUsage).
+  void MakeFolders() const;
   // An existing run by name, by "latest" (the run whose config.toml is newest) or, when `name`
   // holds a slash, by path. Throws Error(kUsage) saying what is missing when that is no run.
   static RunFolder Open(const std::string& runs_dir, const std::string& name);

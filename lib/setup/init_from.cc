@@ -1,6 +1,7 @@
 #include "lib/setup/init_from.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "lib/core/error.h"
@@ -13,7 +14,7 @@ namespace {
 constexpr int kCheckpointsRead = 1;  // the store is only read: how many it would keep is no matter
 constexpr const char* kBest = "/best";
 constexpr const char* kNewest = "/newest";
-constexpr const char* kOptimiserPrefix = "adam_";
+constexpr std::array kOptimiserPrefixes = {"adam_", "laprop_"};
 
 bool TakeEnd(std::string& text, const std::string& end) {
   if (text.size() <= end.size() || !text.ends_with(end)) return false;
@@ -24,9 +25,10 @@ bool TakeEnd(std::string& text, const std::string& end) {
 // What the shapes of a run's networks follow from.
 std::string ShapeOf(const RunConfig& run) {
   const EnvSpec spec = EnvSpecOf(run);
-  return "network " + run.network + " over view " + spec.obs.view + " of " +
-         std::to_string(spec.obs.view_floats) + " numbers, " + std::to_string(spec.action.count) +
-         " actions";
+  const std::string model =
+      run.algo == "dreamer" ? "DreamerV3 of size " + run.dreamer.size : "network " + run.network;
+  return model + " over view " + spec.obs.view + " of " + std::to_string(spec.obs.view_floats) +
+         " numbers, " + std::to_string(spec.action.count) + " actions";
 }
 
 bool IsFinite(const TrainerState& state) {
@@ -50,7 +52,8 @@ Checkpoint LoadInitial(const std::string& runs_dir, const std::string& from, con
   Resolve(theirs);
   if (ShapeOf(theirs) != ShapeOf(run)) {
     refuse("run " + folder.name() + " has " + ShapeOf(theirs) + "; the new run has " +
-           ShapeOf(run) + "; give it --env, --view, --network and --queue-size of the other");
+           ShapeOf(run) + "; give it --env, --view, --algo, --queue-size and " +
+           (run.algo == "dreamer" ? "--size" : "--network") + " of the other");
   }
   const CheckpointStore store(folder.checkpoints(), kCheckpointsRead);
   std::optional<Checkpoint> checkpoint = best ? store.LoadBest() : store.LoadNewest();
@@ -63,7 +66,10 @@ Checkpoint LoadInitial(const std::string& runs_dir, const std::string& from, con
 
 TrainerState BegunWith(TrainerState fresh, const TrainerState& initial) {
   for (TrainerState::Tensor& tensor : fresh.tensors) {
-    if (tensor.name.starts_with(kOptimiserPrefix)) continue;
+    if (std::any_of(kOptimiserPrefixes.begin(), kOptimiserPrefixes.end(),
+                    [&](const char* prefix) { return tensor.name.starts_with(prefix); })) {
+      continue;
+    }
     const auto same = std::find_if(initial.tensors.begin(), initial.tensors.end(),
                                    [&](const auto& other) { return other.name == tensor.name; });
     if (same != initial.tensors.end()) tensor = *same;

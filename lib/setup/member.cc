@@ -28,10 +28,15 @@ void AddMemberOptions(ServiceOptions& parser, MemberOptions& o, const std::strin
   parser.Add("run-folder", &o.run_folder, "folder of the run; its endpoints.json says where it is");
   parser.Add("coordinator", &o.coordinator,
              "address of the coordinator instead, tcp://host:port or ipc:///path");
+  AddCurveKey(parser, o.curve);
+  AddCurveServer(parser, o.curve);
   parser.Add("name", &o.name, "name in logs and metrics");
   parser.Add("shm-dir", &o.shm_dir, "folder of the shared regions; empty: the run's");
   parser.Add("http-bind", &o.http_bind,
              "address of /metrics, /livez and /readyz; port 0 picks one");
+  parser.Add("http-advertise", &o.http_advertise,
+             "host or host:port that scrapers are told instead; empty: what is bound, or this "
+             "host's name where that is every address");
   parser.Add("drain-timeout", &o.drain_timeout_s, drain_help, 1, 3600, "s");
   parser.Add("give-up", &o.give_up_s, "exit with 75 after so long without a coordinator", 1, 86400,
              "s");
@@ -50,13 +55,15 @@ void CheckMemberOptions(const MemberOptions& options) {
         "--name may hold 1 to 64 letters, digits, '.', '_' and '-': it becomes part of file "
         "names, labels and JSON");
   }
+  CheckCurveOptions(options.curve);
 }
 
 wire::SessionLink::Config LinkConfigOf(const MemberOptions& options) {
   return {.endpoint = [coordinator = options.coordinator,
                        folder = options.run_folder] { return EndpointOf(coordinator, folder); },
           .give_up_ns = options.give_up_s * kNanosPerSecond,
-          .backoff_seed = static_cast<std::uint64_t>(getpid())};
+          .backoff_seed = static_cast<std::uint64_t>(getpid()),
+          .security = ClientSecurityOf(options.curve)};
 }
 
 std::vector<wire::GivenSetting> GivenOf(const MemberOptions& options) {

@@ -7,6 +7,7 @@
 #include "lib/core/log.h"
 #include "lib/run/options.h"
 #include "lib/run/run_config.h"
+#include "lib/setup/curve_options.h"
 #include "lib/wire/session_link.h"
 
 namespace tetrion {
@@ -19,8 +20,10 @@ struct MemberOptions {
   std::string name;
   std::string shm_dir;  // empty: the run's
   std::string http_bind = "127.0.0.1:0";
+  std::string http_advertise;  // host[:port] told to the coordinator; empty: what is bound
   int drain_timeout_s = 10;
   int give_up_s = 120;
+  CurveOptions curve;
   LogConfig log;
   std::vector<Setting> given;  // run settings the user insists on; the coordinator checks them
 };
@@ -28,12 +31,13 @@ struct MemberOptions {
 // Declares them all, the run's settings included. `drain_help`: what the drain time-out waits for.
 void AddMemberOptions(ServiceOptions& parser, MemberOptions& options,
                       const std::string& drain_help);
-// After parsing. Throws Error(kUsage) unless exactly one way to the run is given and the name is
-// one.
+// After parsing. Throws Error(kUsage) unless exactly one way to the run is given, the name is one,
+// and the keys are whole.
 void CheckMemberOptions(const MemberOptions& options);
 
 // How the member's session reaches the coordinator: a fixed address, or endpoints.json of the run
-// folder, read anew for every connection and waited for while it is not there.
+// folder, read anew for every connection and waited for while it is not there. Reads the keys:
+// throws Error(kUsage).
 wire::SessionLink::Config LinkConfigOf(const MemberOptions& options);
 std::vector<wire::GivenSetting> GivenOf(const MemberOptions& options);
 // A member works with the settings that it was first told, in canonical text. Throws

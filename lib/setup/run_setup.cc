@@ -78,7 +78,7 @@ RunConfig MakeRunConfig(const std::vector<Setting>& given) {
   }
   for (const auto& [key, value] : EnvOf(config.env).preset) {
     const std::string algorithm = AlgorithmOf(key);
-    if (algorithm.empty() || algorithm == config.algo) Apply({key, value}, config);
+    if (algorithm.empty() || algorithm == config.algo) Apply({NameOf(key), value}, config);
   }
   ApplyAll(given, config);
   Resolve(config);

@@ -69,7 +69,7 @@ void SetOwner(RegionHeader& header) {
 
 struct Region::Impl {
   std::string path;
-  FileDescriptor file;
+  FileDescriptor file;  // not valid: anonymous
   ipc::mapped_region mapping;
   bool owner = false;
 
@@ -78,6 +78,10 @@ struct Region::Impl {
   // Null, with the reason, while there is nothing to attach to.
   static std::unique_ptr<Impl> Attach(const std::string& path, RegionKind kind,
                                       const AttachNeeds& needs, std::string& not_ready);
+  // Maps an allocated file, empty so far, with this process as its owner; keeps no descriptor.
+  static std::unique_ptr<Impl> MapNew(int fd, const std::string& path, RegionKind kind,
+                                      std::uint64_t bytes, std::uint64_t run_id,
+                                      std::uint64_t spec_hash);
   // The functions below expect the caller to hold the ShmDirLock.
   static std::unique_ptr<Impl> Create(const std::string& path, RegionKind kind, std::uint64_t bytes,
                                       std::uint64_t run_id, std::uint64_t spec_hash);
@@ -112,6 +116,26 @@ std::unique_ptr<Region::Impl> Region::Impl::Attach(const std::string& path, Regi
   return impl;
 }
 
+std::unique_ptr<Region::Impl> Region::Impl::MapNew(int fd, const std::string& path, RegionKind kind,
+                                                   std::uint64_t bytes, std::uint64_t run_id,
+                                                   std::uint64_t spec_hash) {
+  auto impl = std::make_unique<Impl>();
+  impl->path = path;
+  impl->mapping = MapWhole(fd, path, bytes);
+  impl->owner = true;
+  RegionHeader& header = impl->header();
+  header.version = kRegionVersion;
+  header.kind = static_cast<std::uint32_t>(kind);
+  header.total_bytes = bytes;
+  header.run_id = run_id;
+  header.spec_hash = spec_hash;
+  header.checksum = RegionHeaderChecksum(header);
+  const std::string boot_id = BootId();
+  std::snprintf(header.boot_id, sizeof header.boot_id, "%s", boot_id.c_str());
+  SetOwner(header);
+  return impl;
+}
+
 std::unique_ptr<Region::Impl> Region::Impl::Create(const std::string& path, RegionKind kind,
                                                    std::uint64_t bytes, std::uint64_t run_id,
                                                    std::uint64_t spec_hash) {
@@ -124,21 +148,8 @@ std::unique_ptr<Region::Impl> Region::Impl::Create(const std::string& path, Regi
   try {
     TETRION_CHECK(TryLockExclusive(file.get()), "a stranger locked a region at birth");
     AllocateFile(file.get(), path, bytes);
-    auto impl = std::make_unique<Impl>();
-    impl->path = path;
-    impl->mapping = MapWhole(file.get(), path, bytes);
+    std::unique_ptr<Impl> impl = MapNew(file.get(), path, kind, bytes, run_id, spec_hash);
     impl->file = std::move(file);
-    impl->owner = true;
-    RegionHeader& header = impl->header();
-    header.version = kRegionVersion;
-    header.kind = static_cast<std::uint32_t>(kind);
-    header.total_bytes = bytes;
-    header.run_id = run_id;
-    header.spec_hash = spec_hash;
-    header.checksum = RegionHeaderChecksum(header);
-    const std::string boot_id = BootId();
-    std::snprintf(header.boot_id, sizeof header.boot_id, "%s", boot_id.c_str());
-    SetOwner(header);
     return impl;
   } catch (...) {
     unlink(path.c_str());
@@ -218,6 +229,19 @@ Region Region::CreateOrAdopt(const std::string& dir, const std::string& name, Re
   return Region(Impl::Create(path, kind, bytes, run_id, spec_hash));
 }
 
+Region Region::CreateAnonymous(RegionKind kind, std::uint64_t bytes, std::uint64_t run_id,
+                               std::uint64_t spec_hash, const std::string& what) {
+  TETRION_CHECK(bytes >= kRegionHeaderBytes, "a region is at least its header");
+  const std::string name = "memory of " + what;
+  const FileDescriptor file(memfd_create(what.c_str(), MFD_CLOEXEC));
+  if (!file.valid()) {
+    throw ErrnoError(ExitCode::kTryAgain, "cannot make the " + name, errno,
+                     "raise the limit of open files (ulimit -n) or free memory");
+  }
+  AllocateMemory(file.get(), name, bytes);
+  return Region(Impl::MapNew(file.get(), name, kind, bytes, run_id, spec_hash));
+}
+
 void Region::Seal() {
   TETRION_CHECK(impl_->owner, "only the owner seals a region");
   header().magic.store(kRegionMagic, std::memory_order_release);  // pairs with Attach
@@ -244,11 +268,13 @@ bool Region::Named() const {
 }
 
 void Region::Unlink() {
+  if (!impl_->file.valid()) return;
   const ShmDirLock lock(FolderOf(impl_->path));
   if (Named()) unlink(impl_->path.c_str());
 }
 
 bool Region::TryUnlink() {
+  if (!impl_->file.valid()) return true;
   const std::unique_ptr<ShmDirLock> lock = ShmDirLock::Try(FolderOf(impl_->path));
   if (lock == nullptr) return false;
   if (Named()) unlink(impl_->path.c_str());

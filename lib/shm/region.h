@@ -46,6 +46,12 @@ class Region {
   static Region CreateOrAdopt(const std::string& dir, const std::string& name, RegionKind kind,
                               std::uint64_t bytes, std::uint64_t run_id, std::uint64_t spec_hash);
 
+  // Memory of this process alone: no file, no folder, no lock, and nothing is left when the process
+  // ends, however it ends. Not sealed, otherwise as after Create; path() is "memory of `what`".
+  // Throws Error(kTryAgain) when memory is short, naming the bytes needed and available.
+  static Region CreateAnonymous(RegionKind kind, std::uint64_t bytes, std::uint64_t run_id,
+                                std::uint64_t spec_hash, const std::string& what);
+
   Region(Region&&) noexcept;
   Region& operator=(Region&&) noexcept;
   // Unmaps and drops the lock; the file stays.
@@ -59,9 +65,11 @@ class Region {
 
   // Whether some process holds the owner's flock. Never blocks; true for the owner itself.
   bool OwnerAlive() const;
-  // Whether the path still names this region's file. Two system calls; any thread.
+  // Whether the path still names this region's file; never for an anonymous one. Two system calls;
+  // any thread.
   bool Named() const;
   // Removes the file if the path still names it; the mapping stays usable. May be called twice.
+  // Nothing to do for an anonymous region.
   void Unlink();
   // The same without blocking. False while another process holds the ShmDirLock: ask again.
   [[nodiscard]] bool TryUnlink();

@@ -8,10 +8,22 @@
 #include <cerrno>
 #include <cstring>
 #include <ctime>
+#include <optional>
 
+#include "lib/core/available_memory.h"
 #include "lib/core/clock.h"
 
 namespace tetrion {
+namespace {
+
+// Returns errno's value.
+int Allocate(int fd, std::uint64_t bytes) {
+  int error = EINTR;
+  while (error == EINTR) error = posix_fallocate(fd, 0, static_cast<off_t>(bytes));
+  return error;
+}
+
+}  // namespace
 
 Error ErrnoError(ExitCode code, const std::string& what, int error, const std::string& advice) {
   return Error(code, what + ": " + std::strerror(error) + "; " + advice);
@@ -39,8 +51,7 @@ bool LockedByOther(int fd) {
 }
 
 void AllocateFile(int fd, const std::string& path, std::uint64_t bytes) {
-  int error = EINTR;
-  while (error == EINTR) error = posix_fallocate(fd, 0, static_cast<off_t>(bytes));
+  const int error = Allocate(fd, bytes);
   if (error == 0) return;
   if (error != ENOSPC) {
     throw ErrnoError(ExitCode::kUsage,
@@ -56,6 +67,24 @@ void AllocateFile(int fd, const std::string& path, std::uint64_t bytes) {
           " bytes free; enlarge the file system behind --shm-dir (in docker-compose.yml the "
           "volume's driver_opts: o: size=...), remove stale regions (./tetrion doctor), or "
           "lower --workers, --lanes or --ring-rows");
+}
+
+void AllocateMemory(int fd, const std::string& name, std::uint64_t bytes, const std::string& root) {
+  const std::optional<AvailableMemory> available = FindAvailableMemory(root);
+  const int error = available && available->bytes < bytes ? ENOMEM : Allocate(fd, bytes);
+  if (error == 0) return;
+  const bool grouped = available && !available->group.empty();
+  throw ErrnoError(
+      ExitCode::kTryAgain,
+      "cannot get the " + name + ": " + std::to_string(bytes) + " bytes needed, " +
+          (available ? std::to_string(available->bytes) : "unknown") + " bytes available" +
+          (grouped ? " below the limit of " + std::to_string(available->limit_bytes) +
+                         " bytes of the control group " + available->group
+                   : ""),
+      error,
+      std::string(grouped ? "raise that limit (docker: --memory, Kubernetes: resources.limits)"
+                          : "free memory") +
+          ", or lower --workers, --lanes or --ring-rows");
 }
 
 }  // namespace tetrion

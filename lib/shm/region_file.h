@@ -27,5 +27,10 @@ bool LockedByOther(int fd);
 // Allocates every byte of a new file, so that no later touch can fail. Throws Error(kTryAgain)
 // naming the bytes needed, the bytes free and the setting that provides more.
 void AllocateFile(int fd, const std::string& path, std::uint64_t bytes);
+// The same for memory without a file. The kernel's only limit there is the out-of-memory killer, so
+// the call asks first what is available, of the machine and below the limits of control groups; the
+// error names the limit. `root` as for FindAvailableMemory.
+void AllocateMemory(int fd, const std::string& name, std::uint64_t bytes,
+                    const std::string& root = "");
 
 }  // namespace tetrion

@@ -6,6 +6,17 @@
 #include "lib/core/error.h"
 
 namespace tetrion {
+namespace {
+
+// As the producer laid the ring out.
+RingSpec SpecIn(const std::byte* memory) {
+  const auto* block = reinterpret_cast<const RingBlock*>(memory);
+  return {.capacity = block->capacity.load(std::memory_order_relaxed),
+          .record_bytes = block->record_bytes.load(std::memory_order_relaxed),
+          .spec_hash = block->spec_hash.load(std::memory_order_relaxed)};
+}
+
+}  // namespace
 
 RingConsumer::RingConsumer(std::byte* memory, const RingSpec& spec)
     : block_(reinterpret_cast<RingBlock*>(memory)),
@@ -28,10 +39,7 @@ RingConsumer RingConsumer::Attach(const std::string& path, std::uint64_t spec_ha
   all.spec_hash = spec_hash;
   all.min_bytes = std::max(needs.min_bytes, kRegionHeaderBytes + kRingRecordsOffset);
   Region region = Region::Attach(path, kind, all);
-  const auto* block = reinterpret_cast<const RingBlock*>(region.payload());
-  const RingSpec spec = {.capacity = block->capacity.load(std::memory_order_relaxed),
-                         .record_bytes = block->record_bytes.load(std::memory_order_relaxed),
-                         .spec_hash = block->spec_hash.load(std::memory_order_relaxed)};
+  const RingSpec spec = SpecIn(region.payload());
   const bool sane = IsPowerOfTwo(spec.capacity) && spec.capacity <= kMaxRingCapacity &&
                     spec.record_bytes > 0 && spec.record_bytes <= kMaxRingRecordBytes;
   if (!sane || RingRegionBytes(spec) > region.size() || spec.spec_hash != spec_hash) {
@@ -41,7 +49,16 @@ RingConsumer RingConsumer::Attach(const std::string& path, std::uint64_t spec_ha
                     std::to_string(region.size()) + "; remove it and restart its owner");
   }
   RingConsumer consumer(region.payload(), spec);
+  consumer.mapping_ = {region.data(), region.size()};
   consumer.region_.emplace(std::move(region));
+  return consumer;
+}
+
+RingConsumer RingConsumer::Beside(RingProducer& producer) {
+  Region* const region = producer.region();
+  TETRION_CHECK(region != nullptr, "over plain memory use RingConsumer::Over");
+  RingConsumer consumer(region->payload(), SpecIn(region->payload()));
+  consumer.mapping_ = {region->data(), region->size()};
   return consumer;
 }
 

@@ -9,6 +9,7 @@
 #include "lib/core/check.h"
 #include "lib/shm/bell.h"
 #include "lib/shm/region.h"
+#include "lib/shm/ring_producer.h"
 #include "lib/shm/spsc_ring.h"
 
 namespace tetrion {
@@ -37,6 +38,9 @@ class RingConsumer {
                              const AttachNeeds& needs = {}, RegionKind kind = RegionKind::kRing);
   // The consumer of RingProducer::Over's memory.
   static RingConsumer Over(std::byte* memory, const RingSpec& spec);
+  // The consumer of a region's ring in its producer's own process, for another thread than the
+  // producer's. The region stays the producer's, which must outlive the consumer.
+  static RingConsumer Beside(RingProducer& producer);
 
   RingConsumer(RingConsumer&&) noexcept = default;
 
@@ -97,11 +101,9 @@ class RingConsumer {
   std::uint64_t capacity() const { return capacity_; }
   std::uint64_t record_bytes() const { return record_bytes_; }
   std::uint64_t stride_bytes() const { return stride_bytes_; }
-  // The whole mapping of the ring's file; empty over plain memory.
-  std::span<std::byte> mapping() {
-    return region_ ? std::span(region_->data(), region_->size()) : std::span<std::byte>();
-  }
-  // Null over plain memory.
+  // The whole mapping of the ring's region; empty over plain memory.
+  std::span<std::byte> mapping() const { return mapping_; }
+  // Null over plain memory and beside a producer.
   const Region* region() const { return region_ ? &*region_ : nullptr; }
 
  private:
@@ -111,6 +113,7 @@ class RingConsumer {
 
   // Immutable after construction; never re-read from the ring.
   std::optional<Region> region_;
+  std::span<std::byte> mapping_;
   RingBlock* block_;
   std::byte* records_;
   std::uint64_t capacity_;

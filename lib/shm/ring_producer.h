@@ -100,6 +100,11 @@ class RingProducer {
   // Records completed and published since the ring was made, both counted from `first`.
   std::uint64_t completed() const { return completed_; }
   std::uint64_t published() const { return published_; }
+  // Records that the consumer has given back; looks at its cursor.
+  std::uint64_t Released() const {
+    const std::uint64_t tail = block_->tail.load(std::memory_order_acquire);  // pairs with Release
+    return tail - cached_tail_ > published_ - cached_tail_ ? cached_tail_ : tail;
+  }
   // Records that can be claimed now; looks at the consumer's cursor.
   std::uint64_t FreeRecords();
   // Blocks until there is space or `timeout_ns` has passed. Publish first: no other thread will.

@@ -22,6 +22,8 @@ namespace tetrion {
 // must not outlive it.
 class LearnerRegion {
  public:
+  // Bytes of the region's file for blobs of so many bytes.
+  static std::uint64_t BytesFor(std::uint64_t max_blob_bytes);
   // Learner. Throws Error like Region::CreateOrAdopt: kTryAgain when another learner of the run
   // lives, kConfig when an earlier one used another blob size or layout.
   static LearnerRegion CreateOrAdopt(const std::string& dir, std::uint64_t run_id,

@@ -25,8 +25,7 @@ class WeightsReader final : public WeightsSource {
   bool Refresh(WeightsUser& user) override;
   bool LearnerGone() const override { return learner_.Gone(); }
   std::uint32_t NewestVersion() const override;
-  // Blobs that the policy refused (wrong size or not finite); each is skipped. Any thread.
-  std::uint64_t refused() const { return refused_.load(std::memory_order_relaxed); }
+  std::uint64_t refused() const override { return refused_.load(std::memory_order_relaxed); }
 
  private:
   bool Attached(std::uint32_t version);

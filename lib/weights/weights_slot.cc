@@ -50,6 +50,10 @@ std::uint64_t ClosedStamp(std::uint32_t publication) {
 
 }  // namespace
 
+std::uint64_t WeightsHash(std::span<const std::byte> blob, std::uint32_t version) {
+  return XXH64(blob.data(), blob.size(), version);
+}
+
 std::uint64_t WeightsSlotBytes(std::uint64_t max_blob_bytes) {
   return sizeof(WeightsBlock) + kWeightsSlots * RoomBytes(max_blob_bytes);
 }
@@ -70,7 +74,7 @@ void WeightsSlotWriter::Publish(std::uint32_t version, std::span<const std::byte
   slot.stamp.exchange(ClosedStamp(publication_) - 1, std::memory_order_acq_rel);
   StoreWords(SlotWords(blobs_, max_blob_bytes_, index), blob);
   slot.bytes.store(blob.size(), std::memory_order_relaxed);
-  slot.hash.store(XXH64(blob.data(), blob.size(), version), std::memory_order_relaxed);
+  slot.hash.store(WeightsHash(blob, version), std::memory_order_relaxed);
   slot.version.store(version, std::memory_order_relaxed);
   slot.stamp.store(ClosedStamp(publication_), std::memory_order_release);  // pairs with CopySlot
   block_->newest.store((std::uint64_t{publication_} << 32) | version,

@@ -37,7 +37,7 @@ inline constexpr std::uint32_t kWeightsSlots = 4;
 struct WeightsSlotHeader {
   alignas(kCacheLinePairBytes) std::atomic<std::uint64_t> stamp;
   std::atomic<std::uint64_t> bytes;
-  std::atomic<std::uint64_t> hash;  // xxhash64 of the blob, seeded with the version
+  std::atomic<std::uint64_t> hash;  // WeightsHash
   std::atomic<std::uint32_t> version;
 };
 static_assert(sizeof(WeightsSlotHeader) == kCacheLinePairBytes);
@@ -50,6 +50,9 @@ struct WeightsBlock {
 };
 static_assert(sizeof(WeightsBlock) == 5 * kCacheLinePairBytes);
 static_assert(offsetof(WeightsBlock, slot) == 128);
+
+// xxhash64 of a blob, seeded with its version: two versions of the same bytes differ.
+std::uint64_t WeightsHash(std::span<const std::byte> blob, std::uint32_t version);
 
 // Memory for blobs of up to `max_blob_bytes`; zero-filled memory, 128-byte aligned, holds no blob.
 std::uint64_t WeightsSlotBytes(std::uint64_t max_blob_bytes);

@@ -17,6 +17,8 @@ class WeightsSource {
   // The learner has died, so that a full sink will not empty before it is restarted. Asked while a
   // worker drains into a full sink; one system call.
   virtual bool LearnerGone() const { return false; }
+  // Blobs that the user refused (wrong size or not finite); each is skipped. Any thread.
+  virtual std::uint64_t refused() const { return 0; }
   // Newest version seen; 0 before the first.
   virtual std::uint32_t NewestVersion() const = 0;
 };

@@ -85,6 +85,13 @@ class Reader {
     }
     return rings;
   }
+  // Absent in lists of coordinators that tell none.
+  void Owners(const FbVector<std::uint64_t>* vector, std::vector<RingInfo>& rings) {
+    if (vector == nullptr || !SameCount(vector->size(), rings.size())) return;
+    for (std::size_t i = 0; i < rings.size(); ++i) {
+      rings[i].owner = CopyAt<std::uint64_t>(vector, i);
+    }
+  }
   bool SameCount(std::size_t a, std::size_t b) {
     if (a != b) ok = false;
     return ok;
@@ -131,6 +138,8 @@ Register Unpack(Reader& r, const fbs::Register& f) {
   }
   m.http_endpoint = r.HostPort(f.http_endpoint());
   m.shm_dir = r.Text(f.shm_dir(), kMaxFolderBytes);
+  m.rows_endpoint = r.HostPort(f.rows_endpoint());
+  m.rows_key = r.Text(f.rows_key(), kMaxNameBytes);
   return m;
 }
 
@@ -149,6 +158,8 @@ Registered Unpack(Reader& r, const fbs::Registered& f) {
   m.version_limit = f.version_limit();
   m.heartbeat_ms = f.heartbeat_ms();
   m.session_lease_ms = f.session_lease_ms();
+  m.rows_endpoint = r.HostPort(f.rows_endpoint());
+  m.rows_key = r.Text(f.rows_key(), kMaxNameBytes);
   return m;
 }
 
@@ -219,13 +230,22 @@ Heartbeat Unpack(Reader& r, const fbs::Heartbeat& f) {
   return m;
 }
 
-HeartbeatAck Unpack(Reader&, const fbs::HeartbeatAck& f) {
-  return {f.session(),  f.epoch(),       f.drain(),     f.version_limit(),
-          f.episodes(), f.mean_return(), f.mean_lines()};
+HeartbeatAck Unpack(Reader& r, const fbs::HeartbeatAck& f) {
+  return {f.session(),
+          f.epoch(),
+          f.drain(),
+          f.version_limit(),
+          f.episodes(),
+          f.mean_return(),
+          f.mean_lines(),
+          r.HostPort(f.rows_endpoint()),
+          r.Text(f.rows_key(), kMaxNameBytes)};
 }
 
 RingList Unpack(Reader& r, const fbs::RingList& f) {
-  return {f.session(), f.revision(), r.Rings(f.ring_paths(), f.rings())};
+  RingList m{f.session(), f.revision(), r.Rings(f.ring_paths(), f.rings())};
+  r.Owners(f.owners(), m.rings);
+  return m;
 }
 
 RingsReady Unpack(Reader& r, const fbs::RingsReady& f) {
@@ -238,7 +258,7 @@ RingsAck Unpack(Reader&, const fbs::RingsAck& f) {
 
 RingGone Unpack(Reader& r, const fbs::RingGone& f) {
   RingGone m{f.session(), r.Text(f.path(), kMaxRingPathBytes), static_cast<RingEnd>(f.end()),
-             r.Text(f.reason(), kMaxReasonBytes)};
+             r.Text(f.reason(), kMaxReasonBytes), f.owner()};
   if (m.end < RingEnd::kClosed || m.end > RingEnd::kQuarantined) r.ok = false;
   return m;
 }

@@ -54,6 +54,18 @@ FbVector<const fbs::HeldRange*> Held(FlatBufferBuilder& fbb, const std::vector<H
   return fbb.CreateVectorOfStructs(packed);
 }
 
+struct PackedRows {
+  FbString endpoint;
+  FbString key;
+};
+
+// Of Register, Registered and HeartbeatAck.
+template <typename M>
+PackedRows Rows(FlatBufferBuilder& fbb, const M& m) {
+  return {Text(fbb, "rows endpoint", m.rows_endpoint, kMaxEndpointBytes),
+          Text(fbb, "rows key", m.rows_key, kMaxNameBytes)};
+}
+
 struct PackedRings {
   FbVector<FbString> paths;
   FbVector<const fbs::Ring*> rings;
@@ -85,9 +97,11 @@ auto Pack(FlatBufferBuilder& fbb, const Register& m) {
   const auto value_vector = fbb.CreateVector(values);
   const auto http = Text(fbb, "http endpoint", m.http_endpoint, kMaxEndpointBytes);
   const auto shm_dir = Text(fbb, "shm-dir", m.shm_dir, kMaxFolderBytes);
+  const PackedRows rows = Rows(fbb, m);
   return fbs::CreateRegister(fbb, static_cast<std::uint8_t>(m.role), name, revision,
                              m.previous_session, held, m.workers, rings.paths, rings.rings,
-                             key_vector, value_vector, http, shm_dir, m.held_below);
+                             key_vector, value_vector, http, shm_dir, m.held_below, rows.endpoint,
+                             rows.key);
 }
 
 auto Pack(FlatBufferBuilder& fbb, const Registered& m) {
@@ -97,9 +111,10 @@ auto Pack(FlatBufferBuilder& fbb, const Registered& m) {
   const auto shm_dir = Text(fbb, "shm-dir", m.shm_dir, kMaxFolderBytes);
   Bound("slots", m.slots.size(), kMaxRings);
   const auto slots = fbb.CreateVector(m.slots);
+  const PackedRows rows = Rows(fbb, m);
   return fbs::CreateRegistered(fbb, m.session, m.epoch, run, m.run_id, folder, config, shm_dir,
                                slots, m.version_first, m.version_limit, m.heartbeat_ms,
-                               m.session_lease_ms);
+                               m.session_lease_ms, rows.endpoint, rows.key);
 }
 
 auto Pack(FlatBufferBuilder& fbb, const Refused& m) {
@@ -165,13 +180,17 @@ auto Pack(FlatBufferBuilder& fbb, const Heartbeat& m) {
 }
 
 auto Pack(FlatBufferBuilder& fbb, const HeartbeatAck& m) {
+  const PackedRows rows = Rows(fbb, m);
   return fbs::CreateHeartbeatAck(fbb, m.session, m.epoch, m.drain, m.version_limit, m.episodes,
-                                 m.mean_return, m.mean_lines);
+                                 m.mean_return, m.mean_lines, rows.endpoint, rows.key);
 }
 
 auto Pack(FlatBufferBuilder& fbb, const RingList& m) {
   const PackedRings rings = Rings(fbb, m.rings);
-  return fbs::CreateRingList(fbb, m.session, m.revision, rings.paths, rings.rings);
+  std::vector<std::uint64_t> owners;
+  for (const RingInfo& ring : m.rings) owners.push_back(ring.owner);
+  return fbs::CreateRingList(fbb, m.session, m.revision, rings.paths, rings.rings,
+                             fbb.CreateVector(owners));
 }
 
 auto Pack(FlatBufferBuilder& fbb, const RingsReady& m) {
@@ -186,7 +205,8 @@ auto Pack(FlatBufferBuilder& fbb, const RingsAck& m) {
 auto Pack(FlatBufferBuilder& fbb, const RingGone& m) {
   const auto path = Text(fbb, "ring path", m.path, kMaxRingPathBytes);
   const auto reason = fbb.CreateString(CutText(m.reason, kMaxReasonBytes));
-  return fbs::CreateRingGone(fbb, m.session, path, static_cast<std::uint8_t>(m.end), reason);
+  return fbs::CreateRingGone(fbb, m.session, path, static_cast<std::uint8_t>(m.end), reason,
+                             m.owner);
 }
 
 auto Pack(FlatBufferBuilder& fbb, const Goodbye& m) {

@@ -73,7 +73,11 @@ struct RingInfo {
   std::string path;           // absolute, <= kMaxRingPathBytes
   std::uint32_t worker = 0;   // worker number within the actor
   std::int32_t slot = -1;     // replay shard slot; assigned by the coordinator
-  std::uint64_t session = 0;  // session whose actor owns it
+  std::uint64_t session = 0;  // of its actor; in a RingList 0 once the owner's session has ended
+  // In a RingList only: the session that announced the ring or was the last to claim it. A path is
+  // used again when an actor comes back after its ring was given up; path and owner together name
+  // the ring. 0: not told, by a coordinator that knows paths alone.
+  std::uint64_t owner = 0;
 };
 
 // First message of every actor and learner, and again after a reconnect.
@@ -91,6 +95,9 @@ struct Register {
   std::vector<GivenSetting> given;  // <= kMaxGiven
   std::string http_endpoint;        // host:port of its /metrics, <= 128 bytes; empty: none
   std::string shm_dir;              // <= 512 bytes
+  // Learner: where it takes the rows of remote actors, and its public key there.
+  std::string rows_endpoint;  // host:port, <= 128 bytes; empty: it takes none
+  std::string rows_key;       // <= 64 bytes; empty: none
 };
 
 struct Registered {
@@ -106,6 +113,8 @@ struct Registered {
   std::uint32_t version_limit = 0;
   std::uint32_t heartbeat_ms = 1000;
   std::uint32_t session_lease_ms = 10000;
+  std::string rows_endpoint;  // actor: as the learner said; empty while there is no learner
+  std::string rows_key;
 };
 
 enum class RefuseReason : std::uint8_t {
@@ -215,6 +224,8 @@ struct HeartbeatAck {
   std::uint64_t episodes = 0;       // accounted so far
   double mean_return = 0;           // of the last 100 accounted episodes
   double mean_lines = 0;
+  std::string rows_endpoint;  // actor: as in Registered; another one after a learner has moved
+  std::string rows_key;
 };
 
 // Coordinator -> learner: the whole list, whenever it changed and when a heartbeat shows an old
@@ -245,12 +256,13 @@ enum class RingEnd : std::uint8_t {
 // Learner -> coordinator: this ring has ended and its slot is free; unless it was unattachable it
 // is drained and unlinked. After kOwnerDead the owner's session ends; after kUnattachable and
 // kQuarantined its process is refused for good. Repeated until acknowledged by a RingList without
-// the ring.
+// the ring, that is without its path and owner: of another owner's ring the message says nothing.
 struct RingGone {
   std::uint64_t session = 0;
   std::string path;
   RingEnd end = RingEnd::kClosed;
-  std::string reason;  // for people, <= kMaxReasonBytes
+  std::string reason;       // for people, <= kMaxReasonBytes
+  std::uint64_t owner = 0;  // as in the RingList; 0: whoever owns the path
 };
 
 // The last message of a session; everything outstanding of it becomes free.

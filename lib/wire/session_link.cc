@@ -83,12 +83,23 @@ void SessionLink::Connect() {
       ControlClient::Config{.endpoint = endpoint,
                             .backoff = WithSeed({}, config_.backoff_seed + 2),
                             .identity = identity_,
-                            .context = config_.context},
+                            .context = config_.context,
+                            .security = config_.security},
       clock_);
   last_heard_ns_ = clock_.NowNs();
 }
 
+void SessionLink::WatchHandshake() {
+  const std::string& problem = client_->HandshakeProblem();
+  if (problem == handshake_problem_) return;
+  handshake_problem_ = problem;
+  if (problem.empty()) return;
+  problem_ = problem;
+  log::warn("{}", problem);
+}
+
 void SessionLink::SendDue() {
+  if (client_ != nullptr) WatchHandshake();
   const std::int64_t now_ns = clock_.NowNs();
   if (now_ns - last_answer_ns_ > config_.give_up_ns) {
     throw Error(ExitCode::kTryAgain,
@@ -101,7 +112,9 @@ void SessionLink::SendDue() {
   if (now_ns - last_heard_ns_ > silence_ns_ && !client_->Poll(0).socket) {
     if (registered_) log::warn("the coordinator is silent; reconnecting");
     registered_ = false;
-    problem_ = "the coordinator at " + client_->endpoint() + " does not answer";
+    problem_ = handshake_problem_.empty()
+                   ? "the coordinator at " + client_->endpoint() + " does not answer"
+                   : handshake_problem_;
     const std::string endpoint = config_.endpoint();
     if (client_->Reopen(endpoint.empty() ? client_->endpoint() : endpoint)) {
       last_heard_ns_ = now_ns;
@@ -158,7 +171,7 @@ void SessionLink::Handle(const Message& message, const Identity& sender) {
   if (!IsMine(message)) return;  // of an earlier session
   last_answer_ns_ = last_heard_ns_;
   if (std::holds_alternative<Fenced>(message)) {
-    HandleFenced();
+    EndSession();
   } else if (const auto* ack = std::get_if<HeartbeatAck>(&message)) {
     if (last_heard_ns_ - registered_ns_ >= lease_ns_) register_backoff_.Reset();
     if (ack->epoch != epoch_) {
@@ -171,8 +184,8 @@ void SessionLink::Handle(const Message& message, const Identity& sender) {
   }
 }
 
-void SessionLink::HandleFenced() {
-  log::warn("session {} was fenced; registering anew", SessionSequence(session_));
+void SessionLink::EndSession() {
+  log::warn("session {} was fenced; a new one begins", SessionSequence(session_));
   registered_ = false;
   fenced_session_ = session_;
   session_ = 0;
@@ -183,10 +196,7 @@ void SessionLink::HandleFenced() {
 void SessionLink::HandleRegistered(const Registered& registered) {
   if (registered_ && registered.session == session_) return;  // answer to a repeated Register
   const bool renewed = session_ != 0 && registered.session == session_;
-  if (session_ != 0 && !renewed) {
-    fenced_session_ = session_;
-    owner_.OnFenced();
-  }
+  if (session_ != 0 && !renewed) EndSession();  // its lease ended while we were silent
   session_ = registered.session;
   epoch_ = registered.epoch;
   run_ = registered.run;

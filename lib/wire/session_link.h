@@ -51,6 +51,7 @@ class SessionLink {
     // Without a free slot the member asks again: those of its dead predecessor come free.
     bool waits_for_slots = false;
     std::shared_ptr<SocketContext> context;  // shared with other links; null: its own
+    ClientSecurity security;                 // none: plain
   };
 
   SessionLink(Config config, SessionOwner& owner, const Clock& clock = MonotonicClock::Get());
@@ -80,10 +81,11 @@ class SessionLink {
   void Connect();
   void SendDue();
   void Handle(const Message& message, const Identity& sender);
-  void HandleFenced();
+  void EndSession();
   void HandleRegistered(const Registered& registered);
   void HandleRefused(const Refused& refused);
   void WarnOfRefusal(const Refused& refused) const;
+  void WatchHandshake();
   void CheckRun(const Identity& sender) const;
   bool IsMine(const Message& message) const;
 
@@ -108,6 +110,7 @@ class SessionLink {
   std::int64_t last_answer_ns_;     // a message of a standing session, or the start
   std::int64_t next_heartbeat_ns_ = 0;
   std::string problem_ = "no coordinator yet";
+  std::string handshake_problem_;  // empty: none
 };
 
 }  // namespace tetrion::wire

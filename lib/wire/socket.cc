@@ -14,6 +14,7 @@
 
 #include "lib/core/check.h"
 #include "lib/core/error.h"
+#include "lib/wire/zmq_socket.h"
 
 namespace tetrion::wire {
 namespace {
@@ -33,19 +34,12 @@ constexpr int kKeepAliveEveryS = 2;
 constexpr int kKeepAliveTries = 3;
 constexpr std::string_view kIpcScheme = "ipc://";
 
-void SetOption(void* socket, int option, int value) {
-  TETRION_CHECK(zmq_setsockopt(socket, option, &value, sizeof(value)) == 0,
-                "ZeroMQ refused a socket option");
-}
-
 // The options both ends share.
-void SetCommonOptions(void* socket, int send_high_water_mark) {
+void SetCommonOptions(void* socket, int send_high_water_mark, bool secured) {
   SetOption(socket, ZMQ_LINGER, 0);
   SetOption(socket, ZMQ_SNDHWM, send_high_water_mark);
   SetOption(socket, ZMQ_RCVHWM, kReceiveHighWaterMark);
-  const std::int64_t max_bytes = kMaxMessageBytes;
-  TETRION_CHECK(zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &max_bytes, sizeof(max_bytes)) == 0,
-                "ZeroMQ refused a socket option");
+  SetMaxMessageBytes(socket, kMaxMessageBytes + (secured ? kCurveOverheadBytes : 0));
   SetOption(socket, ZMQ_HANDSHAKE_IVL, kHandshakeMs);
   // Not ZeroMQ's own heartbeats: each of them cancels timers, and ZeroMQ 4.3 looks for a timer
   // along the list of all connections' timers.
@@ -55,57 +49,13 @@ void SetCommonOptions(void* socket, int send_high_water_mark) {
   SetOption(socket, ZMQ_TCP_KEEPALIVE_CNT, kKeepAliveTries);
 }
 
-// A socket and the context it lives in, closed in the right order.
-struct Socket {
-  Socket(int type, std::shared_ptr<SocketContext> given)
-      : context(given != nullptr ? std::move(given)
-                                 : std::make_shared<SocketContext>(SocketContext::Config{})),
-        socket(zmq_socket(context->handle(), type)) {
-    if (socket != nullptr) return;
-    throw Error(ExitCode::kTryAgain, std::string("cannot open a control socket: ") +
-                                         zmq_strerror(errno) + "; raise the open-files limit");
-  }
-  ~Socket() { zmq_close(socket); }
-  Socket(const Socket&) = delete;
-  Socket& operator=(const Socket&) = delete;
-
-  const std::shared_ptr<SocketContext> context;
-  void* const socket;
-};
-
-class Frame {
- public:
-  Frame() { zmq_msg_init(&message_); }
-  ~Frame() { zmq_msg_close(&message_); }
-  Frame(const Frame&) = delete;
-  Frame& operator=(const Frame&) = delete;
-
-  bool Receive(void* socket) { return zmq_msg_recv(&message_, socket, ZMQ_DONTWAIT) >= 0; }
-  bool More() { return zmq_msg_more(&message_) != 0; }
-  std::size_t size() { return zmq_msg_size(&message_); }
-  const std::byte* data() { return static_cast<const std::byte*>(zmq_msg_data(&message_)); }
-
- private:
-  zmq_msg_t message_;
-};
-
-// Drops the frames of a message that has more of them than ours.
-void SkipRest(Frame& frame, void* socket) {
-  while (frame.More() && frame.Receive(socket)) {
-  }
-}
-
-Readiness PollSocket(void* socket, int timeout_ms, int extra_fd) {
-  zmq_pollitem_t items[2] = {{socket, 0, ZMQ_POLLIN, 0}, {nullptr, extra_fd, ZMQ_POLLIN, 0}};
-  const int ready = zmq_poll(items, extra_fd >= 0 ? 2 : 1, timeout_ms);
-  if (ready <= 0) return {};  // time-out, or a signal: the caller's loop comes back
-  return {items[0].revents != 0, extra_fd >= 0 && items[1].revents != 0};
-}
-
 }  // namespace
 
 struct ControlServer::Impl : Socket {
-  Impl() : Socket(ZMQ_ROUTER, nullptr) {}
+  explicit Impl(const ServerSecurity& security) : Socket(ZMQ_ROUTER, nullptr) {
+    if (security.on()) authenticator = std::make_unique<Authenticator>(*context, socket, security);
+  }
+  std::unique_ptr<Authenticator> authenticator;  // null: plain
 };
 
 // Holds "<socket path>.lock" for as long as the server listens.
@@ -146,7 +96,9 @@ class ControlServer::PathLock {
   int fd_ = -1;
 };
 
-ControlServer::ControlServer(const std::string& endpoint, std::uint64_t run_id) : run_id_(run_id) {
+ControlServer::ControlServer(const std::string& endpoint, std::uint64_t run_id,
+                             const ServerSecurity& security)
+    : run_id_(run_id), security_(security) {
   if (endpoint.rfind(kIpcScheme, 0) == 0) {
     path_lock_ = std::make_unique<PathLock>(endpoint.substr(kIpcScheme.size()));
   }
@@ -154,9 +106,9 @@ ControlServer::ControlServer(const std::string& endpoint, std::uint64_t run_id) 
 }
 
 void ControlServer::Bind(const std::string& endpoint) {
-  impl_ = std::make_unique<Impl>();
+  impl_ = std::make_unique<Impl>(security_);
   void* socket = impl_->socket;
-  SetCommonOptions(socket, kServerSendHighWaterMark);
+  SetCommonOptions(socket, kServerSendHighWaterMark, security_.on());
   SetOption(socket, ZMQ_ROUTER_MANDATORY, 1);
   SetOption(socket, ZMQ_BACKLOG, kServerBacklog);
   if (zmq_bind(socket, endpoint.c_str()) != 0) {
@@ -168,11 +120,7 @@ void ControlServer::Bind(const std::string& endpoint) {
                            "--bind tcp://127.0.0.1:0"
                          : "; give --bind an address of this machine, like tcp://127.0.0.1:0"));
   }
-  char bound[256];
-  std::size_t bytes = sizeof(bound);
-  TETRION_CHECK(zmq_getsockopt(socket, ZMQ_LAST_ENDPOINT, bound, &bytes) == 0,
-                "a bound socket has an endpoint");
-  endpoint_ = bound;
+  endpoint_ = BoundEndpoint(socket);
 }
 
 void ControlServer::Rebind() {
@@ -187,6 +135,10 @@ void ControlServer::Rebind() {
 }
 
 ControlServer::~ControlServer() = default;
+
+HandshakeTotals ControlServer::handshakes() const {
+  return security_.on() ? security_.handshakes->Totals() : HandshakeTotals{};
+}
 
 Readiness ControlServer::Poll(int timeout_ms, int extra_fd) {
   return PollSocket(impl_->socket, timeout_ms, extra_fd);
@@ -225,7 +177,10 @@ SendStatus ControlServer::Send(const PeerId& peer, const Message& message) {
 }
 
 struct ControlClient::Impl : Socket {
-  explicit Impl(std::shared_ptr<SocketContext> given) : Socket(ZMQ_DEALER, std::move(given)) {}
+  explicit Impl(const Config& config) : Socket(ZMQ_DEALER, config.context) {
+    if (config.context == nullptr) monitor = std::make_unique<HandshakeMonitor>(*context, socket);
+  }
+  std::unique_ptr<HandshakeMonitor> monitor;  // null: of a shared context
 };
 
 ControlClient::ControlClient(const Config& config, const Clock& clock)
@@ -237,8 +192,9 @@ ControlClient::~ControlClient() = default;
 
 void ControlClient::Open() {
   impl_.reset();
-  impl_ = std::make_unique<Impl>(config_.context);
-  SetCommonOptions(impl_->socket, kClientSendHighWaterMark);
+  impl_ = std::make_unique<Impl>(config_);
+  SetCommonOptions(impl_->socket, kClientSendHighWaterMark, config_.security.on());
+  Secure(impl_->socket, config_.security);
   SetOption(impl_->socket, ZMQ_RECONNECT_IVL, kReconnectMs);
   SetOption(impl_->socket, ZMQ_RECONNECT_IVL_MAX, kReconnectMaxMs);
   if (zmq_connect(impl_->socket, config_.endpoint.c_str()) != 0) {
@@ -289,6 +245,15 @@ ReceiveResult ControlClient::Receive(int timeout_ms) {
   }
   problem_ = std::string("message refused: ") + Name(decoded.status);
   return {ReceiveStatus::kMalformed, {}, {}};
+}
+
+const std::string& ControlClient::HandshakeProblem() {
+  while (impl_->monitor != nullptr) {
+    const std::optional<Handshake> ended = impl_->monitor->Next();
+    if (!ended.has_value()) break;
+    handshake_problem_ = ClientProblem(*ended, config_.endpoint, config_.security);
+  }
+  return handshake_problem_;
 }
 
 bool ControlClient::Reopen() {

@@ -10,6 +10,7 @@
 #include "lib/wire/backoff.h"
 #include "lib/wire/codec.h"
 #include "lib/wire/messages.h"
+#include "lib/wire/security.h"
 #include "lib/wire/socket_context.h"
 
 namespace tetrion::wire {
@@ -53,8 +54,10 @@ class ControlServer {
  public:
   // Binds at once. `endpoint`: "tcp://127.0.0.1:0" picks a port; "ipc:///path" is held by a flock
   // of "/path.lock", because ZeroMQ would take the path from a living server. `run_id` goes into
-  // every answer. Throws Error(kUsage) when the address is in use or unusable.
-  explicit ControlServer(const std::string& endpoint, std::uint64_t run_id = 0);
+  // every answer. `security`: none, or who may connect. Throws Error(kUsage) when the address is in
+  // use or unusable.
+  explicit ControlServer(const std::string& endpoint, std::uint64_t run_id = 0,
+                         const ServerSecurity& security = {});
   ~ControlServer();
   ControlServer(const ControlServer&) = delete;
   ControlServer& operator=(const ControlServer&) = delete;
@@ -80,6 +83,8 @@ class ControlServer {
   void Rebind();
   void CountMalformed() { ++stats_.malformed; }
   const LinkStats& stats() const { return stats_; }
+  // All zero without security.
+  HandshakeTotals handshakes() const;
 
  private:
   struct Impl;
@@ -87,6 +92,7 @@ class ControlServer {
   void Bind(const std::string& endpoint);
 
   const std::uint64_t run_id_;
+  const ServerSecurity security_;
   std::unique_ptr<PathLock> path_lock_;  // of an ipc address, else null
   std::unique_ptr<Impl> impl_;
   std::string endpoint_;
@@ -118,6 +124,7 @@ class ControlClient {
     Backoff::Config backoff;
     Identity identity;                       // goes into every message
     std::shared_ptr<SocketContext> context;  // shared with other clients; null: one of its own
+    ClientSecurity security;                 // none: plain
   };
   // Connects in the background. Throws Error(kUsage) for an address that cannot be parsed.
   explicit ControlClient(const Config& config, const Clock& clock = MonotonicClock::Get());
@@ -141,6 +148,10 @@ class ControlClient {
   const std::string& endpoint() const { return config_.endpoint; }
   // What was wrong with the last refused message, for people.
   const std::string& problem() const { return problem_; }
+  // What was wrong with the connection's last handshake, for people; empty when it went well or is
+  // still to come. A client of a shared context does not watch its handshakes: with thousands of
+  // them that would be thousands of sockets more.
+  const std::string& HandshakeProblem();
   const LinkStats& stats() const { return stats_; }
 
  private:
@@ -150,7 +161,7 @@ class ControlClient {
   Config config_;
   Backoff backoff_;
   std::unique_ptr<Impl> impl_;
-  std::string problem_;
+  std::string problem_, handshake_problem_;
   LinkStats stats_;
 };
 

@@ -9,10 +9,11 @@ from gymnasium import spaces
 from . import _checks, _core
 
 # For type checkers, which cannot ask the table; a test holds them against it.
-EnvName = Literal["tetris", "tetris-placement", "cartpole"]
+EnvName = Literal["tetris", "tetris-placement", "cartpole", "catch"]
 TetrisObs = Literal["dict", "flat", "planes", "compact", "packed2"]
 PlacementObs = Literal["dict", "flat", "planes", "compact", "packed2", "afterstates"]
 CartPoleObs = Literal["flat", "compact"]
+CatchObs = Literal["flat", "compact"]
 # What C++ knows of each environment, by name; everything here and beside follows from it.
 TABLE = {environment.name: environment for environment in _core.environments()}
 ENVIRONMENTS = tuple(TABLE)

@@ -53,7 +53,7 @@ for _name, _text in {
     "terminated": "[B] bool: the episode ended by the rules.",
     "truncated": "[B] bool: it was cut at K steps, or where given actions end.",
     "returns": "[B] float32: sum of the rewards.",
-    "lines": "[B] int32: Tetris lines cleared; 0 in cartpole.",
+    "lines": "[B] int32: Tetris lines cleared; 0 in other games.",
     "job_ids": "[B] int64: number of the episode in the collector's stream.",
     "log_probs": "[B, K] float32: log-probability of action k, or None: the policy gives none, or"
     " actions were given.",
@@ -89,7 +89,7 @@ class BatchedTetrisCollector:
             unless there is a policy_fn).
         seed: with a job's number it fixes the episode's pieces, whatever workers, lanes and timing
             do.
-        env: "tetris", "tetris-placement" or "cartpole".
+        env: "tetris", "tetris-placement", "cartpole" or "catch".
         queue_size: Tetris pieces in the preview, 1 to 7.
         iid_pieces: Tetris pieces are independent instead of coming in bags of seven.
         illegal: an illegal placement (tetris-placement) earns -0.1 and ends the episode,

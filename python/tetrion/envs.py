@@ -113,7 +113,7 @@ class _CppEnv(HasLimit, gymnasium.Env):  # pyright: ignore[reportIncompatibleVar
     @property
     def record(self) -> bytes:
         """The state after the last step as bytes: 168 (Tetris: compact record, then the colours of
-        locked cells) or 16 (CartPole: four float32)."""
+        locked cells) 16 (CartPole: four float32) or 8 (Catch)."""
         self._check_open()
         return self._pool.record(0)
 
@@ -323,6 +323,40 @@ class CartPoleEnv(_CppEnv):
 
     def get_keys_to_action(self) -> dict[tuple[str, ...], int]:
         """For gymnasium.utils.play: a left, d right.
+
+        Returns:
+            Keys to action.
+        """
+        return self._keys_to_action()
+
+
+class CatchEnv(_CppEnv):
+    """bsuite's Catch with nine columns and ten rows: actions 0 left, 1 stay, 2 right; after nine
+    steps the reward is 1 for a ball that was caught, else -1; before that 0.
+
+    Args:
+        obs: "flat" (float32 [90]: 1 where ball or paddle is, else -1) or "compact" (uint8 [8]: row
+            and column of the ball, column of the paddle, zeros).
+        max_steps: an episode is truncated there; None: 10, which none reaches.
+        render_mode: None, "rgb_array" or "ansi".
+        render_scale: pixels a cell; 16 by default.
+    """
+
+    _env = "catch"
+
+    @_checks.keywords
+    def __init__(
+        self,
+        obs: _spaces.CatchObs = "flat",
+        *,
+        max_steps: int | None = None,
+        render_mode: _render.RenderMode | None = None,
+        render_scale: int | None = None,
+    ):
+        super().__init__(Setup(self._env, obs, max_steps=max_steps), render_mode, render_scale)
+
+    def get_keys_to_action(self) -> dict[tuple[str, ...], int]:
+        """For gymnasium.utils.play: a left, s stay, d right.
 
         Returns:
             Keys to action.

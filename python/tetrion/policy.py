@@ -33,6 +33,12 @@ class Policy:
     """
 
     def __init__(self, run: Run, file: Path, *, greedy: bool, seed: int | None):
+        algo = run.config.get("algo", "vtrace")
+        if algo != "vtrace":
+            raise RunError(
+                f"{run.path} was trained with algo {algo!r}: this package plays the networks of "
+                f"V-trace only; play it with ./tetrion eval {run.path.name}"
+            )
         tensors, metadata = read_safetensors(file)
         self.env = str(run.config.get("env", metadata.get("env", "")))
         if self.env not in _spaces.TABLE:
@@ -161,7 +167,9 @@ def load_policy(
     greedy: bool = True,
     seed: int | None = None,
 ) -> Policy:
-    """The policy of a run. RunError when there is none, or it is damaged or not this run's.
+    """The policy of a run that was trained with V-trace (`--algo vtrace`, the default).
+
+    RunError when there is none, it is damaged or not this run's, or of another algorithm.
 
     Args:
         run: a Run or its path.

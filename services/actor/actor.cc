@@ -30,16 +30,14 @@ PlayLink::Hooks Actor::LinkHooks() {
               [this](const wire::Registered& registered, std::vector<wire::RingInfo>& rings,
                      std::vector<CreditQueue*>& queues) {
                 SetUpMemberLogging(options_.member, registered.run);
-                workers_.Build(registered, rings, queues);
+                workers_.Build(registered, link_->process(), rings, queues);
               },
           .stats = [this] { return Stats(); },
           .env_steps = [this] { return workers_.EnvSteps(); },
           .workers_drained = [this] { return workers_.Drained(); },
-          .close_rings =
-              [this] {
-                workers_.Stop();
-                workers_.CloseRings();
-              }};
+          .close_rings = [this] { workers_.Close(); },
+          .learner_is_at = [this](const std::string& rows,
+                                  const std::string& key) { workers_.LearnerIsAt(rows, key); }};
 }
 
 void Actor::Run() {

@@ -14,7 +14,8 @@
 
 namespace tetrion::actor {
 
-// Composition root of the actor process: one link agent, N workers, one HTTP endpoint.
+// Composition root of the actor process: one link agent, N workers, one HTTP endpoint; with
+// --rows tcp a courier, which takes the rows from the rings and brings the weights.
 //
 //   coordinator ⇄ PlayLink ──credits──▶ CreditQueue ─▶ worker (LaneLoop) ─▶ RingSink ─▶ learner
 //                      ◀────reports──── Outbox ◀────────────┘      ▲ WeightsReader ◀──── learner

@@ -12,6 +12,7 @@ namespace {
 int Main(int argc, const char* const* argv) {
   ActorOptions options;
   if (const std::optional<int> code = ParseActorOptions(argc, argv, options)) return *code;
+  if (options.health.Wanted()) return AskHealth(options.health, options.member.http_bind);
   options.member.log.service = "actor";
   options.member.log.id = options.member.name;
   SetUpLogging(options.member.log);

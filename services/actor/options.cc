@@ -1,5 +1,7 @@
 #include "services/actor/options.h"
 
+#include <string_view>
+
 #include "lib/core/error.h"
 #include "lib/run/options.h"
 #include "lib/run/run_config.h"
@@ -9,6 +11,7 @@ namespace {
 
 void Declare(ServiceOptions& parser, ActorOptions& o) {
   AddMemberOptions(parser, o.member, "longest wait for the workers' last rows");
+  AddHealthCheck(parser, o.health);
   parser.Add("workers", &o.workers, "worker threads, each with its lanes and its ring", 1, 64,
              "threads");
   parser.Add("policy", &o.policy,
@@ -20,11 +23,39 @@ void Declare(ServiceOptions& parser, ActorOptions& o) {
              "streamed: lane groups of a worker thread, each with its lanes, ring and replay slot; "
              "one steps while another waits for its actions",
              1, 16, "groups");
+  parser.Add("rows", &o.rows,
+             "how rows reach the learner: shm, through the folder that both share; tcp, over the "
+             "network to its --rows-bind; auto, tcp when --coordinator names another host",
+             {"auto", "shm", "tcp"});
+  parser.Add("compress", &o.compress, "how rows are packed on the network", {"none", "zstd"});
+}
+
+// Whether the coordinator's address names another host.
+bool IsElsewhere(const std::string& coordinator) {
+  constexpr std::string_view kTcp = "tcp://";
+  if (!coordinator.starts_with(kTcp)) return false;
+  const std::string_view host = std::string_view(coordinator).substr(kTcp.size());
+  return !host.starts_with("127.") && !host.starts_with("localhost:") && !host.starts_with("[::1]");
+}
+
+void ChooseRows(ActorOptions& o) {
+  const bool streamed = o.inference == "streamed";
+  if (o.rows == "auto") o.rows = !streamed && IsElsewhere(o.member.coordinator) ? "tcp" : "shm";
+  if (o.rows == "tcp" && streamed) {
+    throw Error(ExitCode::kUsage,
+                "--inference streamed needs the learner's shared memory, --rows tcp has none: give "
+                "one of them");
+  }
+  if (o.rows != "tcp" && o.compress != "none") {
+    throw Error(ExitCode::kUsage, "--compress " + o.compress +
+                                      " is for rows on the network: give --rows tcp, too, or leave "
+                                      "it out");
+  }
 }
 
 constexpr const char* kDescription =
-    "Plays episodes: worker threads step environment lanes and write rows into shared-memory "
-    "rings. "
+    "Plays episodes: worker threads step environment lanes and write rows into rings, which the "
+    "learner reads from shared memory or over the network. "
     "Joins a running coordinator; may come and go at any time.";
 
 void CheckRings(const ActorOptions& o) {
@@ -43,6 +74,8 @@ std::optional<int> ParseActorOptions(int argc, const char* const* argv, ActorOpt
   ServiceOptions parser("tetrion-actor", "actor", kDescription);
   Declare(parser, options);
   if (const std::optional<int> done = parser.Parse(argc, argv)) return done;
+  CheckHealthCheck(options.health);
+  if (options.health.Wanted()) return std::nullopt;
   CheckMemberOptions(options.member);
   if (options.inference == "streamed" && options.policy != "run") {
     throw Error(ExitCode::kUsage,
@@ -51,6 +84,7 @@ std::optional<int> ParseActorOptions(int argc, const char* const* argv, ActorOpt
                     "of them");
   }
   CheckRings(options);
+  ChooseRows(options);
   return std::nullopt;
 }
 

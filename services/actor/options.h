@@ -4,16 +4,20 @@
 #include <string>
 
 #include "lib/setup/member.h"
+#include "services/common/health_check.h"
 
 namespace tetrion::actor {
 
 // What the actor's user may say.
 struct ActorOptions {
   MemberOptions member = {.name = "actor", .drain_timeout_s = 10};
+  HealthCheck health;
   int workers = 1;
   std::string policy = "run";
   std::string inference = "local";
   int groups = 2;
+  std::string rows = "auto";  // after parsing: "shm" or "tcp"
+  std::string compress = "none";
 };
 
 // nullopt: go on with `options`. 0: --help or --version was answered. Throws Error(kUsage).

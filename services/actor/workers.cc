@@ -14,6 +14,7 @@
 #include "lib/setup/run_setup.h"
 #include "lib/shm/shm_dir.h"
 #include "lib/weights/weights_reader.h"
+#include "lib/wire/remote_path.h"
 #include "services/actor/policy_factory.h"
 #include "services/common/service_host.h"
 
@@ -33,6 +34,7 @@ struct Workers::Setting {
   EnvSpec env;
   StreamLayout stream;  // its `obs` is also the plain ring's
   std::uint64_t run_id;
+  std::uint64_t process;
   std::string shm_dir;
   std::int32_t pid;
   std::uint32_t random;  // tells this process's regions from those of an earlier one with its pid
@@ -81,7 +83,7 @@ struct Workers::Worker final : LaneListener {
   CreditQueue credits;
   std::string ring_path;
   std::unique_ptr<RingSink> sink;
-  std::unique_ptr<WeightsReader> weights;  // local
+  std::unique_ptr<WeightsSource> weights;  // unless streamed
   std::unique_ptr<EnvEnd> env_end;         // streamed
 };
 
@@ -91,33 +93,37 @@ Workers::Workers(const ActorOptions& options, Outbox& outbox, MetricsRegistry& m
       outbox_(outbox),
       metrics_(metrics),
       version_(metrics.Gauge("tetrion_actor_policy_version")),
-      pool_(std::move(on_error)) {}
+      on_error_(std::move(on_error)),
+      keys_(OwnKeysOf(options.member.curve)),
+      pool_(on_error_) {}
 
 Workers::~Workers() = default;
 
-void Workers::Build(const wire::Registered& registered, std::vector<wire::RingInfo>& rings,
-                    std::vector<CreditQueue*>& queues) {
+void Workers::Build(const wire::Registered& registered, std::uint64_t process,
+                    std::vector<wire::RingInfo>& rings, std::vector<CreditQueue*>& queues) {
   const RunConfig run = RunConfigFromText(registered.run_config);
   const std::string dir =
       options_.member.shm_dir.empty() ? registered.shm_dir : options_.member.shm_dir;
-  EnsureShmDir(dir);
+  if (!Remote()) EnsureShmDir(dir);
   const std::int32_t pid = getpid();
   const Setting setting = {
       .run = run,
       .env = EnvSpecOf(run),
       .stream = StreamLayout(RowLayout(RowSpecOf(run)), static_cast<std::uint64_t>(run.ring_rows)),
       .run_id = registered.run_id,
+      .process = process,
       .shm_dir = dir,
       .pid = pid,
       .random = PhiloxDraw(static_cast<std::uint64_t>(MonotonicClock::Get().NowNs()),
                            static_cast<std::uint64_t>(pid), 0, PhiloxPurpose::kSampler)
                     .word[0]};
+  if (Remote()) MakeCourier(setting);
   for (int w = 0; w < options_.workers; ++w) {
     std::vector<std::unique_ptr<LaneLoop>> loops;
     for (int g = 0; g < Groups(); ++g) {
       const auto number = static_cast<int>(workers_.size());
       auto worker = std::make_unique<Worker>(number, outbox_, metrics_);
-      loops.push_back(Streamed() ? MakeStreamed(*worker, setting) : MakeLocal(*worker, setting));
+      loops.push_back(Streamed() ? MakeStreamed(*worker, setting) : MakeLoop(*worker, setting));
       rings.push_back({.path = worker->ring_path, .worker = static_cast<std::uint32_t>(number)});
       queues.push_back(&worker->credits);
       workers_.push_back(std::move(worker));
@@ -127,11 +133,44 @@ void Workers::Build(const wire::Registered& registered, std::vector<wire::RingIn
   built_.store(true, std::memory_order_release);
   for (int t = 0; t < pool_.threads(); ++t) ShowCycles(metrics_, pool_.runner(t));
   pool_.Start();
+  if (courier_ != nullptr) {
+    courier_->SetLearner(registered.rows_endpoint, registered.rows_key);
+    courier_runner_ = std::make_unique<AgentRunner>(*courier_, on_error_);
+    ShowCycles(metrics_, *courier_runner_);
+    courier_runner_->Start();
+  }
   log::info("{} workers x {} lanes of {}{}", options_.workers, run.lanes * Groups(), run.env,
-            Streamed() ? ", decided by the learner" : "");
+            Streamed() ? ", decided by the learner"
+            : Remote() ? ", rows over the network"
+                       : "");
 }
 
-std::unique_ptr<LaneLoop> Workers::MakeLocal(Worker& worker, const Setting& setting) const {
+void Workers::MakeCourier(const Setting& setting) {
+  const auto policy = MakeWorkerPolicy(options_.policy, setting.run, setting.env);
+  courier_ = std::make_unique<Courier>(
+      Courier::Config{.run_id = setting.run_id,
+                      .process = setting.process,
+                      .keys = keys_,
+                      .delivery = {.weights_bytes = policy->WeightsBytes(),
+                                   .compress = options_.compress == "zstd"}},
+      inbox_, metrics_);
+}
+
+std::unique_ptr<LaneLoop> Workers::MakeLoop(Worker& worker, const Setting& setting) {
+  if (Remote()) {
+    MakeRemote(worker, setting);
+  } else {
+    MakeLocal(worker, setting);
+  }
+  return std::make_unique<LaneLoop>(
+      LaneLoopConfig{}, MakeVecEnv(EnvConfigOf(setting.run)),
+      std::make_unique<LocalDecider>(MakeWorkerPolicy(options_.policy, setting.run, setting.env),
+                                     worker.weights.get(), setting.run.lanes),
+      worker.credits, *worker.sink, worker);
+}
+
+// A ring that the learner reads, and its weights, by the folder that both share.
+void Workers::MakeLocal(Worker& worker, const Setting& setting) const {
   const RingSpec& ring = setting.stream.obs;
   Region region =
       Region::Create(setting.shm_dir,
@@ -146,11 +185,21 @@ std::unique_ptr<LaneLoop> Workers::MakeLocal(Worker& worker, const Setting& sett
                             .run_id = setting.run_id,
                             .spec_hash = RunConfigHash(setting.run)},
       [sink = worker.sink.get()](Bell bell) { sink->SetBell(bell); });
-  return std::make_unique<LaneLoop>(
-      LaneLoopConfig{}, MakeVecEnv(EnvConfigOf(setting.run)),
-      std::make_unique<LocalDecider>(MakeWorkerPolicy(options_.policy, setting.run, setting.env),
-                                     worker.weights.get(), setting.run.lanes),
-      worker.credits, *worker.sink, worker);
+}
+
+// A ring that the courier reads, and the weights that it fetches.
+void Workers::MakeRemote(Worker& worker, const Setting& setting) {
+  const RingSpec& ring = setting.stream.obs;
+  worker.ring_path =
+      wire::RemoteRingPath(setting.process, static_cast<std::uint32_t>(worker.number));
+  Region region = Region::CreateAnonymous(RegionKind::kRing, RingRegionBytes(ring), setting.run_id,
+                                          ring.spec_hash, worker.ring_path);
+  worker.sink =
+      std::make_unique<RingSink>(setting.stream.row, RingProducer::Create(std::move(region), ring),
+                                 setting.run.commit_stride, RowArrival::kWhenReleased);
+  worker.weights = std::make_unique<RemoteWeights>(inbox_);
+  courier_->Add(RowStream({.path = worker.ring_path, .spec_hash = ring.spec_hash},
+                          RingConsumer::Beside(worker.sink->producer()), MonotonicClock::Get()));
 }
 
 std::unique_ptr<LaneLoop> Workers::MakeStreamed(Worker& worker, const Setting& setting) const {
@@ -173,13 +222,32 @@ std::unique_ptr<LaneLoop> Workers::MakeStreamed(Worker& worker, const Setting& s
                                     worker.credits, *worker.sink, worker);
 }
 
-void Workers::CloseRings() {
+bool Workers::Drained() {
+  if (!pool_.Drained()) return false;
+  Close();
+  return courier_ == nullptr || courier_->Done();
+}
+
+void Workers::Close() {
+  pool_.Stop();
   for (const auto& worker : workers_) worker->sink->Close();
+}
+
+void Workers::LearnerIsAt(const std::string& rows_endpoint, const std::string& rows_key) {
+  if (courier_ != nullptr) courier_->SetLearner(rows_endpoint, rows_key);
+}
+
+void Workers::Stop() {
+  pool_.Stop();
+  if (courier_runner_ != nullptr) {
+    courier_runner_->RequestStop();
+    courier_runner_->Join();
+  }
 }
 
 void Workers::LogClosed() const {
   for (const auto& worker : workers_) {
-    log::info("closed {} at row {}", worker->ring_path, worker->sink->PublishedRows());
+    log::info("closed {} at row {}", worker->ring_path, worker->sink->producer().published());
   }
 }
 

@@ -1,12 +1,21 @@
 #include "services/common/member_link.h"
 
+#include "lib/core/address.h"
 #include "lib/run/program.h"
 
 namespace tetrion {
+namespace {
 
-MemberConfig MemberConfigOf(const MemberOptions& options, const std::string& http_endpoint) {
+std::string ToldHttp(const MemberOptions& options, const std::string& http_address) {
+  if (http_address.empty()) return "";
+  return Advertised("--http-advertise", options.http_advertise, http_address);
+}
+
+}  // namespace
+
+MemberConfig MemberConfigOf(const MemberOptions& options, const std::string& http_address) {
   return {.name = options.name,
-          .http_endpoint = http_endpoint,
+          .http_endpoint = ToldHttp(options, http_address),
           .shm_dir = options.shm_dir,
           .drain_timeout_ns = options.drain_timeout_s * kNanosPerSecond,
           .given = GivenOf(options),
@@ -32,7 +41,9 @@ wire::Register MemberLink::Registration(wire::Role role) const {
           .revision = Revision(),
           .given = config_.given,
           .http_endpoint = config_.http_endpoint,
-          .shm_dir = config_.shm_dir};
+          .shm_dir = config_.shm_dir,
+          .rows_endpoint = config_.rows_endpoint,
+          .rows_key = config_.rows_key};
 }
 
 void MemberLink::CheckSettings(const wire::Registered& registered) {

@@ -19,9 +19,13 @@ struct MemberConfig {
   std::string shm_dir;                                   // empty: the run's
   std::int64_t drain_timeout_ns = 10 * kNanosPerSecond;  // for the member's own last work
   std::vector<wire::GivenSetting> given = {};            // checked by the coordinator
+  std::string rows_endpoint = "";  // learner: where it takes rows of remote actors; empty: nowhere
+  std::string rows_key = "";       // learner: its public key there
   wire::SessionLink::Config link;
 };
-MemberConfig MemberConfigOf(const MemberOptions& options, const std::string& http_endpoint);
+// `http_address` is bound, empty without pages; the coordinator is told what Advertised
+// (lib/core/address.h) makes of it.
+MemberConfig MemberConfigOf(const MemberOptions& options, const std::string& http_address);
 
 // A member's session and the way it ends: what the link agents of actor and learner share.
 //

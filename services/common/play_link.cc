@@ -75,6 +75,7 @@ void PlayLink::OnRegistered(const wire::Registered& registered, bool renewed) {
     built_ = true;
   }
   member_.CheckSettings(registered);
+  if (hooks_.learner_is_at) hooks_.learner_is_at(registered.rows_endpoint, registered.rows_key);
   for (std::size_t i = 0; i < rings_.size() && i < registered.slots.size(); ++i) {
     rings_[i].slot = registered.slots[i];
   }
@@ -116,6 +117,7 @@ wire::Heartbeat PlayLink::MakeHeartbeat() {
 
 void PlayLink::OnHeartbeatAck(const wire::HeartbeatAck& ack) {
   if (ack.drain && member_.Running()) StartDrain();
+  if (hooks_.learner_is_at) hooks_.learner_is_at(ack.rows_endpoint, ack.rows_key);
 }
 
 void PlayLink::OnMessage(const wire::Message& message) {

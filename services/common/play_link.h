@@ -45,6 +45,9 @@ class PlayLink final : public Agent, private wire::SessionOwner {
     std::function<std::uint64_t()> env_steps;
     std::function<bool()> workers_drained;  // after their queues were drained
     std::function<void()> close_rings;      // after that
+    // Where the learner takes rows, with every answer that says so; empty: nowhere. May be missing.
+    std::function<void(const std::string& rows_endpoint, const std::string& rows_key)>
+        learner_is_at = {};
   };
 
   PlayLink(Config config, Hooks hooks, Outbox& outbox, const std::atomic<bool>& drain,
@@ -56,6 +59,8 @@ class PlayLink final : public Agent, private wire::SessionOwner {
   // Any thread; see MemberLink.
   bool Done() const { return member_.Done(); }
   std::string Problem() const { return member_.Problem(); }
+  // Any thread: see wire::Identity.
+  std::uint64_t process() const { return link_.identity().process; }
   // Link thread: traffic so far.
   wire::LinkStats link_stats() const { return link_.stats(); }
   // Any thread: episodes whose report was acknowledged, and those the coordinator refused or that

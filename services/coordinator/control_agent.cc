@@ -165,8 +165,10 @@ void ControlAgent::PublishStatus() {
                    .oldest_seconds = static_cast<double>(sessions.OldestSilenceNs()) * 1e-9,
                    .replies = context_.replies().size(),
                    .store_queued = store_.Queued(),
-                   .store_paused = store_.Paused()},
+                   .store_paused = store_.Paused(),
+                   .store_log_bytes = store_.log_bytes()},
                   book_.state.window(), context_.server.stats());
+  metrics_.Update(context_.server.handshakes());
   const char* phase = finished() ? "finished" : "running";
   if (draining() && !finished()) phase = "draining";
   if (!draining() && store_.Paused()) phase = "store paused";

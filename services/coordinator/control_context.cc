@@ -20,7 +20,7 @@ ControlContext::ControlContext(const ControlConfig& control_config, const Stored
       store(store_agent),
       metrics(control_metrics),
       clock(the_clock),
-      server(config.bind, stored.run_id),
+      server(config.bind, stored.run_id, config.security),
       book(config, stored, store, clock) {}
 
 int ControlContext::SendCommitted() {
@@ -52,14 +52,19 @@ void ControlContext::Refuse(const wire::PeerId& peer, wire::RefuseReason reason,
 }
 
 wire::HeartbeatAck ControlContext::AckFor(const Session& session) {
-  const bool is_learner = session.role == wire::Role::kLearner;
-  return {session.number,
-          epoch,
-          draining(),
-          is_learner ? book.versions.Promised(store.committed()) : 0,
-          book.state.episodes(),
-          book.state.window().MeanReturn(),
-          book.state.window().MeanLines()};
+  wire::HeartbeatAck ack = {.session = session.number,
+                            .epoch = epoch,
+                            .drain = draining(),
+                            .episodes = book.state.episodes(),
+                            .mean_return = book.state.window().MeanReturn(),
+                            .mean_lines = book.state.window().MeanLines()};
+  if (session.role == wire::Role::kLearner) {
+    ack.version_limit = book.versions.Promised(store.committed());
+  } else if (const Session* learner = book.sessions.Learner(); learner != nullptr) {
+    ack.rows_endpoint = learner->rows_endpoint;
+    ack.rows_key = learner->rows_key;
+  }
+  return ack;
 }
 
 void ControlContext::LogOdd(const std::string& what) {

@@ -17,6 +17,10 @@ constexpr std::array<const char*, ControlMetrics::kRefuseReasons> kRefusals = {
     "malformed",        "other_run",       "ring_unusable", "too_many_sessions", "impossible"};
 static_assert(static_cast<std::size_t>(wire::RefuseReason::kImpossible) == kRefusals.size());
 
+// In the order of SessionEnd.
+constexpr std::array<const char*, 4> kEnds = {"goodbye", "died", "lease", "refused"};
+static_assert(static_cast<std::size_t>(SessionEnd::kRefused) + 1 == kEnds.size());
+
 HotCounter* Refusals(MetricsRegistry& registry, const char* reason) {
   return &registry.Counter("tetrion_coordinator_refused_total", {reason});
 }
@@ -42,15 +46,20 @@ ControlMetrics::ControlMetrics(MetricsRegistry& registry, const std::string& env
       replies_(&registry.Gauge("tetrion_coordinator_replies_waiting")),
       store_queued_(&registry.Gauge("tetrion_coordinator_store_queued")),
       store_paused_(&registry.Gauge("tetrion_coordinator_store_paused")),
+      store_log_(&registry.Gauge("tetrion_coordinator_store_log_bytes")),
       return_(&registry.Histogram("tetrion_episode_return", {env})),
       length_(&registry.Histogram("tetrion_episode_length_steps", {env})),
       lines_(&registry.Histogram("tetrion_episode_lines", {env})),
       return_mean_(&registry.Gauge("tetrion_episode_return_mean", {env})),
       length_mean_(&registry.Gauge("tetrion_episode_length_steps_mean", {env})),
       lines_mean_(&registry.Gauge("tetrion_episode_lines_mean", {env})),
-      link_(registry, "members", LinkRecorders::End::kListens) {
+      link_(registry, "members", LinkRecorders::End::kListens),
+      handshakes_(registry, "members") {
   for (std::size_t i = 0; i < kKinds.size(); ++i) {
     request_seconds_[i] = &registry.Histogram("tetrion_coordinator_request_seconds", {kKinds[i]});
+  }
+  for (std::size_t i = 0; i < kEnds.size(); ++i) {
+    ended_[i] = &registry.Counter("tetrion_coordinator_sessions_ended_total", {kEnds[i]});
   }
   for (std::size_t i = 0; i < kRefuseReasons; ++i) refusals_[i] = Refusals(registry, kRefusals[i]);
 }
@@ -80,6 +89,7 @@ void ControlMetrics::Update(const Gauges& gauges, const EpisodeWindow& window,
   replies_->Set(static_cast<double>(gauges.replies));
   store_queued_->Set(static_cast<double>(gauges.store_queued));
   store_paused_->Set(gauges.store_paused ? 1 : 0);
+  store_log_->Set(static_cast<double>(gauges.store_log_bytes));
   return_mean_->Set(window.MeanReturn());
   length_mean_->Set(window.MeanLength());
   lines_mean_->Set(window.MeanLines());

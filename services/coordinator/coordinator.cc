@@ -7,9 +7,11 @@
 #include <thread>
 #include <utility>
 
+#include "lib/core/address.h"
 #include "lib/core/error.h"
 #include "lib/core/log.h"
 #include "lib/core/random.h"
+#include "lib/core/text_forms.h"
 #include "lib/run/program.h"
 #include "lib/shm/shm_dir.h"
 
@@ -45,7 +47,17 @@ ControlConfig MakeControlConfig(const CoordinatorOptions& options, const OpenedR
           .heartbeat_ms = ToMs(options.heartbeat_s),
           .session_lease_ms = ToMs(options.session_lease_s),
           .drain_timeout_ms = ToMs(options.drain_timeout_s),
-          .stop_after = ParseStopAfter(options.stop_after)};
+          .stop_after = ParseStopAfter(options.stop_after),
+          .security = ServerSecurityOf(options.curve)};
+}
+
+// The --bind of any port with the port that `previous` told; empty where that was another address.
+std::string BindOfBefore(const CoordinatorOptions& options, const std::string& previous) {
+  if (!options.bind.ends_with(":0") || IsHostPort(options.advertise)) return "";
+  const std::string any = options.bind.substr(0, options.bind.size() - 1);
+  const std::string told = ToldEndpoint(options.advertise, any + "1");
+  const std::string host = told.substr(0, told.size() - 1);
+  return previous.starts_with(host) ? any + previous.substr(host.size()) : "";
 }
 
 // On a resume with a port of our choice the members find us where we were, if that is still free.
@@ -55,11 +67,9 @@ std::unique_ptr<ControlAgent> MakeControl(const CoordinatorOptions& options, con
   ControlConfig config = MakeControlConfig(options, run);
   config.bind = ControlAddress(options.bind, run.folder, options.shm_dir, stored.run_id);
   const Clock& clock = MonotonicClock::Get();
-  const std::string previous = PreviousControlEndpoint(run.folder);
-  const bool any_port =
-      options.bind.size() > 2 && options.bind.substr(options.bind.size() - 2) == ":0";
-  if (any_port && previous.rfind(options.bind.substr(0, options.bind.size() - 1), 0) == 0) {
-    config.bind = previous;
+  const std::string again = BindOfBefore(options, PreviousControlEndpoint(run.folder));
+  if (!again.empty()) {
+    config.bind = again;
     try {
       return std::make_unique<ControlAgent>(config, stored, store, metrics, clock);
     } catch (const Error& error) {
@@ -73,19 +83,18 @@ std::unique_ptr<ControlAgent> MakeControl(const CoordinatorOptions& options, con
 }  // namespace
 
 std::unique_ptr<Coordinator> MakeCoordinator(const CoordinatorOptions& options, OpenedRun run) {
-  const std::string folder = run.folder.path();
-  const bool is_new = run.is_new;
   try {
-    return std::make_unique<Coordinator>(options, std::move(run));
+    auto coordinator = std::make_unique<Coordinator>(options, run);
+    coordinator->Hold(std::move(run.lock));
+    return coordinator;
   } catch (const Error&) {
-    if (is_new) std::filesystem::remove_all(folder);
+    if (run.is_new) std::filesystem::remove_all(run.folder.path());  // still locked
     throw;
   }
 }
 
-Coordinator::Coordinator(const CoordinatorOptions& options, OpenedRun run)
+Coordinator::Coordinator(const CoordinatorOptions& options, const OpenedRun& run)
     : folder_(run.folder),
-      lock_(LockFolder(run.folder)),
       store_(run.folder.store()),
       store_agent_(store_, MonotonicClock::Get()),
       store_runner_(store_agent_,
@@ -99,8 +108,10 @@ Coordinator::Coordinator(const CoordinatorOptions& options, OpenedRun run)
   host_ = std::make_unique<ServiceHost>(
       registry_, options.http_bind, [this] { return CheckReady(); }, [] {});
   host_->AddJson("/status", [this] { return control_->Status(); });
-  files_ = std::make_unique<RunFiles>(folder_, http_address(), *control_, registry_,
-                                      MonotonicClock::Get());
+  const ToldAddresses told = {
+      .control = ToldEndpoint(options.advertise, endpoint()),
+      .http = Advertised("--http-advertise", options.http_advertise, http_address())};
+  files_ = std::make_unique<RunFiles>(folder_, told, *control_, registry_, MonotonicClock::Get());
   memory_ = std::make_unique<MemoryWatch>(*control_, registry_);
   learner_region_ = options.shm_dir + "/" + LearnerName(stored.run_id);
   log::info("run {} (epoch {}) on {}, http {}", folder_.name(), stored.epoch, endpoint(),

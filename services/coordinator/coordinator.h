@@ -25,8 +25,10 @@ namespace tetrion::coordinator {
 // a look at the learner's region, a look at the process's memory.
 class Coordinator {
  public:
-  // Everything that can fail for the user's reasons fails here, before any thread starts.
-  Coordinator(const CoordinatorOptions& options, OpenedRun run);
+  // Everything that can fail for the user's reasons fails here, before any thread starts. The run
+  // stays locked by the caller, who removes a new one on failure; then Hold takes the lock.
+  Coordinator(const CoordinatorOptions& options, const OpenedRun& run);
+  void Hold(FileDescriptor lock) { lock_ = std::move(lock); }
   Coordinator(const Coordinator&) = delete;
   Coordinator& operator=(const Coordinator&) = delete;
 
@@ -42,7 +44,7 @@ class Coordinator {
   Readiness CheckReady() const;
 
   const RunFolder folder_;
-  const FileDescriptor lock_;
+  FileDescriptor lock_;
   Store store_;
   MetricsRegistry registry_;
   StoreAgent store_agent_;

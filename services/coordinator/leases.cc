@@ -44,12 +44,15 @@ bool Leases::RefuseImpossible(std::uint64_t number, const std::string& impossibl
   return true;
 }
 
-void Leases::EndSession(std::uint64_t number, const std::string& why, bool returns) {
+void Leases::EndSession(std::uint64_t number, const std::string& why, SessionEnd end) {
   const Session* session = book_.sessions.Find(number);
   if (session == nullptr) return;
   const std::string name = session->name;
   const wire::PeerId peer = session->peer;
+  // A process that was silent or was refused may come back and is remembered.
+  const bool returns = end == SessionEnd::kLease || end == SessionEnd::kRefused;
   const std::uint64_t freed = book_.End(number, returns);
+  metrics_.Ended(end);
   context_.slots_ticket = context_.ended_ticket = store_.pushed();
   context_.members_changed = true;
   log::info("session {} of {} ended: {}; {} tokens are free again",
@@ -62,7 +65,7 @@ void Leases::EndRefused(std::uint64_t number, wire::RefuseReason reason, const s
   if (session == nullptr) return;
   if (!session->peer.empty()) context_.Refuse(session->peer, reason, text);
   session->peer.clear();  // told already
-  EndSession(number, text, /*returns=*/true);
+  EndSession(number, text, SessionEnd::kRefused);
 }
 
 void Leases::JudgeLeases() {
@@ -80,7 +83,7 @@ void Leases::JudgeLeases() {
   for (const std::uint64_t number : book_.sessions.Expired()) {
     if (!store_.HasRoom()) break;  // ending a session writes
     if (returning && book_.sessions.Find(number)->peer.empty()) continue;
-    EndSession(number, "its lease is over", /*returns=*/true);
+    EndSession(number, "its lease is over", SessionEnd::kLease);
   }
 }
 

@@ -29,8 +29,8 @@ class Leases : private ControlPart {
   void NoteReturn(const Session& session, bool is_new);
   // True after a refusal: the member told something `impossible`, its session has ended.
   bool RefuseImpossible(std::uint64_t number, const std::string& impossible);
-  // `returns`: the process may come back and is remembered.
-  void EndSession(std::uint64_t number, const std::string& why, bool returns);
+  // `why` for the log.
+  void EndSession(std::uint64_t number, const std::string& why, SessionEnd end);
   void EndRefused(std::uint64_t number, wire::RefuseReason reason, const std::string& text);
   // After a cycle that read the socket to its end.
   void JudgeLeases();

@@ -10,6 +10,7 @@ namespace {
 int Main(int argc, const char* const* argv) {
   CoordinatorOptions options;
   if (const auto code = ParseOptions(argc, argv, options)) return *code;
+  if (options.health.Wanted()) return AskHealth(options.health, options.http_bind);
   const SignalWatcher signals(HangupLimitMs(options.drain_timeout_s));
   SetUpLogging(options.log);
   log::info("tetrion-coordinator {} ({})", Version(), Revision());

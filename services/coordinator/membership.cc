@@ -57,7 +57,7 @@ bool Registration::LearnerIsTaken(const wire::PeerId& peer) {
   if (learner == nullptr) return false;
   const std::int64_t free_ns = region_free_ns_.load(std::memory_order_acquire);
   if (learner->region_held && free_ns > learner->region_held_ns) {
-    leases_.EndSession(learner->number, "its process died", /*returns=*/false);
+    leases_.EndSession(learner->number, "its process died", SessionEnd::kDied);
     return false;
   }
   const std::int64_t left_ns = std::max<std::int64_t>(0, learner->expires_ns - clock_.NowNs());
@@ -118,6 +118,9 @@ wire::Registered Registration::Describe(const Session& session,
   if (session.role == wire::Role::kLearner) {
     registered.version_first = book_.versions.first();
     registered.version_limit = book_.versions.limit();
+  } else if (const Session* learner = book_.sessions.Learner(); learner != nullptr) {
+    registered.rows_endpoint = learner->rows_endpoint;
+    registered.rows_key = learner->rows_key;
   }
   return registered;
 }
@@ -135,7 +138,8 @@ Session& Registration::OpenSession(const wire::Register& m) {
 bool Registration::IsRepeated(const wire::PeerId& peer, const wire::Register& m,
                               const Session& session) {
   if (session.peer != peer || session.registered_ticket == 0 || session.name != m.name ||
-      session.http_endpoint != m.http_endpoint || session.workers != m.workers) {
+      session.http_endpoint != m.http_endpoint || session.workers != m.workers ||
+      session.rows_endpoint != m.rows_endpoint || session.rows_key != m.rows_key) {
     return false;
   }
   if (session.registered_ticket > store_.committed()) return true;  // its answer is on its way
@@ -176,6 +180,8 @@ void Registration::On(const wire::PeerId& peer, const wire::Register& m) {
   session->name = m.name;
   session->workers = workers;
   session->http_endpoint = m.http_endpoint;
+  session->rows_endpoint = m.rows_endpoint;
+  session->rows_key = m.rows_key;
   book_.sessions.Renew(*session);
   context_.members_changed = true;
   context_.slots_ticket = book_.Persist({.sessions = {*session}}, Durability::kPromise);
@@ -235,7 +241,7 @@ void Attendance::On(const wire::PeerId& peer, const wire::Goodbye& m) {
   }
   if (session != nullptr) {
     session->peer.clear();  // it gets the answer below, not Fenced
-    leases_.EndSession(m.session, "goodbye", /*returns=*/false);
+    leases_.EndSession(m.session, "goodbye", SessionEnd::kGoodbye);
   } else if (present == nullptr && book_.processes.Find(context_.sender.process) != nullptr) {
     book_.processes.Forget(context_.sender.process);
     book_.Persist({}, Durability::kReport);

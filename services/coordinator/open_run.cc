@@ -2,11 +2,16 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 
+#include <cerrno>
+#include <cstring>
 #include <ctime>
 #include <filesystem>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "lib/checkpoint/checkpoint_store.h"
 #include "lib/core/error.h"
@@ -17,28 +22,77 @@
 namespace tetrion::coordinator {
 namespace {
 
-OpenedRun NewRun(const CoordinatorOptions& options) {
-  RunConfig config = MakeRunConfig(options.given);
-  static_cast<void>(EnvSpecOf(config));  // refuses an unknown view while nothing is made
-  std::optional<Checkpoint> initial;
-  if (!options.init_from.empty()) {
-    initial = LoadInitial(options.runs_dir, options.init_from, config);
+FileDescriptor LockFolder(const RunFolder& folder) {
+  FileDescriptor file(open(folder.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const bool gone = !file.valid() && errno == ENOENT;
+  const bool held = !gone && (!file.valid() || flock(file.get(), LOCK_EX | LOCK_NB) != 0);
+  if (held && errno != EWOULDBLOCK) {
+    throw Error(ExitCode::kTryAgain, "cannot lock run folder " + folder.path() + ": " +
+                                         std::strerror(errno) +
+                                         "; see who owns it (ls -ld) and what the disk allows");
   }
-  const std::string name =
-      options.run.empty() ? DefaultRunName(config.env, std::time(nullptr)) : options.run;
-  RunFolder folder = RunFolder::Create(options.runs_dir, name);
+  if (held) {
+    throw Error(ExitCode::kUsage, "run folder " + folder.path() +
+                                      " is in use by another coordinator: stop that one first, or "
+                                      "start another run with --run NAME");
+  }
+  // A coordinator whose new run could not start removes the folder under its lock.
+  struct stat locked = {}, there = {};
+  const bool same = fstat(file.get(), &locked) == 0 && stat(folder.path().c_str(), &there) == 0 &&
+                    locked.st_ino == there.st_ino && locked.st_dev == there.st_dev;
+  if (same) return file;
+  throw Error(ExitCode::kTryAgain, "run folder " + folder.path() +
+                                       " was just removed by the coordinator that had made it: "
+                                       "start again");
+}
+
+// What a new run begins with, made sure of while nothing is made.
+struct Beginning {
+  RunConfig config;
+  std::optional<Checkpoint> initial;
+};
+
+Beginning BeginningOf(const CoordinatorOptions& options) {
+  Beginning beginning = {.config = MakeRunConfig(options.given), .initial = {}};
+  static_cast<void>(EnvSpecOf(beginning.config));  // refuses an unknown view
+  if (!options.init_from.empty()) {
+    beginning.initial = LoadInitial(options.runs_dir, options.init_from, beginning.config);
+  }
+  return beginning;
+}
+
+OpenedRun Begin(Beginning beginning, RunFolder folder, FileDescriptor lock) {
   try {
-    if (initial) {
+    folder.MakeFolders();
+    if (const auto& initial = beginning.initial) {
       CheckpointStore(folder.initial(), 1).Save(initial->state, initial->info);
       folder.RecordChanges({{"init_from", "", initial->path}}, /*update=*/0);
       log::info("begins with the weights of {} ({} updates)", initial->path, initial->info.updates);
     }
-    folder.WriteConfig(config);
+    folder.WriteConfig(beginning.config);
   } catch (const Error&) {
     std::filesystem::remove_all(folder.path());  // the same command can be given again
     throw;
   }
-  return {.folder = std::move(folder), .config = std::move(config), .is_new = true};
+  return {.folder = std::move(folder),
+          .lock = std::move(lock),
+          .config = std::move(beginning.config),
+          .is_new = true};
+}
+
+OpenedRun NewRun(const CoordinatorOptions& options) {
+  Beginning beginning = BeginningOf(options);
+  const std::string name =
+      options.run.empty() ? DefaultRunName(beginning.config.env, std::time(nullptr)) : options.run;
+  RunFolder folder = RunFolder::Create(options.runs_dir, name);
+  FileDescriptor lock = LockFolder(folder);
+  if (std::filesystem::exists(folder.config_toml())) {
+    throw Error(ExitCode::kUsage, "run " + name +
+                                      " was begun by another coordinator meanwhile; to "
+                                      "go on with it: ./tetrion up --resume " +
+                                      name);
+  }
+  return Begin(std::move(beginning), std::move(folder), std::move(lock));
 }
 
 // The update from which a resumed run has its new settings: that of the newest checkpoint.
@@ -47,8 +101,7 @@ std::int64_t ResumedUpdate(const RunFolder& folder) {
   return checkpoints.empty() ? 0 : checkpoints.back().info.updates;
 }
 
-OpenedRun ResumedRun(const CoordinatorOptions& options) {
-  RunFolder folder = RunFolder::Open(options.runs_dir, options.resume);
+OpenedRun ResumedRun(const CoordinatorOptions& options, RunFolder folder, FileDescriptor lock) {
   RunConfig config = folder.ReadConfig();
   const std::vector<SettingChange> changes = ChangeOnResume(options.given, config);
   if (!changes.empty()) {
@@ -59,21 +112,55 @@ OpenedRun ResumedRun(const CoordinatorOptions& options) {
       log::info("{} {} -> {} at update {}", change.key, change.before, change.after, update);
     }
   }
-  return {.folder = std::move(folder), .config = std::move(config)};
+  return {.folder = std::move(folder), .lock = std::move(lock), .config = std::move(config)};
+}
+
+// A death in Begin leaves what it had made so far: folders, the initial weights, files whole or in
+// part. Nothing was ever played, so they are removed. Anything else is not ours to begin in.
+void ClearBeginning(const RunFolder& folder) {
+  std::vector<std::string> begun;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
+    const std::string path = entry.path();
+    const bool made = path == folder.checkpoints() || path == folder.logs();
+    if (made && entry.is_directory() && std::filesystem::is_empty(path)) continue;
+    if (path == folder.initial() || path.starts_with(folder.changes_jsonl()) ||
+        path.starts_with(folder.config_toml())) {
+      begun.push_back(path);
+      continue;
+    }
+    throw Error(ExitCode::kUsage, folder.path() +
+                                      " exists and is no run: config.toml is missing, "
+                                      "and there is " +
+                                      entry.path().filename().string() +
+                                      "; move it away, or start another run with --run NAME");
+  }
+  for (const std::string& path : begun) std::filesystem::remove_all(path);
+}
+
+// Two coordinators that are started together agree on which of them begins the run: the one that
+// has the lock. The first look, without it, keeps an impossible beginning from making a folder.
+OpenedRun BeginOrResume(const CoordinatorOptions& options) {
+  const RunFolder wanted = RunFolder::At(options.runs_dir + "/" + options.run);
+  std::optional<Beginning> beginning;
+  if (!std::filesystem::exists(wanted.config_toml())) beginning = BeginningOf(options);
+  RunFolder folder = RunFolder::Ensure(options.runs_dir, options.run);
+  FileDescriptor lock = LockFolder(folder);
+  if (std::filesystem::exists(folder.config_toml())) {
+    return ResumedRun(options, std::move(folder), std::move(lock));
+  }
+  ClearBeginning(folder);
+  if (!beginning) beginning = BeginningOf(options);
+  return Begin(std::move(*beginning), std::move(folder), std::move(lock));
 }
 
 }  // namespace
 
 OpenedRun OpenRun(const CoordinatorOptions& options) {
-  return options.resume.empty() ? NewRun(options) : ResumedRun(options);
-}
-
-FileDescriptor LockFolder(const RunFolder& folder) {
-  FileDescriptor file(open(folder.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (file.valid() && flock(file.get(), LOCK_EX | LOCK_NB) == 0) return file;
-  throw Error(ExitCode::kUsage, "run folder " + folder.path() +
-                                    " is in use by another coordinator: stop that one first, or "
-                                    "start another run with --run NAME");
+  if (options.or_resume) return BeginOrResume(options);
+  if (options.resume.empty()) return NewRun(options);
+  RunFolder folder = RunFolder::Open(options.runs_dir, options.resume);
+  FileDescriptor lock = LockFolder(folder);
+  return ResumedRun(options, std::move(folder), std::move(lock));
 }
 
 }  // namespace tetrion::coordinator

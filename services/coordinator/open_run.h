@@ -11,15 +11,15 @@ namespace tetrion::coordinator {
 // learning that are given otherwise; those are recorded (RunFolder::RecordChanges) and logged.
 struct OpenedRun {
   RunFolder folder;
+  // Holds the folder, by flock, until it is closed: two coordinators on one store would both count.
+  // Whether the run is new was decided, and its files are written and removed, under it.
+  FileDescriptor lock;
   RunConfig config;
   bool is_new = false;
 };
-// Throws Error: kUsage (the run exists; no such run), kTryAgain (the folder cannot be written; a
-// new one is removed again), kUsage (a setting that a resumed run keeps: both values).
+// Throws Error: kUsage (the run exists; no such run; another process holds it), kTryAgain (the
+// folder cannot be written; a new one is removed again), kUsage (a setting that a resumed run
+// keeps: both values).
 OpenedRun OpenRun(const CoordinatorOptions& options);
-
-// Holds the folder of a run, by flock, until the descriptor is closed: two coordinators on one
-// store would both count. Throws Error(kUsage) when another process holds it.
-FileDescriptor LockFolder(const RunFolder& folder);
 
 }  // namespace tetrion::coordinator

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "lib/core/log.h"
+#include "lib/wire/remote_path.h"
 
 namespace tetrion::coordinator {
 
@@ -41,8 +42,8 @@ void Rings::On(const wire::PeerId& peer, const wire::RingGone& m) {
   const Session* learner = leases_.Live(peer, m.session);
   if (learner == nullptr || learner->role != wire::Role::kLearner || !book_.CanStore()) return;
   rings_due_ = true;
-  const std::optional<SlotTable::Owner> owner = book_.slots.Gone(m.path);
-  if (!owner.has_value()) return;
+  const std::optional<SlotTable::Owner> owner = book_.slots.Gone(m.path, m.owner);
+  if (!owner.has_value()) return;  // the list that is due says what there is now
   context_.slots_ticket = book_.Persist({}, Durability::kPromise);
   switch (m.end) {
     case wire::RingEnd::kClosed:
@@ -50,7 +51,12 @@ void Rings::On(const wire::PeerId& peer, const wire::RingGone& m) {
       break;
     case wire::RingEnd::kOwnerDead:
       log::info("ring {} is drained and gone, its owner died", m.path);
-      leases_.EndSession(owner->session, "its process died", /*returns=*/false);
+      if (wire::IsRemoteRingPath(m.path)) {
+        // It was silent and may live: when it comes back, its steps go on from those counted.
+        leases_.EndSession(owner->session, "its rows were silent", SessionEnd::kLease);
+      } else {
+        leases_.EndSession(owner->session, "its process died", SessionEnd::kDied);
+      }
       break;
     case wire::RingEnd::kUnattachable:
       // A learner may have removed a closed ring and died before it said so.
@@ -73,8 +79,11 @@ void Rings::SendRings() {
   rings_told_ = book_.slots.revision();
   const Session* learner = book_.sessions.Learner();
   if (learner == nullptr || learner->peer.empty()) return;
-  context_.Send(learner->peer,
-                wire::RingList{learner->number, book_.slots.revision(), book_.slots.Rings()});
+  wire::RingList list = {learner->number, book_.slots.revision(), book_.slots.Rings()};
+  for (wire::RingInfo& ring : list.rings) {
+    if (book_.sessions.Find(ring.owner) == nullptr) ring.session = 0;
+  }
+  context_.Send(learner->peer, list);
 }
 
 }  // namespace tetrion::coordinator

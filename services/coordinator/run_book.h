@@ -6,6 +6,7 @@
 
 #include "lib/core/clock.h"
 #include "lib/run/run_config.h"
+#include "lib/wire/security.h"
 #include "services/coordinator/ledger.h"
 #include "services/coordinator/process_table.h"
 #include "services/coordinator/run_state.h"
@@ -26,7 +27,8 @@ struct ControlConfig {
   std::uint32_t session_lease_ms = 10000;
   std::uint32_t drain_timeout_ms = 20000;
   StopAfter stop_after;
-  int poll_ms = 50;  // longest wait of a cycle
+  wire::ServerSecurity security;  // of the control channel
+  int poll_ms = 50;               // longest wait of a cycle
 };
 
 // The tables of one run that belong together, and the only way from them to the store. A change of

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "lib/core/address.h"
 #include "lib/core/error.h"
 #include "lib/core/file.h"
 #include "lib/core/json.h"
@@ -17,16 +18,17 @@ namespace {
 
 constexpr std::int64_t kEndpointsEveryNs = kNanosPerSecond;
 constexpr std::int64_t kLineEveryNs = 5 * kNanosPerSecond;
+const std::string kTcp = "tcp://";
 constexpr std::size_t kMaxSocketPathBytes = 107;  // sockaddr_un
 
 }  // namespace
 
-RunFiles::RunFiles(const RunFolder& folder, const std::string& http_address,
-                   const ControlAgent& control, MetricsRegistry& registry, const Clock& clock)
+RunFiles::RunFiles(const RunFolder& folder, const ToldAddresses& told, const ControlAgent& control,
+                   MetricsRegistry& registry, const Clock& clock)
     : folder_(folder),
       control_(control),
       clock_(clock),
-      endpoints_(folder, control.endpoint(), http_address),
+      endpoints_(folder, told.control, told.http),
       endpoint_errors_(registry.Counter("tetrion_coordinator_file_errors_total", {"endpoints"})),
       line_errors_(registry.Counter("tetrion_coordinator_file_errors_total", {"metrics"})),
       next_line_ns_(clock.NowNs() + kLineEveryNs) {}
@@ -130,16 +132,13 @@ std::string PreviousControlEndpoint(const RunFolder& folder) {
   }
 }
 
-void RefuseOpenEndpoint(const std::string& endpoint, bool insecure) {
-  const std::size_t scheme = endpoint.find("://");
-  const std::string host = endpoint.substr(scheme == std::string::npos ? 0 : scheme + 3);
-  const bool local = endpoint.rfind("ipc://", 0) == 0 || host.rfind("127.", 0) == 0 ||
-                     host.rfind("localhost:", 0) == 0 || host.rfind("[::1]:", 0) == 0;
-  if (local || insecure) return;
-  throw Error(ExitCode::kUsage,
-              "--bind " + endpoint +
-                  " is open to other machines and the control channel has no keys: bind "
-                  "tcp://127.0.0.1:0, or spell out --insecure on a network you trust");
+std::string ToldEndpoint(const std::string& wanted, const std::string& endpoint) {
+  if (endpoint.starts_with(kTcp)) {
+    return kTcp + Advertised("--advertise", wanted, endpoint.substr(kTcp.size()));
+  }
+  if (wanted.empty()) return endpoint;
+  throw Error(ExitCode::kUsage, "--advertise " + wanted + " is for a --bind of tcp://, this is " +
+                                    endpoint + ": give --bind tcp://host:port, too");
 }
 
 std::string ControlAddress(const std::string& bind, const RunFolder& folder,

@@ -28,19 +28,25 @@ class EndpointsWriter {
 // The text of file_sd.json: one target group a service, labels service and run.
 std::string FileSdText(const Endpoints& endpoints);
 
-// The control endpoint an earlier coordinator of the run wrote, so that a new one binds it again
-// and members need not look for it; empty when there is none.
+// The control endpoint that an earlier coordinator of the run told, so that a new one binds its
+// port again and members need not look for it; empty when there is none.
 std::string PreviousControlEndpoint(const RunFolder& folder);
-
-// Throws Error(kUsage) when `endpoint` is open to other machines and `insecure` was not spelled
-// out.
-void RefuseOpenEndpoint(const std::string& endpoint, bool insecure);
 
 // The address for members: the one that was asked for; without one a socket in the run folder, or
 // in the folder of the shared regions where that path is too long for a socket (107 bytes). Both
 // are open to this user only.
 std::string ControlAddress(const std::string& bind, const RunFolder& folder,
                            const std::string& shm_dir, std::uint64_t run_id);
+
+// What endpoints.json says of the bound `endpoint` of the control channel: a socket's path as it
+// is, else what Advertised (lib/core/address.h) makes of it. Throws Error(kUsage) also for a
+// `wanted` beside a socket's path.
+std::string ToldEndpoint(const std::string& wanted, const std::string& endpoint);
+
+// Where others find the coordinator.
+struct ToldAddresses {
+  std::string control, http;
+};
 
 // The files that a run's coordinator keeps for members and people: endpoints.json and file_sd.json
 // when members change (at most once a second), a line of metrics.jsonl every 5 s, summary.json at
@@ -49,7 +55,7 @@ std::string ControlAddress(const std::string& bind, const RunFolder& folder,
 class RunFiles {
  public:
   // References outlive the object.
-  RunFiles(const RunFolder& folder, const std::string& http_address, const ControlAgent& control,
+  RunFiles(const RunFolder& folder, const ToldAddresses& told, const ControlAgent& control,
            MetricsRegistry& registry, const Clock& clock);
 
   // Some times a second.

@@ -22,6 +22,8 @@ struct Session {
   std::uint64_t last_request = 0;  // number of the newest grant request that was met
   bool region_held = false;        // learner: it holds its region's lock
   std::string http_endpoint;
+  std::string rows_endpoint;  // learner: as it registered; empty after a restart of ours
+  std::string rows_key;
   std::string peer;  // connection it was last heard on; empty after a restart of ours
   std::uint64_t registered_ticket = 0;  // of the change that its newest registration made
   std::int64_t region_held_ns = 0;      // since when; of this start

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "lib/wire/remote_path.h"
+
 namespace tetrion::coordinator {
 namespace {
 
@@ -94,15 +96,18 @@ bool SlotTable::Announce(std::uint64_t session, const wire::RingInfo& ring) {
   return true;
 }
 
-std::optional<SlotTable::Owner> SlotTable::Gone(const std::string& path) {
+std::optional<SlotTable::Owner> SlotTable::Gone(const std::string& path, std::uint64_t owner) {
   const auto found = by_path_.find(path);
   if (found == by_path_.end()) return std::nullopt;
   const std::int32_t number = found->second;
   const Slot& slot = slots_[static_cast<std::size_t>(number)];
-  const Owner owner = {slot.session, slot.process};
+  // A ring's file is made once: its end is its end, whichever session has claimed it since.
+  const bool begins_anew = wire::IsRemoteRingPath(path);
+  if (begins_anew && owner != 0 && owner != slot.session) return std::nullopt;
+  const Owner whose = {slot.session, slot.process};
   Depart(number);
   ++revision_;
-  return owner;
+  return whose;
 }
 
 void SlotTable::Depart(std::int32_t number) {
@@ -113,9 +118,13 @@ void SlotTable::EndSession(std::uint64_t session) {
   const auto owned = of_session_.find(session);
   if (owned == of_session_.end()) return;
   const std::set<std::int32_t> numbers = owned->second;  // Depart changes the original
+  bool has_rings = false;
   for (const std::int32_t number : numbers) {
-    if (slots_[static_cast<std::size_t>(number)].state == Slot::State::kAssigned) Depart(number);
+    const bool has_ring = slots_[static_cast<std::size_t>(number)].state == Slot::State::kRing;
+    if (!has_ring) Depart(number);
+    has_rings |= has_ring;
   }
+  if (has_rings) ++revision_;
 }
 
 std::vector<wire::RingInfo> SlotTable::Rings() const {
@@ -123,7 +132,7 @@ std::vector<wire::RingInfo> SlotTable::Rings() const {
   rings.reserve(rings_.size());
   for (const std::int32_t number : rings_) {
     const Slot& slot = slots_[static_cast<std::size_t>(number)];
-    rings.push_back({slot.path, slot.worker, number, slot.session});
+    rings.push_back({slot.path, slot.worker, number, slot.session, slot.session});
   }
   return rings;
 }

@@ -36,8 +36,8 @@ using SlotChanges = std::vector<std::pair<std::uint32_t, Slot>>;
 // Which worker feeds which replay slot. A slot is given out: unused ones first, then the one that
 // departed longest ago. It comes back only when the learner reports its ring drained and unlinked,
 // or when its session ends before it announced a ring. A ring belongs to the actor's process: a
-// process that registers anew claims its rings by path. Costs follow the workers of a call, not the
-// table. Pure; one thread.
+// process that registers anew claims its rings by path, and its new session owns them from then on.
+// Costs follow the workers of a call, not the table. Pure; one thread.
 class SlotTable {
  public:
   // Who asks for slots.
@@ -56,12 +56,15 @@ class SlotTable {
                                                   std::span<const wire::RingInfo> rings);
   // The worker's ring exists now. False (and no change) when the slot is not that worker's.
   bool Announce(std::uint64_t session, const wire::RingInfo& ring);
-  // The ring has ended. Returns whose it was, nullopt for a path not known.
-  std::optional<Owner> Gone(const std::string& path);
-  // The session is over: slots without a ring come back.
+  // The ring that session `owner` had under that path has ended; 0: any session's. Returns whose it
+  // was. nullopt, and no change, for a path not known, or a remote one of another owner: the word
+  // is of an earlier ring of that path, or of one that has been claimed since and begins anew.
+  std::optional<Owner> Gone(const std::string& path, std::uint64_t owner);
+  // The session is over: slots without a ring come back. Its rings stay, as those of no session.
   void EndSession(std::uint64_t session);
 
-  // Every ring that exists, and a number that grows with every change of that list.
+  // Every ring that exists, `session` and `owner` alike, and a number that grows with every change
+  // of that list or of which of its owners have ended.
   std::vector<wire::RingInfo> Rings() const;
   std::uint64_t revision() const { return revision_; }
   std::size_t InUse() const { return slots_.size() - free_.size(); }

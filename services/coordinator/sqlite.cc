@@ -37,6 +37,13 @@ Database::Database(const std::string& path) : path_(path) {
                                       "; the run folder must be writable");
   }
   sqlite3_busy_timeout(handle_, kBusyTimeoutMs);
+  // In place of SQLite's own hook, which copies within a commit, after each one while a reader
+  // keeps it from finishing.
+  const auto note_pages = [](void* self, sqlite3*, const char*, int pages) {
+    static_cast<Database*>(self)->log_pages_ = pages;
+    return SQLITE_OK;
+  };
+  sqlite3_wal_hook(handle_, note_pages, this);
 }
 
 Database::~Database() {
@@ -56,6 +63,17 @@ void Database::Judge(int result, const char* what) {
 void Database::Execute(const std::string& sql) {
   const int result = sqlite3_exec(handle_, sql.c_str(), nullptr, nullptr, nullptr);
   if (result != SQLITE_OK) Judge(result, sql.c_str());
+}
+
+bool Database::CopyLog(bool truncate) {
+  const int mode = truncate ? SQLITE_CHECKPOINT_TRUNCATE : SQLITE_CHECKPOINT_PASSIVE;
+  int pages = 0, copied = 0;
+  sqlite3_busy_timeout(handle_, kLogWaitMs);
+  const int result = sqlite3_wal_checkpoint_v2(handle_, nullptr, mode, &pages, &copied);
+  sqlite3_busy_timeout(handle_, kBusyTimeoutMs);
+  if (result != SQLITE_OK || copied < pages) return false;
+  log_pages_ = 0;
+  return true;
 }
 
 bool Database::RollBack() {

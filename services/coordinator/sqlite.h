@@ -31,6 +31,14 @@ class Database {
   // Undoes what an interrupted transaction has left; false when even that must be tried again.
   [[nodiscard]] bool RollBack();
   [[noreturn]] void Fail(const std::string& what);
+  // Pages of the write-ahead log, as of the last commit, that may not be in the file yet. Nothing
+  // copies them but CopyLog.
+  int log_pages() const { return log_pages_; }
+  // Copies the log into the file as far as readers of older states allow. True: all of it, so that
+  // the next commit begins the log anew. `truncate`: waits for readers, at most kLogWaitMs, and
+  // empties the log's file as well. Whatever keeps it from that is no fault: it is tried again.
+  bool CopyLog(bool truncate);
+  static constexpr int kLogWaitMs = 100;
   // After a call that failed with `result`: throws StorePaused or Error.
   [[noreturn]] void Judge(int result, const char* what);
   sqlite3* handle() { return handle_; }
@@ -39,6 +47,7 @@ class Database {
  private:
   const std::string path_;
   sqlite3* handle_ = nullptr;
+  int log_pages_ = 0;
 };
 
 // A prepared statement. Values are bound from 1 in the order of the calls.

@@ -20,8 +20,8 @@ constexpr const char* kPragmas =
     "PRAGMA page_size=16384;"
     "PRAGMA journal_mode=WAL;"
     "PRAGMA synchronous=FULL;"
-    "PRAGMA temp_store=MEMORY;"
-    "PRAGMA wal_autocheckpoint=2000;";
+    "PRAGMA temp_store=MEMORY;";
+constexpr std::uint64_t kLogPageBytes = 16384 + 24;  // a page and its header in the log
 
 // Done bits of `ranges` and the episodes in `reports` are written in one transaction and agree at
 // all times: counts.done = episodes in reports + counts.episodes_pruned, and counts.next_token /
@@ -364,6 +364,18 @@ CommitResult Store::Commit(std::span<const StoreChange> changes, Durability dura
   episodes_ = episodes;
   ranges_ = ranges;
   return CommitResult::kPaused;
+}
+
+bool Store::LogIsFull() const {
+  return impl_->database.log_pages() >= config_.log_pages;
+}
+
+bool Store::CopyLog() {
+  return impl_->database.CopyLog(/*truncate=*/impl_->database.log_pages() >= 2 * config_.log_pages);
+}
+
+std::uint64_t Store::LogBytes() const {
+  return static_cast<std::uint64_t>(impl_->database.log_pages()) * kLogPageBytes;
 }
 
 int Store::Pages() {

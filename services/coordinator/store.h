@@ -82,6 +82,7 @@ class Store {
   struct Config {
     std::uint64_t keep_episodes = 1'000'000;  // 32 bytes each
     std::uint64_t keep_ranges = 16'384;       // about 100 bytes each
+    int log_pages = 2000;  // of the write-ahead log: then it is copied into the file; 32 MiB
   };
 
   // Opens or creates. Throws Error(kConfig) for a file of another layout, Error(kTryAgain) while it
@@ -99,6 +100,14 @@ class Store {
   [[nodiscard]] CommitResult Commit(std::span<const StoreChange> changes,
                                     Durability durability = Durability::kPromise);
   const std::string& pause_reason() const { return pause_reason_; }
+  // Whether the write-ahead log has grown to `log_pages` and should be copied into the file, which
+  // Commit never does.
+  bool LogIsFull() const;
+  // Copies it; false while another process reads the file in a state that is older than the log's
+  // end. A log of twice its size was held by such a reader: its file is emptied as well.
+  bool CopyLog();
+  // Of the log's pages that may not be in the file yet.
+  std::uint64_t LogBytes() const;
   // Test hook: the file may not grow beyond so many pages; 0: no limit. Any thread; takes effect at
   // the next Commit.
   void LimitPages(int pages) { page_limit_.store(pages, std::memory_order_relaxed); }

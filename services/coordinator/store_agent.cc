@@ -68,7 +68,28 @@ void StoreAgent::TakeGroup() {
   }
 }
 
+// Bounds the log: without readers by what one group adds to a full one.
+void StoreAgent::TendLog() {
+  const std::int64_t now_ns = clock_.NowNs();
+  if (store_.LogIsFull() && now_ns >= log_due_ns_) {
+    const bool copied = store_.CopyLog();
+    log_retry_ns_ = copied ? kLogRetryNs : std::min(2 * log_retry_ns_, kMaxLogRetryNs);
+    log_due_ns_ = copied ? now_ns : now_ns + log_retry_ns_ / 2;
+  }
+  const std::uint64_t bytes = store_.LogBytes();
+  log_bytes_.store(bytes, std::memory_order_relaxed);
+  const bool much = bytes >= kMuchLogBytes;
+  if (much && !log_blamed_) {
+    log::warn(
+        "tetrion.db-wal holds {} MiB that cannot be copied into tetrion.db: another process reads "
+        "it (fuser tetrion.db; copy the run folder to read it), or its disk is full or fails",
+        bytes >> 20);
+  }
+  log_blamed_ = much;
+}
+
 int StoreAgent::DoWork() {
+  TendLog();
   if (group_.empty()) {
     {
       MutexLock lock(mu_);

@@ -24,12 +24,18 @@ namespace tetrion::coordinator {
 // A group holds whatever is queued, up to kGroupReports episodes. A promise is written at once and
 // synced, reports alone wait up to kGroupWaitNs for company. While the file cannot be written (a
 // full disk, a lock, an I/O error) the queue is kept and tried again every kRetryNs.
+//
+// The store's log is copied into its file between groups. A process that reads the file for long
+// keeps the log from being begun anew: it is then tried ever more rarely, and said.
 class StoreAgent final : public Agent {
  public:
   static constexpr std::size_t kMaxQueued = 4096;     // changes; then HasRoom is false
   static constexpr std::size_t kGroupReports = 4096;  // episodes of one transaction
   static constexpr std::int64_t kGroupWaitNs = 50 * kNanosPerMilli;
   static constexpr std::int64_t kRetryNs = 500 * kNanosPerMilli;
+  static constexpr std::int64_t kLogRetryNs = 250 * kNanosPerMilli;  // doubled by failures, up to
+  static constexpr std::int64_t kMaxLogRetryNs = 8 * kNanosPerSecond;
+  static constexpr std::uint64_t kMuchLogBytes = std::uint64_t{256} << 20;  // a reader is blamed
 
   // `store` must outlive the agent and is used by the agent's thread only.
   StoreAgent(Store& store, const Clock& clock);
@@ -48,6 +54,7 @@ class StoreAgent final : public Agent {
   // Why, for people; empty when not paused.
   std::string PauseReason() const TETRION_EXCLUDES(mu_);
   std::uint64_t commits() const { return commits_.load(std::memory_order_relaxed); }
+  std::uint64_t log_bytes() const { return log_bytes_.load(std::memory_order_relaxed); }
   std::size_t Queued() const { return queued_.load(std::memory_order_acquire); }
   int event_fd() const { return event_.get(); }
 
@@ -72,6 +79,7 @@ class StoreAgent final : public Agent {
   bool Due() TETRION_REQUIRES(mu_);
   void TakeGroup() TETRION_EXCLUDES(mu_);
   int WriteGroup();
+  void TendLog();
   void SetPause(const std::string& reason) TETRION_EXCLUDES(mu_);
 
   Store& store_;
@@ -89,12 +97,16 @@ class StoreAgent final : public Agent {
   std::atomic<std::size_t> queued_{0};       // queue and group; pairs with HasRoom
   std::atomic<std::uint64_t> committed_{0};  // store agent writes, release
   std::atomic<std::uint64_t> commits_{0};
-  std::atomic<bool> paused_{false};  // store agent writes; pairs with Paused
+  std::atomic<std::uint64_t> log_bytes_{0};  // store agent writes
+  std::atomic<bool> paused_{false};          // store agent writes; pairs with Paused
   // Store agent only: the group being written, kept while the file cannot be.
   std::vector<StoreChange> group_;
   std::uint64_t group_ticket_ = 0;
   Durability group_durability_ = Durability::kReport;
   std::int64_t retry_at_ns_ = 0;
+  std::int64_t log_due_ns_ = 0;
+  std::int64_t log_retry_ns_ = kLogRetryNs;
+  bool log_blamed_ = false;
 };
 
 }  // namespace tetrion::coordinator

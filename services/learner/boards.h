@@ -18,8 +18,10 @@ namespace tetrion::learner {
 // attached and its actor lives.
 struct EndedRing {
   std::string path;
+  std::uint64_t owner = 0;  // as in wire::RingInfo
   wire::RingEnd end = wire::RingEnd::kClosed;
   std::string reason;  // why it cannot be used, for people; empty when it was closed
+  bool Is(const wire::RingInfo& ring) const { return ring.path == path && ring.owner == owner; }
 };
 
 // Where link and ingest meet: which rings there should be, which have ended. Any thread.
@@ -57,7 +59,7 @@ class RingBoard {
     MutexLock lock(mu_);
     std::erase_if(ended_, [&](const EndedRing& ended) {
       for (const wire::RingInfo& ring : listed) {
-        if (ring.path == ended.path) return false;
+        if (ended.Is(ring)) return false;
       }
       return true;
     });
@@ -72,7 +74,7 @@ class RingBoard {
     std::size_t ended_and_listed = 0;
     for (const EndedRing& ended : ended_) {
       for (const wire::RingInfo& ring : rings_) {
-        if (ring.path == ended.path) ++ended_and_listed;
+        if (ended.Is(ring)) ++ended_and_listed;
       }
     }
     return ended_and_listed == rings_.size();

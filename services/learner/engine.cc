@@ -5,14 +5,15 @@
 
 #include "lib/core/cpu_count.h"
 #include "lib/core/log.h"
-#include "lib/policy/network_policy.h"
-#include "lib/replay/selectors/fifo.h"
+#include "lib/core/random.h"
 #include "lib/run/run_folder.h"
+#include "lib/setup/run_policy.h"
 #include "lib/setup/run_setup.h"
 #include "lib/weights/weights_reader.h"
 #include "services/common/heartbeat_stats.h"
 #include "services/common/service_host.h"
 #include "services/learner/first_state.h"
+#include "services/learner/replay_plan.h"
 #include "services/learner/resident_parts.h"
 #include "services/learner/trainer_factory.h"
 
@@ -24,12 +25,19 @@ GateConfig GateConfigOf(const RunConfig& run, const ReplayShape& shape) {
       .shards = shape.shards, .capacity_rows = run.replay_rows, .commit_stride = run.commit_stride};
 }
 
+RunConfig RunOf(const wire::Registered& registered, const LearnerOptions& options) {
+  RunConfig run = RunConfigFromText(registered.run_config);
+  CheckReplayOptions(run, options.replay);
+  return run;
+}
+
 // The scorer's kernels divide a batch over every core it may use and take back the time that
-// workers wait; the tensor library's small networks lose more to waking threads than they gain.
+// workers wait, as the tensor library does with large networks; with small ones it loses more to
+// waking threads than it gains.
 int ThreadsFor(const RunConfig& run, int asked) {
   constexpr int kMostUseful = 8;
   if (asked > 0) return asked;
-  if (run.network != "scorer") return 1;
+  if (run.algo == "dreamer" ? run.dreamer.size == "nano" : run.network != "scorer") return 1;
   return std::min(UsableCpus(), kMostUseful);
 }
 
@@ -49,9 +57,14 @@ int InferenceLanes(const RunConfig& run) {
 InferenceAgent::Parts InferencePartsOf(const RunConfig& run, const std::string& shm_dir,
                                        std::uint64_t run_id, const LearnerRegion& region,
                                        LearnerMetrics& metrics) {
-  return {.policy = MakeNetworkPolicy(
-              {.network = run.network, .seed = run.seed, .max_lanes = InferenceLanes(run)},
-              EnvSpecOf(run)),
+  return {.make_policy =
+              [run] {
+                return MakeRunPolicy(run,
+                                     {.seed = run.seed,
+                                      .max_lanes = InferenceLanes(run),
+                                      .lane_ids = run.max_workers * run.lanes},
+                                     EnvSpecOf(run));
+              },
           .weights = std::make_unique<WeightsReader>(
               WeightsReader::Config{
                   .shm_dir = shm_dir, .run_id = run_id, .spec_hash = RunConfigHash(run)},
@@ -63,14 +76,15 @@ InferenceAgent::Parts InferencePartsOf(const RunConfig& run, const std::string& 
 
 }  // namespace
 
-Engine::Engine(const Surroundings& around, const wire::Registered& registered)
+Engine::Engine(const Surroundings& around, const wire::Registered& registered,
+               std::unique_ptr<wire::RowsServer> rows)
     : around_(around),
       run_name_(registered.run),
-      run_(RunConfigFromText(registered.run_config)),
+      run_(RunOf(registered, around.options)),
       checkpoint_folder_(RunFolder::At(registered.run_folder).checkpoints()),
       shape_(ReplayShapeOf(run_, around.options.replay.resident_lanes)),
       memory_(around.options.replay.device, RowSpecOf(run_, shape_), shape_.shards,
-              run_.replay_rows),
+              run_.replay_rows, LatentsOf(run_)),
       trainer_(MakeTrainer(run_, memory_.rows().layout().spec,
                            ThreadsFor(run_, around.options.threads))),
       checkpoints_(checkpoint_folder_, around.options.keep_checkpoints),
@@ -79,16 +93,16 @@ Engine::Engine(const Surroundings& around, const wire::Registered& registered)
           run_, RunFolder::At(registered.run_folder), *trainer_)),
       region_(LearnerRegion::CreateOrAdopt(registered.shm_dir, registered.run_id,
                                            trainer_->PolicyBlobBytes(), RunConfigHash(run_))),
-      replay_(GateConfigOf(run_, shape_),
-              std::make_unique<FifoSelector>(shape_.shards, run_.window),
-              FifoLimiter(run_.batch_windows)),
+      replay_(GateConfigOf(run_, shape_), MakeSelector(run_, shape_), LimiterOf(run_)),
       source_(replay_, memory_.rows(), run_.window, run_.batch_windows),
       metrics_(around.metrics, shape_.shards, trainer_->Figures()),
       rings_({.run_id = registered.run_id,
               .shm_dir = registered.shm_dir,
               .shards = shape_.shards,
               .layout = memory_.rows().layout(),
-              .refused = shape_.groups > 0 ? kPlaysItself : ""},
+              .refused = shape_.groups > 0 ? kPlaysItself : "",
+              .remote = rows != nullptr ? &remote_ : nullptr,
+              .remote_silence_ns = around.options.rows.silence_s * kNanosPerSecond},
              around.board, streams_),
       ingest_({.action_count = EnvSpecOf(run_).action.count,
                .check_records = EnvSpecOf(run_).obs.check},
@@ -100,9 +114,9 @@ Engine::Engine(const Surroundings& around, const wire::Registered& registered)
                  RowLayout(RowSpecOf(run_)),
                  InferencePartsOf(run_, registered.shm_dir, registered.run_id, region_, metrics_),
                  streams_),
-      training_({.batch_steps = run_.window * run_.batch_windows * shape_.lanes,
+      training_({.batch_steps = run_.window * BatchLanesOf(run_, shape_),
                  .batch_windows = run_.batch_windows,
-                 .actions = EnvSpecOf(run_).action.count,
+                 .entropy = EntropyOf(run_),
                  .checkpoint_every_ns =
                      static_cast<std::int64_t>(around.options.checkpoint_every_s * 1e9)},
                 {.on_update = [this](const UpdateStats& stats) { metrics_.OnUpdate(stats); },
@@ -116,12 +130,34 @@ Engine::Engine(const Surroundings& around, const wire::Registered& registered)
   log::info("replay of {} shards x {} rows x {} lanes: {} bytes", shape_.shards, run_.replay_rows,
             shape_.lanes, memory_.rows().memory_bytes());
   if (shape_.groups > 0) MakeResident(registered);
+  if (rows != nullptr) MakeRows(registered, std::move(rows));
+}
+
+// The rows of actors on other hosts.
+void Engine::MakeRows(const wire::Registered& registered,
+                      std::unique_ptr<wire::RowsServer> socket) {
+  log::info("remote actors send their rows to {}{}", socket->endpoint(),
+            socket->public_key().empty() ? "" : ", encrypted");
+  socket->JoinRun(registered.run_id);
+  const RowLayout layout(RowSpecOf(run_));
+  rows_ = std::make_unique<RowsAgent>(
+      RemoteStreams::Config{.run_id = registered.run_id,
+                            .row_bytes = layout.row_bytes,
+                            .spec_hash = layout.Hash(),
+                            .ring_rows = static_cast<std::uint64_t>(run_.ring_rows),
+                            .first_stream = RandomBits() >> 1,
+                            .silence_ns = around_.options.rows.silence_s * kNanosPerSecond},
+      RowsAgent::Parts{
+          .socket = std::move(socket), .weights = region_.MakeReader(), .ingest = region_.bell()},
+      remote_);
+  rows_metrics_ = std::make_unique<RowsMetrics>(around_.metrics);
+  rows_runner_ = std::make_unique<AgentRunner>(*rows_, around_.on_error);
 }
 
 // The lanes that the learner plays itself, and their session.
 void Engine::MakeResident(const wire::Registered& registered) {
   ReplayMemory::OnDevice& device = *memory_.on_device();
-  MemberConfig member = MemberConfigOf(around_.options.member, /*http_endpoint=*/"");
+  MemberConfig member = MemberConfigOf(around_.options.member, /*http_address=*/"");
   member.name += "-lanes";
   member.link.waits_for_slots = true;
   // Their reports and goodbye come before the learner's own time is over.
@@ -160,6 +196,9 @@ void Engine::Start() {
   ingest_runner_.Start();
   inference_runner_.Start();
   if (resident_) resident_->Start(around_.metrics);
+  if (!rows_runner_) return;
+  ShowCycles(around_.metrics, *rows_runner_);
+  rows_runner_->Start();
 }
 
 PlayedRows Engine::Played() const {
@@ -173,13 +212,24 @@ std::uint64_t Engine::Rows() const {
   return ingest_.counters().rows.load() + Played().rows;
 }
 
+void Engine::LetIngestRun() {
+  if (DrawsAgain(run_)) replay_.LetWriterRun();
+}
+
+// Of one update, in rows of all lanes.
+double Engine::BatchRows() const {
+  return static_cast<double>(run_.window * BatchLanesOf(run_, shape_)) / shape_.lanes;
+}
+
 void Engine::Stop() {
   if (std::exchange(stopped_, true)) return;
   if (resident_) resident_->Stop();
+  if (rows_runner_) rows_runner_->RequestStop();
   inference_runner_.RequestStop();
   ingest_runner_.RequestStop();
   trainer_runner_.RequestStop();
   checkpoint_runner_.RequestStop();
+  if (rows_runner_) rows_runner_->Join();
   inference_runner_.Join();
   ingest_runner_.Join();
   trainer_runner_.Join();
@@ -191,6 +241,7 @@ void Engine::FillHeartbeat(wire::Heartbeat& heartbeat) {
   const TrainerProgress progress = training_.Progress();
   FigureValues<kLearnerFigures> values =
       FiguresOf(progress, ingest_, inference_, checkpoints_, Played());
+  if (rows_) values["remote_streams"] = static_cast<double>(rows_->counters().streams.load());
   values["updates_per_s"] = update_rate_.PerSecond(progress.updates);
   for (int s = 0; s < shape_.shards; ++s) {
     values["replay_rows"] += static_cast<double>(replay_.Stats(s).valid_rows) * shape_.lanes;
@@ -206,10 +257,10 @@ void Engine::FillHeartbeat(wire::Heartbeat& heartbeat) {
 void Engine::RefreshMetrics() {
   MutexLock lock(refresh_mu_);
   if (resident_) resident_->RefreshMetrics();
+  if (rows_) rows_metrics_->Refresh(*rows_);
   metrics_.Refresh(replay_, memory_.rows().memory_bytes(),
                    static_cast<std::uint64_t>(run_.replay_rows), training_.Progress(), ingest_,
-                   inference_, checkpoints_, static_cast<double>(run_.window * run_.batch_windows),
-                   Played());
+                   inference_, checkpoints_, BatchRows(), Played());
 }
 
 void Engine::LogDrained() const {

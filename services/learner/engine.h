@@ -26,6 +26,8 @@
 #include "services/learner/replay_source.h"
 #include "services/learner/resident_lanes.h"
 #include "services/learner/ring_attacher.h"
+#include "services/learner/rows_agent.h"
+#include "services/learner/rows_metrics.h"
 #include "services/learner/trainer_agent.h"
 #include "services/learner/versions.h"
 
@@ -48,10 +50,15 @@ class Engine {
     std::function<double()> mean_return;   // for checkpoints; any thread
     std::function<void(std::exception_ptr)> on_error;
   };
-  // May wait for the folder's lock; allocates the replay, reads the checkpoint. Throws Error.
-  Engine(const Surroundings& around, const wire::Registered& registered);
+  // May wait for the folder's lock; allocates the replay, reads the checkpoint. `rows` is null when
+  // no remote actors are served. Throws Error.
+  Engine(const Surroundings& around, const wire::Registered& registered,
+         std::unique_ptr<wire::RowsServer> rows);
 
   void Start();
+  // A drain has begun: ingest waits for the trainer no more where that leaves no row untrained that
+  // should be. Any thread; may be called twice.
+  void LetIngestRun();
   // Rings have ended: stops the threads, keeps what was learnt. May be called twice. Throws Error
   // when the last checkpoint cannot be written.
   void Stop();
@@ -70,8 +77,10 @@ class Engine {
  private:
   CheckpointInfo Describe() const;
   void MakeResident(const wire::Registered& registered);
+  void MakeRows(const wire::Registered& registered, std::unique_ptr<wire::RowsServer> socket);
   PlayedRows Played() const;
   std::uint64_t Rows() const;  // that came into the replay
+  double BatchRows() const;
 
   const Surroundings around_;
   const std::string run_name_;
@@ -87,12 +96,16 @@ class Engine {
   ReplaySource source_;
   LearnerMetrics metrics_;
   StreamBoard streams_;
+  RemoteBoard remote_;
   RingAttacher rings_;
   IngestAgent ingest_;
   InferenceAgent inference_;
   TrainerAgent training_;
-  std::unique_ptr<ResidentLanes> resident_;  // null unless the learner plays lanes itself
+  std::unique_ptr<ResidentLanes> resident_;    // null unless the learner plays lanes itself
+  std::unique_ptr<RowsAgent> rows_;            // null unless remote actors are served
+  std::unique_ptr<RowsMetrics> rows_metrics_;  // with rows_
   AgentRunner checkpoint_runner_, ingest_runner_, inference_runner_, trainer_runner_;
+  std::unique_ptr<AgentRunner> rows_runner_;  // with rows_
   RateMeter update_rate_;
   bool stopped_ = false;
   Mutex refresh_mu_;  // scrapes may overlap

@@ -34,7 +34,8 @@ std::uint64_t LoadFirstState(const LearnerOptions& options, const CheckpointStor
   }
   const std::optional<Checkpoint> checkpoint = store.LoadNewest(RunConfigHash(run), options.force);
   if (!checkpoint) {
-    log::warn("no checkpoint in {}: training starts from the beginning", folder.checkpoints());
+    log::warn("no checkpoint in {}, as in a new run: training starts from the beginning",
+              folder.checkpoints());
     Begin(folder, trainer);
     return 0;
   }

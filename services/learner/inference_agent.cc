@@ -27,6 +27,11 @@ InferenceAgent::InferenceAgent(const Config& config, const RowLayout& row, Parts
     : config_(config), row_(row), parts_(std::move(parts)), board_(board) {
   TETRION_CHECK(config_.max_lanes >= static_cast<int>(row_.spec.lanes),
                 "a batch holds one row at least");
+}
+
+// What batches need, which may be much: a recurrent policy keeps a state for every lane.
+void InferenceAgent::Allocate() {
+  policy_ = parts_.make_policy();
   const auto lanes = static_cast<std::size_t>(config_.max_lanes);
   records_.resize(lanes * row_.spec.record_bytes);
   masks_.resize(lanes);
@@ -43,7 +48,7 @@ InferenceAgent::~InferenceAgent() = default;
 int InferenceAgent::DoWork() {
   TakeStreams();
   PollStreams();
-  if (!streams_.empty() && !parts_.weights->Refresh(*parts_.policy)) {
+  if (!streams_.empty() && !parts_.weights->Refresh(*policy_)) {
     // The trainer has published nothing yet.
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     return 0;
@@ -61,7 +66,15 @@ int InferenceAgent::DoWork() {
 }
 
 void InferenceAgent::TakeStreams() {
-  for (std::shared_ptr<StreamShare>& share : board_.Take()) {
+  // Those that ingest has ended go before new ones come: their places are free for these, so that
+  // lane ids stay below the lanes of all shards. The new ones are taken first, for ingest ends a
+  // stream before it adds the next one of its shard.
+  std::vector<std::shared_ptr<StreamShare>> fresh = board_.Take();
+  if (!fresh.empty() && policy_ == nullptr) Allocate();
+  std::erase_if(streams_, [](const auto& stream) {
+    return stream->share->ended.load(std::memory_order_acquire);
+  });
+  for (std::shared_ptr<StreamShare>& share : fresh) {
     const std::int64_t now_ns = clock_.NowNs();
     waiting_.push_back({.share = std::move(share),
                         .until_ns = now_ns + config_.attach_retry_ns,
@@ -100,11 +113,8 @@ bool InferenceAgent::TryAttach(Waiting& waiting) {
   }
 }
 
-// Goes on with attachments; lets streams go that ingest has ended.
+// Goes on with attachments.
 void InferenceAgent::PollStreams() {
-  std::erase_if(streams_, [](const auto& stream) {
-    return stream->share->ended.load(std::memory_order_acquire);
-  });
   counters_.streams.store(streams_.size(), std::memory_order_relaxed);
   for (const auto& stream : streams_) {
     if (stream->told || stream->share->broken.load(std::memory_order_relaxed)) continue;
@@ -186,7 +196,7 @@ ActResult InferenceAgent::Act() {
                           .lane_ids = lane_ids_.data(),
                           .token_ids = token_ids_.data(),
                           .steps = steps_.data()};
-  return parts_.policy->Act(in, {.action = actions_.data(), .log_prob = log_probs_.data()});
+  return policy_->Act(in, {.action = actions_.data(), .log_prob = log_probs_.data()});
 }
 
 void InferenceAgent::WriteAnswers(ActResult acted) {
@@ -220,7 +230,7 @@ bool InferenceAgent::AnswerRow(Stream& stream, const RowView& row, std::size_t a
   }
   const RowDecision decision = {.action = actions_.data() + at,
                                 .log_prob = log_probs_.data() + at,
-                                .policy_version = parts_.policy->version(),
+                                .policy_version = policy_->version(),
                                 .flags = failed ? kActionNotFinite : 0U};
   if (!stream.end.Answer(decision)) return false;
   if (failed) AddRelaxed<std::uint64_t>(counters_.not_finite, 1);

@@ -47,7 +47,9 @@ class InferenceAgent final : public Agent {
     std::int64_t attach_every_ns = 50 * kNanosPerMilli;
   };
   struct Parts {
-    std::unique_ptr<Policy> policy;  // of up to max_lanes lanes
+    // Makes the policy, of up to max_lanes lanes: it and the buffers of a batch are there once a
+    // stream has come, since most learners have none.
+    std::function<std::unique_ptr<Policy>()> make_policy;
     std::unique_ptr<WeightsSource> weights;
     Bell bell;    // rung by streamed workers
     Bell ingest;  // rung when rows are complete
@@ -71,6 +73,7 @@ class InferenceAgent final : public Agent {
   };
 
   void TakeStreams();
+  void Allocate();
   bool TryAttach(Waiting& waiting);
   std::uint32_t FreePlace() const;
   void PollStreams();
@@ -85,6 +88,7 @@ class InferenceAgent final : public Agent {
   const Config config_;
   const RowLayout row_;
   Parts parts_;
+  std::unique_ptr<Policy> policy_;  // null before the first stream
   StreamBoard& board_;
   const Clock& clock_ = MonotonicClock::Get();
   std::vector<Waiting> waiting_;  // not attached yet

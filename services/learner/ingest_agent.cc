@@ -135,7 +135,9 @@ int IngestAgent::Push(Feed& feed, const std::byte* rows, std::uint32_t count) {
   const AcquireResult result = PushRows(replay_, memory_, source.id().shard, rows,
                                         static_cast<int>(count), config_.wait_ns, pushed, &copied);
   if (result != AcquireResult::kAcquired) {
-    AddRelaxed(counters_.limited_ns, clock_.NowNs() - start_ns);
+    const std::int64_t waited_ns = clock_.NowNs() - start_ns;
+    AddRelaxed(counters_.limited_ns, waited_ns);
+    if (result == AcquireResult::kLeased) AddRelaxed(counters_.leased_ns, waited_ns);
   }
   if (feed.pinned != nullptr && copied != nullptr) {
     feed.copying = static_cast<std::uint64_t>(pushed);

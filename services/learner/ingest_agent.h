@@ -25,6 +25,7 @@ struct IngestCounters {
   std::atomic<std::uint64_t> quarantined{0};  // sources given up as unusable
   std::atomic<std::uint64_t> rows_lost{0};    // published rows that never reached the replay
   std::atomic<std::int64_t> limited_ns{0};    // waited for the trainer
+  std::atomic<std::int64_t> leased_ns{0};     // of it: for rows that an update still reads
 };
 
 // Copies rows from every source into the source's replay shard, after a look at what they hold.

@@ -5,6 +5,7 @@
 #include "lib/core/log.h"
 #include "lib/shm/shm_dir.h"
 #include "services/learner/engine.h"
+#include "services/learner/run_home.h"
 
 namespace tetrion::learner {
 namespace {
@@ -25,17 +26,30 @@ Learner::Learner(LearnerOptions options, SignalWatcher& signals)
           [&signals] { signals.RequestDrain(); }),
       build_runner_(build_, [this](std::exception_ptr error) { host_.Fail(error); }, kBuildIdleNs) {
   metrics_.OnScrape([this] { RefreshMetrics(); });
-  link_ = std::make_unique<LearnerLinkAgent>(MemberConfigOf(options_.member, host_.http_address()),
-                                             LinkHooks(), board_, versions_, signals.drain_flag());
+  if (!options_.rows.bind.empty()) {
+    rows_ = std::make_unique<wire::RowsServer>(wire::RowsServer::Config{
+        .endpoint = options_.rows.bind, .security = ServerSecurityOf(options_.member.curve)});
+  }
+  link_ = std::make_unique<LearnerLinkAgent>(Membership(), LinkHooks(), board_, versions_,
+                                             signals.drain_flag());
 }
 
 Learner::~Learner() = default;
+
+MemberConfig Learner::Membership() const {
+  MemberConfig config = MemberConfigOf(options_.member, host_.http_address());
+  if (rows_ != nullptr) {
+    config.rows_endpoint = AdvertisedRows(options_.rows, rows_->endpoint());
+    config.rows_key = rows_->public_key();
+  }
+  return config;
+}
 
 LearnerLinkAgent::Hooks Learner::LinkHooks() {
   return {.start_build = [this](const wire::Registered& registered) { StartBuild(registered); },
           .built = [this] { return Built(); },
           .fill = [this](wire::Heartbeat& heartbeat) { FillHeartbeat(heartbeat); },
-          .drain_lanes = [this] { drain_lanes_.store(true, std::memory_order_release); },
+          .drain_lanes = [this] { DrainLanes(); },
           .lanes_done = [this] { return engine_->ResidentDone(); },
           .stop_training = [this] { StopTraining(); }};
 }
@@ -64,6 +78,7 @@ void Learner::StartBuild(const wire::Registered& registered) {
 // On the build thread: may wait for the folder's lock, allocates the replay, reads the checkpoint.
 void Learner::Build() {
   const std::int64_t start_ns = MonotonicClock::Get().NowNs();
+  registered_.run_folder = RunHomeOf(options_, registered_).path();
   EnsureShmDir(registered_.shm_dir);
   const int removed = RemoveStale(registered_.shm_dir, registered_.run_id);
   if (removed > 0) log::info("removed {} shared regions of dead runs", removed);
@@ -75,12 +90,20 @@ void Learner::Build() {
                            .drain_lanes = drain_lanes_,
                            .mean_return = [this] { return link_->mean_return(); },
                            .on_error = [this](std::exception_ptr error) { host_.Fail(error); }},
-      registered_);
+      registered_, std::move(rows_));
   if (abandoned_.load(std::memory_order_acquire)) return;
   engine_ = std::move(engine);
   engine_->OnBuilt(static_cast<double>(MonotonicClock::Get().NowNs() - start_ns) * 1e-9);
   engine_->Start();
-  ready_engine_.store(engine_.get(), std::memory_order_release);
+  ready_engine_.store(engine_.get());
+  if (drain_lanes_.load()) engine_->LetIngestRun();
+}
+
+// The build thread, which may be done at this moment, looks at the flag after the engine stands:
+// one of the two sees the other.
+void Learner::DrainLanes() {
+  drain_lanes_.store(true);
+  if (Engine* engine = ready_engine_.load()) engine->LetIngestRun();
 }
 
 bool Learner::Built() {

@@ -7,6 +7,7 @@
 #include "lib/metrics/registry.h"
 #include "lib/metrics/shared_recorders.h"
 #include "lib/run/signals.h"
+#include "lib/wire/rows_socket.h"
 #include "services/common/service_host.h"
 #include "services/learner/build_agent.h"
 #include "services/learner/link_agent.h"
@@ -30,6 +31,7 @@ class Learner {
   void Run();
 
  private:
+  MemberConfig Membership() const;
   LearnerLinkAgent::Hooks LinkHooks();
   void StartBuild(const wire::Registered& registered);
   void Build();
@@ -38,9 +40,11 @@ class Learner {
   void FillHeartbeat(wire::Heartbeat& heartbeat);
   void RefreshMetrics();
   void StopTraining();
+  void DrainLanes();
 
   const LearnerOptions options_;
-  std::atomic<bool> drain_lanes_{false};  // the link drains; pairs with the lanes' link
+  std::unique_ptr<wire::RowsServer> rows_;  // bound at once, then the engine's; null: none
+  std::atomic<bool> drain_lanes_{false};    // the link drains; pairs with lanes' link and Build
   MetricsRegistry metrics_;
   LinkRecorders link_metrics_{metrics_, "coordinator"};
   ServiceHost host_;

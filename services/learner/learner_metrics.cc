@@ -31,6 +31,7 @@ FigureValues<kLearnerFigures> FiguresOf(const TrainerProgress& progress, const I
   values["rows_answered"] = Relaxed(inference.counters().rows);
   values["limiter_wait_s"] =
       static_cast<double>(rows.limited_ns.load()) * 1e-9 + played.limiter_wait_s;
+  values["reader_wait_s"] = static_cast<double>(rows.leased_ns.load()) * 1e-9;
   values["checkpoints"] = static_cast<double>(checkpoints.written());
   values["checkpoint_age_s"] = checkpoints.AgeSeconds();
   return values;

@@ -98,8 +98,11 @@ void LearnerLinkAgent::ReportEnded() {
     return;
   }
   for (const EndedRing& ring : ended) {
-    link_.Send(wire::RingGone{
-        .session = link_.session(), .path = ring.path, .end = ring.end, .reason = ring.reason});
+    link_.Send(wire::RingGone{.session = link_.session(),
+                              .path = ring.path,
+                              .end = ring.end,
+                              .reason = ring.reason,
+                              .owner = ring.owner});
   }
   reported_ = ended.size();
   next_report_ns_ = now_ns + kResendNs;

@@ -12,6 +12,7 @@ namespace {
 int Main(int argc, const char* const* argv) {
   LearnerOptions options;
   if (const std::optional<int> code = ParseLearnerOptions(argc, argv, options)) return *code;
+  if (options.health.Wanted()) return AskHealth(options.health, options.member.http_bind);
   options.member.log.service = "learner";
   SetUpLogging(options.member.log);
   SignalWatcher signals(HangupLimitMs(options.member.drain_timeout_s));

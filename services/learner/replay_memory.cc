@@ -32,9 +32,9 @@ RowSpec RowSpecOf(const RunConfig& run, const ReplayShape& shape) {
 }
 
 ReplayMemory::ReplayMemory(const std::string& device, const RowSpec& row, int shards,
-                           int capacity_rows) {
+                           int capacity_rows, const std::optional<LatentSpec>& latents) {
   if (device == "cpu") {
-    rows_ = std::make_unique<HostRows>(row, shards, capacity_rows);
+    rows_ = std::make_unique<HostRows>(row, shards, capacity_rows, latents);
     return;
   }
   if (cuda::Device::Count() == 0) {
@@ -45,7 +45,7 @@ ReplayMemory::ReplayMemory(const std::string& device, const RowSpec& row, int sh
   }
   on_device_ = std::make_unique<OnDevice>(0);
   auto rows = std::make_unique<DeviceRows>(on_device_->device, row, shards, capacity_rows,
-                                           on_device_->writer, on_device_->reader);
+                                           on_device_->writer, on_device_->reader, latents);
   on_device_->rows = rows.get();
   rows_ = std::move(rows);
   log::info("replay in the memory of {}", on_device_->device.name());

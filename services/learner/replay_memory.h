@@ -2,11 +2,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "lib/cuda/device.h"
 #include "lib/frame/row_layout.h"
 #include "lib/replay/device_rows.h"
+#include "lib/replay/latents.h"
 #include "lib/replay/rows.h"
 #include "lib/run/run_config.h"
 
@@ -34,7 +36,8 @@ class ReplayMemory {
  public:
   // `device`: cpu, or what this build has (lib/setup/device_choice.h). Throws Error: kConfig when
   // there is none, kTryAgain when memory is short.
-  ReplayMemory(const std::string& device, const RowSpec& row, int shards, int capacity_rows);
+  ReplayMemory(const std::string& device, const RowSpec& row, int shards, int capacity_rows,
+               const std::optional<LatentSpec>& latents = {});
   ~ReplayMemory();
 
   ReplayRows& rows() { return *rows_; }

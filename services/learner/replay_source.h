@@ -14,7 +14,7 @@ namespace tetrion::learner {
 // thread only. Gate and rows outlive the source and its batches.
 class ReplaySource final : public BatchSource {
  public:
-  ReplaySource(ReplayGate& gate, const ReplayRows& rows, int steps, int windows)
+  ReplaySource(ReplayGate& gate, ReplayRows& rows, int steps, int windows)
       : gate_(gate), rows_(rows), steps_(steps), windows_(windows) {}
 
   TrainBatch Next() override {
@@ -27,7 +27,7 @@ class ReplaySource final : public BatchSource {
   static constexpr std::int64_t kWaitNs = 50 * kNanosPerMilli;
 
   ReplayGate& gate_;
-  const ReplayRows& rows_;
+  ReplayRows& rows_;
   const int steps_;    // T
   const int windows_;  // W
 };

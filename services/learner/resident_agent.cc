@@ -40,6 +40,7 @@ ResidentAgent::ResidentAgent(const Config& config, Parts parts, ReplayGate& gate
       outbox_(outbox),
       clock_(clock),
       weights_user_(std::make_unique<Weights>(*parts_.policy, stream)),
+      pace_(rows.layout().spec.lanes, config.drain_every_ns),
       by_group_(credits.size()) {
   TETRION_CHECK(gate.shards() == 1, "resident lanes have the only shard");
   TETRION_CHECK(
@@ -100,6 +101,7 @@ void ResidentAgent::TakeTokens() {
   const std::size_t added = parts_.lanes->AddTokens(tokens_, stream_);
   tokens_.erase(tokens_.begin(), tokens_.begin() + static_cast<std::ptrdiff_t>(added));
   in_play_ += added;
+  pace_.OnAdded(added);
 }
 
 // Rows without any episode would only fill the replay.
@@ -142,13 +144,14 @@ void ResidentAgent::Play(const Chunk& chunk) {
   }
   gate_.Commit(chunk, rows_.Written());
   AddRelaxed<std::uint64_t>(counters_.rows, static_cast<std::uint64_t>(chunk.rows));
-  EnqueueDrain();
+  if (pace_.Due(counters_.rows.load(std::memory_order_relaxed), clock_.NowNs())) EnqueueDrain();
   parts_.policy->EnqueueCheck(stream_);
 }
 
 void ResidentAgent::EnqueueDrain() {
   if (drain_enqueued_) return;
   parts_.lanes->EnqueueDrain(stream_);
+  pace_.OnEnqueued(counters_.rows.load(std::memory_order_relaxed), clock_.NowNs());
   drain_enqueued_ = true;
 }
 
@@ -170,6 +173,7 @@ void ResidentAgent::TakeDrained() {
   }
   in_play_ -= drain.episodes.size();
   ended_left_ = drain.episodes_left;
+  pace_.OnDrained(drain.episodes.size(), drain.tokens_left, drain.episodes_left > 0);
   AddRelaxed<std::uint64_t>(counters_.episodes, drain.episodes.size());
   counters_.env_steps.store(drain.env_steps, std::memory_order_relaxed);
 }

@@ -17,6 +17,7 @@
 #include "lib/replay/gate.h"
 #include "lib/weights/weights_source.h"
 #include "services/common/outbox.h"
+#include "services/learner/drain_pace.h"
 
 namespace tetrion::learner {
 
@@ -45,9 +46,10 @@ struct ResidentCounters {
 class ResidentAgent final : public Agent {
  public:
   struct Config {
-    int group_lanes = 1;                         // M, the run's lanes of a worker
-    int commit_stride = 8;                       // rows of a chunk
-    std::int64_t wait_ns = 20 * kNanosPerMilli;  // longest single wait
+    int group_lanes = 1;                            // M, the run's lanes of a worker
+    int commit_stride = 8;                          // rows of a chunk
+    std::int64_t wait_ns = 20 * kNanosPerMilli;     // longest single wait
+    std::int64_t drain_every_ns = kNanosPerSecond;  // longest time between fetches of what ended
     int max_not_finite = 5;  // chunks in a row after which the policy counts as broken
   };
   struct Parts {
@@ -98,6 +100,7 @@ class ResidentAgent final : public Agent {
   std::size_t next_group_ = 0;  // whose credits are taken next
   std::uint64_t in_play_ = 0;   // tokens on the device, less the episodes known to have ended
   std::optional<cuda::Graph> full_chunk_;  // commit_stride rows
+  DrainPace pace_;
   bool drain_enqueued_ = false;
   std::uint64_t ended_left_ = 0;  // episodes that the last drain had no room for
   int not_finite_run_ = 0;        // consecutive chunks on which the policy failed

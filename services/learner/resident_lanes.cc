@@ -30,6 +30,7 @@ ResidentLanes::ResidentLanes(const Config& config, ResidentAgent::Parts parts, R
             LinkHooks(), outbox_, drain),
       agent_runner_(agent_, on_error),
       link_runner_(link_, on_error),
+      link_metrics_(metrics, "coordinator_resident"),
       rows_(metrics.Counter("tetrion_learner_resident_rows_total")),
       wait_token_(metrics.Counter("tetrion_learner_resident_wait_seconds_total", {"token"})),
       wait_weights_(metrics.Counter("tetrion_learner_resident_wait_seconds_total", {"weights"})),
@@ -41,15 +42,17 @@ PlayLink::Hooks ResidentLanes::LinkHooks() {
                      std::vector<CreditQueue*>& queues) {
                 for (CreditQueue& credits : credits_) queues.push_back(&credits);
               },
-          .stats =
-              [this] {
-                std::vector<wire::Stat> stats;
-                AddStats(kActorFigures, Figures().all(), stats);
-                return stats;
-              },
+          .stats = [this] { return Stats(); },
           .env_steps = [this] { return agent_.counters().env_steps.load(); },
           .workers_drained = [this] { return agent_.Drained() || !agent_runner_.Running(); },
           .close_rings = [] {}};
+}
+
+std::vector<wire::Stat> ResidentLanes::Stats() {
+  link_metrics_.Set(TotalsOf(link_.link_stats()));
+  std::vector<wire::Stat> stats;
+  AddStats(kActorFigures, Figures().all(), stats);
+  return stats;
 }
 
 FigureValues<kActorFigures> ResidentLanes::Figures() const {

@@ -7,11 +7,13 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "lib/collect/credit_queue.h"
 #include "lib/core/agent.h"
 #include "lib/metrics/figures.h"
 #include "lib/metrics/registry.h"
+#include "lib/metrics/shared_recorders.h"
 #include "services/common/outbox.h"
 #include "services/common/play_link.h"
 #include "services/learner/resident_agent.h"
@@ -51,6 +53,7 @@ class ResidentLanes {
 
  private:
   PlayLink::Hooks LinkHooks();
+  std::vector<wire::Stat> Stats();
   FigureValues<kActorFigures> Figures() const;
 
   Outbox outbox_;
@@ -58,6 +61,7 @@ class ResidentLanes {
   ResidentAgent agent_;
   PlayLink link_;
   AgentRunner agent_runner_, link_runner_;
+  LinkRecorders link_metrics_;
   HotCounter &rows_, &wait_token_, &wait_weights_, &wait_replay_;
 };
 

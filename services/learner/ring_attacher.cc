@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "lib/core/check.h"
@@ -10,6 +11,8 @@
 #include "lib/core/error.h"
 #include "lib/core/log.h"
 #include "lib/shm/shm_dir.h"
+#include "lib/wire/remote_path.h"
+#include "services/learner/remote_ring.h"
 
 namespace tetrion::learner {
 namespace {
@@ -28,8 +31,14 @@ std::string WithoutFolder(std::string text, const std::string& path) {
   return text;
 }
 
-bool Lists(const std::vector<wire::RingInfo>& list, const std::string& path) {
-  return std::any_of(list.begin(), list.end(), [&](const auto& info) { return info.path == path; });
+bool Lists(const std::vector<wire::RingInfo>& list, const wire::RingInfo& ring) {
+  return std::any_of(list.begin(), list.end(), [&](const auto& info) {
+    return info.path == ring.path && info.owner == ring.owner;
+  });
+}
+
+bool OwnerHasEnded(const wire::RingInfo& ring) {
+  return ring.owner != 0 && ring.session == 0;
 }
 
 wire::RingEnd EndOf(SourceState state) {
@@ -58,18 +67,33 @@ std::vector<std::unique_ptr<RowSource>> RingAttacher::Poll() {
 void RingAttacher::TakeList() {
   if (!board_.TakeList(seen_, list_)) return;
   const std::int64_t now_ns = clock_.NowNs();
-  std::erase_if(waiting_, [&](const Waiting& ring) { return !Lists(list_, ring.info.path); });
+  std::erase_if(waiting_, [&](const Waiting& ring) {
+    if (Lists(list_, ring.info)) return false;
+    if (config_.remote != nullptr) config_.remote->Forget(ring.info.path);
+    return true;
+  });
   const std::vector<EndedRing> ended = board_.Ended();  // reported, not yet acknowledged
   for (const wire::RingInfo& info : list_) {
-    const bool known =
-        attached_.contains(info.path) ||
-        std::any_of(waiting_.begin(), waiting_.end(),
-                    [&](const auto& ring) { return ring.info.path == info.path; }) ||
-        std::any_of(ended.begin(), ended.end(), [&](const auto& e) { return e.path == info.path; });
-    if (!known) {
+    if (const auto attached = attached_.find(info.path); attached != attached_.end()) {
+      attached->second = info.owner;
+      continue;
+    }
+    const auto waits = std::find_if(waiting_.begin(), waiting_.end(),
+                                    [&](const auto& ring) { return ring.info.path == info.path; });
+    if (waits != waiting_.end()) {
+      waits->info = info;
+    } else if (std::none_of(ended.begin(), ended.end(),
+                            [&](const auto& e) { return e.Is(info); })) {
       waiting_.push_back(
           {.info = info, .since_ns = now_ns, .next_try_ns = now_ns, .last_error = ""});
     }
+  }
+  if (config_.remote != nullptr) {
+    std::set<std::string> ownerless;
+    for (const wire::RingInfo& info : list_) {
+      if (OwnerHasEnded(info)) ownerless.insert(info.path);
+    }
+    config_.remote->SetOwnerless(std::move(ownerless));
   }
   if (!std::exchange(listed_, true)) {
     orphans_due_ = true;
@@ -89,9 +113,10 @@ bool RingAttacher::TryAttach(Waiting& ring, std::vector<std::unique_ptr<RowSourc
                      std::to_string(config_.shards));
     return true;
   }
+  if (wire::IsRemoteRingPath(info.path)) return TryTakeRemote(ring, attached);
   try {
     attached.push_back(Attach(info));
-    attached_.insert(info.path);
+    attached_[info.path] = info.owner;
     return true;
   } catch (const Error& error) {
     const std::string reason = WithoutFolder(error.what(), info.path);
@@ -102,6 +127,46 @@ bool RingAttacher::TryAttach(Waiting& ring, std::vector<std::unique_ptr<RowSourc
                        "the shared regions: give both the same --shm-dir, a volume both mount");
     return true;
   }
+}
+
+// True when the remote ring waits no longer.
+bool RingAttacher::TryTakeRemote(Waiting& ring, std::vector<std::unique_ptr<RowSource>>& attached) {
+  const wire::RingInfo& info = ring.info;
+  if (config_.remote == nullptr) {
+    GiveUp(info,
+           "its actor sends rows over the network and this learner takes none: start the learner "
+           "with --rows-bind tcp://0.0.0.0:9001, or the actor with --rows shm if both share the "
+           "folder of the shared regions");
+    return true;
+  }
+  if (std::shared_ptr<RemoteStream> stream = config_.remote->Take(info.path)) {
+    attached.push_back(std::make_unique<RemoteRing>(SourceId{.session = info.session,
+                                                             .worker = info.worker,
+                                                             .shard = info.slot,
+                                                             .address = info.path},
+                                                    std::move(stream)));
+    attached_[info.path] = info.owner;
+    return true;
+  }
+  const std::string refusal = config_.remote->Refusal(info.path);
+  const std::int64_t now_ns = clock_.NowNs();
+  const bool silent = OwnerHasEnded(info) || now_ns - ring.since_ns >= config_.remote_silence_ns;
+  if (refusal.empty() && !silent) {
+    config_.remote->Expect(info.path);
+    ring.next_try_ns = now_ns + config_.retry_every_ns;
+    return false;
+  }
+  config_.remote->Forget(info.path);
+  if (!refusal.empty()) {
+    GiveUp(info, refusal);
+    return true;
+  }
+  log::warn("ring {} was never opened by its actor", info.path);
+  board_.AddEnded({.path = info.path,
+                   .owner = info.owner,
+                   .end = wire::RingEnd::kOwnerDead,
+                   .reason = "its actor never opened it: it does not reach the learner"});
+  return true;
 }
 
 // Throws Error.
@@ -123,8 +188,11 @@ std::unique_ptr<RowSource> RingAttacher::Attach(const wire::RingInfo& info) {
 }
 
 void RingAttacher::Ended(const SourceId& id, SourceState state, const std::string& reason) {
-  board_.AddEnded({.path = id.address, .end = EndOf(state), .reason = reason});
-  attached_.erase(id.address);
+  const auto attached = attached_.find(id.address);
+  TETRION_CHECK(attached != attached_.end(), "only what was attached ends");
+  board_.AddEnded(
+      {.path = id.address, .owner = attached->second, .end = EndOf(state), .reason = reason});
+  attached_.erase(attached);
 }
 
 // Whether a ring that cannot be attached for now is tried again; each new error is logged once.
@@ -140,7 +208,11 @@ bool RingAttacher::HasTime(Waiting& ring, const std::string& error) {
 void RingAttacher::GiveUp(const wire::RingInfo& info, const std::string& reason) {
   log::error("cannot attach ring {}: {}", info.path, reason);
   AddRelaxed<std::uint64_t>(given_up_, 1);
-  board_.AddEnded({.path = info.path, .end = wire::RingEnd::kUnattachable, .reason = reason});
+  board_.AddEnded({.path = info.path,
+                   .owner = info.owner,
+                   .end = wire::RingEnd::kUnattachable,
+                   .reason = reason});
+  if (wire::IsRemoteRingPath(info.path)) return;  // no file
   dead_paths_.push_back(info.path);
   remove_until_ns_ = clock_.NowNs() + config_.remove_within_ns;
 }

@@ -2,14 +2,15 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "lib/core/clock.h"
 #include "lib/frame/row_layout.h"
 #include "services/learner/boards.h"
+#include "services/learner/remote_board.h"
 #include "services/learner/ring_sources.h"
 #include "services/learner/row_source.h"
 
@@ -30,7 +31,12 @@ namespace tetrion::learner {
 // The first list also tells which rings of the run are orphans: their actors died while no learner
 // was there. What they held is unknown to the ledger, so it only takes memory.
 //
-// Rings are told apart by their paths: a worker keeps its ring when its actor gets another session.
+// A ring of a remote worker is no file: the rows thread offers it once its actor has opened it. One
+// that is never opened counts as its actor's death after `remote_silence_ns`, or once its owner's
+// session has ended, so that the actor, should it be cut off, may come back.
+//
+// A ring is named by path and owner. What is attached is known by its path alone, and follows the
+// list: a worker keeps its ring when its actor gets another session, which then owns it.
 //
 // Thread role: the ingest thread. Nothing here blocks.
 class RingAttacher final : public SourceFinder {
@@ -40,7 +46,9 @@ class RingAttacher final : public SourceFinder {
     std::string shm_dir;
     int shards = 0;  // slots of the replay
     RowLayout layout;
-    std::string refused;  // why no ring is attached at all; empty: they are
+    std::string refused;            // why no ring is attached at all; empty: they are
+    RemoteBoard* remote = nullptr;  // null: no remote actors are served
+    std::int64_t remote_silence_ns = 60 * kNanosPerSecond;
     // How long a ring may be missing or unfinished before it is given up, how often it is tried.
     std::int64_t retry_ns = 2 * kNanosPerSecond;
     std::int64_t retry_every_ns = 50 * kNanosPerMilli;
@@ -71,6 +79,7 @@ class RingAttacher final : public SourceFinder {
   void TakeList();
   bool TryAttach(Waiting& ring, std::vector<std::unique_ptr<RowSource>>& attached);
   std::unique_ptr<RowSource> Attach(const wire::RingInfo& info);
+  bool TryTakeRemote(Waiting& ring, std::vector<std::unique_ptr<RowSource>>& attached);
   bool HasTime(Waiting& ring, const std::string& error);
   void GiveUp(const wire::RingInfo& info, const std::string& reason);
   void RemoveDead();
@@ -82,7 +91,7 @@ class RingAttacher final : public SourceFinder {
   std::uint64_t seen_ = 0;  // board change last taken
   std::vector<wire::RingInfo> list_;
   std::vector<Waiting> waiting_;
-  std::set<std::string> attached_;  // paths
+  std::map<std::string, std::uint64_t> attached_;  // path -> owner, as last listed
   // What is to be removed as soon as the folder's lock is free.
   bool listed_ = false;  // the first list has come
   bool orphans_due_ = false;

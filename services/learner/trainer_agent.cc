@@ -18,7 +18,7 @@ TrainerAgent::TrainerAgent(const Config& config, Hooks hooks, Trainer& trainer, 
       writer_(writer),
       versions_(versions),
       checkpoints_(checkpoints),
-      watch_(config.actions, trainer.Figures(), MonotonicClock::Get()) {
+      watch_(config.entropy, trainer.Figures(), MonotonicClock::Get()) {
   progress_.updates = resumed_updates;
 }
 

@@ -20,14 +20,15 @@ namespace tetrion::learner {
 
 // What the trainer has done so far.
 struct TrainerProgress {
-  std::uint64_t updates = 0;        // optimiser steps, including those before a resume
-  std::uint64_t batches = 0;        // since this process started
-  std::uint64_t windows = 0;        // replay windows in them
-  std::uint64_t steps_trained = 0;  // fresh environment steps in batches since this process started
-  std::uint64_t not_ready = 0;      // times there was no batch
-  std::uint64_t skipped = 0;        // updates not taken, or taken back, for NaN or infinity
-  std::uint32_t version = 0;        // newest published
-  UpdateStats last;                 // of the last update
+  std::uint64_t updates = 0;  // optimiser steps, including those before a resume
+  std::uint64_t batches = 0;  // since this process started
+  std::uint64_t windows = 0;  // replay windows in them
+  // Environment steps in batches since this process started, each as often as it was drawn.
+  std::uint64_t steps_trained = 0;
+  std::uint64_t not_ready = 0;  // times there was no batch
+  std::uint64_t skipped = 0;    // updates not taken, or taken back, for NaN or infinity
+  std::uint32_t version = 0;    // newest published
+  UpdateStats last;             // of the last update
 };
 
 // Trains: one batch, up to `reuse` updates, weights published, now and then a checkpoint. Ends with
@@ -40,7 +41,7 @@ class TrainerAgent final : public Agent {
   struct Config {
     int batch_steps = 0;    // T * B: environment steps of one batch
     int batch_windows = 1;  // replay windows of one batch
-    int actions = 2;        // of the environment
+    EntropyRange entropy;   // what the policy's can be
     std::int64_t checkpoint_every_ns = 30 * kNanosPerSecond;
   };
   struct Hooks {

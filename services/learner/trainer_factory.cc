@@ -1,7 +1,12 @@
 #include "services/learner/trainer_factory.h"
 
+#include <cmath>
+
 #include "lib/core/check.h"
 #include "lib/metrics/figures.h"
+#include "lib/nn/categorical.h"
+#include "lib/rl/dreamer/dreamer_figures.h"
+#include "lib/rl/dreamer/dreamer_trainer.h"
 #include "lib/rl/vtrace/vtrace_figures.h"
 #include "lib/rl/vtrace/vtrace_trainer.h"
 #include "lib/setup/run_setup.h"
@@ -9,9 +14,29 @@
 namespace tetrion::learner {
 
 static_assert(NameMetrics(kVtraceFigures) && FitBesideTheLearners(kVtraceFigures));
+static_assert(NameMetrics(kDreamerFigures) && FitBesideTheLearners(kDreamerFigures));
+
+std::optional<LatentSpec> LatentsOf(const RunConfig& run) {
+  if (run.algo != "dreamer") return std::nullopt;
+  return DreamerLatents(run.dreamer);
+}
+
+EntropyRange EntropyOf(const RunConfig& run) {
+  const int actions = EnvSpecOf(run).action.count;
+  const double share = run.algo == "dreamer" ? run.dreamer.actor_unimix : 0.0;
+  return {.least = LeastEntropy(share, actions), .largest = std::log(static_cast<double>(actions))};
+}
 
 std::unique_ptr<Trainer> MakeTrainer(const RunConfig& run, const RowSpec& row, int threads) {
-  // One line an algorithm; RunConfig refuses other names.
+  // One an algorithm; RunConfig refuses other names.
+  if (run.algo == "dreamer") {
+    return MakeDreamerTrainer({.settings = run.dreamer,
+                               .seed = run.seed,
+                               .window = run.window,
+                               .batch_lanes = run.batch_windows,
+                               .threads = threads},
+                              EnvSpecOf(run));
+  }
   TETRION_CHECK(run.algo == "vtrace", "an algorithm without a trainer");
   return MakeVtraceTrainer({.settings = run.vtrace,
                             .network = run.network,

@@ -1,13 +1,21 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "lib/frame/row_layout.h"
+#include "lib/replay/latents.h"
 #include "lib/rl/trainer.h"
 #include "lib/run/run_config.h"
+#include "services/learner/training_watch.h"
 
 namespace tetrion::learner {
 
+// What the run's algorithm keeps of its model's state beside each row, if it does.
+std::optional<LatentSpec> LatentsOf(const RunConfig& run);
+// What the entropy of the run's policy can be over all actions. DreamerV3's has a part of the
+// uniform distribution always.
+EntropyRange EntropyOf(const RunConfig& run);
 // The run's algorithm over rows of `row`. `threads`: of the trainer's arithmetic. Throws
 // Error(kUsage) for settings that do not fit together.
 std::unique_ptr<Trainer> MakeTrainer(const RunConfig& run, const RowSpec& row, int threads);

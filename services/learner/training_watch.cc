@@ -1,7 +1,5 @@
 #include "services/learner/training_watch.h"
 
-#include <cmath>
-
 #include "lib/core/error.h"
 #include "lib/core/log.h"
 #include "lib/rl/trainer_figures.h"
@@ -22,9 +20,10 @@ bool TrainingWatch::Warning::Due(const Clock& clock) {
   return true;
 }
 
-TrainingWatch::TrainingWatch(int actions, std::span<const FigureInfo> figures, const Clock& clock)
+TrainingWatch::TrainingWatch(const EntropyRange& entropy, std::span<const FigureInfo> figures,
+                             const Clock& clock)
     : clock_(clock),
-      largest_entropy_(std::log(static_cast<double>(actions))),
+      range_(entropy),
       entropy_at_(PlaceOf("entropy", figures)),
       explained_at_(PlaceOf("explained_variance", figures)),
       value_loss_at_(PlaceOf("value_loss", figures)),
@@ -33,7 +32,7 @@ TrainingWatch::TrainingWatch(int actions, std::span<const FigureInfo> figures, c
 void TrainingWatch::Look(const UpdateStats& stats) {
   LookAtSkipped(stats);
   if (stats.updates == 0) return;  // its figures are of an update that was not taken
-  entropy_ += ValueAt(stats, entropy_at_, /*missing=*/largest_entropy_);
+  entropy_ += ValueAt(stats, entropy_at_, /*missing=*/range_.largest);
   unexplained_ += ValueAt(stats, explained_at_, /*missing=*/0) < 0 ? 1 : 0;
   error_square_ += 2 * ValueAt(stats, value_loss_at_, /*missing=*/0);
   target_square_ += ValueAt(stats, target_square_at_, /*missing=*/0);
@@ -43,11 +42,13 @@ void TrainingWatch::Look(const UpdateStats& stats) {
   const bool large_error = error_square_ > kLargeError * target_square_;
   averaged_ = unexplained_ = 0;
   entropy_ = error_square_ = target_square_ = 0;
-  if (entropy < kLeastEntropy * largest_entropy_ && low_entropy_.Due(clock_)) {
+  const bool decided = entropy - range_.least < kLeastEntropy * (range_.largest - range_.least);
+  if (decided && low_entropy_.Due(clock_)) {
     log::warn(
-        "the policy hardly tries anything else: its entropy is {:.4f} nats, under {:g}% of the "
-        "largest possible {:.2f}; a higher --entropy-coef keeps it trying",
-        entropy, 100 * kLeastEntropy, largest_entropy_);
+        "the policy hardly tries anything else: its entropy is {:.4f} nats, under {:g}% of the way "
+        "from the least possible {:.4f} to the largest {:.2f}; a higher --entropy-coef keeps it "
+        "trying",
+        entropy, 100 * kLeastEntropy, range_.least, range_.largest);
   }
   if (2 * unexplained > kAveraged && large_error && bad_value_.Due(clock_)) {
     log::warn(
@@ -77,7 +78,8 @@ void TrainingWatch::LookAtSkipped(const UpdateStats& stats) {
               "training has diverged: no update of the last " + std::to_string(skipped_in_a_row_) +
                   " batches could be taken; first " + first_problem_ +
                   " was not a finite number. The weights before it are saved; go on from them with "
-                  "./tetrion up --resume RUN and a lower --learning-rate or a --grad-clip");
+                  "./tetrion up --resume RUN and a lower --learning-rate or a tighter bound of the "
+                  "gradient (--grad-clip; with --algo dreamer --agc)");
 }
 
 }  // namespace tetrion::learner

@@ -11,6 +11,12 @@
 
 namespace tetrion::learner {
 
+// What a policy's entropy can be, in nats.
+struct EntropyRange {
+  double least = 0;
+  double largest = 0;
+};
+
 // Looks at every update for signs that training goes wrong, and says so in the log; ends it when
 // nothing can be learnt any more. Each warning comes at most once a minute. One thread.
 class TrainingWatch {
@@ -19,16 +25,16 @@ class TrainingWatch {
   static constexpr int kMostSkippedInARow = 100;
   // Batches over which entropy and explained variance are averaged before they are judged.
   static constexpr int kAveraged = 200;
-  // Share of the largest possible entropy below which the policy counts as decided for good.
+  // Share of the range of possible entropies below which the policy counts as decided for good.
   static constexpr double kLeastEntropy = 0.01;
   // Mean square error of the values, as a share of their targets' mean square, from which a
   // negative explained variance counts: targets that hardly differ are never explained.
   static constexpr double kLargeError = 0.01;
   static constexpr std::int64_t kWarnEveryNs = 60 * kNanosPerSecond;
 
-  // `actions`: of the environment; their logarithm is the largest entropy, in nats. `figures`:
-  // Trainer::Figures; what the trainer does not report is not judged.
-  TrainingWatch(int actions, std::span<const FigureInfo> figures, const Clock& clock);
+  // `figures`: Trainer::Figures; what the trainer does not report is not judged.
+  TrainingWatch(const EntropyRange& entropy, std::span<const FigureInfo> figures,
+                const Clock& clock);
 
   // Once per batch. Throws Error(kConfig) after kMostSkippedInARow batches without an update: says
   // what was not finite first and how to go on.
@@ -46,7 +52,7 @@ class TrainingWatch {
   void LookAtSkipped(const UpdateStats& stats);
 
   const Clock& clock_;
-  const double largest_entropy_;
+  const EntropyRange range_;
   const std::optional<std::size_t> entropy_at_, explained_at_, value_loss_at_, target_square_at_;
   int skipped_in_a_row_ = 0;
   std::uint64_t skipped_ = 0;

@@ -71,6 +71,12 @@ class BadOptions(harness.Case):
                         "--runs-dir", self.base)
 
 
+    def test_a_healthcheck_needs_its_name_and_a_fixed_port(self):
+        for program in ["tetrion-coordinator", "tetrion-learner", "tetrion-actor"]:
+            self.expect(1, ["--http-bind 127.0.0.1:0", "TETRION_HTTP_BIND"], program, "healthcheck")
+            self.expect(USAGE, ["helthcheck", "healthcheck"], program, "helthcheck")
+
+
 class BadPeers(harness.Case):
     def test_a_port_in_use_is_refused_with_the_address(self):
         with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -91,6 +97,11 @@ class BadPeers(harness.Case):
             code, said = self.call(program, "--run-folder", run.folder, "--lanes", "5")
             self.assertEqual(code, CONFIG, said)
             self.assertRegex(said, r"lanes.*5.*8|lanes.*8.*5")
+            code, said = self.call(program, "--run-folder", run.folder, "--window", "3",
+                                   environment={"TETRION_LANES": "5", "TETRION_WINDOW": "2"})
+            self.assertEqual(code, CONFIG, said)
+            self.assertRegex(said, r"lanes: here 5, the run has 8.*\(lanes is from TETRION_LANES\)")
+            self.assertIn("window: here 3", said)
         run.drain()
 
     def test_an_actor_without_a_coordinator_says_so_and_gives_up(self):
@@ -107,6 +118,12 @@ class BadPeers(harness.Case):
             self.assertEqual(code, 503)
             self.assertIn("does not answer", reason)
             self.assertEqual(harness.get(f"127.0.0.1:{http}", "/livez")[0], 200)
+            where = {"TETRION_HTTP_BIND": f"0.0.0.0:{http}"}
+            code, said = self.call("tetrion-actor", "healthcheck", environment=where)
+            self.assertEqual(code, 1)
+            self.assertIn("does not answer", said)
+            self.assertEqual(self.call("tetrion-actor", "healthcheck", "--live",
+                                       environment=where), (0, ""))
             self.assertEqual(run.wait_exit("actor-0"), TRY_AGAIN)
             self.assertIn("no coordinator for 6 s", run.log("actor-0"))
 

@@ -1,6 +1,7 @@
 """Runs whose replay lies in a device's memory, the simulated one: rows that actors send, and lanes
 that the learner plays there itself. The account is that of every other run."""
 
+import json
 import re
 
 import harness
@@ -49,6 +50,13 @@ class ResidentLanes(harness.Case):
     def test_tetris_is_played(self):
         run = self.new_run().start_up(device="sim", resident_lanes=16, settings=TETRIS)
         run.expect_progress(episodes=40, batches=4, deadline_s=90)
+        # The lanes' session is a connection of its own.
+        endpoints = json.loads((run.folder / "endpoints.json").read_text())
+        text = harness.get(endpoints["http"]["learner"], "/metrics")[1]
+        for peer in ("coordinator", "coordinator_resident"):
+            sent = re.search(
+                rf'tetrion_link_messages_total{{peer="{peer}",direction="out"}} (\d+)', text)
+            self.assertGreater(int(sent[1]) if sent else 0, 0, peer)
         run.finish_and_check()
 
     def test_a_killed_learner_resumes_and_every_token_is_accounted_once(self):

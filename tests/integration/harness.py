@@ -105,6 +105,7 @@ class Run:
         self.folder = self.runs / name
         self.processes = {}  # name -> Popen, started by us
         self.killed = set()  # names of services that were killed or refused at least once
+        self.cut_off = set()  # names of actors whose answers a cut network may have swallowed
         self.quarantined = 0  # rings that a test has spoilt
         self.learner_options = {}  # of every learner that is started by hand
         self.last_batches, self.batches = 0, 0
@@ -328,7 +329,7 @@ class Run:
         said, hidden = 0, False
         for name, text in self.actor_logs().items():
             said += sum(int(n) for n in re.findall(r"(\d+) episodes acknowledged", text))
-            hidden = hidden or name in self.killed or "was fenced" in text
+            hidden = hidden or name in self.killed | self.cut_off or "was fenced" in text
         if hidden:
             assert said <= figures["done"], f"{said} acknowledged, {figures['done']} done"
         else:
@@ -447,9 +448,10 @@ class Case(unittest.TestCase):
         self.runs_started.append(run)
         return run
 
-    def call(self, program, *arguments, deadline_s=DEADLINE_S):
+    def call(self, program, *arguments, deadline_s=DEADLINE_S, environment=None):
         """(exit code, everything printed) of a program that ends by itself."""
         done = subprocess.run([str(BIN / program), *map(str, arguments)], capture_output=True,
                               text=True, timeout=deadline_s, check=False,
+                              env={**os.environ, **(environment or {})},
                               stdin=subprocess.DEVNULL, preexec_fn=die_with_parent)
         return done.returncode, done.stdout + done.stderr

@@ -20,6 +20,7 @@ ENVIRONMENTS = {
     "both Tetris": (tetrion.TetrisEnv, tetrion.TetrisPlacementEnv),
     "placement": (tetrion.TetrisPlacementEnv,),
     "CartPole": (tetrion.CartPoleEnv,),
+    "Catch": (tetrion.CatchEnv,),
 }
 
 
@@ -99,14 +100,13 @@ def test_the_table_has_the_shapes_of_the_spaces(queue_size):
     told = {(kind, obs) for obs, kind, _, _ in rows}
     for obs, of, dtype, length in rows:
         for kind in ENVIRONMENTS[of]:
-            more = {} if of == "CartPole" else {"queue_size": queue_size}
+            more = {} if of in ("CartPole", "Catch") else {"queue_size": queue_size}
             space = kind(obs, **more).observation_space
             assert space.shape == (eval(length, {"Q": queue_size}),), (obs, of)
             assert space.dtype == dtype, (obs, of)
     wanted = {("both Tetris", obs) for obs in ("flat", "planes", "compact", "packed2")}
-    assert told == wanted | {("placement", "afterstates"), ("CartPole", "flat")} | {
-        ("CartPole", "compact")
-    }
+    wanted |= {(game, obs) for game in ("CartPole", "Catch") for obs in ("flat", "compact")}
+    assert told == wanted | {("placement", "afterstates")}
 
 
 @pytest.mark.parametrize("queue_size", [1, 4, 7])

@@ -10,11 +10,11 @@ import pytest
 import tetrion
 from gymnasium.utils.env_checker import check_env
 
-IDS = ("tetrion/Tetris-v0", "tetrion/TetrisPlacement-v0", "tetrion/CartPole-v0")
+IDS = ("tetrion/Tetris-v0", "tetrion/TetrisPlacement-v0", "tetrion/CartPole-v0", "tetrion/Catch-v0")
 TETRIS_OBS = ("flat", "dict", "planes", "compact", "packed2")
 CASES = [(IDS[0], obs) for obs in TETRIS_OBS]
 CASES += [(IDS[1], obs) for obs in (*TETRIS_OBS, "afterstates")]
-CASES += [(IDS[2], obs) for obs in ("flat", "compact")]
+CASES += [(env_id, obs) for env_id in IDS[2:] for obs in ("flat", "compact")]
 HARD_DROP, SWAP, NOOP = 5, 6, 7
 
 
@@ -305,8 +305,26 @@ def test_no_record_of_cartpole_is_too_odd_to_draw():
         assert text.splitlines()[5].count("#") == 1
 
 
+def test_catch_pays_when_the_ball_is_on_the_lowest_row():
+    env = tetrion.CatchEnv(render_mode="ansi")
+    for seed in range(5):
+        observation, _ = env.reset(seed=seed)
+        board = observation.reshape(10, 9)
+        ball, paddle = int(board[0].argmax()), 4
+        assert board[9, paddle] == 1
+        assert (board == 1).sum() == 2
+        for step in range(9):
+            action = 1 + np.sign(ball - paddle) if seed else 1
+            paddle += action - 1
+            *_, reward, terminated, truncated, _ = env.step(int(action))
+            assert terminated == (step == 8)
+            assert not truncated
+            assert reward == (0 if step < 8 else 1 if ball == paddle else -1)
+        assert ("@" in env.render()) == (ball == paddle)
+
+
 def test_keys_for_play_are_actions():
-    for env in (tetrion.TetrisEnv(), tetrion.CartPoleEnv()):
+    for env in (tetrion.TetrisEnv(), tetrion.CartPoleEnv(), tetrion.CatchEnv()):
         keys = env.get_keys_to_action()
         assert sorted(keys.values()) == list(range(env.action_space.n))
         assert all(len(key) == 1 for key in keys), "play refuses the empty combination"
@@ -330,6 +348,7 @@ def test_type_checkers_are_told_the_names_of_the_table():
         (tetrion._spaces.TetrisObs, "tetris"),
         (tetrion._spaces.PlacementObs, "tetris-placement"),
         (tetrion._spaces.CartPoleObs, "cartpole"),
+        (tetrion._spaces.CatchObs, "catch"),
     ):
         assert set(typing.get_args(kind)) == set(table[env].observations)
         single = getattr(tetrion, f"{table[env].python_name}Env")

@@ -102,7 +102,7 @@ def test_its_texts_name_no_folder_of_the_machine_that_made_it(notebook):
 
 
 def test_cells_that_need_no_run_run(notebook, pyplot, tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("TETRION_RUN", os.fspath(tmp_path / "latest"))
+    monkeypatch.setenv("TETRION_RUN_FOLDER", os.fspath(tmp_path / "latest"))
     names = run_cells(code_cells(notebook, needs_run=False))
     assert "make one with ./tetrion up" in capsys.readouterr().out
     assert names["run"] is None
@@ -119,7 +119,7 @@ def test_cells_that_need_no_run_run(notebook, pyplot, tmp_path, monkeypatch, cap
 def test_without_a_run_the_first_cell_that_needs_one_says_so(
     notebook, pyplot, tmp_path, monkeypatch
 ):
-    monkeypatch.setenv("TETRION_RUN", os.fspath(tmp_path))
+    monkeypatch.setenv("TETRION_RUN_FOLDER", os.fspath(tmp_path))
     first = code_cells(notebook)[0]
     with pytest.raises(tetrion.RunError, match="needs a trained run"):
         run_cells([first, code_cells(notebook, needs_run=True)[0]])
@@ -134,7 +134,7 @@ def test_a_run_of_another_environment_is_refused_by_name(
     entry |= {"mean_return": "1", "env": "cartpole", "network": "mlp", "run": "a"}
     manifest = {"version": 1, "best": "", "checkpoints": [entry]}
     (tmp_path / "checkpoints" / "manifest.json").write_text(json.dumps(manifest))
-    monkeypatch.setenv("TETRION_RUN", os.fspath(tmp_path))
+    monkeypatch.setenv("TETRION_RUN_FOLDER", os.fspath(tmp_path))
     assert run_cells(code_cells(notebook)[:1])["run"] is None
     assert "is a run of cartpole, not tetris-placement" in capsys.readouterr().out
 

@@ -217,6 +217,16 @@ def test_weights_of_another_environment_do_not_fit(references, tmp_path):
         tetrion.load_policy(run, other)
 
 
+def test_runs_of_another_algorithm_are_refused(references, tmp_path):
+    run = copied(references, tmp_path)
+    config = run.path / "config.toml"
+    text = config.read_text()
+    assert 'algo = "vtrace"' in text
+    config.write_text(text.replace('algo = "vtrace"', 'algo = "dreamer"'))
+    with pytest.raises(tetrion.RunError, match=r"with algo 'dreamer'.*V-trace only.*tetrion eval"):
+        tetrion.load_policy(tetrion.Run(run.path))
+
+
 def test_metadata_is_read(references):
     tensors, metadata = read_safetensors(tetrion.Run(references / "conv").checkpoint("best").path)
     assert metadata["network"] == "conv"

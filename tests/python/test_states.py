@@ -16,8 +16,9 @@ KINDS = [
     (tetrion.TetrisPlacementEnv, {"obs": "flat"}),
     (tetrion.TetrisPlacementEnv, {"obs": "afterstates", "illegal": "noop"}),
     (tetrion.CartPoleEnv, {"max_steps": 20}),
+    (tetrion.CatchEnv, {}),
 ]
-NAMES = {"TetrisEnv": "tetris", "TetrisPlacementEnv": "tetris-placement", "CartPoleEnv": "cartpole"}
+NAMES = {f"{about.python_name}Env": name for name, about in tetrion._spaces.TABLE.items()}
 
 
 def bytes_of(value):

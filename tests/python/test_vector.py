@@ -213,7 +213,7 @@ def test_bad_actions_are_named_and_nothing_moves(actions, error, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"env": "chess"}, "env must be one of tetris, tetris-placement, cartpole, not 'chess'"),
+        ({"env": "chess"}, "env must be one of tetris, tetris-placement, cartpole, catch, not 'c"),
         ({"obs": "pixels"}, "choose one of flat, dict, planes, compact, packed2"),
         ({"num_envs": 0}, "num_envs must be 1 to 1048576, not 0"),
         ({"num_envs": 1 << 31}, "num_envs must be 1 to 1048576, not 2147483648"),
@@ -373,7 +373,7 @@ def test_gymnasiums_vector_wrappers_fit():
     assert seen > 4
 
 
-IDS = ("tetrion/Tetris-v0", "tetrion/TetrisPlacement-v0", "tetrion/CartPole-v0")
+IDS = ("tetrion/Tetris-v0", "tetrion/TetrisPlacement-v0", "tetrion/CartPole-v0", "tetrion/Catch-v0")
 
 
 @pytest.mark.parametrize("env_id", IDS)
@@ -407,14 +407,14 @@ def test_the_single_environments_keywords_are_the_vectors(env_id):
     single = gymnasium.make(env_id).unwrapped
     names = set(inspect.signature(type(single)).parameters)
     values = {"obs": "compact", "queue_size": 3, "iid_pieces": True, "illegal": "noop"}
-    values |= {"max_steps": 9, "render_mode": "ansi", "render_scale": 2}
+    values |= {"max_steps": 4, "render_mode": "ansi", "render_scale": 2}
     envs = gymnasium.make_vec(env_id, 2, **{name: values[name] for name in names})
-    assert envs.max_steps == 9
+    assert envs.max_steps == 4
     for name in set(values) - names:
         with pytest.raises(TypeError, match=f"no keyword '{name}'"):
             gymnasium.make_vec(env_id, 2, **{name: values[name]})
-    assert gymnasium.make_vec(env_id, 2, max_steps=9, max_episode_steps=12).max_steps == 9
-    assert gymnasium.make_vec(env_id, 2, max_episode_steps=12).max_steps == 12
+    assert gymnasium.make_vec(env_id, 2, max_steps=4, max_episode_steps=6).max_steps == 4
+    assert gymnasium.make_vec(env_id, 2, max_episode_steps=6).max_steps == 6
     again = gymnasium.make_vec(gymnasium.make_vec(env_id, 2, max_steps=9).spec)
     assert (again.num_envs, again.max_steps) == (2, 9)
 

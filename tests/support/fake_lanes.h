@@ -145,15 +145,18 @@ class VectorSink final : public RowSink {
   }
   void Complete() override {
     rows.push_back(pending_);
-    if (rows.size() % stride_ == 0) published = rows.size();
+    if (rows.size() % stride_ == 0) Flush();
   }
-  void Flush() override { published = rows.size(); }
+  void Flush() override {
+    if (!arrives_late) published = rows.size();
+  }
   std::uint64_t PublishedRows() const override { return published; }
   RowView Row(std::size_t i) { return RowView(layout_, rows[i].data()); }
 
   std::vector<std::vector<std::byte>> rows;
   std::size_t capacity = ~std::size_t{0};
   std::uint64_t published = 0;
+  bool arrives_late = false;  // `published` is the test's to set
 
  private:
   const RowLayout layout_;

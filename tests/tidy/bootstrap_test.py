@@ -116,8 +116,18 @@ class Bootstrap(unittest.TestCase):
         self.assertEqual(self.run_it("eval").stderr, building)
         self.assertIn("Linking", (self.root / "build/cpu/build.log").read_text(encoding="utf-8"))
 
-    def test_eval_and_play_are_verbs_of_one_program(self):
-        for verb in ("eval", "play"):
+    def test_install_builds_nothing(self):
+        self.run_it("install")
+        self.assertEqual((self.called("cmake"), self.builds()), ([], []))
+        self.fake("dpkg-query", 'printf "ii alpha\\n"\n')
+        self.run_it("install", status=0 if os.geteuid() == 0 else 1)
+        if os.geteuid() == 0:
+            self.assertIn("beta-dev", self.called("apt-get")[-1])
+        self.run_it("install", "wheels")  # needs no package
+        self.assertIn("not \"rivals\"", self.run_it("install", "rivals", status=2).stderr)
+
+    def test_eval_play_and_dream_are_verbs_of_one_program(self):
+        for verb in ("eval", "play", "dream"):
             self.assertTrue(self.run_it(verb, "latest").stdout.endswith(f"[{verb}][latest]"))
 
     def test_test_builds_everything_and_passes_arguments_to_ctest(self):
@@ -220,7 +230,7 @@ class CommandLine(unittest.TestCase):
     def test_help_names_every_command(self):
         done = self.run_it("--help")
         self.assertEqual(done.returncode, 0)
-        for command in ("up", "test", "eval", "play", "plot", "bench", "doctor"):
+        for command in ("up", "test", "eval", "play", "dream", "plot", "bench", "keygen", "doctor"):
             self.assertRegex(done.stdout, rf"(?m)^  {command} ")
 
     def test_unknown_and_missing_commands_are_usage_errors(self):

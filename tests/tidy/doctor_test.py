@@ -54,6 +54,14 @@ class Doctor(unittest.TestCase):
         self.assertIn("ok    libtorch", said)
         self.assertNotIn("FAIL", said)
 
+    def test_shm_hands_the_settings_to_the_program_that_knows_the_regions(self):
+        self.assertEqual(self.examine(1, "--shm", "--lanes", "8"), "")  # nothing is built
+        program = self.root / "build/cpu/bin/tetrion-shm-size"
+        program.parent.mkdir(parents=True)
+        program.write_text('#!/bin/bash\necho "$@"\n')
+        program.chmod(0o755)
+        self.assertEqual(self.examine(0, "--shm", "--lanes", "8"), "--lanes 8\n")
+
     def test_missing_packages_fail_with_the_line_that_mends_it(self):
         self.fake("dpkg-query", 'printf "ii alpha\\n"; exit 1')
         self.assertRegex(self.examine(1), r"FAIL  packages: 1 missing; .*apt-get install -y beta\n")

@@ -40,15 +40,12 @@ WITHOUT_PRODUCT_USER = {
     ("lib/envs/registry.h", "RegisterEnv"): "programs that bring an environment of their own",
     ("lib/episodes/episode_obs.h", "MakeRecordWriter"): "the plainest writer, for tests",
     ("lib/nn/dense_kernels.h", "BaselineDenseKernels"): "tests compare the fast kernels with it",
-    ("lib/replay/device_rows.h", "LatentsOf"): "for learners whose models are recurrent",
+    ("lib/nn/dreamer/dreamer_shape.h", "DreamerModules"): "tests of the buffer's order",
     ("lib/replay/device_rows.h", "ForgetLatents"): "for learners whose models are recurrent",
-    ("lib/replay/device_rows.h", "GatherLatents"): "for learners whose models are recurrent",
-    ("lib/replay/device_rows.h", "ScatterLatents"): "for learners whose models are recurrent",
     ("lib/region_v2/compat_kernel.h", "Metadata"): "a command of the foreign protocol",
     ("lib/region_v2/compat_kernel.h", "Ping"): "a command of the foreign protocol",
     ("lib/replay/host_rows.h", "CheckInvariants"): "tests and debugging look at committed rows",
-    ("lib/replay/limiter.h", "SamplesPerInsert"): "as above",
-    ("lib/run/run_config.h", "FifoReplayRows"): "a test compares it with the selector's need",
+    ("lib/run/replay_need.h", "UniformReplayRows"): "a test compares it with the selector's need",
     ("lib/shm/bell.h", "SleepsApprox"): "tests and benchmarks count system calls",
     ("lib/shm/bell.h", "WakesApprox"): "as above",
 }
@@ -56,11 +53,12 @@ WITHOUT_PRODUCT_USER = {
 # Metric -> reason. Declared in the catalog and recorded by nothing.
 UNRECORDED = {}
 
-ENVIRONMENTS = ("cartpole", "tetris", "tetris-placement")
+ENVIRONMENTS = ("cartpole", "catch", "tetris", "tetris-placement")
 ENVIRONMENT_HOME = "lib/envs/registry.cc"
 # Path -> reason. Names environments although it is not the registry.
 NAMES_ENVIRONMENTS = {
     "lib/envs/cartpole/cartpole.cc": "its entry",
+    "lib/envs/catch/catch.cc": "its entry",
     "lib/envs/tetris/tetris.cc": "their entries",
     "lib/run/run_config.h": "the default of a run",
     "lib/vector/obs_encoder.h": "the default of a vector environment",
@@ -259,5 +257,28 @@ def environment_names(tree):
     return found + _stale(NAMES_ENVIRONMENTS, excused, tree, "NAMES_ENVIRONMENTS", lambda key: key)
 
 
+_ONE_THREAD = re.compile(r"^[ ]*tetrion(?:_cuda)?_test\((\w+)\s+ONE_THREAD\s+SRCS\s+([^)]*)\)",
+                         re.MULTILINE)
+_STARTS_THREADS = re.compile(
+    r"\bstd::j?thread\s*[({>\w]|\bstd::async\b|core/agent\.h|\bpthread_create\b")
+
+
+def one_thread_tests(tree):
+    """A test that ThreadSanitizer's builds leave out starts no thread."""
+    found = []
+    for path, text in sorted(tree.items()):
+        if posixpath.basename(path) != "CMakeLists.txt":
+            continue
+        for name, words in _ONE_THREAD.findall(text):
+            for word in words.split():
+                test = posixpath.normpath(posixpath.join(posixpath.dirname(path), word))
+                match = _STARTS_THREADS.search(source.without_comments(tree.get(test, "")))
+                if match:
+                    line = tree[test].count("\n", 0, match.start()) + 1
+                    found.append(f"{test}:{line}: starts a thread, but {path} says that {name} "
+                                 "has ONE_THREAD")
+    return found
+
+
 ENFORCED = (class_sources, type_names, product_users, recorded_metrics, layers_used, packages,
-            environment_names)
+            environment_names, one_thread_tests)

@@ -117,6 +117,18 @@ class HouseTest(RuleCase):
             "lib/core/a.cc": '// "tetris"\nf("tetris.h", "the tetris");\n'})
         self.refuses(house_rules.environment_names, {"tools/eval/linear_policy.cc": ""})  # stale
 
+    def test_one_thread_tests(self):
+        cmake = "tetrion_cuda_test(a_test ONE_THREAD\n  SRCS cuda/a_test.cu LIBS a)\n"
+        path = "tests/lib/a/CMakeLists.txt"
+        for code in ("std::thread t(f);", "std::vector<std::thread> all;", "std::async(f);",
+                     '#include "lib/core/agent.h"'):
+            test = {"tests/lib/a/cuda/a_test.cu": code + "\n"}
+            self.refuses(house_rules.one_thread_tests, {path: cmake, **test})
+            self.passes(house_rules.one_thread_tests,
+                        {path: cmake.replace("ONE_THREAD", ""), **test})
+        self.passes(house_rules.one_thread_tests, {
+            path: cmake, "tests/lib/a/cuda/a_test.cu": "std::this_thread::yield();\n"})
+
 
 if __name__ == "__main__":
     unittest.main()

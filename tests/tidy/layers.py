@@ -50,7 +50,7 @@ LAYERS = (
     Layer("rl", "trainer interface, batches, optimiser; vtrace/: its formulas and trainer",
           ("core", "frame", "nn", "replay", "checkpoint")),
     Layer("setup", "what a run's settings and a member's options mean to the modules",
-          ("core", "frame", "envs", "wire", "run", "checkpoint")),
+          ("core", "frame", "envs", "policy", "wire", "run", "checkpoint")),
 )
 
 # Layers whose folder is still to come: folder -> reason. Edges to them may be unused.
@@ -64,9 +64,11 @@ SERVICES_SHARE = "common"
 
 # Single files that may include more than their folder: path prefix -> (extra folders, reason).
 EXTRA = {
+    "lib/policy/dreamer_policy": (("nn",), "the policy of DreamerV3's model"),
     "lib/policy/network_policy": (("nn",), "the policy that runs a network"),
     "lib/policy/cuda/": (("cuda", "nn"), "policies of rows in device memory, one with a network"),
     "lib/nn/cuda/": (("cuda",), "networks as kernels"),
+    "lib/setup/run_policy": (("rl",), "the model that the settings of DreamerV3 mean"),
     "lib/run/run_config.h": (("rl",), "the settings of each algorithm, which include core alone"),
 }
 
@@ -81,6 +83,7 @@ class Wall(NamedTuple):
 # A test of a walled module stands behind the same wall: tests/ in front of a prefix is allowed too.
 WALLS = (
     Wall("ZeroMQ", r"zmq(_addon)?\.h(pp)?$", ("lib/wire/",), "libzmq"),
+    Wall("zstd", r"zstd\.h$", ("lib/wire/rows_packing.",), "libzstd"),
     Wall("FlatBuffers", r"(flatbuffers/.*|.*_generated\.h)$", ("lib/wire/",)),
     Wall("Boost.Interprocess", r"boost/interprocess/.*", ("lib/shm/",)),
     Wall("Boost.Context", r"boost/context/.*", ("lib/cuda/sim/fiber.",), "Boost"),

@@ -116,4 +116,20 @@ def folder_readmes(tree):
                     and len(files.get(folder, ())) <= FILES_WITHOUT_README]
 
 
-ENFORCED = (orphan_comments, named_files, folder_readmes)
+def named_tests(tree):
+    """Tests that a README of tests names as `Suite.Test`, `Suite.Test` in FILE are in that file."""
+    found = []
+    for path, text in sorted(tree.items()):
+        if not (path.startswith("tests/") and path.endswith("README.md")):
+            continue
+        for names, file in re.findall(r"((?:`\w+\.\w+`(?:, | in ))+)(tests/[\w/]+\.(?:cc|h))",
+                                      text):
+            there = set(re.findall(r"\b(?:TYPED_)?TEST(?:_[FP])?\(\s*(\w+),\s*(\w+)\s*\)",
+                                   tree.get(file, "")))
+            found += [f"{path}:1: {file} has no test {suite}.{test}"
+                      for suite, test in re.findall(r"`(\w+)\.(\w+)`", names)
+                      if (suite, test) not in there]
+    return found
+
+
+ENFORCED = (orphan_comments, named_files, folder_readmes, named_tests)

@@ -36,6 +36,14 @@ class ProseTest(RuleCase):
             self.passes(prose_rules.named_files, {"a.md": "gone.h", prose_rules.HERE: ""})
             self.refuses(prose_rules.named_files, {"a.md": "-", prose_rules.HERE: ""})
 
+    def test_named_tests(self):
+        there = {"tests/a_test.cc": "TEST(A, One) {}\nTEST_F(A,\n       Two) {}\n"}
+        self.passes(prose_rules.named_tests,
+                    {**there, "tests/b/README.md": "| x | `A.One`, `A.Two` in tests/a_test.cc |"})
+        for text in ("`A.One`, `A.Three` in tests/a_test.cc", "`B.One` in tests/a_test.cc",
+                     "`A.One` in tests/gone_test.cc"):
+            self.refuses(prose_rules.named_tests, {**there, "tests/b/README.md": text})
+
     def test_folder_readmes(self):
         many = {f"lib/core/a{i}.{suffix}": "" for i in range(4) for suffix in ("h", "cc")}
         with mock.patch.object(prose_rules, "WITHOUT_README", {}):

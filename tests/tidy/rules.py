@@ -33,6 +33,7 @@ TESTED_BY = {
     "lib/replay/lease.cc": "gate_test.cc",
     "lib/rl/parameter_tensors.cc": "vtrace/vtrace_trainer_test.cc",
     "lib/inference/stream_layout.cc": "ends_test.cc",
+    "lib/wire/zmq_socket.cc": "socket_test.cc",
     "lib/checkpoint/manifest.cc": "checkpoint_store_test.cc",
 }
 # Path -> reason. Headers without #pragma once.

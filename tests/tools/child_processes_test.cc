@@ -10,7 +10,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-class ChildProcessesTest : public testing::Test {
+class ChildProcessesTest : public ::testing::Test {
  protected:
   // Blocks until the child has ended.
   ChildExit EndOf(pid_t pid) {

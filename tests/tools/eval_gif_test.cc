@@ -137,6 +137,28 @@ TEST_F(GifTest, OnlyTheChangedRectangleIsStored) {
   EXPECT_EQ(shown.delays_cs, (std::vector<int>{4, 4, 4, 4, 100}));
 }
 
+TEST_F(GifTest, AnyPaletteUpTo256ColoursIsTaken) {
+  for (const int colours : {2, 3, 256}) {
+    std::vector<PictureColour> palette;
+    for (int i = 0; i < colours; ++i) {
+      palette.push_back({static_cast<std::uint8_t>(i), static_cast<std::uint8_t>(255 - i), 7});
+    }
+    const fs::path path = folder_ / "palette.gif";
+    GifWriter gif(path, {16, 16}, 0.1, palette);
+    std::vector<std::uint8_t> indices;
+    for (int i = 0; i < 256; ++i) indices.push_back(static_cast<std::uint8_t>(i % colours));
+    gif.AddIndices(indices);
+    gif.Finish(0);
+    const Frame frame = Read(path).frames.front();
+    for (std::size_t i = 0; i < 256; ++i) {
+      const PictureColour& colour = palette[indices[i]];
+      ASSERT_EQ(frame[3 * i], colour.red) << i << " of " << colours;
+      ASSERT_EQ(frame[3 * i + 1], colour.green);
+      ASSERT_EQ(frame[3 * i + 2], colour.blue);
+    }
+  }
+}
+
 TEST_F(GifTest, ExtremeRatesBecomeTheNearestThatViewersPlay) {
   for (const auto& [seconds, delay_cs] :
        {std::pair{0.0, 2}, {0.001, 2}, {0.083, 8}, {1e9, 60000}}) {

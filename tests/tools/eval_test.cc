@@ -446,6 +446,12 @@ TEST(EvalOptionsTest, CommandsAndContradictionsAreChecked) {
   EXPECT_THROW(parse({"eval", "x", "--gif", "a.gif"}), Error);
   EXPECT_THROW(parse({"eval", "x", "--steps", "5"}), Error);
   EXPECT_THROW(parse({"watch", "latest"}), Error);
+  EXPECT_EQ(parse({"dream", "latest"}).steps, 64);
+  EXPECT_EQ(parse({"dream", "x", "--context", "9", "--gif", "a.gif"}).context, 9);
+  EXPECT_THROW(parse({"dream", "x", "--steps", "4097"}), Error);
+  EXPECT_THROW(parse({"dream", "x", "--episodes", "2"}), Error);
+  EXPECT_THROW(parse({"dream", "x", "--deaths", "2"}), Error);
+  EXPECT_THROW(parse({"play", "x", "--context", "9"}), Error);
   EXPECT_EQ(parse({"eval", "x"}).max_steps, std::nullopt);
   EXPECT_EQ(parse({"eval", "x", "--max-steps", "0"}).max_steps, 0U);
   EXPECT_EQ(parse({"eval", "x", "--iid-pieces=false"}).iid_pieces, false);

@@ -59,7 +59,7 @@ class FakeHost final : public ProcessHost {
   ExitCode refusal = ExitCode::kTryAgain;
 };
 
-class SupervisorTest : public testing::Test {
+class SupervisorTest : public ::testing::Test {
  protected:
   SupervisorTest()
       : supervisor_({{"coordinator", Role::kCoordinator, {"new"}, {"again"}},

@@ -17,7 +17,7 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-class PlanRunTest : public testing::Test {
+class PlanRunTest : public ::testing::Test {
  protected:
   PlanRunTest() {
     std::string pattern = std::filesystem::temp_directory_path() / "tetrion-plan-XXXXXX";

@@ -3,6 +3,10 @@
 
 #include <fcntl.h>
 
+#include <cstdlib>
+#include <utility>
+#include <vector>
+
 #include "tests/tools/scripted_run.h"
 
 namespace tetrion {
@@ -22,7 +26,7 @@ while [ ! -e $S/stop ]; do sleep 0.01; done)sh";
 constexpr const char* kForEver = "while :; do sleep 0.01; done";
 constexpr const char* kObey = "'exit 0'";
 
-class UpTest : public testing::Test {
+class UpTest : public ::testing::Test {
  protected:
   UpTest() {
     scratch_.Script("tetrion-coordinator", kCoordinator, kObey);
@@ -119,6 +123,31 @@ TEST_F(UpTest, StartRemovesWhatAKillOfEverythingLeft) {
   EXPECT_FALSE(Exists(left));
   kill(up, SIGTERM);
   EXPECT_EQ(Wait(up), 0);
+}
+
+TEST_F(UpTest, VariablesAreForUpWhichTellsTheServicesByFlags) {
+  // Two actors do this: the move keeps a reader from a file that is half written.
+  scratch_.Script("tetrion-actor",
+                  std::string("{ echo \"$@\"; env; } > $S/saw.$$\nmv $S/saw.$$ $S/actor-saw\n") +
+                      kForEver,
+                  kObey);
+  const std::vector<std::pair<const char*, const char*>> variables = {{"TETRION_LANES", "3"},
+                                                                      {"TETRION_WORKERS", "2"},
+                                                                      {"TETRION_HEARTBEAT", "0.5"},
+                                                                      {"TETRION_JOBS", "1"}};
+  for (const auto& [name, value] : variables) setenv(name, value, 1);
+  const pid_t up = Start();
+  for (const auto& [name, value] : variables) unsetenv(name);
+  ASSERT_TRUE(AllUp() && Eventually([&] { return Exists("actor-saw"); }));
+  kill(up, SIGTERM);
+  EXPECT_EQ(Wait(up), 0) << Err();
+  EXPECT_THAT(
+      ReadText(scratch_.File("actor-saw")),
+      AllOf(HasSubstr("--workers 1"), HasSubstr("TETRION_JOBS=1"), Not(HasSubstr("TETRION_LANES")),
+            Not(HasSubstr("TETRION_WORKERS")), Not(HasSubstr("TETRION_HEARTBEAT"))));
+  EXPECT_THAT(Out(), HasSubstr("3 lanes a worker"));
+  EXPECT_THAT(Err(), AllOf(HasSubstr("TETRION_HEARTBEAT is an option of services"),
+                           Not(HasSubstr("TETRION_LANES"))));
 }
 
 TEST_F(UpTest, EndOfTheCoordinatorEndsTheRun) {

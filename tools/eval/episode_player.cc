@@ -38,6 +38,7 @@ EpisodePlayer::EpisodePlayer(VecEnv& env, Policy& policy, int episodes, std::uin
   masks_.resize(lanes);
   tokens_.resize(lanes);
   flags_.resize(lanes);
+  lane_ids_.resize(lanes);
   steps_.resize(lanes);
   chosen_.resize(lanes);
   log_probs_.resize(lanes);
@@ -90,6 +91,7 @@ void EpisodePlayer::Choose(const std::vector<int>& lanes) {
                 row_.record + static_cast<std::size_t>(lane) * record_bytes, policy_record_bytes_);
     if (row_.mask != nullptr) masks_[i] = row_.mask[lane];
     flags_[i] = row_.flags[lane];
+    lane_ids_[i] = static_cast<std::uint32_t>(lane);
     tokens_[i] = env_.token(lane).id;
     steps_[i] = env_.Episode(lane).length_steps;
   }
@@ -97,6 +99,7 @@ void EpisodePlayer::Choose(const std::vector<int>& lanes) {
                                         .records = records_.data(),
                                         .masks = row_.mask == nullptr ? nullptr : masks_.data(),
                                         .flags = flags_.data(),
+                                        .lane_ids = lane_ids_.data(),
                                         .token_ids = tokens_.data(),
                                         .steps = steps_.data()},
                                        {.action = chosen_.data(), .log_prob = log_probs_.data()});

@@ -39,6 +39,8 @@ class EpisodePlayer {
   std::vector<EpisodeResult> Unfinished() const;
   // The row the last Step wrote, for drawing. [M]
   const RowView& row() const { return row_; }
+  // What the last Step has `lane` do next; nothing where its episode has ended.
+  std::int32_t action(int lane) const { return actions_[static_cast<std::size_t>(lane)]; }
 
  private:
   // Gives `lane` the next token; false when none is left.
@@ -64,7 +66,7 @@ class EpisodePlayer {
   std::vector<std::byte> records_;
   std::vector<std::uint64_t> masks_, tokens_;
   std::vector<std::uint8_t> flags_;
-  std::vector<std::uint32_t> steps_;
+  std::vector<std::uint32_t> lane_ids_, steps_;
   std::vector<std::int32_t> chosen_;
   std::vector<float> log_probs_;
 };

@@ -7,6 +7,8 @@
 namespace tetrion {
 namespace {
 
+constexpr int kDreamtSteps = 64, kMostDreamtSteps = 4096;
+
 // What the user may want played otherwise than in the run; only what was given counts.
 struct Changes {
   std::uint32_t max_steps = 0;
@@ -15,7 +17,7 @@ struct Changes {
 };
 
 void Declare(ServiceOptions& parser, EvalOptions& options, Changes& changes) {
-  parser.AddPositional("command", &options.command, "eval or play", /*required=*/true);
+  parser.AddPositional("command", &options.command, "eval, play or dream", /*required=*/true);
   parser.AddPositional("run", &options.run, "run name, path, or latest", /*required=*/true);
   parser.Add("runs-dir", &options.runs_dir, "folder that holds the runs");
   parser.Add("policy", &options.policy,
@@ -45,24 +47,38 @@ void Declare(ServiceOptions& parser, EvalOptions& options, Changes& changes) {
   parser.Add("lanes", &options.lanes,
              "episodes played side by side; with --deaths at most an eighth as many as deaths", 1,
              65536);
-  parser.Add("fps", &options.fps, "play: frames a second", 0.1, 1000);
+  parser.Add("fps", &options.fps, "play, dream: frames a second", 0.1, 1000);
   parser.Add("gif", &options.gif,
-             "play: write this animated GIF instead of drawing in the terminal");
-  parser.Add("steps", &options.steps, "play: at most so many actions an episode; 0: as in the run",
+             "play: write this animated GIF instead of drawing in the terminal; dream: draw what "
+             "was and what was imagined, too");
+  parser.Add("steps", &options.steps,
+             "play, dream: at most so many actions an episode; 0: play, as in the run; dream, 64",
              0, 10'000'000);
+  parser.Add("context", &options.context,
+             "dream: rows that the world model sees before it imagines the others", 1,
+             kMostDreamtSteps, "rows");
   parser.AddFlag("json", &options.json, "eval: print one JSON object");
 }
 
 void Check(const EvalOptions& options) {
-  if (options.command != "eval" && options.command != "play") {
+  const bool dream = options.command == "dream";
+  if (options.command != "eval" && options.command != "play" && !dream) {
     throw Error(ExitCode::kUsage,
-                "unknown command '" + options.command + "': use eval RUN or play RUN");
+                "unknown command '" + options.command + "': use eval RUN, play RUN or dream RUN");
   }
   if (options.greedy && options.sample) {
     throw Error(ExitCode::kUsage, "--greedy and --sample contradict each other: give one");
   }
-  if (options.command != "play" && (!options.gif.empty() || options.steps != 0)) {
-    throw Error(ExitCode::kUsage, "--gif and --steps belong to play: use play RUN");
+  if (options.command == "eval" && (!options.gif.empty() || options.steps != 0)) {
+    throw Error(ExitCode::kUsage, "--gif and --steps belong to play and dream: use play RUN");
+  }
+  if (dream && options.episodes != 0) {
+    throw Error(ExitCode::kUsage, "--episodes belongs to eval and play: dream plays one");
+  }
+  if (dream && options.steps > kMostDreamtSteps) {
+    throw Error(ExitCode::kUsage, "--steps " + std::to_string(options.steps) +
+                                      ": dream keeps what it draws, at most " +
+                                      std::to_string(kMostDreamtSteps) + " steps");
   }
   if (options.command != "eval" && (options.deaths != 0 || options.total_steps != 0)) {
     throw Error(ExitCode::kUsage, "--deaths and --total-steps belong to eval: use eval RUN");
@@ -80,17 +96,22 @@ void Check(const EvalOptions& options) {
 }  // namespace
 
 std::optional<int> ParseEvalOptions(int argc, const char* const* argv, EvalOptions& options) {
-  ServiceOptions parser(
-      "tetrion-eval", "eval",
-      "Measures a run's policy (eval RUN) or shows it in the terminal or as a GIF (play RUN).");
+  ServiceOptions parser("tetrion-eval", "eval",
+                        "Measures a run's policy (eval RUN), shows it in the terminal or as a GIF "
+                        "(play RUN), or shows "
+                        "what DreamerV3's world model imagines of an episode (dream RUN).");
   Changes changes;
   Declare(parser, options, changes);
   if (const std::optional<int> code = parser.Parse(argc, argv)) return code;
+  if (options.command != "dream" && parser.Given("context")) {
+    throw Error(ExitCode::kUsage, "--context belongs to dream: use dream RUN");
+  }
   Check(options);
   if (parser.Given("max-steps")) options.max_steps = changes.max_steps;
   if (parser.Given("iid-pieces")) options.iid_pieces = changes.iid_pieces;
   if (parser.Given("queue-size")) options.queue_size = changes.queue_size;
   if (options.episodes == 0) options.episodes = options.command == "eval" ? 200 : 1;
+  if (options.command == "dream" && options.steps == 0) options.steps = kDreamtSteps;
   return std::nullopt;
 }
 

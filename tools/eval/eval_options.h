@@ -7,7 +7,7 @@
 namespace tetrion {
 
 struct EvalOptions {
-  std::string command;  // eval or play
+  std::string command;  // eval, play or dream
   std::string run;      // name, path or "latest"
   std::string runs_dir = "runs";
   std::string policy = "checkpoint";  // checkpoint, random or linear
@@ -19,9 +19,10 @@ struct EvalOptions {
   int deaths = 0;                  // eval: play until so many games have ended by death instead
   std::uint64_t total_steps = 0;   // with deaths: but no more than so many steps; 0: no bound
   int lanes = 64;                  // episodes played side by side
-  double fps = 12;                 // play: frames a second
-  std::string gif;                 // play: draw into this file instead of the terminal
-  int steps = 0;  // play: at most so many actions an episode; 0: the run's max_steps
+  double fps = 12;                 // play, dream: frames a second
+  std::string gif;                 // play: draw into this file instead of the terminal; dream: too
+  int steps = 0;  // play, dream: at most so many actions an episode; 0: the run's max_steps, or 64
+  int context = 5;  // dream: rows that the model sees before it imagines the others
   bool json = false;
   // The run's environment played otherwise; nullopt: as in the run.
   std::optional<std::uint32_t> max_steps;  // 0: games are not cut

@@ -3,6 +3,7 @@
 #include <gif_lib.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
@@ -15,9 +16,8 @@
 namespace tetrion {
 namespace {
 
-constexpr int kPaletteBits = 4;
-constexpr int kPaletteSize = 1 << kPaletteBits;
-static_assert(std::size(kPictureColours) <= kPaletteSize);
+constexpr std::size_t kMostColours = 256;
+static_assert(std::size(kPictureColours) <= kMostColours);
 constexpr int kLeastDelayCs = 2;
 constexpr int kMostPixels = 65535;  // a side, as the format counts
 
@@ -51,7 +51,19 @@ std::string RecordPicture::Text(const std::byte* record) const {
   return picture_.text({record, record_bytes_});
 }
 
-GifWriter::GifWriter(std::string path, const RgbSize& size, double frame_s)
+std::span<const PictureColour> PicturePalette() {
+  static const std::vector<PictureColour> palette = [] {
+    std::vector<PictureColour> colours;
+    for (int i = 0; i < static_cast<int>(std::size(kPictureColours)); ++i) {
+      colours.push_back(PictureColourOf(i));
+    }
+    return colours;
+  }();
+  return palette;
+}
+
+GifWriter::GifWriter(std::string path, const RgbSize& size, double frame_s,
+                     std::span<const PictureColour> palette)
     : part_(std::move(path), ".part"),
       size_(size),
       delay_cs_(Centiseconds(frame_s)),
@@ -60,12 +72,13 @@ GifWriter::GifWriter(std::string path, const RgbSize& size, double frame_s)
   TETRION_CHECK(
       size.width > 0 && size.height > 0 && size.width <= kMostPixels && size.height <= kMostPixels,
       "a picture's size does not fit into a GIF");
+  TETRION_CHECK(palette.size() > 1 && palette.size() <= kMostColours, "a GIF has 2 to 256 colours");
   if (!part_.Create(0666, FileReplacement::Links::kFollow)) Fail(std::strerror(errno));
   gif_ = EGifOpenFileHandle(part_.descriptor().get(), nullptr);
   if (gif_ == nullptr) Fail("out of memory");
   (void)part_.descriptor().Release();  // the library closes it
   try {
-    WriteHeader();
+    WriteHeader(palette);
   } catch (...) {
     (void)EGifCloseFile(gif_, nullptr);
     throw;
@@ -82,20 +95,20 @@ void GifWriter::Fail(const std::string& why) const {
                                     "room");
 }
 
-void GifWriter::WriteHeader() {
+void GifWriter::WriteHeader(std::span<const PictureColour> colours) {
   EGifSetGifVersion(gif_, true);
-  GifColorType colours[kPaletteSize] = {};
-  for (std::size_t i = 0; i < std::size(kPictureColours); ++i) {
-    colours[i] = {kPictureColours[i][0], kPictureColours[i][1], kPictureColours[i][2]};
+  const auto bits = static_cast<int>(std::bit_width(colours.size() - 1));
+  GifColorType table[kMostColours] = {};
+  for (std::size_t i = 0; i < colours.size(); ++i) {
+    table[i] = {colours[i].red, colours[i].green, colours[i].blue};
   }
   const std::unique_ptr<ColorMapObject, decltype(&GifFreeMapObject)> palette(
-      GifMakeMapObject(kPaletteSize, colours), &GifFreeMapObject);
+      GifMakeMapObject(1 << bits, table), &GifFreeMapObject);
   // The block that makes viewers repeat: a name, then 1 and the count, 0 without end.
   const char name[] = "NETSCAPE2.0";
   const std::uint8_t repeat[3] = {1, 0, 0};
   if (palette == nullptr ||
-      EGifPutScreenDesc(gif_, size_.width, size_.height, kPaletteBits, 0, palette.get()) ==
-          GIF_ERROR ||
+      EGifPutScreenDesc(gif_, size_.width, size_.height, bits, 0, palette.get()) == GIF_ERROR ||
       EGifPutExtensionLeader(gif_, APPLICATION_EXT_FUNC_CODE) == GIF_ERROR ||
       EGifPutExtensionBlock(gif_, sizeof(name) - 1, name) == GIF_ERROR ||
       EGifPutExtensionBlock(gif_, sizeof(repeat), repeat) == GIF_ERROR ||
@@ -117,6 +130,16 @@ void GifWriter::Add(std::span<const std::uint8_t> rgb) {
     }
     next_[i] = index;
   }
+  AddNext();
+}
+
+void GifWriter::AddIndices(std::span<const std::uint8_t> indices) {
+  TETRION_CHECK(!finished_ && indices.size() == next_.size(), "a frame of another size");
+  std::copy(indices.begin(), indices.end(), next_.begin());
+  AddNext();
+}
+
+void GifWriter::AddNext() {
   const Box box = frames_ == 0 ? Box{0, 0, size_.width, size_.height} : ChangedBox();
   std::swap(shown_, next_);
   WriteFrame(box, delay_cs_);

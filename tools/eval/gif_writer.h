@@ -35,6 +35,9 @@ class RecordPicture {
   std::vector<std::uint8_t> pixels_;
 };
 
+// kPictureColours as a palette.
+std::span<const PictureColour> PicturePalette();
+
 // An animated GIF that repeats without end, written frame by frame to PATH.part and renamed to PATH
 // by Finish: a reader never sees half a file. Holds two frames of one byte a pixel, whatever the
 // length; a frame stores only the rectangle that changed.
@@ -43,15 +46,20 @@ class RecordPicture {
 class GifWriter {
  public:
   // Frames of `size`, at most 65535 pixels each way, shown for `frame_s` seconds each (GIF counts
-  // hundredths; viewers slow down below two of them, so that is the least).
-  GifWriter(std::string path, const RgbSize& size, double frame_s);
+  // hundredths; viewers slow down below two of them, so that is the least). `palette`: the colours
+  // there are, at most 256.
+  GifWriter(std::string path, const RgbSize& size, double frame_s,
+            std::span<const PictureColour> palette = PicturePalette());
   // Removes the unfinished file unless Finish was called.
   ~GifWriter();
   GifWriter(const GifWriter&) = delete;
   GifWriter& operator=(const GifWriter&) = delete;
 
-  // `rgb` is [height, width, 3] u8 in the colours of kPictureColours only (CHECKed).
+  // `rgb` is [height, width, 3] u8 in the colours of kPictureColours only (CHECKed), with the
+  // palette of pictures.
   void Add(std::span<const std::uint8_t> rgb);
+  // `indices` is [height, width] u8, places in the palette.
+  void AddIndices(std::span<const std::uint8_t> indices);
   // Shows the last frame for `last_s` seconds more, closes and renames. At least one Add before.
   void Finish(double last_s);
 
@@ -63,7 +71,8 @@ class GifWriter {
   };
   // The smallest rectangle that holds every changed pixel; one pixel when nothing changed.
   Box ChangedBox() const;
-  void WriteHeader();
+  void WriteHeader(std::span<const PictureColour> palette);
+  void AddNext();
   void WriteFrame(const Box& box, int delay_cs);
   [[noreturn]] void Fail(const std::string& why) const;
 

@@ -3,6 +3,7 @@
 #include "lib/core/log.h"
 #include "lib/run/program.h"
 #include "lib/run/signals.h"
+#include "tools/eval/dream.h"
 #include "tools/eval/eval.h"
 
 namespace {
@@ -12,8 +13,10 @@ int Main(int argc, const char* const* argv) {
   if (const std::optional<int> code = tetrion::ParseEvalOptions(argc, argv, options)) return *code;
   const tetrion::SignalWatcher signals;
   tetrion::SetUpLogging({.service = "eval", .level = "warn"});
-  return options.command == "eval" ? tetrion::RunEval(options, signals.drain_flag(), stdout)
-                                   : tetrion::RunPlay(options, signals.drain_flag(), stdout);
+  auto* const run = options.command == "eval"   ? tetrion::RunEval
+                    : options.command == "play" ? tetrion::RunPlay
+                                                : tetrion::RunDream;
+  return run(options, signals.drain_flag(), stdout);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "lib/metrics/figures.h"
+#include "lib/rl/dreamer/dreamer_figures.h"
 #include "lib/rl/vtrace/vtrace_figures.h"
 
 namespace tetrion {
@@ -94,7 +95,10 @@ std::string GenerateMetricsDoc() {
          FiguresText("learner.", kLearnerFigures) +
          "\n### The learner's trainer: V-trace\n\n"
          "| figure | unit | the same as | meaning |\n|---|---|---|---|\n" +
-         FiguresText("learner.", kVtraceFigures);
+         FiguresText("learner.", kVtraceFigures) +
+         "\n### The learner's trainer: DreamerV3\n\n"
+         "| figure | unit | the same as | meaning |\n|---|---|---|---|\n" +
+         FiguresText("learner.", kDreamerFigures);
 }
 
 }  // namespace tetrion

@@ -6,8 +6,8 @@
 #include "lib/checkpoint/checkpoint_store.h"
 #include "lib/core/log.h"
 #include "lib/envs/vec_env.h"
-#include "lib/policy/network_policy.h"
 #include "lib/run/run_folder.h"
+#include "lib/setup/run_policy.h"
 #include "lib/setup/run_setup.h"
 #endif
 
@@ -29,11 +29,13 @@ std::optional<std::uint16_t> LinearStreamPolicy::Act(const CompatObs& obs, std::
 
 std::optional<std::uint16_t> PolicyStreamPolicy::Act(const CompatObs& obs, std::uint64_t episode) {
   const std::uint8_t flags = obs.seq == 0 ? kIsFirst : 0;
+  const std::uint32_t lane_id = 0;
   std::int32_t action = 0;
   float log_prob = 0;
   const ActResult result = policy_->Act({.n = 1,
                                          .records = reinterpret_cast<const std::byte*>(obs.obs),
                                          .flags = &flags,
+                                         .lane_ids = &lane_id,
                                          .token_ids = &episode,
                                          .steps = &obs.seq},
                                         {.action = &action, .log_prob = &log_prob});
@@ -59,13 +61,13 @@ std::unique_ptr<Policy> LoadCheckpointPolicy(const std::string& runs_dir, const 
                                        folder.checkpoints() + " yet: let it train on");
   }
   if (!checkpoint->warning.empty()) log::warn("{}", checkpoint->warning);
-  auto policy = MakeNetworkPolicy({.network = config.network, .greedy = true, .max_lanes = 1},
-                                  MakeEnvSpec(EnvConfigOf(config)));
-  const auto blob = PolicyBlobOf(checkpoint->state);
+  auto policy = MakeRunPolicy(config, {.greedy = true}, EnvSpecOf(config));
+  const auto blob = RunPolicyBlobOf(config, checkpoint->state);
   const auto version = static_cast<std::uint32_t>(checkpoint->info.policy_version);
   if (policy->LoadWeights(blob, version) != LoadResult::kLoaded) {
-    throw Error(ExitCode::kConfig, checkpoint->path + " does not fit network " + config.network +
-                                       " of its run, or is not finite: take another run");
+    throw Error(ExitCode::kConfig,
+                checkpoint->path +
+                    " does not fit the policy of its run, or is not finite: take another run");
   }
   return policy;
 }

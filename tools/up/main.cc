@@ -3,6 +3,7 @@
 
 #include "lib/core/cpu_count.h"
 #include "lib/core/log.h"
+#include "lib/run/environment.h"
 #include "lib/run/program.h"
 #include "lib/run/run_folder.h"
 #include "lib/run/signals.h"
@@ -20,6 +21,13 @@ int Main(int argc, const char* const* argv) {
   }
   options.log.service = "up";
   tetrion::SetUpLogging(options.log);
+  for (const std::string& variable : options.unheard) {
+    tetrion::log::warn(
+        "{} is an option of services, which up starts without it: set it in their sections of a "
+        "--config file",
+        variable);
+  }
+  tetrion::ForgetOptionVariables();  // the services are told by flags
   std::string name;
   if (options.resume.empty()) {  // what is given for a resume is no whole configuration
     const std::string env = tetrion::MakeRunConfig(options.given).env;

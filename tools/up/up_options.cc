@@ -129,6 +129,7 @@ std::optional<int> ParseUpOptions(int argc, const char* const* argv, UpOptions& 
   parser.AddLogging(&o.log);
   if (const std::optional<int> done = parser.Parse(argc, argv)) return done;
   o.config_file = parser.config_file();
+  o.unheard = parser.VariablesOfOthers();
   CheckRunChoice(o);
   CheckDeviceChoice(o.replay);
   return std::nullopt;

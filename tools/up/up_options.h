@@ -20,6 +20,7 @@ struct UpOptions : RunChoice {
   int groups = 2;       // streamed: lane groups of a worker thread
   std::string bin_dir;  // folder of the services' programs; empty: this program's
   std::string config_file;
+  std::vector<std::string> unheard;  // environment variables of options that only services have
   int drain_timeout_s = 30;
   LogConfig log;
 };

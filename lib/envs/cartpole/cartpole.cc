@@ -92,13 +92,19 @@ EnvEntry CartPoleEntry() {
   entry.actions = {{"left", 'a'}, {"right", 'd'}};
   entry.max_steps = 500;
   entry.preset = {{"lanes", "16"},
-                  {"window", "32"},
                   {"vtrace.discount", "0.98"},
                   {"vtrace.lambda", "0.9"},
                   {"vtrace.reuse", "8"},
                   {"vtrace.learning_rate", "0.001"},
                   {"vtrace.entropy_coef", "0.001"},
-                  {"vtrace.ppo_clip", "0.2"}};
+                  {"vtrace.ppo_clip", "0.2"},
+                  {"dreamer.lanes", "4"},
+                  {"dreamer.ring_rows", "16"},  // rows in a ring are of older policies
+                  {"dreamer.window", "32"},
+                  {"dreamer.batch_windows", "8"},
+                  {"dreamer.train_ratio", "128"},
+                  {"dreamer.learning_rate", "0.001"},
+                  {"dreamer.warmup_updates", "200"}};
   entry.picture = {
       .record = kind,
       .fps = 50,

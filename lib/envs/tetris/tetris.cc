@@ -243,7 +243,6 @@ EnvEntry TetrisEntry() {
                    {"none", 'x'}};
   entry.max_steps = 10000;
   entry.preset = {{"lanes", "64"},
-                  {"window", "32"},
                   {"vtrace.lambda", "0.95"},
                   {"ring_rows", "64"},
                   {"vtrace.reward_scale", "symlog"}};
@@ -269,7 +268,6 @@ EnvEntry TetrisPlacementEntry() {
   entry.max_steps = 5000;
   entry.options.push_back(kIllegalOption);
   entry.preset = {{"lanes", "64"},
-                  {"window", "32"},
                   {"vtrace.learning_rate", "0.001"},
                   {"vtrace.lambda", "0.95"},
                   {"ring_rows", "64"},

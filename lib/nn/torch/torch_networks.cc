@@ -8,6 +8,7 @@
 #include "lib/core/error.h"
 #include "lib/nn/mlp.h"
 #include "lib/nn/torch/torch_pch.h"
+#include "lib/nn/torch/use_threads.h"
 
 namespace tetrion {
 namespace {
@@ -17,13 +18,6 @@ using torch::Tensor;
 constexpr std::int64_t kPlaneRows = 20, kPlaneColumns = 10, kPlanes = 2;
 constexpr std::int64_t kPlaneFloats = kPlanes * kPlaneRows * kPlaneColumns;
 constexpr std::int64_t kChannels = 32;
-
-// The library's thread count belongs to the calling thread; set it where it changes only.
-void UseThreads(int threads) {
-  thread_local int current = -1;  // not 0: see tests/tidy/rules.py, thread_local
-  if (current != threads) at::set_num_threads(threads);
-  current = threads;
-}
 
 struct Heads {
   Tensor logits;  // [N, A]

@@ -57,11 +57,6 @@ struct GatherTile {
   }
 };
 
-// Lanes [first_lane, first_lane + lanes) and rows [first_row, first_row + rows) of a batch.
-struct BatchPart {
-  int first_lane = 0, lanes = 0, first_row = 0, rows = 0;
-};
-
 // Calls visit(const GatherTile&) for each tile of a part of the lease's batch. CHECKs that the
 // batch has it.
 template <typename Visit>

@@ -12,6 +12,8 @@ namespace tetrion {
 // a setting stand here and nowhere else. Every process of a run has them, also those without a
 // tensor library: this header includes lib/core alone.
 struct VtraceSettings {
+  // What `window` and `batch_windows` of a run are unless told otherwise.
+  static constexpr int kWindow = 32, kBatchWindows = 1;
   double discount = 0.997;
   double lambda = 1.0;
   double rho_clip = 1.0;

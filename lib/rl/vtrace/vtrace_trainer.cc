@@ -7,14 +7,15 @@
 #include <vector>
 
 #include "lib/core/check.h"
-#include "lib/core/clock.h"
 #include "lib/core/error.h"
+#include "lib/core/finite.h"
 #include "lib/core/setting_check.h"
 #include "lib/nn/categorical.h"
 #include "lib/nn/network.h"
 #include "lib/rl/guarded_adam.h"
 #include "lib/rl/minibatch.h"
 #include "lib/rl/parameter_tensors.h"
+#include "lib/rl/stage_timer.h"
 #include "lib/rl/vtrace/actor_critic_loss.h"
 #include "lib/rl/vtrace/vtrace.h"
 #include "lib/rl/vtrace/vtrace_figures.h"
@@ -23,20 +24,6 @@ namespace tetrion {
 namespace {
 
 constexpr char kUpdatesCounter[] = "updates";
-
-// Adds the seconds since the last call to a stage.
-class StageTimer {
- public:
-  StageTimer() : last_ns_(MonotonicClock::Get().NowNs()) {}
-  void AddTo(double& seconds) {
-    const std::int64_t now_ns = MonotonicClock::Get().NowNs();
-    seconds += static_cast<double>(now_ns - last_ns_) / static_cast<double>(kNanosPerSecond);
-    last_ns_ = now_ns;
-  }
-
- private:
-  std::int64_t last_ns_;
-};
 
 [[noreturn]] void Refuse(const std::string& what) {
   throw Error(ExitCode::kUsage, what);
@@ -186,8 +173,11 @@ void VtraceTrainer::Update(const Minibatch& group, UpdateStats& stats) {
   const char* wrong = ForwardAndLoss(group, stats);
   timer.AddTo(stats.forward_s);
   Figure(stats, "learning_rate") = LearningRate();
+  const bool ready = wrong == nullptr && valid_ > 0;
+  const bool all_ready = sync_->AllCanStep(ready);
   if (wrong != nullptr) return Skip(wrong, stats);
-  if (valid_ == 0) return;
+  if (!ready) return;
+  if (!all_ready) return Skip("the loss of another learner", stats);
   const std::span<float> gradients = network_->gradients();
   network_->Backward(grad_logits_.data(), grad_value_.data());
   sync_->AllReduce(gradients);

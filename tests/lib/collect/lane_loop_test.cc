@@ -140,6 +140,55 @@ struct MortalLearner final : WeightsSource {
   bool gone = false;
 };
 
+TEST(LaneLoopTest, LateAcknowledgementAnnouncesTheEpisodesOfItsRows) {
+  Fixture f(1);
+  f.sink.arrives_late = true;
+  f.tokens.Fill(0, 10);  // token 0: rows 0 and 1
+  for (int i = 0; i < 4; ++i) ASSERT_EQ(f.loop->RunOnce(), RunResult::kRow);
+  EXPECT_TRUE(f.recorder.episodes.empty());
+  f.sink.published = 1;
+  ASSERT_EQ(f.loop->RunOnce(), RunResult::kRow);
+  EXPECT_TRUE(f.recorder.episodes.empty()) << "its last row is number 1";
+  f.sink.published = 2;
+  ASSERT_EQ(f.loop->RunOnce(), RunResult::kRow);
+  EXPECT_EQ(f.recorder.episodes.size(), 1U);
+}
+
+TEST(LaneLoopTest, AcknowledgementIsSeenWhileTheWorkerWaitsForSpaceOrTokens) {
+  Fixture f(1);
+  f.sink.arrives_late = true;
+  f.sink.capacity = 3;
+  f.tokens.Fill(0, 2);  // token 0: rows 0 and 1
+  for (int i = 0; i < 3; ++i) ASSERT_EQ(f.loop->RunOnce(), RunResult::kRow);
+  ASSERT_EQ(f.loop->RunOnce(), RunResult::kWaiting);
+  EXPECT_TRUE(f.recorder.episodes.empty());
+  f.sink.published = 3;
+  ASSERT_EQ(f.loop->RunOnce(), RunResult::kWaiting);
+  EXPECT_EQ(f.recorder.episodes.size(), 1U);
+  EXPECT_GT(f.loop->counters().wait_ns[static_cast<int>(WaitReason::kRing)].load(), 0);
+  f.sink.capacity = 100;
+  while (f.loop->RunOnce() == RunResult::kRow) {
+  }
+  EXPECT_EQ(f.recorder.episodes.size(), 1U) << "waits for a token";
+  f.sink.published = f.sink.rows.size();
+  ASSERT_EQ(f.loop->RunOnce(), RunResult::kWaiting);
+  EXPECT_EQ(f.recorder.episodes.size(), 2U);
+}
+
+TEST(LaneLoopTest, DrainWaitsForTheAcknowledgementOfTheLastEpisodes) {
+  Fixture f(1);
+  f.sink.arrives_late = true;
+  f.tokens.Fill(0, 10);
+  for (int i = 0; i < 3; ++i) ASSERT_EQ(f.loop->RunOnce(), RunResult::kRow);
+  f.tokens.state = TakeResult::kDrain;
+  for (int i = 0; i < 5; ++i) ASSERT_EQ(f.loop->RunOnce(), RunResult::kWaiting);
+  EXPECT_EQ(f.sink.rows.size(), 4U) << "lanes are cut once";
+  EXPECT_TRUE(f.recorder.episodes.empty());
+  f.sink.published = 2;
+  EXPECT_EQ(f.loop->RunOnce(), RunResult::kDrained);
+  EXPECT_EQ(f.recorder.episodes.size(), 1U);
+}
+
 TEST(LaneLoopTest, DrainIntoAFullSinkWaitsForALivingLearnerButNotForADeadOne) {
   ListTokens tokens;
   VectorSink sink({.record_bytes = 16, .lanes = 2, .has_mask = false}, 1);

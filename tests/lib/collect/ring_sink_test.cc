@@ -73,5 +73,21 @@ TEST(RingSinkTest, CloseTellsTheConsumerThatNothingFollows) {
   EXPECT_EQ(consumer.Peek().status, RingStatus::kClosedAndEmpty);
 }
 
+TEST(RingSinkTest, RowsThatACourierTakesHaveArrivedWhenTheyAreReleased) {
+  Fixture f;
+  RingSink sink(f.layout, RingProducer::Over(f.memory.get(), f.spec), 1, RowArrival::kWhenReleased);
+  RingConsumer courier = RingConsumer::Over(f.memory.get(), f.spec);
+  RowView row;
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_EQ(sink.Claim(row, 0), ClaimResult::kRow);
+    sink.Complete();
+  }
+  EXPECT_EQ(sink.PublishedRows(), 0U);
+  ASSERT_EQ(courier.Peek().count, 5U);
+  EXPECT_EQ(sink.PublishedRows(), 0U) << "looked at, not acknowledged";
+  courier.Release(3);
+  EXPECT_EQ(sink.PublishedRows(), 3U);
+}
+
 }  // namespace
 }  // namespace tetrion

@@ -25,7 +25,7 @@ TEST(CheckDeathTest, FailedCheckAbortsAlsoWhenNothingReadsItsLastWords) {
         dup2(fds[1], STDERR_FILENO);
         TETRION_CHECK(false, "in a full pipe");
       },
-      testing::KilledBySignal(SIGABRT), "");
+      ::testing::KilledBySignal(SIGABRT), "");
   close(fds[0]);
   close(fds[1]);
 }

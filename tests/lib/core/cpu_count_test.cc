@@ -1,48 +1,15 @@
 #include "lib/core/cpu_count.h"
 
-#include <gtest/gtest.h>
 #include <sched.h>
-#include <stdlib.h>
 
-#include <filesystem>
-#include <fstream>
-#include <string>
+#include "tests/lib/core/stand_in_root.h"
 
 namespace tetrion {
 namespace {
 
-namespace fs = std::filesystem;
-
-// A folder that stands in for the machine's root.
-class QuotaCpusTest : public ::testing::Test {
+class QuotaCpusTest : public testing::StandInRoot {
  protected:
-  QuotaCpusTest() {
-    std::string pattern = fs::temp_directory_path() / "tetrion-cpus-XXXXXX";
-    root_ = mkdtemp(pattern.data());
-  }
-  ~QuotaCpusTest() override { fs::remove_all(root_); }
-
-  void Write(const std::string& path, const std::string& text) const {
-    fs::create_directories(fs::path(root_ + path).parent_path());
-    std::ofstream(root_ + path) << text;
-  }
-  // One hierarchy whose group `mounted` lies in /sys/fs/cgroup; the process is in `group`.
-  void MountV2(const std::string& mounted, const std::string& group) const {
-    Write("/proc/self/mountinfo",
-          "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
-          "30 22 0:26 " +
-              mounted + " /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate\n");
-    Write("/proc/self/cgroup", "0::" + group + "\n");
-  }
-  void MountV1(const std::string& mounted, const std::string& group) const {
-    Write("/proc/self/mountinfo",
-          "31 22 0:27 " + mounted + " /sys/fs/cgroup/cpuset rw - cgroup cgroup rw,cpuset\n" +
-              "32 22 0:28 " + mounted + " /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n");
-    Write("/proc/self/cgroup", "5:cpuset:/elsewhere\n4:cpu,cpuacct:" + group + "\n0::/\n");
-  }
   int Quota() const { return QuotaCpus(root_); }
-
-  std::string root_;
 };
 
 TEST_F(QuotaCpusTest, WithoutControlGroupsThereIsNoQuota) {

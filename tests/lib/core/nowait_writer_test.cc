@@ -26,7 +26,7 @@ std::string Drain(int fd) {
   return text;
 }
 
-class NoWaitWriterTest : public testing::Test {
+class NoWaitWriterTest : public ::testing::Test {
  protected:
   NoWaitWriterTest() {
     EXPECT_EQ(pipe(fds_), 0);

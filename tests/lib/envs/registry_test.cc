@@ -21,10 +21,10 @@ std::string Refusal(const std::function<void()>& ask) {
 }
 
 TEST(RegistryTest, EntriesAreFoundByNameOrRefusedWithTheNamesThereAre) {
-  EXPECT_EQ(EnvNames(), "tetris, tetris-placement, cartpole");
+  EXPECT_EQ(EnvNames(), "tetris, tetris-placement, cartpole, catch");
   for (const EnvEntry& entry : Envs()) EXPECT_EQ(&EnvOf(entry.name), &entry);
   EXPECT_EQ(Refusal([] { EnvOf("pong"); }),
-            "unknown environment 'pong': choose one of tetris, tetris-placement, cartpole");
+            "unknown environment 'pong': choose one of tetris, tetris-placement, cartpole, catch");
 }
 
 TEST(RegistryTest, EveryEntrySaysWhatIsAskedOfIt) {

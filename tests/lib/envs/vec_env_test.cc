@@ -52,7 +52,7 @@ std::string Refusal(const EnvConfig& config) {
 }
 
 TEST(RegistryTest, UnknownNamesAreAnsweredWithTheKnownOnes) {
-  EXPECT_NE(Refusal({.name = "pong"}).find("tetris, tetris-placement, cartpole"),
+  EXPECT_NE(Refusal({.name = "pong"}).find("tetris, tetris-placement, cartpole, catch"),
             std::string::npos);
   EXPECT_NE(Refusal({.name = "tetris", .view = "pixels"}).find("planes"), std::string::npos);
   EXPECT_NE(Refusal({.name = "tetris", .view = "afterstates"}).find("planes"), std::string::npos);
@@ -172,9 +172,9 @@ TEST_P(EveryEnvDeathTest, UnknownLaneIsABug) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, EveryEnvTest,
-                         ::testing::Values("cartpole", "tetris", "tetris-placement"));
+                         ::testing::Values("cartpole", "catch", "tetris", "tetris-placement"));
 INSTANTIATE_TEST_SUITE_P(All, EveryEnvDeathTest,
-                         ::testing::Values("cartpole", "tetris", "tetris-placement"));
+                         ::testing::Values("cartpole", "catch", "tetris", "tetris-placement"));
 
 TEST(PlacementEnvTest, MaskComesWithEveryObservationAndIllegalChoicesCost) {
   for (const bool noop : {false, true}) {

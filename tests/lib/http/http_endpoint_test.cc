@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <deque>
 #include <thread>
 
 #include "lib/core/error.h"
@@ -27,6 +28,8 @@ std::uint16_t PortOf(const std::string& address) {
 class Peer {
  public:
   explicit Peer(std::uint16_t port) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    const timeval patience = {.tv_sec = kTimeoutMs / 1000, .tv_usec = 0};
+    setsockopt(fd_, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
     sockaddr_in to{};
     to.sin_family = AF_INET;
     to.sin_port = htons(port);
@@ -57,7 +60,7 @@ class Peer {
   bool connected_ = false;
 };
 
-class HttpEndpointTest : public testing::Test {
+class HttpEndpointTest : public ::testing::Test {
  protected:
   HttpEndpointTest()
       : endpoint_("127.0.0.1:0", registry_,
@@ -168,6 +171,15 @@ TEST_F(HttpEndpointTest, ManyScrapersAtOnceGetWholeAnswers) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(whole.load(), 80);
+}
+
+TEST(HttpBacklogTest, BurstOfScrapersIsKeptUntilTheServerAccepts) {
+  MetricsRegistry registry;
+  HttpEndpoint endpoint("127.0.0.1:0", registry, [] { return Readiness{}; });
+  std::deque<Peer> peers;  // of a server that has not begun to accept
+  for (int i = 0; i < 32; ++i) {
+    ASSERT_TRUE(peers.emplace_back(PortOf(endpoint.address())).connected()) << i;
+  }
 }
 
 TEST(HttpAddressTest, AddressesThatAreNoneAreRefused) {

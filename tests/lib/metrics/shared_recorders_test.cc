@@ -46,8 +46,8 @@ TEST(LogRecorderTest, EachScrapeShowsTheLinesLostSoFar) {
   for (int scrape = 0; scrape < 2; ++scrape) {
     log::info("to a full disk");
     EXPECT_THAT(registry.SerializeText(),
-                testing::HasSubstr("\ntetrion_log_lines_lost_total " +
-                                   std::to_string(LostLogLines()) + "\n"));
+                ::testing::HasSubstr("\ntetrion_log_lines_lost_total " +
+                                     std::to_string(LostLogLines()) + "\n"));
   }
   EXPECT_EQ(LostLogLines(), 2U);
   SetUpLogging({.service = "test"});
@@ -65,9 +65,9 @@ TEST(FigureRecordersTest, FiguresThatNameAMetricAreServedFromTheTablesValues) {
   recorders.Set(std::array{5.0, 6.0, 2.0});
   recorders.Set(std::array{7.0, 8.0, 1.0});
   const std::string text = registry.SerializeText();
-  EXPECT_THAT(text, testing::HasSubstr("\ntetrion_learner_updates_total 7\n"));
-  EXPECT_THAT(text, testing::HasSubstr("\ntetrion_learner_rings{state=\"attached\"} 1\n"));
-  EXPECT_THAT(text, testing::Not(testing::HasSubstr("8")));
+  EXPECT_THAT(text, ::testing::HasSubstr("\ntetrion_learner_updates_total 7\n"));
+  EXPECT_THAT(text, ::testing::HasSubstr("\ntetrion_learner_rings{state=\"attached\"} 1\n"));
+  EXPECT_THAT(text, ::testing::Not(::testing::HasSubstr("8")));
 }
 
 TEST(FigureRecordersDeathTest, AMetricThatTheCatalogLacksIsABug) {

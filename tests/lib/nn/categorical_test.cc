@@ -34,6 +34,21 @@ TEST(CategoricalTest, MostProbableTakesTheLowestOfEquals) {
   EXPECT_EQ(MostProbable(logits, 3), 1);
 }
 
+TEST(CategoricalTest, LeastEntropyIsThatOfACertainChoiceInTheMixture) {
+  for (const int count : {2, 3, 40}) {
+    for (const double share : {0.01, 0.25}) {
+      double entropy = 0;
+      for (int a = 0; a < count; ++a) {
+        const double p = (a == 0 ? 1 - share : 0.0) + share / count;
+        entropy -= p * std::log(p);
+      }
+      EXPECT_NEAR(LeastEntropy(share, count), entropy, 1e-12) << count << " " << share;
+    }
+  }
+  EXPECT_EQ(LeastEntropy(0.0, 5), 0.0);
+  EXPECT_EQ(LeastEntropy(0.5, 1), 0.0);
+}
+
 TEST(CategoricalTest, HugeLogitsStayFinite) {
   const float logits[] = {3e4F, -3e4F};
   EXPECT_EQ(LogNormaliser(logits, 2), 3e4F);

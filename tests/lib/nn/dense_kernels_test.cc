@@ -20,36 +20,43 @@ class DenseKernelsTest : public ::testing::TestWithParam<const DenseKernels*> {
 
 constexpr std::int64_t kColumns = 128;
 
-TEST_P(DenseKernelsTest, MultiplyAddAndOuterAddMatchLoopsForEveryRowRemainder) {
-  for (std::int64_t m : {0, 1, 4, 5, 6, 11}) {
-    for (std::int64_t k : {1, 3, 16, 48}) {
-      const std::int64_t ldx = k + 2;
-      const auto x = Noise(static_cast<std::size_t>(m * ldx), 1);
-      const auto w = Noise(static_cast<std::size_t>(k * kColumns), 2);
-      const auto y0 = Noise(static_cast<std::size_t>(m * kColumns), 3);
-      auto y = y0;
-      kernels().multiply_add(x.data(), ldx, m, k, w.data(), kColumns, y.data());
-      auto gradient = w;
-      kernels().outer_add(x.data(), ldx, m, k, y0.data(), kColumns, gradient.data());
-      for (std::int64_t row = 0; row < m; ++row) {
-        for (std::int64_t c = 0; c < kColumns; ++c) {
-          double sum = y0[static_cast<std::size_t>(row * kColumns + c)];
-          for (std::int64_t i = 0; i < k; ++i) {
-            sum += static_cast<double>(x[static_cast<std::size_t>(row * ldx + i)]) *
-                   w[static_cast<std::size_t>(i * kColumns + c)];
-          }
-          ASSERT_NEAR(y[static_cast<std::size_t>(row * kColumns + c)], sum, 1e-5);
-        }
+// Both products of one shape, with rows that lie apart; what is between them stays as it was.
+void ExpectProducts(const DenseKernels& kernels, std::int64_t m, std::int64_t k, std::int64_t n) {
+  const std::int64_t ldx = k + 2, ldy = n + 3, ldw = n + 1;
+  const auto x = Noise(static_cast<std::size_t>(m * ldx), 1);
+  const auto w = Noise(static_cast<std::size_t>(k * ldw), 2);
+  const auto y0 = Noise(static_cast<std::size_t>(m * ldy), 3);
+  auto y = y0;
+  kernels.multiply(x.data(), ldx, m, k, w.data(), ldw, n, y.data(), ldy);
+  auto gradient = w;
+  kernels.outer(x.data(), ldx, m, k, y0.data(), ldy, n, gradient.data(), ldw);
+  const auto at = [](const std::vector<float>& v, std::int64_t i) {
+    return static_cast<double>(v[static_cast<std::size_t>(i)]);
+  };
+  for (std::int64_t row = 0; row < m; ++row) {
+    for (std::int64_t c = 0; c < ldy; ++c) {
+      double sum = at(y0, row * ldy + c);
+      for (std::int64_t i = 0; i < k && c < n; ++i)
+        sum += at(x, row * ldx + i) * at(w, i * ldw + c);
+      ASSERT_NEAR(at(y, row * ldy + c), sum, c < n ? 1e-5 : 0.0) << m << " " << k << " " << n;
+    }
+  }
+  for (std::int64_t i = 0; i < k; ++i) {
+    for (std::int64_t c = 0; c < ldw; ++c) {
+      double sum = at(w, i * ldw + c);
+      for (std::int64_t row = 0; row < m && c < n; ++row) {
+        sum += at(x, row * ldx + i) * at(y0, row * ldy + c);
       }
-      for (std::int64_t i = 0; i < k; ++i) {
-        for (std::int64_t c = 0; c < kColumns; ++c) {
-          double sum = w[static_cast<std::size_t>(i * kColumns + c)];
-          for (std::int64_t row = 0; row < m; ++row) {
-            sum += static_cast<double>(x[static_cast<std::size_t>(row * ldx + i)]) *
-                   y0[static_cast<std::size_t>(row * kColumns + c)];
-          }
-          ASSERT_NEAR(gradient[static_cast<std::size_t>(i * kColumns + c)], sum, 1e-5);
-        }
+      ASSERT_NEAR(at(gradient, i * ldw + c), sum, c < n ? 1e-5 : 0.0) << m << " " << k << " " << n;
+    }
+  }
+}
+
+TEST_P(DenseKernelsTest, ProductsMatchLoopsForEveryRemainderOfRowsAndColumns) {
+  for (std::int64_t m : {0, 1, 4, 5, 6, 11, 30}) {
+    for (std::int64_t k : {1, 3, 16, 48}) {
+      for (std::int64_t n : {1, 7, 8, 9, 16, 17, 32, 47, 63, 64, 128, 255}) {
+        ExpectProducts(kernels(), m, k, n);
       }
     }
   }

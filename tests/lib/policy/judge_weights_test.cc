@@ -27,5 +27,16 @@ TEST(JudgeWeightsTest, SizeAndEveryNumberCount) {
   EXPECT_EQ(JudgeWeights({}, 0), LoadResult::kLoaded);
 }
 
+TEST(TakeWeightsTest, OnlyABlobThatMayReplaceThemReplacesParameters) {
+  const std::vector<float> fresh = {3.0F, 4.0F}, bad = {3.0F, NAN};
+  std::vector<float> parameters = {1.0F, 2.0F};
+  EXPECT_EQ(TakeWeights(std::as_bytes(std::span(bad)), parameters), LoadResult::kNotFinite);
+  EXPECT_EQ(TakeWeights(std::as_bytes(std::span(fresh).first(1)), parameters),
+            LoadResult::kWrongSize);
+  EXPECT_EQ(parameters, (std::vector<float>{1.0F, 2.0F}));
+  EXPECT_EQ(TakeWeights(std::as_bytes(std::span(fresh)), parameters), LoadResult::kLoaded);
+  EXPECT_EQ(parameters, fresh);
+}
+
 }  // namespace
 }  // namespace tetrion

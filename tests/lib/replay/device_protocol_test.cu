@@ -139,15 +139,15 @@ class LappedReplay {
     constexpr int kLanes = kWindows * 3;
     rows.GatherOnDevice(lease_, 0, kLanes,
                         {.record = got->record, .action = got->action, .mask = got->mask});
-    rows.GatherLatents(lease_, {.lanes = kLanes, .rows = kRows},
-                       {.deter = got->deter, .stoch = got->stoch, .valid = got->valid});
+    rows.GatherLatentsOnDevice(lease_, {.lanes = kLanes, .rows = kRows},
+                               {.deter = got->deter, .stoch = got->stoch, .valid = got->valid});
     cuda::Launch(stream, MakeLatents, 1, 32, 0,
                  cuda::DeviceSpan<const std::int32_t>(got->action, kCells),
                  LatentColumns{.deter = made->deter, .stoch = made->stoch});
     // All but the first row, whose latents the model begins with.
-    rows.ScatterLatents(lease_, {.lanes = kLanes, .first_row = 1, .rows = kRows - 1},
-                        {.deter = made->deter + kLanes * kLatents.deter,
-                         .stoch = made->stoch + kLanes * kLatents.stoch});
+    rows.ScatterLatentsOnDevice(lease_, {.lanes = kLanes, .first_row = 1, .rows = kRows - 1},
+                                {.deter = made->deter + kLanes * kLatents.deter,
+                                 .stoch = made->stoch + kLanes * kLatents.stoch});
     cuda::CopyToHost(results_.data<Results>() + reads(), got, sizeof *got,
                      cuda::CopyPurpose::kBatch, stream);
     for (const Window& window : lease_.windows()) starts_.push_back(window.start);

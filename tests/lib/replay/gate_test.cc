@@ -157,6 +157,15 @@ TEST(ReplayGateTest, LimiterHoldsTheWriterUntilTheReaderTakesAWindow) {
   EXPECT_EQ(Push(gate, 0, 1, pushed), AcquireResult::kAcquired);
 }
 
+TEST(ReplayGateTest, WriterThatWaitsIsLetRunAndTheReaderKeepsItsBound) {
+  ReplayGate gate({.capacity_rows = kCapacity, .commit_stride = kStride},
+                  std::make_unique<FifoSelector>(1, kWindowRows - 1), FifoLimiter(1));
+  int pushed = 0;
+  EXPECT_EQ(Push(gate, 0, 100, pushed), AcquireResult::kLimited);
+  gate.LetWriterRun();
+  EXPECT_EQ(Push(gate, 0, 100, pushed), AcquireResult::kAcquired);
+}
+
 TEST(ReplayGateTest, NewGenerationCommitsWhatTheOldOneLeftAndStartsWindowsAtItsOwnFirstRow) {
   ReplayGate gate({.capacity_rows = 32, .commit_stride = kStride},
                   std::make_unique<FifoSelector>(1, kWindowRows - 1), FifoLimiter(2));

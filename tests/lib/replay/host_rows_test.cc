@@ -6,24 +6,13 @@
 #include <cstring>
 #include <vector>
 
+#include "tests/lib/replay/host_memory.h"
 #include "tests/lib/replay/rows_suite.h"
 
 namespace tetrion {
 namespace {
 
-class HostMemory {
- public:
-  HostMemory(const RowSpec& row, int shards, int capacity_rows)
-      : rows_(row, shards, capacity_rows) {}
-  static const char* Missing() { return nullptr; }
-  HostRows& rows() { return rows_; }
-  std::int32_t Action(int shard, std::uint64_t row, int lane) {
-    return RowView(rows_.layout(), rows_.Row(shard, row)).action[lane];
-  }
-
- private:
-  HostRows rows_;
-};
+using testing::HostMemory;
 
 class HostRowsTest : public testing::RowsSuite<HostMemory> {};
 

@@ -54,6 +54,23 @@ TEST_F(OptionListTest, AnOptionThatTwoAlgorithmsShareTakesWhatOneOfThemTakes) {
   }
 }
 
+TEST(OptionListRangesTest, ARangeThatAlgorithmsHaveInCommonIsSaidOnce) {
+  double first = 0, second = 0;
+  std::vector<SettingField> fields;
+  FieldCollector("first", &fields).Number("rate", first, 0.0, 1.0, "", "step size");
+  FieldCollector("second", &fields).Number("rate", second, 0.0, 1.0, "", "step size of the model");
+  std::vector<Setting> given;
+  OptionList list{.program = "p", .description = "d"};
+  list.given = &given;
+  list.AddSettings(fields, {});
+  try {
+    list.Set("rate", "2", "--rate 2");
+    FAIL() << "no algorithm takes it";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "--rate 2: expected 0 to 1");
+  }
+}
+
 TEST_F(OptionListTest, AnOptionIsGivenWhicheverAlgorithmTookIt) {
   EXPECT_FALSE(list_.Given("rate"));
   list_.Set("rate", "8", "--rate 8");  // the second's alone

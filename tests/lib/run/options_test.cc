@@ -3,9 +3,11 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <utility>
 
 #include "lib/core/error.h"
 
@@ -82,6 +84,16 @@ class ConfigFile {
 
  private:
   std::filesystem::path path_;
+};
+
+// A variable of the environment that lives as long as the object.
+class SetVariable {
+ public:
+  SetVariable(const char* name, const char* value) : name_(name) { setenv(name, value, 1); }
+  ~SetVariable() { unsetenv(name_); }
+
+ private:
+  const char* const name_;
 };
 
 TEST(OptionsTest, DefaultsStayWithoutArguments) {
@@ -177,6 +189,68 @@ TEST(OptionsTest, CommandLineBeatsTheConfigFile) {
   EXPECT_EQ(program.given.size(), 2U);
 }
 
+TEST(OptionsTest, TheEnvironmentBeatsTheConfigFileAndTheCommandLineBeatsBoth) {
+  const ConfigFile file(
+      "[run]\nlanes = 8\nwindow = 16\nseed = 5\n[actor]\nworkers = 5\nport = 5\n");
+  const SetVariable config("TETRION_CONFIG", file.path()), workers("TETRION_WORKERS", "6"),
+      port("TETRION_PORT", "6"), lanes("TETRION_LANES", "9"), window("TETRION_WINDOW", "17");
+  Program program;
+  EXPECT_EQ(program.Parse({"--port", "7", "--window", "18"}), std::nullopt);
+  EXPECT_EQ(program.workers, 6);
+  EXPECT_EQ(program.port, 7U);
+  EXPECT_TRUE(program.options.Given("workers"));
+  EXPECT_EQ(program.options.config_file(), file.path());
+  const RunConfig run = program.Config();
+  EXPECT_EQ(run.lanes, 9);
+  EXPECT_EQ(run.window, 18);
+  EXPECT_EQ(run.seed, 5U);
+  EXPECT_EQ(program.given.size(), 3U);
+}
+
+TEST(OptionsTest, AFlagInTheEnvironmentIsAWordAndAnEmptyVariableIsNone) {
+  for (const auto& [text, value] :
+       {std::pair{"1", true}, {"true", true}, {"0", false}, {"", false}}) {
+    const SetVariable resume("TETRION_RESUME", text), workers("TETRION_WORKERS", "");
+    Program program;
+    EXPECT_EQ(program.Parse({}), std::nullopt);
+    EXPECT_EQ(program.resume, value) << text;
+    EXPECT_EQ(program.options.Given("resume"), *text != '\0');
+    EXPECT_EQ(program.workers, 2);
+  }
+  const SetVariable resume("TETRION_RESUME", "true");
+  Program program;
+  EXPECT_EQ(program.Parse({"--resume=false"}), std::nullopt);
+  EXPECT_FALSE(program.resume);
+}
+
+TEST(OptionsTest, RefusalOfAVariableNamesItWithValueAndRange) {
+  const auto complaint = [](const char* name, const char* value) {
+    const SetVariable variable(name, value);
+    return Complaint({});
+  };
+  EXPECT_EQ(complaint("TETRION_WORKERS", "0"), "TETRION_WORKERS=0: expected 1 to 64 workers");
+  EXPECT_EQ(complaint("TETRION_COMMIT_STRIDE", "x"),
+            "TETRION_COMMIT_STRIDE=x: expected 1 to 65536 rows");
+  EXPECT_EQ(complaint("TETRION_RESUME", "2"), "TETRION_RESUME=2: expected true or false");
+  EXPECT_EQ(complaint("TETRION_CONFIG", "/no/such.toml"),
+            "cannot read the config file /no/such.toml");
+  EXPECT_EQ(complaint("TETRION_WHAT", "an argument without a name"), "");
+}
+
+TEST(OptionsTest, VariablesOfOtherProgramsAreLeftAloneAndUnknownOnesWarnedOf) {
+  const SetVariable others("TETRION_CHECKPOINT_EVERY", "never"), script("TETRION_JOBS", "1"),
+      unknown("TETRION_WRKERS", "3");
+  Program program;
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(program.Parse({}), std::nullopt);
+  EXPECT_EQ(
+      ::testing::internal::GetCapturedStderr(),
+      "tetrion-actor: warning: the environment has TETRION_WRKERS, which no program reads; did "
+      "you mean TETRION_WORKERS?\n");
+  EXPECT_EQ(program.options.VariablesOfOthers(),
+            std::vector<std::string>{"TETRION_CHECKPOINT_EVERY"});
+}
+
 TEST(OptionsTest, SettingsOfTheAlgorithmHaveASectionAndOlderFilesHaveThemInRun) {
   for (const char* text : {"[run]\nlanes = 8\n[run.vtrace]\nreuse = 3\nppo-clip = 0.1\n",
                            "[run]\nlanes = 8\nreuse = 3\nppo_clip = 0.1\n"}) {
@@ -239,16 +313,16 @@ TEST(OptionsTest, HelpShowsRangeUnitAndDefaultOfEverything) {
 TEST(OptionsTest, HelpAndVersionAreAnsweredOnStdout) {
   for (const char* flag : {"--help", "--version", "--help-markdown"}) {
     Program program;
-    testing::internal::CaptureStdout();
+    ::testing::internal::CaptureStdout();
     EXPECT_EQ(program.Parse({flag}), 0);
-    EXPECT_THAT(testing::internal::GetCapturedStdout(), HasSubstr("tetrion-actor"));
+    EXPECT_THAT(::testing::internal::GetCapturedStdout(), HasSubstr("tetrion-actor"));
   }
 }
 
 TEST(OptionsTest, HelpOfARunSettingGoesOnWithWhatTheProgramAdds) {
   Program program;
-  EXPECT_THAT(program.options.Help(), HasSubstr("length of a training window, as told elsewhere"));
-  EXPECT_THAT(program.options.RunMarkdown(), HasSubstr("training window, as told elsewhere |"));
+  EXPECT_THAT(program.options.Help(), HasSubstr("dreamer 64), as told elsewhere"));
+  EXPECT_THAT(program.options.RunMarkdown(), HasSubstr("dreamer 64), as told elsewhere |"));
   EXPECT_THAT(program.options.RunMarkdown(), Not(HasSubstr("lease-rate")));
 }
 

@@ -86,7 +86,7 @@ TEST(RunConfigTest, EveryFieldOfTheStructIsVisitedOnce) {
   std::set<std::string> keys;
   for (const SettingField& field : fields) keys.insert(field.algorithm + '.' + field.name);
   EXPECT_EQ(keys.size(), fields.size());
-  // Unusual() sets every field but algo, which has one value only; each must change the text.
+  // Unusual() sets every field of V-trace's runs but algo; each must change the text.
   const std::string usual = ToText(config), unusual = ToText(Unusual());
   std::istringstream usual_lines(usual), unusual_lines(unusual);
   int same = 0;
@@ -95,14 +95,20 @@ TEST(RunConfigTest, EveryFieldOfTheStructIsVisitedOnce) {
   }
   EXPECT_EQ(same, 1);
   // Structured bindings fail to compile when a field is added without this test being looked at.
-  const auto& [f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15, f16, vtrace] =
-      config;
+  const auto& [f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15, f16, vtrace,
+               dreamer] = config;
   (void)f1, (void)f2, (void)f3, (void)f4, (void)f5, (void)f6, (void)f7, (void)f8, (void)f9;
   (void)f10, (void)f11, (void)f12, (void)f13, (void)f14, (void)f15, (void)f16;
   const auto& [v1, v2, v3, v4, v5, v6, v7, v8, v9, v10, v11, v12, v13, v14, v15] = vtrace;
   (void)v1, (void)v2, (void)v3, (void)v4, (void)v5, (void)v6, (void)v7, (void)v8, (void)v9;
   (void)v10, (void)v11, (void)v12, (void)v13, (void)v14, (void)v15;
-  EXPECT_EQ(fields.size(), 16U + 15U);
+  const auto& [d1, d2, d3, d4, d5, d6, d7, d8, d9, d10, d11, d12, d13, d14, d15, d16, d17, d18, d19,
+               d20, d21, d22, d23, d24, d25, d26, d27, d28, d29, d30, d31] = dreamer;
+  (void)d1, (void)d2, (void)d3, (void)d4, (void)d5, (void)d6, (void)d7, (void)d8, (void)d9;
+  (void)d10, (void)d11, (void)d12, (void)d13, (void)d14, (void)d15, (void)d16, (void)d17, (void)d18;
+  (void)d19, (void)d20, (void)d21, (void)d22, (void)d23, (void)d24, (void)d25, (void)d26, (void)d27;
+  (void)d28, (void)d29, (void)d30, (void)d31;
+  EXPECT_EQ(fields.size(), 16U + 15U + 31U);
 }
 
 TEST(RunConfigTest, TextMayBeReorderedAndIncomplete) {
@@ -116,7 +122,7 @@ TEST(RunConfigTest, TextMayBeReorderedAndIncomplete) {
 
 TEST(RunConfigTest, KeysOfTheAlgorithmStandInItsSectionOrAsInOlderRunsAmongTheOthers) {
   EXPECT_THAT(ToText(RunConfig()),
-              HasSubstr("batch_windows = 1\n[run.vtrace]\ndiscount = 0.997\n"));
+              HasSubstr("batch_windows = 0\n[run.vtrace]\ndiscount = 0.997\n"));
   const char* own = "[run.vtrace]\nreuse = 7\n";
   const char* older = "reuse = 7\nalgo = \"vtrace\"\nlanes = 3\n";
   EXPECT_EQ(RunConfigFromText(own).vtrace.reuse, 7);
@@ -171,13 +177,21 @@ TEST(RunConfigTest, HashFollowsEveryFieldThatStaysForTheRunsLife) {
   RunConfig unusual = Unusual();
   std::set<std::uint64_t> hashes = {RunConfigHash(RunConfig())};
   for (const SettingField& field : FieldsOf(unusual)) {
+    if (!Concerns(field, unusual.algo)) continue;
     const std::string& key = field.name;
     RunConfig config;
     Apply({key, ValueOf(key, unusual)}, config);
     const bool is_new = hashes.insert(RunConfigHash(config)).second;
-    // algo has one value only.
+    // Both have the same algo.
     EXPECT_EQ(is_new, !MayChangeOnResume(key) && key != "algo") << key;
   }
+  RunConfig dreamer;
+  dreamer.algo = "dreamer";
+  EXPECT_TRUE(hashes.insert(RunConfigHash(dreamer)).second);
+  dreamer.dreamer.size = "1m";
+  EXPECT_TRUE(hashes.insert(RunConfigHash(dreamer)).second);
+  dreamer.dreamer.train_ratio = 1;
+  EXPECT_FALSE(hashes.insert(RunConfigHash(dreamer)).second) << "a resume may change it";
 }
 
 // Checkpoints and regions of runs that exist carry these.
@@ -270,6 +284,51 @@ TEST(RunConfigTest, ReplayRowsAreTheSmallestLegalMultipleOfTheStride) {
   EXPECT_EQ(with_rows("32"), "");
   EXPECT_THAT(with_rows("16"), HasSubstr("24 or more"));
   EXPECT_THAT(with_rows("25"), HasSubstr("multiple of commit_stride"));
+}
+
+TEST(RunConfigTest, WindowsOfABatchAreTheAlgorithmsUnlessTheyAreGiven) {
+  const RunConfig vtrace = Shaped({});
+  EXPECT_EQ(vtrace.window, 32);
+  EXPECT_EQ(vtrace.batch_windows, 1);
+  EXPECT_EQ(RunConfigHash(RunConfig()), [&] {
+    RunConfig config = vtrace;
+    config.replay_rows = 0;
+    return RunConfigHash(config);
+  }());
+  const RunConfig dreamer = Shaped({{"algo", "dreamer"}});
+  EXPECT_EQ(dreamer.window, 64);
+  EXPECT_EQ(dreamer.batch_windows, 16);
+  EXPECT_EQ(dreamer.replay_rows * dreamer.lanes * dreamer.max_workers, 1 << 18);
+  const RunConfig given =
+      Shaped({{"algo", "dreamer"}, {"window", "32"}, {"batch_windows", "8"}, {"lanes", "4"}});
+  EXPECT_EQ(given.window, 32);
+  EXPECT_EQ(given.batch_windows, 8);
+  EXPECT_THAT(Contradictions({{"window", "0"}, {"batch_windows", "0"}}, given), IsEmpty());
+}
+
+TEST(RunConfigTest, WindowOrBatchLongerThanTheReplayIsRefused) {
+  const auto with_rows = [](const char* window, const char* batch, const char* rows) {
+    return RefusalOf({{"algo", "dreamer"},
+                      {"lanes", "1"},
+                      {"window", window},
+                      {"batch_windows", batch},
+                      {"replay_rows", rows}});
+  };
+  EXPECT_EQ(with_rows("64", "2", "200"), "");  // 2 * 64 starts, 64 rows behind the last, a chunk
+  EXPECT_THAT(with_rows("64", "2", "192"), HasSubstr("200 or more"));
+  EXPECT_THAT(with_rows("64", "3", "200"), HasSubstr("264 or more"));
+  EXPECT_THAT(with_rows("65", "2", "200"), HasSubstr("replay_rows = 200"));
+  EXPECT_THAT(with_rows("64", "2", "201"), HasSubstr("multiple of commit_stride"));
+  EXPECT_THAT(with_rows("1", "2", "200"), HasSubstr("window = 1"));
+}
+
+TEST(RunConfigTest, SettingsThatTwoAlgorithmsHaveAreTheRunsOwn) {
+  const RunConfig dreamer = Shaped({{"algo", "dreamer"}, {"lambda", "0.5"}});
+  EXPECT_EQ(dreamer.dreamer.lambda, 0.5);
+  EXPECT_EQ(dreamer.vtrace.lambda, RunConfig().vtrace.lambda);
+  EXPECT_THAT(ToText(dreamer), HasSubstr("[run.dreamer]\nsize = \"nano\"\n"));
+  EXPECT_EQ(RunConfigFromText(ToText(dreamer)), dreamer);
+  EXPECT_THAT(RefusalOf({{"algo", "dreamer"}, {"discount", "0.5"}}), HasSubstr("--algo vtrace"));
 }
 
 // The first aborted the learner, the second overwrote windows that nobody had taken.

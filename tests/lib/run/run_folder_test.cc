@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
-class RunFolderTest : public testing::Test {
+class RunFolderTest : public ::testing::Test {
  protected:
   RunFolderTest() {
     std::string pattern = fs::temp_directory_path() / "tetrion-runs-XXXXXX";
@@ -55,6 +55,20 @@ TEST_F(RunFolderTest, ExistingRunIsRefusedWithTheLineThatResumesIt) {
   (void)RunFolder::Create(runs_, "first");
   EXPECT_THAT(ErrorOf([&] { (void)RunFolder::Create(runs_, "first"); }),
               HasSubstr("./tetrion up --resume first"));
+}
+
+TEST_F(RunFolderTest, EnsuredFolderIsMadeOnceAndHoldsNothingUntilItIsAskedTo) {
+  const RunFolder folder = RunFolder::Ensure(runs_ + "/deep", "first");
+  EXPECT_EQ(folder.path(), runs_ + "/deep/first");
+  EXPECT_TRUE(fs::is_empty(folder.path()));
+  std::ofstream(folder.path() + "/notes") << "a person's";
+  EXPECT_EQ(RunFolder::Ensure(runs_ + "/deep", "first").path(), folder.path());
+  EXPECT_TRUE(fs::exists(folder.path() + "/notes"));
+  folder.MakeFolders();
+  EXPECT_TRUE(fs::is_directory(folder.checkpoints()));
+  EXPECT_TRUE(fs::is_directory(folder.logs()));
+  EXPECT_EQ(fs::status(folder.path()).permissions(), fs::perms::owner_all);
+  EXPECT_THAT(ErrorOf([&] { (void)RunFolder::Ensure(runs_, "a/b"); }), HasSubstr("run name"));
 }
 
 TEST_F(RunFolderTest, NamesThatAreNoFileNamesAreRefused) {

@@ -159,12 +159,12 @@ TEST(SignalWatcherTest, ChildThatUnblocksDiesOfSigterm) {
 
 TEST(MainGuardTest, ErrorsBecomeOneLineAndTheirCode) {
   const char* argv[] = {"/usr/bin/tetrion-actor"};
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   const int code = GuardedMain(1, argv, [](int, const char* const*) -> int {
     throw Error(ExitCode::kConfig, "have 1, need 2");
   });
   EXPECT_EQ(code, 78);
-  EXPECT_EQ(testing::internal::GetCapturedStderr(), "tetrion-actor: error: have 1, need 2\n");
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "tetrion-actor: error: have 1, need 2\n");
 }
 
 TEST(MainGuardTest, ReaderThatStandsStillDoesNotKeepTheProcess) {
@@ -183,23 +183,23 @@ TEST(MainGuardTest, ReaderThatStandsStillDoesNotKeepTheProcess) {
 
 TEST(MainGuardTest, LongMessageEndsWithItsLine) {
   const char* argv[] = {"tetrion-actor"};
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   GuardedMain(1, argv, [](int, const char* const*) -> int {
     throw Error(ExitCode::kConfig, std::string(10'000, 'x'));
   });
-  const std::string said = testing::internal::GetCapturedStderr();
+  const std::string said = ::testing::internal::GetCapturedStderr();
   EXPECT_LE(said.size(), 4096U);
   EXPECT_EQ(said.substr(said.size() - 2), "x\n");
 }
 
 TEST(MainGuardTest, OtherExceptionsAreInternalAndResultsPass) {
   const char* argv[] = {"tetrion-actor"};
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   EXPECT_EQ(GuardedMain(1, argv, [](int, const char* const*) -> int { throw std::bad_alloc(); }),
             1);
   EXPECT_EQ(GuardedMain(1, argv, [](int, const char* const*) -> int { throw 7; }), 1);
   EXPECT_EQ(GuardedMain(1, argv, [](int argc, const char* const*) { return argc + 41; }), 42);
-  EXPECT_NE(testing::internal::GetCapturedStderr().find("tetrion-actor: error: "),
+  EXPECT_NE(::testing::internal::GetCapturedStderr().find("tetrion-actor: error: "),
             std::string::npos);
 }
 

@@ -47,6 +47,17 @@ class LoadInitialTest : public ::testing::Test {
   std::string runs_;
 };
 
+TEST_F(LoadInitialTest, RunOfAnotherAlgorithmOrSizeIsRefused) {
+  Save(1, 10, 1);
+  RunConfig run = run_;
+  run.algo = "dreamer";
+  EXPECT_NE(Refusal("old", run).find("has network mlp over"), std::string::npos);
+  EXPECT_NE(Refusal("old", run).find("has DreamerV3 of size nano over"), std::string::npos);
+  RunFolder::Create(runs_, "dreams").WriteConfig(run);
+  run.dreamer.size = "1m";
+  EXPECT_NE(Refusal("dreams", run).find("size nano over"), std::string::npos);
+}
+
 TEST_F(LoadInitialTest, NewestOrBestCheckpointOfARunIsTakenByNameOrPath) {
   Save(1, 10, /*mean_return=*/99);
   Save(2, 20, /*mean_return=*/50);
@@ -81,6 +92,19 @@ TEST_F(LoadInitialTest, RunsWithoutUsableWeightsAreRefused) {
   Save(std::nanf(""), 20, 0);
   EXPECT_NE(Refusal("old", run_).find("holds NaN or infinity: try old/best"), std::string::npos);
   EXPECT_EQ(Weight("old/best"), 1);
+}
+
+TEST(BegunWithTest, NoAlgorithmsOptimiserIsTakenOver) {
+  const TrainerState fresh = {.tensors = {{"model.w", {1}, {0}},
+                                          {"laprop_mean.w", {1}, {0}},
+                                          {"laprop_square.w", {1}, {0}}}};
+  const TrainerState old = {.tensors = {{"model.w", {1}, {3}},
+                                        {"laprop_mean.w", {1}, {4}},
+                                        {"laprop_square.w", {1}, {5}}}};
+  const TrainerState begun = BegunWith(fresh, old);
+  EXPECT_EQ(begun.tensors.at(0).data.at(0), 3);
+  EXPECT_EQ(begun.tensors.at(1).data.at(0), 0);
+  EXPECT_EQ(begun.tensors.at(2).data.at(0), 0);
 }
 
 TEST(BegunWithTest, ParametersAreTakenOverOptimiserAndCountersStayFresh) {

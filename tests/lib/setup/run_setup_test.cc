@@ -57,6 +57,16 @@ TEST(RunSetupTest, PresetsStandBetweenDefaultsAndTheUser) {
   EXPECT_EQ(MakeRunConfig({{"env", "tetris"}}).max_steps, 10000U);
 }
 
+TEST(RunSetupTest, PresetsOfAnAlgorithmCountInItsRunsAlsoForCommonSettings) {
+  const RunConfig preset = MakeRunConfig({{"env", "cartpole"}, {"algo", "dreamer"}});
+  EXPECT_EQ(preset.lanes, 4);
+  EXPECT_EQ(preset.window, 32);
+  EXPECT_EQ(preset.batch_windows, 8);
+  EXPECT_EQ(preset.dreamer.train_ratio, 128);
+  EXPECT_EQ(MakeRunConfig({{"env", "cartpole"}, {"algo", "dreamer"}, {"lanes", "9"}}).lanes, 9);
+  EXPECT_EQ(MakeRunConfig({{"env", "cartpole"}}).window, 32);
+}
+
 std::string RefusalOf(const std::vector<Setting>& given) {
   try {
     static_cast<void>(MakeRunConfig(given));

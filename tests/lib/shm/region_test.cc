@@ -346,5 +346,50 @@ TEST_F(RegionTest, FullFileSystemIsToldWithBytesNeededFreeAndTheSettingToRaise) 
   EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
+Region MakeAnonymous(std::uint64_t bytes = kBytes) {
+  return Region::CreateAnonymous(RegionKind::kRing, bytes, kRun, kSpec, "worker 3's ring");
+}
+
+TEST(AnonymousRegion, HoldsZeroedMemoryOfItsOwnerWithoutAFile) {
+  Region region = MakeAnonymous();
+  EXPECT_FALSE(region.sealed());
+  region.Seal();
+  EXPECT_TRUE(region.sealed() && region.is_owner() && region.OwnerAlive());
+  EXPECT_EQ(region.size(), kBytes);
+  EXPECT_EQ(region.header().spec_hash, kSpec);
+  EXPECT_EQ(region.path(), "memory of worker 3's ring");
+  for (std::uint64_t i = 0; i < kBytes - 4096; ++i) ASSERT_EQ(region.payload()[i], std::byte{0});
+  EXPECT_FALSE(region.Named());
+  region.Unlink();
+  EXPECT_TRUE(region.TryUnlink());
+  region.payload()[0] = std::byte{1};
+}
+
+TEST(AnonymousRegion, KeepsNoDescriptor) {
+  const auto open_files = [] {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/fd"),
+                         std::filesystem::directory_iterator());
+  };
+  const auto before = open_files();
+  const Region region = MakeAnonymous();
+  EXPECT_EQ(open_files(), before);
+}
+
+TEST(AnonymousRegion, NamesBothSizesWhenMemoryIsShort) {
+  const Error error = ErrorOf([] { MakeAnonymous(std::uint64_t{1} << 60); });
+  EXPECT_EQ(error.code(), ExitCode::kTryAgain);
+  EXPECT_THAT(error.what(), AllOf(HasSubstr("memory of worker 3's ring"),
+                                  HasSubstr("1152921504606846976 bytes needed"),
+                                  HasSubstr("bytes available"), HasSubstr("--ring-rows")));
+}
+
+TEST(AnonymousRegion, SaysWhichLimitWithoutAFreeDescriptor) {
+  if (!testing::kCanForbidFiles) GTEST_SKIP() << "a sanitizer opens files of its own";
+  const testing::NoOpenFiles no_files;
+  const Error error = ErrorOf([] { MakeAnonymous(); });
+  EXPECT_EQ(error.code(), ExitCode::kTryAgain);
+  EXPECT_THAT(error.what(), HasSubstr("ulimit -n"));
+}
+
 }  // namespace
 }  // namespace tetrion

@@ -285,5 +285,36 @@ TEST(SpscRingDeathTest, MisuseIsABug) {
   EXPECT_DEATH(RingMemoryBytes({.capacity = 3, .record_bytes = 8}), "power of two");
 }
 
+TEST(AnonymousRing, PassesRecordsBetweenTwoThreadsOfAProcess) {
+  constexpr std::uint64_t kRecords = 1000;
+  RingProducer producer = RingProducer::Create(
+      Region::CreateAnonymous(RegionKind::kRing, RingRegionBytes(kSpec), kRun, kSpecHash, "a ring"),
+      kSpec);
+  RingConsumer consumer = RingConsumer::Beside(producer);
+  EXPECT_EQ(consumer.capacity(), kSpec.capacity);
+  EXPECT_EQ(consumer.record_bytes(), kSpec.record_bytes);
+  EXPECT_EQ(consumer.mapping().size(), RingRegionBytes(kSpec));
+  std::thread writer([&producer] {
+    for (std::uint64_t i = 0; i < kRecords; ++i) {
+      while (!Push(producer, i)) static_cast<void>(producer.WaitForSpace(kNanosPerMilli));
+      producer.Publish();
+    }
+    producer.Close();
+  });
+  std::uint64_t next = 0;
+  RingPeek peek = consumer.Peek();
+  for (; peek.status != RingStatus::kClosedAndEmpty; peek = consumer.Peek()) {
+    ASSERT_NE(peek.status, RingStatus::kCorrupt);
+    for (std::uint32_t i = 0; i < peek.count; ++i) {
+      ASSERT_EQ(ValueAt(consumer, peek, i), next);
+      ++next;
+    }
+    consumer.Release(peek.count);
+  }
+  writer.join();
+  EXPECT_EQ(next, kRecords);
+  EXPECT_TRUE(consumer.OwnerAlive());
+}
+
 }  // namespace
 }  // namespace tetrion

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "lib/core/error.h"
 #include "lib/core/philox.h"
 #include "tests/lib/wire/messages_for_test.h"
@@ -44,6 +46,11 @@ TEST(CodecTest, FieldsKeepTheirPlaces) {
   EXPECT_EQ(registration.rings[1].slot, -1);
   EXPECT_EQ(registration.given[1].value, "cartpole");
   EXPECT_EQ(registration.held_below, 2048U);
+  EXPECT_EQ(registration.rows_endpoint, "learner.example:9001");
+  EXPECT_EQ(registration.rows_key.size(), 40U);
+  const auto registered = std::get<Registered>(Decode(Encode(all[1])).message);
+  EXPECT_EQ(registered.rows_endpoint, "[::1]:9001");
+  EXPECT_EQ(registered.rows_key, "a key");
   const auto grant = std::get<Grant>(Decode(Encode(all[4])).message);
   EXPECT_EQ(grant.ranges[0].attempt, 2U);
   EXPECT_EQ(grant.ranges[0].max_steps, 500U);
@@ -56,9 +63,17 @@ TEST(CodecTest, FieldsKeepTheirPlaces) {
   EXPECT_EQ(beat.stats[1].name, "updates");
   EXPECT_EQ(beat.stats[1].value, -2);
   EXPECT_TRUE(beat.region_held);
+  const auto ack = std::get<HeartbeatAck>(Decode(Encode(all[10])).message);
+  EXPECT_EQ(ack.rows_endpoint, "10.0.0.7:9001");
+  EXPECT_EQ(ack.rows_key, "another key");
   const auto gone = std::get<RingGone>(Decode(Encode(all[14])).message);
   EXPECT_EQ(gone.end, RingEnd::kQuarantined);
   EXPECT_EQ(gone.reason, "row 3: NaN");
+  EXPECT_EQ(gone.owner, 6U);
+  const auto list = std::get<RingList>(Decode(Encode(all[11])).message);
+  EXPECT_EQ(list.rings[0].session, 9U);
+  EXPECT_EQ(list.rings[0].owner, 9U);
+  EXPECT_EQ(list.rings[1].owner, (std::uint64_t{6} << 32) + 1);
 }
 
 TEST(CodecTest, EnvelopeNamesRunAndProcess) {
@@ -72,6 +87,10 @@ TEST(CodecTest, TextsOfAnotherFormAreRefusedWithAnAnswer) {
     odd.push_back(Register{.name = name});
   odd.push_back(Register{.name = "a", .http_endpoint = "host\",\"x:80"});
   odd.push_back(Register{.name = "a", .http_endpoint = "nohost"});
+  odd.push_back(Register{.name = "a", .rows_endpoint = "tcp://host:9001"});
+  odd.push_back(Register{.name = "a", .rows_key = "a\nkey"});
+  odd.push_back(Registered{.rows_endpoint = "host:0"});
+  odd.push_back(HeartbeatAck{.rows_endpoint = "host"});
   odd.push_back(Register{.name = "a", .given = {{"a key", "1"}}});
   odd.push_back(Register{.name = "a", .shm_dir = "/dev/\xff"});
   odd.push_back(Heartbeat{.session = 1, .stats = {{"a stat", 1}}});
@@ -109,6 +128,9 @@ TEST(CodecTest, SenderIsToldWhichFieldIsTooLong) {
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find("reason has 65, at most 64"), std::string::npos);
   }
+  EXPECT_THROW(Encode(Register{.rows_endpoint = std::string(kMaxEndpointBytes, 'h') + ":1"}),
+               Error);
+  EXPECT_THROW(Encode(HeartbeatAck{.rows_key = std::string(kMaxNameBytes + 1, 'k')}), Error);
   const auto cut = Encode(Refused{RefuseReason::kNoSlot, std::string(5000, 't')});
   EXPECT_EQ(std::get<Refused>(Decode(cut).message).text.size(), kMaxTextBytes);
 }
@@ -131,6 +153,44 @@ TEST(CodecTest, EveryTruncationIsRefused) {
     }
     EXPECT_NE(Decode(std::span(bytes).first(bytes.size() / 2)).status, DecodeStatus::kOk);
   }
+}
+
+// Finds the table's entry of `owners` by emptying every entry: a coordinator of an earlier build
+// writes none.
+TEST(CodecTest, RingListWithoutOwnersHasRingsWithoutOwners) {
+  const auto bytes = Encode(OneOfEach()[11]);
+  int found = 0;
+  for (std::size_t i = 0; i + 1 < bytes.size(); i += 2) {
+    auto changed = bytes;
+    changed[i] = changed[i + 1] = std::byte{0};
+    const DecodeResult decoded = Decode(changed);
+    const auto* list = std::get_if<RingList>(&decoded.message);
+    if (decoded.status != DecodeStatus::kOk || changed == bytes || list == nullptr) continue;
+    if (list->rings.size() != 2 || list->rings[0].owner != 0 || list->rings[1].owner != 0) continue;
+    ++found;
+    EXPECT_EQ(list->session, 9U);
+    EXPECT_EQ(list->rings[1].path, "/dev/shm/tetrion-0/ring.b");
+    EXPECT_EQ(list->rings[1].session, 9U);
+  }
+  EXPECT_EQ(found, 1);
+}
+
+TEST(CodecTest, RingListWithMoreRingsThanOwnersIsRefused) {
+  const RingList list{1, 1, {{"/a", 0, 0, 1, 77}, {"/b", 1, 1, 1, 78}}};
+  const auto bytes = Encode(list);
+  int found = 0;
+  for (std::size_t i = 0; i + 12 <= bytes.size(); i += 4) {
+    std::uint32_t count = 0;
+    std::uint64_t first = 0;
+    std::memcpy(&count, bytes.data() + i, sizeof count);
+    std::memcpy(&first, bytes.data() + i + sizeof count, sizeof first);
+    if (count != 2 || first != 77) continue;
+    ++found;
+    auto changed = bytes;
+    changed[i] = std::byte{1};
+    EXPECT_EQ(Decode(changed).status, DecodeStatus::kBoundExceeded);
+  }
+  EXPECT_EQ(found, 1);
 }
 
 TEST(CodecTest, UnalignedBytesAreRead) {

@@ -72,5 +72,35 @@ TEST(ActorOptionsTest, StreamedInferenceLeavesNoPolicyToTheWorkers) {
             std::string::npos);
 }
 
+std::string RowsOf(const char* coordinator, const char* inference = "local",
+                   const char* rows = "auto") {
+  const char* argv[] = {"tetrion-actor", "--coordinator", coordinator, "--inference",
+                        inference,       "--rows",        rows};
+  ActorOptions options;
+  EXPECT_FALSE(ParseActorOptions(7, argv, options).has_value());
+  return options.rows;
+}
+
+TEST(ActorOptionsTest, RowsTakeTheNetworkWhenTheCoordinatorIsOnAnotherHost) {
+  EXPECT_EQ(RowsOf("tcp://10.0.0.7:9000"), "tcp");
+  EXPECT_EQ(RowsOf("tcp://learner.example:9000"), "tcp");
+  for (const char* here :
+       {"tcp://127.0.0.1:9000", "tcp://localhost:9000", "tcp://[::1]:9000", "ipc:///run/c"}) {
+    EXPECT_EQ(RowsOf(here), "shm") << here;
+  }
+  EXPECT_EQ(RowsOf("tcp://10.0.0.7:9000", "local", "shm"), "shm");
+  EXPECT_EQ(RowsOf("tcp://127.0.0.1:9000", "local", "tcp"), "tcp");
+  EXPECT_EQ(RowsOf("tcp://10.0.0.7:9000", "streamed"), "shm");
+}
+
+TEST(ActorOptionsTest, RefusesRowsOnTheNetworkThatCannotBe) {
+  EXPECT_NE(RefusalOf({"--run-folder", "a", "--rows", "tcp", "--inference", "streamed"})
+                .find("--inference streamed needs the learner's shared memory"),
+            std::string::npos);
+  EXPECT_NE(RefusalOf({"--run-folder", "a", "--rows", "shm", "--compress", "zstd"})
+                .find("--compress zstd is for rows on the network"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace tetrion::actor

@@ -29,7 +29,8 @@ TEST(WorkersTest, WeightsThatNoWorkerCanUseAreToldInFiguresAndMetrics) {
   Workers workers(options, outbox, metrics, [](const std::exception_ptr&) { FAIL(); });
   std::vector<wire::RingInfo> rings;
   std::vector<CreditQueue*> queues;
-  workers.Build({.run_id = kRun, .run_config = ToText(run), .shm_dir = dir.path()}, rings, queues);
+  workers.Build({.run_id = kRun, .run_config = ToText(run), .shm_dir = dir.path()},
+                /*process=*/5, rings, queues);
   const Deadline deadline(MonotonicClock::Get(), 20 * kNanosPerSecond);
   while (workers.Figures().all()[ActorFigure("weights_refused").index()] < 2 &&
          !deadline.Passed()) {

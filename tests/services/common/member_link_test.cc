@@ -103,6 +103,14 @@ TEST_F(MemberLinkTest, RegistersWithWhatTheConfigurationSays) {
   EXPECT_EQ(said.given[0].key, "lanes");
 }
 
+TEST_F(MemberLinkTest, TheCoordinatorIsToldTheAdvertisedAddressForScrapers) {
+  MemberOptions options = {.run_folder = "runs/a", .name = "actor-0"};
+  EXPECT_EQ(MemberConfigOf(options, "127.0.0.1:9").http_endpoint, "127.0.0.1:9");
+  options.http_advertise = "actor-0.actors";
+  EXPECT_EQ(MemberConfigOf(options, "0.0.0.0:9").http_endpoint, "actor-0.actors:9");
+  EXPECT_EQ(MemberConfigOf(options, "").http_endpoint, "");  // serves no pages
+}
+
 TEST_F(MemberLinkTest, ProblemIsTheSessionsUntilItStandsThenTheMembersOwn) {
   EXPECT_EQ(member_.Problem(), "starting");
   own_problem_ = "replay is being made";

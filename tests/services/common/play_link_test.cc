@@ -55,8 +55,13 @@ class PlayLinkTest : public ::testing::Test {
     ADD_FAILURE() << "the agent never sent it";
     return {};
   }
+  // Sends it, and runs the agent until it has it.
   void Answer(const Message& message) {
+    const std::uint64_t before = agent_->link_stats().messages_in;
     ASSERT_EQ(server_.Send(peer_, message), wire::SendStatus::kOk);
+    for (int i = 0; i < 4000 && agent_->link_stats().messages_in == before; ++i) {
+      (void)agent_->DoWork();
+    }
     for (int i = 0; i < 20; ++i) (void)agent_->DoWork();
   }
   void BeginSession(std::uint64_t session) {

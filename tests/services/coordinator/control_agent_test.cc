@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "lib/core/error.h"
+#include "lib/wire/remote_path.h"
 #include "tests/services/coordinator/fixture.h"
 
 namespace tetrion::coordinator {
@@ -46,6 +47,24 @@ TEST_F(ControlAgentTest, ActorIsToldRunSlotsAndLease) {
   EXPECT_EQ(registered.slots, (std::vector<std::int32_t>{0, 1, 2}));
   EXPECT_EQ(registered.session_lease_ms, 3000U);
   EXPECT_EQ(RunConfigFromText(registered.run_config), config_.run_config);
+}
+
+TEST_F(ControlAgentTest, ActorsAreToldWhereTheLearnerTakesRows) {
+  auto actor = Connect(), learner = Connect();
+  const wire::Registered early = JoinActor(*actor);
+  EXPECT_EQ(early.rows_endpoint + early.rows_key, "");
+  wire::Register message = {.role = wire::Role::kLearner,
+                            .name = "learner",
+                            .rows_endpoint = "10.0.0.7:9001",
+                            .rows_key = "a key"};
+  EXPECT_EQ(Join(*learner, message).rows_endpoint, "");
+  const wire::Heartbeat beat = {.session = early.session};
+  EXPECT_EQ(Ask<wire::HeartbeatAck>(*actor, beat)->rows_endpoint, "10.0.0.7:9001");
+  EXPECT_EQ(Ask<wire::HeartbeatAck>(*actor, beat)->rows_key, "a key");
+  EXPECT_EQ(JoinActor(*Connect()).rows_endpoint, "10.0.0.7:9001");
+  message.rows_endpoint = "10.0.0.8:9001";
+  Join(*learner, message);
+  EXPECT_EQ(Ask<wire::HeartbeatAck>(*actor, beat)->rows_endpoint, "10.0.0.8:9001");
 }
 
 TEST_F(ControlAgentTest, NothingIsPromisedBeforeItIsCommitted) {
@@ -389,6 +408,105 @@ TEST_F(ControlAgentTest, LearnerHearsOfRingsAndFreesTheirSlots) {
   EXPECT_TRUE(Ask<wire::Fenced>(*actor, wire::Heartbeat{.session = joined.session}).has_value());
   Pass(1000);  // the status is half a second old at most
   EXPECT_NE(control_->Status().find("\"actors\":0"), std::string::npos);
+  EXPECT_EQ(CheckAccount(), 0);
+}
+
+// A remote stream ends by silence alone: its process may live, and comes back with the same ring.
+TEST_F(ControlAgentTest, ActorWhoseStreamEndedBySilenceGetsSlotsForTheSameRings) {
+  auto learner = Connect(), actor = Connect();
+  const std::uint64_t learner_session = JoinLearner(*learner).session;
+  ASSERT_TRUE(Await<wire::RingList>(*learner).has_value());
+  const wire::Registered joined = JoinActor(*actor);
+  wire::RingInfo ring{wire::RemoteRingPath(0x5, 0), 0, joined.slots[0], joined.session};
+  Ask<wire::RingsAck>(*actor, wire::RingsReady{joined.session, {ring}});
+  ASSERT_EQ(Await<wire::RingList>(*learner)->rings.at(0).path, ring.path);
+  const wire::RingGone silent{learner_session, ring.path, wire::RingEnd::kOwnerDead, "silent"};
+  ASSERT_TRUE(Ask<wire::RingList>(*learner, silent)->rings.empty());
+  ASSERT_TRUE(Ask<wire::Fenced>(*actor, wire::Heartbeat{.session = joined.session}).has_value());
+  const wire::Registered again =
+      Join(*actor,
+           {.name = "actor-0", .previous_session = joined.session, .workers = 1, .rings = {ring}});
+  EXPECT_NE(again.session, joined.session);
+  ring.slot = again.slots.at(0);
+  ring.session = again.session;
+  Ask<wire::RingsAck>(*actor, wire::RingsReady{again.session, {ring}});
+  const auto list = Await<wire::RingList>(*learner);
+  ASSERT_EQ(list->rings.size(), 1U);
+  EXPECT_EQ(list->rings[0].path, ring.path);
+  EXPECT_EQ(list->rings[0].session, again.session);
+  EXPECT_EQ(CheckAccount(), 0);
+}
+
+TEST_F(ControlAgentTest, LearnerIsToldWhichRingsHaveAnOwnerWhoseLeaseIsOver) {
+  auto learner = Connect(), actor = Connect();
+  const std::uint64_t learner_session = JoinLearner(*learner).session;
+  const wire::Registered joined = JoinActor(*actor);
+  const wire::RingInfo ring{wire::RemoteRingPath(0x5, 0), 0, joined.slots[0]};
+  Ask<wire::RingsAck>(*actor, wire::RingsReady{joined.session, {ring}});
+  std::optional<wire::RingList> list = Await<wire::RingList>(*learner);
+  while (list.has_value() && list->rings.empty()) list = Await<wire::RingList>(*learner);
+  ASSERT_TRUE(list.has_value());
+  ASSERT_EQ(list->rings.size(), 1U);
+  EXPECT_EQ(list->rings[0].session, joined.session);
+  const std::uint64_t revision = list->revision;
+  for (std::int64_t ms = 0; ms <= lease_ms_; ms += 500) {
+    ASSERT_TRUE(Ask<wire::HeartbeatAck>(
+        *learner, wire::Heartbeat{.session = learner_session, .rings_revision = revision}));
+    Pass(500);
+  }
+  list = Await<wire::RingList>(*learner);
+  ASSERT_TRUE(list.has_value());
+  EXPECT_GT(list->revision, revision);
+  ASSERT_EQ(list->rings.size(), 1U) << "it stays until the learner has taken its last row";
+  EXPECT_EQ(list->rings[0].session, 0U);
+  EXPECT_EQ(list->rings[0].owner, joined.session);
+}
+
+// The rings of one actor do not end together: the learner takes each to its last row. The actor has
+// come back when the second ends, and the learner says the first one's end again.
+TEST_F(ControlAgentTest, LateWordOfARingThatIsOwnedAnewEndsNoSession) {
+  auto learner = Connect(), actor = Connect();
+  const std::uint64_t learner_session = JoinLearner(*learner).session;
+  ASSERT_TRUE(Await<wire::RingList>(*learner).has_value());
+  const wire::Registered first = JoinActor(*actor, 2);
+  std::vector<wire::RingInfo> rings;
+  for (std::uint32_t worker = 0; worker < 2; ++worker) {
+    rings.push_back({wire::RemoteRingPath(0x5, worker), worker, first.slots.at(worker)});
+  }
+  Ask<wire::RingsAck>(*actor, wire::RingsReady{first.session, rings});
+  ASSERT_EQ(Await<wire::RingList>(*learner)->rings.size(), 2U);
+  const auto end_of = [&](std::uint32_t worker, std::uint64_t owner) {
+    return Ask<wire::RingList>(
+        *learner, wire::RingGone{learner_session, rings[worker].path, wire::RingEnd::kOwnerDead,
+                                 "silent", owner});
+  };
+  const auto left = end_of(0, first.session);
+  ASSERT_EQ(left->rings.size(), 1U);
+  EXPECT_EQ(left->rings[0].owner, first.session);
+  EXPECT_EQ(left->rings[0].session, 0U) << "its owner has ended";
+  ASSERT_TRUE(Ask<wire::Fenced>(*actor, wire::Heartbeat{.session = first.session}).has_value());
+
+  const wire::Registered again = Join(
+      *actor, {.name = "actor-0", .previous_session = first.session, .workers = 2, .rings = rings});
+  ASSERT_NE(again.session, first.session);
+  for (std::uint32_t worker = 0; worker < 2; ++worker) rings[worker].slot = again.slots.at(worker);
+  Ask<wire::RingsAck>(*actor, wire::RingsReady{again.session, rings});
+  std::optional<wire::RingList> list = Await<wire::RingList>(*learner);
+  while (list.has_value() && list->rings.size() < 2) list = Await<wire::RingList>(*learner);
+  GetGrant(*actor, again.session, 1);
+  for (const std::uint32_t worker : {0U, 1U, 0U}) {
+    list = end_of(worker, first.session);
+    ASSERT_TRUE(list.has_value()) << "the learner hears what there is instead";
+    ASSERT_EQ(list->rings.size(), 2U);
+    for (const wire::RingInfo& ring : list->rings) {
+      EXPECT_EQ(ring.owner, again.session);
+      EXPECT_EQ(ring.session, again.session);
+    }
+  }
+  EXPECT_TRUE(
+      Ask<wire::HeartbeatAck>(*actor, wire::Heartbeat{.session = again.session}).has_value());
+  EXPECT_EQ(end_of(1, again.session)->rings.size(), 1U);
+  EXPECT_TRUE(Ask<wire::Fenced>(*actor, wire::Heartbeat{.session = again.session}).has_value());
   EXPECT_EQ(CheckAccount(), 0);
 }
 

@@ -3,9 +3,14 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <algorithm>
+#include <barrier>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "lib/core/error.h"
 #include "lib/wire/socket.h"
@@ -63,6 +68,77 @@ TEST_F(CoordinatorTest, ExistingRunIsRefusedWithTheLineThatResumesIt) {
   const std::string refusal = Refusal();
   EXPECT_EQ(refusal.substr(0, 2), "2:");
   EXPECT_TRUE(Has(refusal, "./tetrion up --resume first")) << refusal;
+}
+
+TEST_F(CoordinatorTest, OrResumeBeginsARunAndThenGoesOnWithIt) {
+  options_.or_resume = true;
+  EXPECT_TRUE(OpenRun(options_).is_new);
+  EXPECT_FALSE(OpenRun(options_).is_new);
+  options_.given = {{"lanes", "99"}};
+  EXPECT_TRUE(Has(Refusal(), "a resumed run keeps"));
+}
+
+TEST_F(CoordinatorTest, OrResumeBeginsAnewInWhatADeathLeft) {
+  options_.or_resume = true;
+  std::filesystem::create_directories(dir_ + "/first/logs");
+  std::filesystem::create_directories(dir_ + "/first/initial");
+  std::ofstream(dir_ + "/first/initial/000000000001.safetensors") << "in part";
+  std::ofstream(dir_ + "/first/changes.jsonl") << "{}\n";
+  std::ofstream(dir_ + "/first/config.toml.part") << "in part";
+  EXPECT_TRUE(OpenRun(options_).is_new);
+  EXPECT_FALSE(std::filesystem::exists(dir_ + "/first/initial"));
+  EXPECT_FALSE(std::filesystem::exists(dir_ + "/first/changes.jsonl"));
+  EXPECT_FALSE(std::filesystem::exists(dir_ + "/first/config.toml.part"));
+  std::filesystem::remove(dir_ + "/first/config.toml");
+  std::ofstream(dir_ + "/first/notes") << "a person's";
+  EXPECT_TRUE(Has(Refusal(), "exists and is no run")) << "nothing of others is removed";
+  EXPECT_TRUE(std::filesystem::exists(dir_ + "/first/notes"));
+}
+
+// The property: of coordinators that are started together on one run at most one has it, and the
+// run that it has is there, whatever the others do: one of them cannot start and removes what it
+// made. Locks of open descriptions keep threads apart as they do processes.
+TEST_F(CoordinatorTest, CoordinatorsStartedTogetherBeginARunOnce) {
+  const wire::ControlServer taken("tcp://127.0.0.1:0");
+  options_.or_resume = true;
+  int begun = 0;
+  for (int round = 0; round < 50; ++round) {
+    options_.run = "run-" + std::to_string(round);
+    CoordinatorOptions doomed = options_;
+    doomed.bind = taken.endpoint();
+    std::vector<std::optional<OpenedRun>> opened(3);
+    std::vector<std::string> refusals(4);
+    std::barrier start(4);
+    const auto guarded = [&](std::size_t who, const auto& act) {
+      start.arrive_and_wait();
+      try {
+        act();
+      } catch (const Error& error) {
+        refusals[who] = error.what();
+      }
+    };
+    std::vector<std::thread> threads;
+    for (std::size_t who = 0; who < opened.size(); ++who) {
+      threads.emplace_back([&, who] { guarded(who, [&] { opened[who] = OpenRun(options_); }); });
+    }
+    threads.emplace_back([&] { guarded(3, [&] { MakeCoordinator(doomed, OpenRun(doomed)); }); });
+    for (std::thread& thread : threads) thread.join();
+    const auto holds = [](const std::optional<OpenedRun>& run) { return run.has_value(); };
+    const auto holders = std::count_if(opened.begin(), opened.end(), holds);
+    EXPECT_LE(holders, 1);
+    for (const std::string& refusal : refusals) {
+      EXPECT_TRUE(refusal.empty() || Has(refusal, "in use by another coordinator") ||
+                  Has(refusal, "was just removed") || Has(refusal, taken.endpoint().substr(6)))
+          << refusal;
+    }
+    begun += static_cast<int>(holders);
+    if (holders == 0) continue;
+    EXPECT_EQ(RunFolder::Open(dir_, options_.run).ReadConfig().env, "cartpole");
+    EXPECT_TRUE(Has(Refusal(), "in use by another coordinator"));
+    opened.clear();
+    EXPECT_FALSE(OpenRun(options_).is_new);
+  }
+  EXPECT_GT(begun, 0);
 }
 
 TEST_F(CoordinatorTest, ResumingWhatIsNoRunSaysWhatIsMissing) {
@@ -141,6 +217,29 @@ TEST_F(CoordinatorTest, ResumedRunGoesOnAtTheSamePort) {
   }
   options_.resume = "first";
   EXPECT_EQ(MakeCoordinator(options_, OpenRun(options_))->endpoint(), endpoint);
+}
+
+TEST_F(CoordinatorTest, ResumedRunOfEveryAddressGoesOnAtThePortThatItTold) {
+  options_.bind = "tcp://0.0.0.0:0";
+  options_.advertise = "coordinator";
+  std::string endpoint;
+  {
+    const auto coordinator = MakeCoordinator(options_, OpenRun(options_));
+    endpoint = coordinator->endpoint();
+    WriteEndpoints(RunFolder::Open(dir_, "first").endpoints_json(),
+                   {.control = ToldEndpoint("coordinator", endpoint), .pid = 1, .run = "first"});
+  }
+  options_.resume = "first";
+  EXPECT_EQ(MakeCoordinator(options_, OpenRun(options_))->endpoint(), endpoint);
+}
+
+TEST_F(CoordinatorTest, AnAddressToTellThatIsNoneLeavesNoRunBehind) {
+  options_.http_advertise = "no such host";
+  EXPECT_TRUE(Has(Refusal(), "--http-advertise no such host: expected host or host:port"));
+  options_.http_advertise = "";
+  options_.advertise = "coordinator";  // beside a socket in the run folder
+  EXPECT_TRUE(Has(Refusal(), "--advertise coordinator is for a --bind of tcp://"));
+  EXPECT_FALSE(std::filesystem::exists(dir_ + "/first"));
 }
 
 TEST(ReadinessTest, EachTroubleIsNamed) {

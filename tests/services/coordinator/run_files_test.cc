@@ -18,7 +18,8 @@ class RunFilesTest : public CoordinatorFixture {
   void SetUp() override {
     CoordinatorFixture::SetUp();
     fs::create_directory(run_.path());
-    files_ = std::make_unique<RunFiles>(run_, "127.0.0.1:1", *control_, *registry_, clock_);
+    const ToldAddresses told = {.control = control_->endpoint(), .http = "127.0.0.1:1"};
+    files_ = std::make_unique<RunFiles>(run_, told, *control_, *registry_, clock_);
   }
   std::string Http(const std::string& member) const {
     const Endpoints endpoints = ReadEndpoints(run_.endpoints_json());
@@ -51,6 +52,14 @@ TEST_F(RunFilesTest, MembersAppearWithinASecondOfJoining) {
   JoinAs("actor-1", "127.0.0.1:3");
   files_->Tick();
   EXPECT_EQ(Http("actor-1"), "127.0.0.1:3");
+}
+
+TEST_F(RunFilesTest, WhatIsToldOfTheControlChannelFollowsWishAndAddress) {
+  EXPECT_EQ(ToldEndpoint("", "tcp://127.0.0.1:7"), "tcp://127.0.0.1:7");
+  EXPECT_EQ(ToldEndpoint("host", "tcp://0.0.0.0:7"), "tcp://host:7");
+  EXPECT_EQ(ToldEndpoint("gateway:9", "tcp://0.0.0.0:7"), "tcp://gateway:9");
+  EXPECT_EQ(ToldEndpoint("", "tcp://0.0.0.0:7").find("0.0.0.0"), std::string::npos);
+  EXPECT_EQ(ToldEndpoint("", "ipc:///run/control.sock"), "ipc:///run/control.sock");
 }
 
 TEST_F(RunFilesTest, FolderThatCannotBeWrittenIsAProblemUntilItCan) {

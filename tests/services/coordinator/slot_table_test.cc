@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "lib/wire/remote_path.h"
+
 namespace tetrion::coordinator {
 namespace {
 
@@ -45,8 +47,8 @@ TEST(SlotTableTest, SlotDepartedLongestAgoIsReusedFirstAndAfterUnusedOnes) {
     ASSERT_TRUE(
         table.Announce(1, Ring("/r" + std::to_string(i), static_cast<std::uint32_t>(i), i)));
   }
-  EXPECT_EQ(table.Gone("/r2")->session, 1U);
-  EXPECT_EQ(table.Gone("/r0")->session, 1U);
+  EXPECT_EQ(table.Gone("/r2", 1)->session, 1U);
+  EXPECT_EQ(table.Gone("/r0", 1)->session, 1U);
   EXPECT_EQ(table.Assign(Of(2), 3, {}), (Slots{3, 2, 0}));
 }
 
@@ -57,8 +59,8 @@ TEST(SlotTableTest, RingOutlivesItsSessionUntilTheLearnerReportsItGone) {
   table.EndSession(1);
   EXPECT_EQ(table.InUse(), 1U);  // the worker without a ring gave its slot back
   ASSERT_EQ(table.Rings().size(), 1U);
-  EXPECT_EQ(table.Gone("/a")->session, 1U);
-  EXPECT_FALSE(table.Gone("/a").has_value());
+  EXPECT_EQ(table.Gone("/a", 1)->session, 1U);
+  EXPECT_FALSE(table.Gone("/a", 1).has_value());
   EXPECT_EQ(table.InUse(), 0U);
 }
 
@@ -74,6 +76,50 @@ TEST(SlotTableTest, ProcessThatRegistersAnewClaimsItsRingsByPath) {
   EXPECT_GT(table.revision(), revision);
   EXPECT_EQ(table.Rings()[0].session, 3U);
   EXPECT_EQ(table.Rings()[1].session, 1U);
+}
+
+// A path is used again: its ring was given up, and its actor came back with a later session.
+TEST(SlotTableTest, WordOfAnEarlierRingOfThePathChangesNothing) {
+  const std::string a = wire::RemoteRingPath(5, 0), b = wire::RemoteRingPath(5, 1);
+  SlotTable table(3);
+  table.Assign(Of(1), 2, {});
+  ASSERT_TRUE(table.Announce(1, Ring(a, 0, 0)));
+  ASSERT_TRUE(table.Announce(1, Ring(b, 1, 1)));
+  EXPECT_EQ(table.Gone(a, 1)->session, 1U);
+  table.EndSession(1);
+  EXPECT_EQ(table.Assign(Of(3), 2, std::vector{Ring(a, 0, 0), Ring(b, 1, 1)}), (Slots{2, 1}));
+  ASSERT_TRUE(table.Announce(3, Ring(a, 0, 2)));
+  const std::vector<Slot> before = table.slots();
+  const std::uint64_t revision = table.revision();
+  EXPECT_FALSE(table.Gone(a, 1).has_value()) << "announced anew by session 3";
+  EXPECT_FALSE(table.Gone(b, 1).has_value()) << "claimed by session 3";
+  EXPECT_EQ(table.slots(), before);
+  EXPECT_EQ(table.revision(), revision);
+  EXPECT_EQ(table.Gone(a, 3)->session, 3U);
+  EXPECT_EQ(table.Gone(b, 0)->session, 3U) << "a learner that knows no owners";
+}
+
+// A local ring's file is made once: the word of its end may come after another session claimed it.
+TEST(SlotTableTest, EndOfALocalRingIsItsEndForALaterSessionToo) {
+  SlotTable table(2);
+  table.Assign(Of(1), 1, {});
+  ASSERT_TRUE(table.Announce(1, Ring("/a", 0, 0)));
+  table.EndSession(1);
+  ASSERT_EQ(table.Assign(Of(3), 1, std::vector{Ring("/a", 0, 0)}), (Slots{0}));
+  EXPECT_EQ(table.Gone("/a", 1)->session, 3U);
+  EXPECT_TRUE(table.Rings().empty());
+}
+
+TEST(SlotTableTest, EndOfASessionWithRingsIsAChangeOfTheList) {
+  SlotTable table(2);
+  table.Assign(Of(1), 1, {});
+  table.Assign(Of(2), 1, {});
+  ASSERT_TRUE(table.Announce(1, Ring("/a", 0, 0)));
+  const std::uint64_t revision = table.revision();
+  table.EndSession(2);
+  EXPECT_EQ(table.revision(), revision) << "it had no ring";
+  table.EndSession(1);
+  EXPECT_GT(table.revision(), revision);
 }
 
 TEST(SlotTableTest, AnotherProcessCannotClaimARing) {
@@ -95,7 +141,7 @@ TEST(SlotTableTest, OnlyWhatChangedGoesToTheStore) {
   EXPECT_TRUE(table.TakeDirty().empty());
   ASSERT_TRUE(table.Announce(1, Ring("/b", 1, 1)));
   ASSERT_EQ(table.TakeDirty().size(), 1U);
-  table.Gone("/b");  // released: the store must hear of it too
+  table.Gone("/b", 1);  // released: the store must hear of it too
   const SlotChanges released = table.TakeDirty();
   ASSERT_EQ(released.size(), 1U);
   EXPECT_EQ(released[0].second.state, Slot::State::kDeparted);
@@ -121,9 +167,9 @@ TEST(SlotTableTest, OrderOfDepartureSurvivesTheStore) {
   table.Assign(Of(1), 2, {});
   ASSERT_TRUE(table.Announce(1, Ring("/a", 0, 0)));
   ASSERT_TRUE(table.Announce(1, Ring("/b", 1, 1)));
-  table.Gone("/b");
+  table.Gone("/b", 1);
   SlotTable again(table.slots());
-  again.Gone("/a");
+  again.Gone("/a", 1);
   EXPECT_EQ(again.Assign(Of(2), 2, {}), (Slots{1, 0}));
 }
 

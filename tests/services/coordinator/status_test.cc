@@ -98,13 +98,5 @@ TEST(EndpointsTest, MembersOfOneNameAndAMemberCalledCoordinatorHideNothing) {
   EXPECT_EQ(read.http.at("coordinator.session-7"), "127.0.0.1:4");
 }
 
-TEST(EndpointsTest, OpenAddressNeedsInsecureSpelledOut) {
-  EXPECT_THROW(RefuseOpenEndpoint("tcp://0.0.0.0:0", false), Error);
-  EXPECT_THROW(RefuseOpenEndpoint("tcp://*:5000", false), Error);
-  EXPECT_NO_THROW(RefuseOpenEndpoint("tcp://0.0.0.0:0", true));
-  EXPECT_NO_THROW(RefuseOpenEndpoint("tcp://127.0.0.1:0", false));
-  EXPECT_NO_THROW(RefuseOpenEndpoint("ipc:///tmp/x", false));
-}
-
 }  // namespace
 }  // namespace tetrion::coordinator

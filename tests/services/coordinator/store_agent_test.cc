@@ -3,6 +3,10 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 
+#include <algorithm>
+#include <filesystem>
+
+#include "lib/core/philox.h"
 #include "tests/services/coordinator/durable_files.h"
 #include "tests/services/coordinator/fixture.h"
 
@@ -113,6 +117,82 @@ TEST_F(StoreAgentTest, GroupThatCannotBeWrittenIsKeptAndWrittenOnceItCan) {
   EXPECT_EQ(agent_.committed(), 2U);
   const StoredRun run = Store(files_.LosePower("t.db")).Load(4);
   EXPECT_EQ(run.open_ranges.size(), 2U);
+}
+
+// The store's write-ahead log under many commits, beside a process that reads the file.
+class StoreLogTest : public ::testing::Test {
+ protected:
+  static constexpr int kLogPages = 64;
+  static constexpr std::uint64_t kPageBytes = 16384;
+
+  StoreLogTest() { static_cast<void>(store_.Load(4)); }
+  void Commit() {
+    StoreChange change;
+    change.ranges = {{.first_id = number_ * wire::kRangeTokens, .attempt = 1}};
+    const std::uint64_t tokens = ++number_ * wire::kRangeTokens;
+    change.counts = {.tokens = {.issued = tokens, .free_again = tokens}, .next_token = tokens};
+    change.report = ReportRow{.session = 1, .run_id = 2, .batch = number_, .episodes = {}};
+    change.report->episodes.resize(64);
+    agent_.Push(change, Durability::kReport);
+    clock_.AdvanceNs(StoreAgent::kGroupWaitNs);
+    ASSERT_EQ(agent_.DoWork(), 1);
+  }
+  std::uint64_t Pages() const {
+    return std::filesystem::file_size(folder_ / "t.db-wal") / kPageBytes;
+  }
+
+  TestFolder folder_;
+  Store store_{folder_ / "t.db", {.log_pages = kLogPages}};
+  FakeClock clock_;
+  StoreAgent agent_{store_, clock_};
+  std::uint64_t number_ = 0;
+};
+
+// The reader's states span some commits and come as the seed says: some tries meet one.
+TEST_F(StoreLogTest, LogOfManyCommitsIsBoundedThoughReadersComeAndGo) {
+  Database reader(folder_ / "t.db");
+  constexpr std::uint32_t kSeed = 11, kCommits = 1500, kPagesOfACommit = 3;  // a leaf of each table
+  static_assert(kCommits * kPagesOfACommit > 4 * 16 * kLogPages, "unbounded, it would be seen");
+  std::uint64_t most = 0;
+  bool reads = false;
+  for (std::uint32_t i = 0; i < kCommits; ++i) {
+    if (Philox4x32({{i, 0, 0, 0}}, kSeed, 0).word[0] % 8 < (reads ? 4U : 1U)) {
+      reader.Execute(reads ? "COMMIT" : "BEGIN; SELECT COUNT(*) FROM ranges;");
+      reads = !reads;
+    }
+    Commit();
+    most = std::max(most, Pages());
+  }
+  EXPECT_LE(most, 16U * kLogPages);
+  if (reads) reader.Execute("COMMIT");
+  clock_.AdvanceNs(StoreAgent::kMaxLogRetryNs);
+  for (int i = 0; i < 20; ++i) Commit();
+  EXPECT_LE(agent_.log_bytes(), 2U * kLogPages * kPageBytes);
+}
+
+TEST_F(StoreLogTest, LogThatALongReaderHeldIsEmptiedOnceItEnds) {
+  Database reader(folder_ / "t.db");
+  reader.Execute("BEGIN; SELECT COUNT(*) FROM ranges;");
+  for (int i = 0; i < 200; ++i) Commit();
+  EXPECT_GT(Pages(), 4U * kLogPages) << "what the reader sees may not be overwritten";
+  EXPECT_GT(agent_.log_bytes(), 4U * kLogPages * kPageBytes);
+  reader.Execute("COMMIT");
+  clock_.AdvanceNs(StoreAgent::kMaxLogRetryNs);
+  EXPECT_EQ(agent_.DoWork(), 0) << "without a commit";
+  EXPECT_EQ(Pages(), 0U);
+  EXPECT_EQ(agent_.log_bytes(), 0U);
+  Statement count(reader, "SELECT COUNT(*) FROM ranges");
+  ASSERT_TRUE(count.Next());
+  EXPECT_EQ(count.Integer(0), 200U);
+}
+
+TEST_F(StoreLogTest, LogIsCopiedWithoutReadersAsSoonAsItIsFull) {
+  for (int i = 0; i < 300; ++i) Commit();
+  EXPECT_LE(Pages(), 2U * kLogPages);
+  Database reader(folder_ / "t.db");
+  Statement count(reader, "SELECT COUNT(*) FROM ranges");
+  ASSERT_TRUE(count.Next());
+  EXPECT_EQ(count.Integer(0), 300U);
 }
 
 TEST_F(StoreAgentTest, ClosingWritesWhatIsLeft) {

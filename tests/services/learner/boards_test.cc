@@ -54,6 +54,19 @@ TEST(RingBoardTest, EndedRingsAreKeptUntilTheListLacksThem) {
   EXPECT_TRUE(board.Ended().empty());
 }
 
+TEST(RingBoardTest, EndedRingIsNotTheRingThatALaterOwnerHasUnderItsPath) {
+  RingBoard board;
+  board.AddEnded({.path = "/a", .owner = 1});
+  board.AddEnded({.path = "/b", .owner = 1});
+  board.SetList(1, {{.path = "/a", .owner = 2}, {.path = "/b", .owner = 1}});
+  EXPECT_FALSE(board.AllEnded());
+  board.ForgetEndedExcept({{.path = "/a", .owner = 2}, {.path = "/b", .owner = 1}});
+  ASSERT_EQ(board.Ended().size(), 1U);
+  EXPECT_EQ(board.Ended()[0].path, "/b");
+  board.SetList(2, {{.path = "/b", .owner = 1}});
+  EXPECT_TRUE(board.AllEnded());
+}
+
 TEST(RingBoardTest, ReasonsAreCutToWhatAMessageTakesAndStayPlainText) {
   RingBoard board;
   board.AddEnded({.path = "/a", .reason = std::string(wire::kMaxReasonBytes - 1, 'x') + "\u00e9y"});

@@ -91,8 +91,8 @@ class InferenceAgentTest : public IngestFixture {
  protected:
   InferenceAgentTest() { MakeInference(); }
   void MakeInference() {
-    auto policy = std::make_unique<EchoPolicy>();
-    policy_ = policy.get();
+    made_ = std::make_unique<EchoPolicy>();
+    policy_ = made_.get();
     inference_ = std::make_unique<InferenceAgent>(
         InferenceAgent::Config{.run_id = kRun,
                                .action_count = kActions,
@@ -101,7 +101,7 @@ class InferenceAgentTest : public IngestFixture {
                                .wait_ns = 1000,
                                .attach_every_ns = 0},
         layout_,
-        InferenceAgent::Parts{.policy = std::move(policy),
+        InferenceAgent::Parts{.make_policy = [this] { return std::move(made_); },
                               .weights = std::make_unique<FixedWeights>(weights_there_),
                               .bell = Bell(&inference_bell_),
                               .ingest = Bell(&bell_),
@@ -132,9 +132,18 @@ class InferenceAgentTest : public IngestFixture {
   BellBlock inference_bell_{};
   bool weights_there_ = true;
   int batches_ = 0;
+  std::unique_ptr<EchoPolicy> made_;  // not taken yet
   EchoPolicy* policy_ = nullptr;
   std::unique_ptr<InferenceAgent> inference_;
 };
+
+TEST_F(InferenceAgentTest, PolicyIsMadeWhenTheFirstStreamComes) {
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(inference_->DoWork(), 0);
+  EXPECT_NE(made_, nullptr) << "no stream, no policy";
+  Streamer streamer(dir_.path(), layout_, 0);
+  Connect({&streamer});
+  EXPECT_EQ(made_, nullptr);
+}
 
 TEST_F(InferenceAgentTest, RowIsAnsweredAndReachesTheReplayWithItsActions) {
   Streamer streamer(dir_.path(), layout_, 0);
@@ -200,6 +209,24 @@ TEST_F(InferenceAgentTest, LaneKeepsItsIdInWhateverOrderStreamsShareABatch) {
   std::vector<std::uint32_t> ids;
   for (const auto& [byte, id] : first) ids.push_back(id);
   EXPECT_THAT(ids, ::testing::UnorderedElementsAre(0, 1, 2, 3, 4, 5));
+}
+
+// As many ids as a recurrent policy keeps states for: those of all shards.
+TEST_F(InferenceAgentTest, LanesOfANewStreamTakeTheIdsOfOneThatEndedJustBefore) {
+  auto gone = std::make_unique<Streamer>(dir_.path(), layout_, 0);
+  Streamer stays(dir_.path(), layout_, 1), comes(dir_.path(), layout_, 2);
+  Connect({gone.get(), &stays});
+  gone.reset();
+  Cycle(3);
+  List({{stays.path(), 1}, {comes.path(), 0}});
+  Cycle(2);
+  (void)inference_->DoWork();  // learns of the end and of the new stream at once
+  ASSERT_EQ(comes.end->Look(0), AnswererState::kReset);
+  (void)inference_->DoWork();
+  comes.Publish(20, kIsFirst);
+  EXPECT_EQ(inference_->DoWork(), 1);
+  EXPECT_THAT(policy_->lane_of_byte,
+              ::testing::UnorderedElementsAre(::testing::Pair(20, 0), ::testing::Pair(21, 1)));
 }
 
 TEST_F(InferenceAgentTest, UnansweredRowsDoNotReachTheReplay) {

@@ -118,6 +118,26 @@ TEST_F(IngestAgentTest, NewRingInAUsedSlotBeginsWindowsOfItsOwn) {
   for (std::uint32_t t = 0; t <= kSteps; ++t) EXPECT_EQ(rows[t], (Rows::value_type{2, t}));
 }
 
+TEST_F(IngestAgentTest, RowsThatAReaderHoldsKeepIngestBackAndTheWaitIsCounted) {
+  Build(/*batch_windows=*/300, &MonotonicClock::Get());  // the limiter alone would let 2400 in
+  auto worker = MakeWorker(1);
+  List({{worker->path(), 0}});
+  worker->Write(8);
+  Cycle();
+  {
+    const ReadLease lease = replay_->OpenLease(1, kSteps + 1, 0);
+    ASSERT_TRUE(static_cast<bool>(lease));
+    for (int i = 0; i < 6; ++i) {
+      worker->Write(200);
+      Cycle();
+    }
+    EXPECT_LE(RowsIn(0), 1024U);
+    EXPECT_GT(agent_->counters().leased_ns.load(), 0);
+  }
+  Cycle();
+  EXPECT_EQ(RowsIn(0), 1208U);
+}
+
 TEST_F(IngestAgentTest, LimiterHoldsIngestUntilTheTrainerTakesAWindow) {
   Build(/*batch_windows=*/1, &MonotonicClock::Get());
   auto worker = MakeWorker(1);
@@ -127,6 +147,7 @@ TEST_F(IngestAgentTest, LimiterHoldsIngestUntilTheTrainerTakesAWindow) {
   const std::uint64_t held = RowsIn(0);
   EXPECT_EQ(held, 12U);  // two whole windows, committed in fours
   EXPECT_GT(agent_->counters().limited_ns.load(), 0);
+  EXPECT_EQ(agent_->counters().leased_ns.load(), 0);
   Cycle();
   EXPECT_EQ(RowsIn(0), held);
   EXPECT_EQ(Deliver(1).size(), 5U);

@@ -117,7 +117,8 @@ class IngestFixture : public ::testing::Test {
                                                                .shm_dir = dir_.path(),
                                                                .shards = 3,
                                                                .layout = layout_,
-                                                               .refused = refused_},
+                                                               .refused = refused_,
+                                                               .remote = remote_board_},
                                           board_, streams_, clock);
   }
   std::unique_ptr<TestWorker> MakeWorker(std::uint32_t worker, std::uint64_t capacity = 256) {
@@ -153,7 +154,8 @@ class IngestFixture : public ::testing::Test {
   }
 
   ScratchDir dir_;
-  std::string refused_;  // the attacher's, of the next Build
+  std::string refused_;  // the attacher's, of the next Build; so is the board
+  RemoteBoard* remote_board_ = nullptr;
   const RowLayout layout_{{.record_bytes = 16, .lanes = 2, .has_mask = false}};
   BellBlock bell_ = {};
   FakeClock clock_;

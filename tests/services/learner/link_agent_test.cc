@@ -20,6 +20,8 @@ using wire::Message;
 // that the test moves.
 class LearnerLinkTest : public ::testing::Test {
  protected:
+  static constexpr std::uint64_t kOwner = 6;  // of every ring that is listed
+
   LearnerLinkTest() : server_("tcp://127.0.0.1:0") {
     agent_ = std::make_unique<LearnerLinkAgent>(
         MemberConfig{.name = "learner",
@@ -75,7 +77,9 @@ class LearnerLinkTest : public ::testing::Test {
   }
   void GiveList(std::uint64_t revision, const std::vector<std::string>& paths) {
     wire::RingList list = {.session = 7, .revision = revision};
-    for (const std::string& path : paths) list.rings.push_back({.path = path, .slot = 0});
+    for (const std::string& path : paths) {
+      list.rings.push_back({.path = path, .slot = 0, .owner = kOwner});
+    }
     Answer(list);
   }
   int StatusOfRefusal(wire::RefuseReason reason) {
@@ -260,10 +264,11 @@ TEST_F(LearnerLinkTest, RingListsReachTheBoard) {
 TEST_F(LearnerLinkTest, EndedRingIsToldAgainUntilAListLacksIt) {
   BeginSession();
   GiveList(1, {"/a", "/b"});
-  board_.AddEnded({.path = "/a", .end = wire::RingEnd::kOwnerDead});
+  board_.AddEnded({.path = "/a", .owner = kOwner, .end = wire::RingEnd::kOwnerDead});
   const auto first = Expect<wire::RingGone>();
   EXPECT_EQ(first.session, 7U);
   EXPECT_EQ(first.path, "/a");
+  EXPECT_EQ(first.owner, kOwner);
   EXPECT_EQ(first.end, wire::RingEnd::kOwnerDead);
   EXPECT_EQ(Expect<wire::RingGone>().path, "/a");
   GiveList(2, {"/a", "/b"});  // not heard yet
@@ -281,9 +286,9 @@ TEST_F(LearnerLinkTest, EndedRingIsToldAgainUntilAListLacksIt) {
 TEST_F(LearnerLinkTest, AnotherRingsEndIsToldAtOnceNotWithTheNextRepetition) {
   BeginSession();
   GiveList(1, {"/a", "/b"});
-  board_.AddEnded({.path = "/a"});
+  board_.AddEnded({.path = "/a", .owner = kOwner});
   Expect<wire::RingGone>();
-  board_.AddEnded({.path = "/b"});
+  board_.AddEnded({.path = "/b", .owner = kOwner});
   const std::int64_t before_ns = clock_.NowNs();
   while (Expect<wire::RingGone>().path != "/b") {
   }
@@ -310,7 +315,7 @@ TEST_F(LearnerLinkTest, DrainWaitsForTheRingsThenStopsTrainingThenSaysGoodbye) {
   wire::Heartbeat heartbeat;
   while (heartbeat.phase != "draining") heartbeat = Expect<wire::Heartbeat>();
   EXPECT_EQ(stops_, 0);
-  board_.AddEnded({.path = "/a"});
+  board_.AddEnded({.path = "/a", .owner = kOwner});
   Expect<wire::RingGone>();
   EXPECT_EQ(stops_, 0);  // the coordinator does not know yet
   GiveList(2, {});

@@ -55,6 +55,20 @@ TEST(LearnerOptionsTest, RefusesUnknownAndOutOfRangeOptionsByName) {
   EXPECT_NE(RefusalOf({"--run-folder", "x", "--drain-timeout", "0"}), "");
 }
 
+TEST(LearnerOptionsTest, ReadsTheKeysOfBothChannels) {
+  const LearnerOptions options =
+      Parsed({"--coordinator", "tcp://h:1", "--rows-bind", "tcp://0.0.0.0:9001", "--curve-key", "k",
+              "--curve-server", "s", "--curve-allow", "a"});
+  EXPECT_EQ(options.member.curve.allow, "a");
+  EXPECT_FALSE(options.rows.insecure);
+  EXPECT_NE(RefusalOf({"--coordinator", "tcp://h:1", "--rows-bind", "tcp://0.0.0.0:9001"})
+                .find("--insecure"),
+            std::string::npos);
+  EXPECT_TRUE(
+      Parsed({"--coordinator", "tcp://h:1", "--rows-bind", "tcp://0.0.0.0:9001", "--insecure"})
+          .rows.insecure);
+}
+
 TEST(LearnerOptionsTest, NeedsExactlyOneWayToItsRun) {
   EXPECT_NE(RefusalOf({}).find("--run-folder"), std::string::npos);
   EXPECT_NE(RefusalOf({"--run-folder", "a", "--coordinator", "tcp://h:1"}).find("--coordinator"),

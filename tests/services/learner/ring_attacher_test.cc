@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "lib/inference/env_end.h"
+#include "lib/wire/remote_path.h"
 #include "tests/services/learner/ingest_fixture.h"
 #include "tests/support/no_open_files.h"
 
@@ -210,6 +211,109 @@ TEST_F(RingAttacherTest, RingThatLeavesTheListIsNotWaitedFor) {
   Cycle(40);
   EXPECT_TRUE(board_.Ended().empty());
   EXPECT_EQ(attacher_->waiting(), 0U);
+}
+
+TEST_F(RingAttacherTest, RemoteRingOfALearnerThatTakesNoneNamesTheOptionAtOnce) {
+  List({{wire::RemoteRingPath(7, 0), 0}});
+  Cycle(1);
+  EXPECT_EQ(TheEnded().end, wire::RingEnd::kUnattachable);
+  EXPECT_THAT(TheEnded().reason, HasSubstr("--rows-bind tcp://0.0.0.0:9001"));
+}
+
+TEST_F(RingAttacherTest, RemoteRingThatIsNeverOpenedCountsAsDeadAfterTheSilence) {
+  RemoteBoard remote;
+  remote_board_ = &remote;
+  Build();
+  const std::string path = wire::RemoteRingPath(7, 0);
+  List({{path, 0}});
+  Cycle(900);  // 54 s
+  EXPECT_TRUE(board_.Ended().empty());
+  EXPECT_TRUE(remote.Expects(path));
+  EXPECT_EQ(attacher_->waiting(), 1U);
+  Cycle(200);
+  EXPECT_EQ(TheEnded().end, wire::RingEnd::kOwnerDead) << "its actor may come back";
+  EXPECT_FALSE(remote.Expects(path));
+  EXPECT_EQ(attacher_->given_up(), 0U);
+}
+
+TEST_F(RingAttacherTest, RemoteRingThatWasNotOpenedWhenItsOwnersSessionEndedIsNotWaitedFor) {
+  RemoteBoard remote;
+  remote_board_ = &remote;
+  Build();
+  const std::string path = wire::RemoteRingPath(7, 0);
+  board_.SetList(++revision_, {{.path = path, .slot = 0, .session = 2, .owner = 2}});
+  Cycle(10);
+  EXPECT_TRUE(remote.Expects(path));
+  EXPECT_FALSE(remote.Ownerless(path));
+  board_.SetList(++revision_, {{.path = path, .slot = 0, .session = 0, .owner = 2}});
+  Cycle(2);
+  EXPECT_EQ(TheEnded().end, wire::RingEnd::kOwnerDead) << "its actor may come back";
+  EXPECT_EQ(TheEnded().owner, 2U);
+  EXPECT_TRUE(remote.Ownerless(path));
+  EXPECT_FALSE(remote.Expects(path));
+}
+
+// Path and owner name a ring: the coordinator may list the same path for the actor's next session
+// before it has heard that the ring was given up.
+TEST_F(RingAttacherTest, PathThatALaterSessionOwnsIsANewRing) {
+  RemoteBoard remote;
+  remote_board_ = &remote;
+  Build();
+  const std::string path = wire::RemoteRingPath(7, 0);
+  const auto list = [&](std::uint64_t owner) {
+    board_.SetList(++revision_, {{.path = path, .slot = 0, .session = owner, .owner = owner}});
+  };
+  list(1);
+  Cycle(1100);
+  EXPECT_EQ(TheEnded().owner, 1U);
+  list(1);  // not heard yet
+  Cycle(2);
+  EXPECT_FALSE(remote.Expects(path));
+  list(2);
+  Cycle(2);
+  EXPECT_TRUE(remote.Expects(path));
+  list(3);  // given up and announced again while it waited: it waits from now
+  Cycle(900);
+  EXPECT_TRUE(remote.Expects(path));
+  Cycle(200);
+  ASSERT_EQ(board_.Ended().size(), 2U);
+  EXPECT_EQ(board_.Ended()[1].owner, 3U);
+}
+
+TEST_F(RingAttacherTest, RingThatIsClaimedWhileItIsAttachedEndsForItsNewOwner) {
+  auto first = MakeWorker(1), second = MakeWorker(2);
+  const auto list = [&](std::uint64_t owner) {
+    board_.SetList(++revision_, {{.path = first->path(), .slot = 0, .owner = owner},
+                                 {.path = second->path(), .slot = 1, .owner = 1}});
+  };
+  list(1);
+  Cycle(2);
+  first->Write(3);
+  list(4);
+  Cycle(2);
+  EXPECT_EQ(RowsIn(0), 3U) << "it stays attached";
+  first->producer().Close();
+  second->producer().Close();
+  Cycle(3);
+  ASSERT_EQ(board_.Ended().size(), 2U);
+  for (const EndedRing& ended : board_.Ended()) {
+    EXPECT_EQ(ended.end, wire::RingEnd::kClosed);
+    EXPECT_EQ(ended.owner, ended.path == first->path() ? 4U : 1U);
+  }
+}
+
+TEST_F(RingAttacherTest, RemoteRingThatIsListedNoMoreIsExpectedNoMore) {
+  RemoteBoard remote;
+  remote_board_ = &remote;
+  Build();
+  const std::string path = wire::RemoteRingPath(7, 0);
+  List({{path, 0}});
+  Cycle(2);
+  EXPECT_TRUE(remote.Expects(path));
+  List({});
+  Cycle(2);
+  EXPECT_FALSE(remote.Expects(path));
+  EXPECT_TRUE(board_.Ended().empty());
 }
 
 }  // namespace

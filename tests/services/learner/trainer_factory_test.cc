@@ -23,6 +23,8 @@ bool IsAccepted(const std::vector<Setting>& given) {
 bool CanBeTrained(const std::vector<Setting>& given) {
   try {
     RunConfig run;
+    run.window = 32;
+    run.batch_windows = 1;
     for (const Setting& setting : given) Apply(setting, run);
     return MakeTrainer(run, RowSpecOf(run), /*threads=*/1) != nullptr;
   } catch (const Error&) {
@@ -49,6 +51,28 @@ TEST(TrainerFactoryTest, SettingsAreAcceptedExactlyWhenATrainerCanBeMadeOfThem) 
     const std::vector<Setting> given = {{"env", "cartpole"}, {"lanes", "4"}, setting};
     EXPECT_EQ(IsAccepted(given), CanBeTrained(given)) << setting.key << " " << setting.value;
   }
+}
+
+TEST(TrainerFactoryTest, DreamersPolicyNeverFallsBelowTheEntropyOfItsMixture) {
+  const EntropyRange vtrace = EntropyOf(MakeRunConfig({{"env", "cartpole"}}));
+  EXPECT_EQ(vtrace.least, 0.0);
+  EXPECT_NEAR(vtrace.largest, 0.6931, 1e-4);
+  const EntropyRange dreamer = EntropyOf(MakeRunConfig({{"env", "cartpole"}, {"algo", "dreamer"}}));
+  EXPECT_NEAR(dreamer.least, 0.0315, 1e-4);
+  EXPECT_EQ(dreamer.largest, vtrace.largest);
+  EXPECT_EQ(
+      EntropyOf(MakeRunConfig({{"env", "cartpole"}, {"algo", "dreamer"}, {"actor_unimix", "0"}}))
+          .least,
+      0.0);
+}
+
+TEST(TrainerFactoryTest, DreamerTrainsWithLatentsBesideItsRowsAndVtraceWithout) {
+  const RunConfig dreamer = MakeRunConfig({{"env", "cartpole"}, {"algo", "dreamer"}});
+  EXPECT_NE(MakeTrainer(dreamer, RowSpecOf(dreamer), /*threads=*/1), nullptr);
+  const std::optional<LatentSpec> latents = LatentsOf(dreamer);
+  ASSERT_TRUE(latents.has_value());
+  EXPECT_GT(latents->deter * latents->stoch, 0U);
+  EXPECT_FALSE(LatentsOf(MakeRunConfig({})).has_value());
 }
 
 }  // namespace

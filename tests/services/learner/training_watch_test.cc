@@ -3,9 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <utility>
 
 #include "lib/core/error.h"
 #include "lib/core/log.h"
@@ -48,7 +50,7 @@ class TrainingWatchTest : public ::testing::Test {
   const ScratchDir dir_;
   const std::string log_ = dir_.path() + "/log";
   FakeClock clock_;
-  TrainingWatch watch_{kActions, kFakeFigures, clock_};
+  TrainingWatch watch_{{.largest = std::log(double{kActions})}, kFakeFigures, clock_};
 };
 
 TEST_F(TrainingWatchTest, HealthyTrainingIsNotMentioned) {
@@ -89,6 +91,18 @@ TEST_F(TrainingWatchTest, EntropyUnderAHundredthOfTheLargestIsAWarning) {
   EXPECT_EQ(Said(Good(0.036), TrainingWatch::kAveraged), "");  // not again within the minute
 }
 
+// Of two actions with a hundredth drawn from both alike: the least entropy is 0.0315 nats.
+TEST_F(TrainingWatchTest, EntropyIsJudgedFromTheLeastThatThereCanBe) {
+  const double least = 0.0315, step = 0.01 * (std::log(2.0) - least);
+  for (const auto& [entropy, warns] :
+       {std::pair{least, true}, {least + 0.9 * step, true}, {least + 1.1 * step, false}}) {
+    TrainingWatch watch({.least = least, .largest = std::log(2.0)}, kFakeFigures, clock_);
+    const auto before = std::filesystem::file_size(log_);
+    for (int i = 0; i < TrainingWatch::kAveraged; ++i) watch.Look(Good(entropy));
+    EXPECT_EQ(std::filesystem::file_size(log_) > before, warns) << entropy;
+  }
+}
+
 TEST_F(TrainingWatchTest, NegativeExplainedVarianceIsAWarningWhenItLasts) {
   constexpr int kHalf = TrainingWatch::kAveraged / 2;
   EXPECT_EQ(Said(Good(1.0, -5.0), kHalf) + Said(Good(), kHalf), "");
@@ -114,7 +128,7 @@ TEST_F(TrainingWatchTest, SkippedBatchesDoNotEnterTheAverages) {
 
 // A trainer without these figures is only watched for what is skipped.
 TEST_F(TrainingWatchTest, FiguresThatATrainerDoesNotReportAreNotJudged) {
-  TrainingWatch watch(kActions, {}, clock_);
+  TrainingWatch watch({.largest = std::log(double{kActions})}, {}, clock_);
   const auto before = std::filesystem::file_size(log_);
   for (int i = 0; i < 2 * TrainingWatch::kAveraged; ++i) watch.Look(Good(0, -5.0));
   EXPECT_EQ(std::filesystem::file_size(log_), before);

@@ -168,6 +168,19 @@ TEST(Packed2Test, WordsEqualTheBytesOfThePicture) {
   }
 }
 
+TEST(Packed2Test, EveryByteIsFourShades) {
+  std::vector<std::byte> picture(static_cast<std::size_t>(L::kBytes));
+  for (std::size_t i = 0; i < picture.size(); ++i) picture[i] = static_cast<std::byte>(i % 256);
+  std::vector<float> shades(4 * picture.size());
+  ExpandPacked2Shades(picture.data(), 1, 4, shades.data());
+  for (std::size_t byte = 0; byte < 256; ++byte) {
+    for (std::size_t pixel = 0; pixel < 4; ++pixel) {
+      const auto shade = static_cast<float>(byte >> (2 * pixel) & 3);
+      ASSERT_EQ(shades[4 * byte + pixel], shade / 3.0F) << byte << " " << pixel;
+    }
+  }
+}
+
 TEST(Packed2Test, ShadesAreThirds) {
   const TetrisRecord record = MidGame(4);
   const Image image(record);

@@ -341,6 +341,7 @@ TEST(VtraceTrainerTest, LastRowOfAnUnfinishedEpisodeBootstraps) {
 class DoublingSync final : public GradientSync {
  public:
   explicit DoublingSync(std::vector<std::size_t>& sizes) : sizes_(sizes) {}
+  bool AllCanStep(bool ready) override { return ready; }
   void AllReduce(std::span<float> gradients) override {
     sizes_.push_back(gradients.size());
     for (float& gradient : gradients) gradient *= 2.0F;
@@ -368,6 +369,26 @@ TEST(VtraceTrainerTest, WholeGradientIsReducedBeforeItsNormOnceAnUpdate) {
       MakeVtraceTrainer(config, BanditEnv(), BanditRows(), std::make_unique<DoublingSync>(sizes));
   EXPECT_EQ(grouped->Step(source, 0).updates, 8);
   EXPECT_EQ(sizes.size(), 8U);
+}
+
+// Another learner that never can.
+class UnreadySync final : public GradientSync {
+ public:
+  bool AllCanStep(bool /*ready*/) override { return false; }
+  void AllReduce(std::span<float> /*gradients*/) override { ADD_FAILURE() << "nobody answers"; }
+};
+
+TEST(VtraceTrainerTest, NoLearnerStepsWhereOneCannot) {
+  VtraceConfig config = BanditConfig();
+  const auto trainer =
+      MakeVtraceTrainer(config, BanditEnv(), BanditRows(), std::make_unique<UnreadySync>());
+  const std::vector<std::byte> before = BlobOf(*trainer);
+  BanditSource source;
+  const UpdateStats stats = trainer->Step(source, 0);
+  EXPECT_EQ(stats.updates, 0);
+  EXPECT_GT(stats.skipped, 0);
+  EXPECT_EQ(stats.problem, "the loss of another learner");
+  EXPECT_EQ(BlobOf(*trainer), before);
 }
 
 TEST(VtraceTrainerTest, BatchIsReusedOnlyWhileItsLagAllows) {

@@ -1,0 +1,57 @@
+#include "lib/core/address.h"
+
+#include <unistd.h>
+
+#include <array>
+
+#include "lib/core/error.h"
+#include "lib/core/text_forms.h"
+
+namespace tetrion {
+namespace {
+
+constexpr std::size_t kMaxHostNameBytes = 256;
+
+// Where ":port" begins; the text's end without one.
+std::size_t PortAt(const std::string& address) {
+  const auto colon = address.rfind(':');
+  return colon == std::string::npos ? address.size() : colon;
+}
+
+bool IsEveryHost(const std::string& host) {
+  return host == "0.0.0.0" || host == "[::]" || host == "*";
+}
+
+std::string HostName() {
+  std::array<char, kMaxHostNameBytes> name{};
+  if (gethostname(name.data(), name.size() - 1) != 0) return "";
+  return name.data();
+}
+
+}  // namespace
+
+std::string Advertised(const std::string& option, const std::string& wanted,
+                       const std::string& bound) {
+  const std::string host = bound.substr(0, PortAt(bound)), port = bound.substr(PortAt(bound));
+  if (wanted.empty() && !IsEveryHost(host)) return bound;
+  const std::string told = wanted.empty()       ? HostName() + port
+                           : IsHostPort(wanted) ? wanted
+                                                : wanted + port;
+  if (IsHostPort(told)) return told;
+  if (wanted.empty()) {
+    throw Error(ExitCode::kUsage, "this machine's name makes no address, '" + told +
+                                      "': say with " + option +
+                                      " host[:port] where others reach it");
+  }
+  throw Error(ExitCode::kUsage, option + " " + wanted +
+                                    ": expected host or host:port, a name of letters, digits, '.' "
+                                    "and '-', or an address, IPv6 in brackets");
+}
+
+std::string FromHere(const std::string& bound) {
+  const std::string host = bound.substr(0, PortAt(bound)), port = bound.substr(PortAt(bound));
+  if (host == "[::]") return "[::1]" + port;
+  return IsEveryHost(host) ? "127.0.0.1" + port : bound;
+}
+
+}  // namespace tetrion

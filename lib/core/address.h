@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+
+namespace tetrion {
+
+// "host:port" texts of what a service listens at. A host of 0.0.0.0, [::] or * stands for every
+// address of the machine: one listens there, but it is no address to tell another machine.
+
+// The address that others are told of a service that listens at `bound`: `wanted`, "host" or
+// "host:port", where it is not empty; else `bound`, with this machine's name for a host that stands
+// for every address. Throws Error(kUsage) naming `option` when wish or name make no address.
+std::string Advertised(const std::string& option, const std::string& wanted,
+                       const std::string& bound);
+
+// The address at which the machine itself reaches a service that listens at `bound`.
+std::string FromHere(const std::string& bound);
+
+}  // namespace tetrion

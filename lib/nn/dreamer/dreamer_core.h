@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+
+#include "lib/nn/dreamer/dreamer_layers.h"
+#include "lib/nn/dreamer/dreamer_shape.h"
+#include "lib/nn/torch/torch_pch.h"
+
+namespace tetrion {
+
+// The recurrent step: a gated unit whose matrices are block-diagonal. Each of its G blocks sees its
+// part of deter and all of x = (deter, stoch and action, a hidden layer each).
+class DreamerCore {
+ public:
+  DreamerCore(const DreamerShape& shape, const DreamerTensors& tensors);
+
+  // deter [N, D], stoch [N, S, C], action [N, A] -> deter [N, D].
+  torch::Tensor operator()(const torch::Tensor& deter, const torch::Tensor& stoch,
+                           const torch::Tensor& action) const;
+
+ private:
+  const DreamerSize size_;
+  const DreamerDense deter_, stoch_, action_;  // -> U each
+  const DreamerDense hidden_;                  // weight [G, D/G + 3 U, D/G]
+  const torch::Tensor gates_weight_;           // [G, D/G, 3 D/G]
+  const torch::Tensor gates_bias_;             // [3 D]
+};
+
+// deter [..., D], embed [..., E] -> logits [..., S C].
+class DreamerPosterior {
+ public:
+  DreamerPosterior(const DreamerShape& shape, const DreamerTensors& tensors);
+  torch::Tensor operator()(const torch::Tensor& deter, const torch::Tensor& embed) const;
+
+ private:
+  const std::int64_t deter_;
+  const DreamerHead head_;
+};
+
+}  // namespace tetrion

@@ -1,0 +1,82 @@
+#include "lib/nn/dreamer/linear_kernels.h"
+
+#include <omp.h>
+
+#include <algorithm>
+
+#include "lib/nn/dense_kernels.h"
+
+namespace tetrion {
+namespace {
+
+constexpr std::int64_t kLeastWork = 1 << 16;  // multiplications for which waking a thread pays
+constexpr std::int64_t kRowsAtOnce = 64;      // rows and their results stay in the cache
+constexpr std::int64_t kTile = 16;
+
+// Rows that make up kLeastWork.
+std::int64_t GrainOf(std::int64_t work_a_row) {
+  return 1 + kLeastWork / std::max<std::int64_t>(work_a_row, 1);
+}
+
+}  // namespace
+
+void ForRows(std::int64_t count, std::int64_t grain,
+             const std::function<void(std::int64_t, std::int64_t)>& work) {
+  const std::int64_t pieces =
+      std::min<std::int64_t>(omp_get_max_threads(), count / std::max<std::int64_t>(grain, 1));
+  if (pieces <= 1) {
+    if (count > 0) work(0, count);
+    return;
+  }
+#pragma omp parallel for schedule(static, 1)
+  for (std::int64_t piece = 0; piece < pieces; ++piece) {
+    work(count * piece / pieces, count * (piece + 1) / pieces);
+  }
+}
+
+void Transpose(const float* from, std::int64_t rows, std::int64_t columns, float* to) {
+  for (std::int64_t row = 0; row < rows; row += kTile) {
+    const std::int64_t row_end = std::min(row + kTile, rows);
+    for (std::int64_t column = 0; column < columns; column += kTile) {
+      const std::int64_t column_end = std::min(column + kTile, columns);
+      for (std::int64_t c = column; c < column_end; ++c) {
+        for (std::int64_t r = row; r < row_end; ++r) to[c * rows + r] = from[r * columns + c];
+      }
+    }
+  }
+}
+
+void FillRows(const float* bias, std::int64_t rows, std::int64_t n, float* y) {
+  for (std::int64_t row = 0; row < rows; ++row) std::copy_n(bias, n, y + row * n);
+}
+
+void SumRows(const float* y, std::int64_t rows, std::int64_t n, float* sum) {
+  std::fill_n(sum, n, 0.0F);
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t i = 0; i < n; ++i) sum[i] += y[row * n + i];
+  }
+}
+
+void MultiplyRows(const float* x, std::int64_t ldx, std::int64_t m, std::int64_t k, const float* w,
+                  std::int64_t ldw, std::int64_t n, float* y, std::int64_t ldy) {
+  const DenseKernels& kernels = BestDenseKernels();
+  ForRows(m, GrainOf(k * n), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; row += kRowsAtOnce) {
+      kernels.multiply(x + row * ldx, ldx, std::min(kRowsAtOnce, end - row), k, w, ldw, n,
+                       y + row * ldy, ldy);
+    }
+  });
+}
+
+void OuterRows(const float* x, std::int64_t ldx, std::int64_t m, std::int64_t k, const float* y,
+               std::int64_t ldy, std::int64_t n, float* w, std::int64_t ldw) {
+  const DenseKernels& kernels = BestDenseKernels();
+  ForRows(k, GrainOf(m * n), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = 0; row < m; row += kRowsAtOnce) {
+      kernels.outer(x + row * ldx + begin, ldx, std::min(kRowsAtOnce, m - row), end - begin,
+                    y + row * ldy, ldy, n, w + begin * ldw, ldw);
+    }
+  });
+}
+
+}  // namespace tetrion

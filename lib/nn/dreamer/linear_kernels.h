@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+namespace tetrion {
+
+// Products of linear layers, f32 on the CPU, on the kernels of lib/nn/dense_kernels.h. Their rows
+// are shared among as many threads as the tensor library may use here; results do not depend on how
+// many these are. Matrices are row-major; "ld" is the distance of a matrix's rows. Outputs must not
+// overlap inputs.
+
+// Calls work(begin, end) for pieces that together are [0, count), each at least `grain` long where
+// there are so many, on several threads at once.
+void ForRows(std::int64_t count, std::int64_t grain,
+             const std::function<void(std::int64_t, std::int64_t)>& work);
+
+// to [columns, rows] = from [rows, columns]^T.
+void Transpose(const float* from, std::int64_t rows, std::int64_t columns, float* to);
+
+// Each row of y [rows, n] = bias [n].
+void FillRows(const float* bias, std::int64_t rows, std::int64_t n, float* y);
+
+// sum [n] = the sum of the rows of y [rows, n].
+void SumRows(const float* y, std::int64_t rows, std::int64_t n, float* sum);
+
+// y [m, n] += x [m, k] w [k, n].
+void MultiplyRows(const float* x, std::int64_t ldx, std::int64_t m, std::int64_t k, const float* w,
+                  std::int64_t ldw, std::int64_t n, float* y, std::int64_t ldy);
+
+// w [k, n] += x^T y for x [m, k] and y [m, n].
+void OuterRows(const float* x, std::int64_t ldx, std::int64_t m, std::int64_t k, const float* y,
+               std::int64_t ldy, std::int64_t n, float* w, std::int64_t ldw);
+
+}  // namespace tetrion

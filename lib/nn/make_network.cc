@@ -1,0 +1,31 @@
+#include "lib/core/check.h"
+#include "lib/core/error.h"
+#include "lib/nn/network.h"
+#include "lib/nn/scorer.h"
+#if defined(TETRION_WITH_TORCH)
+#include "lib/nn/torch/torch_networks.h"
+#endif
+
+namespace tetrion {
+
+std::unique_ptr<Network> MakeNetwork(const NetworkConfig& config, const EnvSpec& env) {
+  TETRION_CHECK(config.max_states > 0 && config.threads > 0, "a network works on something");
+  const std::string name = ResolveNetworkName(config.name, env);
+  if (name == "scorer") return MakeScorer(config, env);
+#if defined(TETRION_WITH_TORCH)
+  if (name == "mlp") return MakeMlp(config, env);
+  if (name == "conv") return MakeConv(config, env);
+#else
+  if (name == "mlp" || name == "conv") {
+    throw Error(ExitCode::kUsage,
+                "network " + name +
+                    " needs the tensor library, and this program was built without: in containers "
+                    "use the image actor-torch (TETRION_ACTOR_IMAGE=actor-torch), elsewhere "
+                    "tetrion-actor, or let the learner decide (--inference streamed)");
+  }
+#endif
+  throw Error(ExitCode::kUsage,
+              "there is no network \"" + name + "\": choose auto, scorer, mlp or conv");
+}
+
+}  // namespace tetrion

@@ -1,0 +1,56 @@
+#include "lib/setup/run_policy.h"
+
+#include "lib/checkpoint/checkpoint_store.h"
+#include "lib/policy/network_policy.h"
+#if defined(TETRION_WITH_TORCH)
+#include "lib/policy/dreamer_policy.h"
+#include "lib/rl/dreamer/model_shape.h"
+#else
+#include "lib/core/error.h"
+#endif
+
+namespace tetrion {
+namespace {
+
+constexpr const char* kDreamer = "dreamer";
+// As DreamerTrainer saves the modules that act, in the order of its layout.
+constexpr const char* kDreamerActing[] = {"model.encoder.", "model.core.", "model.posterior.",
+                                          "model.actor."};
+
+std::unique_ptr<Policy> MakeDreamer(const RunConfig& run, const RunPolicyConfig& config,
+                                    const EnvSpec& env) {
+#if defined(TETRION_WITH_TORCH)
+  return MakeDreamerPolicy({.shape = ModelShapeOf(env, run.dreamer),
+                            .seed = config.seed,
+                            .greedy = config.greedy,
+                            .max_lanes = config.max_lanes,
+                            .lane_ids = config.lane_ids == 0 ? config.max_lanes : config.lane_ids},
+                           env);
+#else
+  (void)config;
+  throw Error(ExitCode::kUsage,
+              "algo dreamer on " + env.name + ", size " + run.dreamer.size +
+                  ": its policy needs the tensor library, and this program was built without: in "
+                  "containers use the image actor-torch (TETRION_ACTOR_IMAGE=actor-torch), "
+                  "elsewhere tetrion-actor, or let the learner decide (--inference streamed)");
+#endif
+}
+
+}  // namespace
+
+std::unique_ptr<Policy> MakeRunPolicy(const RunConfig& run, const RunPolicyConfig& config,
+                                      const EnvSpec& env) {
+  if (run.algo == kDreamer) return MakeDreamer(run, config, env);
+  return MakeNetworkPolicy({.network = run.network,
+                            .seed = config.seed,
+                            .greedy = config.greedy,
+                            .max_lanes = config.max_lanes},
+                           env);
+}
+
+std::vector<std::byte> RunPolicyBlobOf(const RunConfig& run, const TrainerState& state) {
+  if (run.algo == kDreamer) return BlobOf(state, kDreamerActing);
+  return PolicyBlobOf(state);
+}
+
+}  // namespace tetrion

@@ -1,0 +1,145 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "lib/core/clock.h"
+#include "lib/wire/backoff.h"
+#include "lib/wire/rows_codec.h"
+#include "lib/wire/rows_messages.h"
+#include "lib/wire/security.h"
+#include "lib/wire/socket.h"
+#include "lib/wire/socket_context.h"
+
+namespace tetrion::wire {
+
+// The data channel: one ROUTER at the learner, one DEALER at every actor of another host. Each
+// object belongs to one thread.
+//
+// Policy of both ends: LINGER 0 (what matters is acknowledged or sent again), MAXMSGSIZE 4 MiB a
+// frame (longer: the engine drops the connection), ZeroMQ's heartbeats (a connection that is silent
+// for kHeartbeatTimeoutMs is dropped, and the kernel's keepalive is not needed) and no receive
+// high-water mark: with one a connection's input can stop, and libzmq 4.3 aborts the process when a
+// heartbeat falls due then. What a server holds is bounded by the credit it gives, a client's by
+// what it has asked for.
+inline constexpr int kHeartbeatEveryMs = 2000;
+inline constexpr int kHeartbeatTimeoutMs = 6000;
+
+class Frame;
+
+// The second frame of a message as the engine received it. Move-only; owns the bytes.
+class Payload {
+ public:
+  Payload();
+  explicit Payload(std::unique_ptr<Frame> frame);
+  Payload(Payload&&) noexcept;
+  Payload& operator=(Payload&&) noexcept;
+  ~Payload();
+  std::span<const std::byte> bytes() const;
+
+ private:
+  std::unique_ptr<Frame> frame_;  // null: no bytes
+};
+
+struct RowsReceived {
+  ReceiveStatus status = ReceiveStatus::kTimeout;  // kMalformed: dropped and counted
+  PeerId peer;                                     // server: who said it
+  RowsMessage message;                             // with kMessage
+  Identity sender;                                 // with kMessage
+  Payload payload;                                 // with kMessage, empty unless HasPayload
+};
+
+class RowsServer {
+ public:
+  struct Config {
+    std::string endpoint;      // "tcp://0.0.0.0:9001"; port 0 picks one
+    std::uint64_t run_id = 0;  // goes into every message; 0: see JoinRun
+    ServerSecurity security;   // none: plain
+  };
+  // Binds at once. Throws Error(kUsage) when the address is in use or unusable.
+  explicit RowsServer(const Config& config);
+  ~RowsServer();
+  RowsServer(const RowsServer&) = delete;
+  RowsServer& operator=(const RowsServer&) = delete;
+
+  // From now on messages say that the learner belongs to this run.
+  void JoinRun(std::uint64_t run_id) { config_.run_id = run_id; }
+  // What the socket is bound to, with the chosen port.
+  const std::string& endpoint() const { return endpoint_; }
+  // Blocks until a message is there, `extra_fd` (if >= 0) is readable, or `timeout_ms` has passed.
+  Readiness Poll(int timeout_ms, int extra_fd = -1);
+  // Returns at once; kTimeout when no message waits.
+  RowsReceived Receive();
+  // Returns at once. Copies `payload`, which only messages that HasPayload have.
+  [[nodiscard]] SendStatus Send(const PeerId& peer, const RowsMessage& message,
+                                std::span<const std::byte> payload = {});
+  // What was wrong with the last refused message, for people.
+  const std::string& problem() const { return problem_; }
+  const LinkStats& stats() const { return stats_; }
+  // What clients know it by; empty without security.
+  const std::string& public_key() const { return config_.security.own.public_key; }
+  // All zero without security.
+  HandshakeTotals handshakes() const;
+
+ private:
+  struct Impl;
+  Config config_;
+  std::unique_ptr<Impl> impl_;
+  std::string endpoint_;
+  std::string problem_;
+  LinkStats stats_;
+};
+
+class RowsClient {
+ public:
+  struct Config {
+    std::string endpoint;  // "tcp://host:9001"
+    Backoff::Config backoff;
+    Identity identity;                       // goes into every message
+    std::shared_ptr<SocketContext> context;  // shared with other clients; null: one of its own
+    int send_high_water_mark = 64;           // messages that wait for the network
+    ClientSecurity security;                 // none: plain
+  };
+  // Connects in the background. Throws Error(kUsage) for an address that cannot be parsed.
+  explicit RowsClient(const Config& config, const Clock& clock = MonotonicClock::Get());
+  ~RowsClient();
+  RowsClient(const RowsClient&) = delete;
+  RowsClient& operator=(const RowsClient&) = delete;
+
+  // Returns at once. Copies `payload`. kFull while the queue to the learner has no room.
+  [[nodiscard]] SendStatus Send(const RowsMessage& message,
+                                std::span<const std::byte> payload = {});
+  // Blocks until a message is there, `extra_fd` (if >= 0) is readable, or `timeout_ms` has passed.
+  Readiness Poll(int timeout_ms, int extra_fd = -1);
+  // Blocks at most `timeout_ms`; 0 returns at once.
+  RowsReceived Receive(int timeout_ms);
+  // As ControlClient::Reopen: destroys the socket with all that is queued and opens a new one,
+  // unless the last reopening was too recent. Returns whether it did. Never blocks.
+  bool Reopen();
+  // The same to another address, or a server with another key: the learner has moved. `server_key`
+  // is empty without security.
+  bool Reopen(const std::string& endpoint, const std::string& server_key);
+  const std::string& endpoint() const { return config_.endpoint; }
+  const std::string& server_key() const { return config_.security.server_key; }
+  // What was wrong with the last refused message, for people.
+  const std::string& problem() const { return problem_; }
+  // As ControlClient::HandshakeProblem.
+  const std::string& HandshakeProblem();
+  const LinkStats& stats() const { return stats_; }
+
+ private:
+  struct Impl;
+  void Open();
+
+  Config config_;
+  Backoff backoff_;
+  std::unique_ptr<Impl> impl_;
+  std::string problem_, handshake_problem_;
+  LinkStats stats_;
+};
+
+}  // namespace tetrion::wire

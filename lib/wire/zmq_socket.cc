@@ -1,0 +1,55 @@
+#include "lib/wire/zmq_socket.h"
+
+#include <cerrno>
+#include <utility>
+
+#include "lib/core/check.h"
+#include "lib/core/error.h"
+#include "lib/wire/socket.h"
+
+namespace tetrion::wire {
+
+void SetOption(void* socket, int option, int value) {
+  TETRION_CHECK(zmq_setsockopt(socket, option, &value, sizeof(value)) == 0,
+                "ZeroMQ refused a socket option");
+}
+
+void SetMaxMessageBytes(void* socket, std::int64_t bytes) {
+  TETRION_CHECK(zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &bytes, sizeof(bytes)) == 0,
+                "ZeroMQ refused a socket option");
+}
+
+std::string BoundEndpoint(void* socket) {
+  char bound[256];
+  std::size_t bytes = sizeof(bound);
+  TETRION_CHECK(zmq_getsockopt(socket, ZMQ_LAST_ENDPOINT, bound, &bytes) == 0,
+                "a bound socket has an endpoint");
+  return bound;
+}
+
+Socket::Socket(int type, std::shared_ptr<SocketContext> given)
+    : context(given != nullptr ? std::move(given)
+                               : std::make_shared<SocketContext>(SocketContext::Config{})),
+      socket(zmq_socket(context->handle(), type)) {
+  if (socket != nullptr) return;
+  throw Error(ExitCode::kTryAgain, std::string("cannot open a socket: ") + zmq_strerror(errno) +
+                                       "; raise the open-files limit");
+}
+
+Socket::~Socket() {
+  zmq_close(socket);
+}
+
+void SkipRest(Frame& frame, void* socket) {
+  while (frame.More() && frame.Receive(socket)) {
+  }
+}
+
+Readiness PollSocket(void* socket, int timeout_ms, int extra_fd) {
+  zmq_pollitem_t items[2] = {{socket, 0, ZMQ_POLLIN, 0}, {nullptr, extra_fd, ZMQ_POLLIN, 0}};
+  const int ready = zmq_poll(items, extra_fd >= 0 ? 2 : 1, timeout_ms);
+  if (ready <= 0) return {};  // time-out, or a signal: the caller's loop comes back
+  return {items[0].revents != 0, extra_fd >= 0 && items[1].revents != 0};
+}
+
+}  // namespace tetrion::wire

@@ -1,0 +1,173 @@
+#include "services/actor/row_stream.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "lib/core/check.h"
+
+namespace tetrion::actor {
+namespace {
+
+constexpr std::int64_t kOpenEveryNs = 200 * kNanosPerMilli;
+constexpr std::int64_t kCloseEveryNs = 200 * kNanosPerMilli;
+// Rows in flight that no answer follows are sent again after so long, then ever more rarely.
+constexpr std::int64_t kPatienceNs = 500 * kNanosPerMilli;
+constexpr std::int64_t kMaxPatienceNs = 4 * kNanosPerSecond;
+// The learner tells of every stream it has when it is asked for a sign of life, several times in so
+// long. One that it leaves out is none of its own, whether or not there is a row to send.
+constexpr std::int64_t kUnmentionedNs = 2 * kNanosPerSecond;
+// Messages of one worker in one round, so that its neighbours have their turn.
+constexpr int kMaxBatchesOfRound = 8;
+
+}  // namespace
+
+RowStream::RowStream(Config config, RingConsumer ring, const Clock& clock)
+    : config_(std::move(config)),
+      clock_(clock),
+      ring_(std::move(ring)),
+      next_(ring_.tail()),
+      send_(next_),
+      sent_(next_),
+      released_(next_),
+      patience_ns_(kPatienceNs) {
+  TETRION_CHECK(ring_.stride_bytes() <= wire::kMaxPayloadBytes, "a row is too long for a message");
+}
+
+void RowStream::Reopen() {
+  if (state_ == State::kDone) return;
+  state_ = State::kOpening;
+  open_due_ns_ = 0;
+}
+
+void RowStream::OnUnknown() {
+  if (ended_ && released_ == send_) {
+    state_ = State::kDone;
+  } else {
+    Reopen();
+  }
+}
+
+int RowStream::Send(RowsPort& port, wire::RowsPacker* packer) {
+  if (state_ == State::kDone) return 0;
+  if (state_ == State::kOpen && clock_.NowNs() - mentioned_ns_ >= kUnmentionedNs) Reopen();
+  if (state_ == State::kOpening) {
+    if (clock_.NowNs() < open_due_ns_) return 0;
+    open_due_ns_ = clock_.NowNs() + kOpenEveryNs;
+    return port.Send(wire::OpenRows{.path = config_.path,
+                                    .row_bytes = ring_.stride_bytes(),
+                                    .spec_hash = config_.spec_hash,
+                                    .oldest = ring_.tail()})
+               ? 1
+               : 0;
+  }
+  GoBackIfStuck();
+  const int batches = SendRows(port, packer);
+  return batches + SendClose(port);
+}
+
+// Whether a learner that has these rows can have had them from here.
+bool RowStream::IsPossible(std::uint64_t next, std::uint64_t released) const {
+  return ring_.tail() <= released && released <= next && next <= sent_;
+}
+
+void RowStream::On(const wire::RowsOpened& opened) {
+  if (state_ != State::kOpening || opened.path != config_.path) return;
+  if (!IsPossible(opened.next, opened.released) || opened.capacity == 0) {
+    ++stats_.impossible;
+    return;
+  }
+  state_ = State::kOpen;
+  stream_ = opened.stream;
+  capacity_ = opened.capacity;
+  next_ = opened.next;
+  send_ = opened.next;
+  ended_ = false;
+  close_due_ns_ = 0;
+  mentioned_ns_ = progress_ns_ = clock_.NowNs();
+  patience_ns_ = kPatienceNs;
+  Advance(opened.next, opened.released);
+}
+
+void RowStream::On(const wire::StreamAck& ack) {
+  if (state_ != State::kOpen || ack.stream != stream_) return;
+  mentioned_ns_ = clock_.NowNs();
+  if (ack.next < next_ || ack.released < released_) return;  // overtaken by a later one
+  if (!IsPossible(ack.next, ack.released)) {
+    ++stats_.impossible;
+    return;
+  }
+  Advance(ack.next, ack.released);
+  if (ack.closed && ended_ && next_ == send_) state_ = State::kDone;
+}
+
+void RowStream::Advance(std::uint64_t next, std::uint64_t released) {
+  if (next > next_) NoteProgress();
+  next_ = next;
+  send_ = std::max(send_, next_);
+  released_ = released;
+  if (released > ring_.tail()) ring_.Release(released - ring_.tail());
+}
+
+void RowStream::NoteProgress() {
+  const std::int64_t now_ns = clock_.NowNs();
+  // Where answers take longer, rows are still on their way for longer.
+  patience_ns_ = std::clamp(2 * (now_ns - progress_ns_), kPatienceNs, kMaxPatienceNs);
+  progress_ns_ = now_ns;
+}
+
+void RowStream::GoBackIfStuck() {
+  if (next_ == send_ || clock_.NowNs() - progress_ns_ < patience_ns_) return;
+  send_ = next_;
+  ended_ = false;
+  patience_ns_ = std::min(2 * patience_ns_, kMaxPatienceNs);
+}
+
+int RowStream::SendRows(RowsPort& port, wire::RowsPacker* packer) {
+  const std::uint64_t most = std::max<std::uint64_t>(1, config_.batch_bytes / ring_.stride_bytes());
+  for (int batches = 0; batches < kMaxBatchesOfRound; ++batches) {
+    const RingPeek rows = ring_.Peek(send_ - ring_.tail());
+    TETRION_CHECK(rows.status != RingStatus::kCorrupt, "a worker broke its own ring");
+    ended_ = rows.status == RingStatus::kClosedAndEmpty;
+    const std::uint64_t credit = released_ + capacity_ - send_;
+    const std::uint64_t count = std::min({std::uint64_t{rows.count}, credit, most});
+    if (count == 0 || !SendBatch(port, packer, rows, static_cast<std::uint32_t>(count))) {
+      return batches;
+    }
+  }
+  return kMaxBatchesOfRound;
+}
+
+bool RowStream::SendBatch(RowsPort& port, wire::RowsPacker* packer, const RingPeek& rows,
+                          std::uint32_t count) {
+  if (packed_count_ > 0 && packed_first_ == send_) count = std::min(count, packed_count_);
+  wire::RowBatch batch = {.stream = stream_, .first = send_, .count = count};
+  std::span<const std::byte> payload(rows.records, count * ring_.stride_bytes());
+  if (packer != nullptr) {
+    if (packed_first_ != send_ || packed_count_ != count) {
+      packing_ = packer->Pack(payload, packed_);
+      packed_first_ = send_;
+      packed_count_ = count;
+    }
+    batch.packing = packing_;
+    if (batch.packing != wire::RowsPacking::kNone) payload = packed_;
+  }
+  if (!port.Send(batch, payload)) return false;
+  packed_count_ = 0;
+  if (send_ == next_) progress_ns_ = clock_.NowNs();
+  const std::uint64_t end = send_ + count;
+  const std::uint64_t fresh = end > sent_ ? end - std::max(sent_, send_) : 0;
+  stats_.rows += fresh;
+  stats_.resent += count - fresh;
+  stats_.bytes += payload.size();
+  sent_ = std::max(sent_, end);
+  send_ = end;
+  return true;
+}
+
+int RowStream::SendClose(RowsPort& port) {
+  if (!ended_ || clock_.NowNs() < close_due_ns_) return 0;
+  close_due_ns_ = clock_.NowNs() + kCloseEveryNs;
+  return port.Send(wire::CloseRows{.stream = stream_, .end = send_}) ? 1 : 0;
+}
+
+}  // namespace tetrion::actor

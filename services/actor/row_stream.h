@@ -1,0 +1,110 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lib/core/clock.h"
+#include "lib/shm/ring_consumer.h"
+#include "lib/wire/rows_messages.h"
+#include "lib/wire/rows_packing.h"
+
+namespace tetrion::actor {
+
+// Where messages to the learner go.
+class RowsPort {
+ public:
+  virtual ~RowsPort() = default;
+  // Returns at once. False when there is no room for the message now: it was not sent.
+  [[nodiscard]] virtual bool Send(const wire::RowsMessage& message,
+                                  std::span<const std::byte> payload = {}) = 0;
+};
+
+// One worker's rows on their way to the learner: the actor's half of the protocol that
+// wire/rows_messages.h states, apart from any socket.
+//
+//   ring    tail ........ next_ ........ send_ ........ sent_ ........ head
+//           kept          the learner    sent on this   sent ever      written by the worker
+//                         has it         connection
+//
+// Invariants:
+//   1. A row leaves the ring only when the learner says that it is released: so any message may be
+//      lost, twice or late, and either process may be killed.
+//   2. Nothing at or above released + capacity is sent: the learner's ring has room for it.
+//   3. An answer that this actor's rows cannot have led to changes nothing and is counted.
+// Nothing is allocated but one batch's packed rows. One thread, the courier's.
+class RowStream {
+ public:
+  struct Config {
+    std::string path;  // wire::RemoteRingPath
+    std::uint64_t spec_hash = 0;
+    std::uint64_t batch_bytes = 64 * 1024;  // rows of one message, unpacked
+  };
+  struct Stats {
+    std::uint64_t rows = 0;        // sent for the first time
+    std::uint64_t resent = 0;      // sent again
+    std::uint64_t bytes = 0;       // of their payloads, as they travelled
+    std::uint64_t impossible = 0;  // answers that were dropped
+  };
+
+  // `ring` is the worker's; the stream is its only consumer.
+  RowStream(Config config, RingConsumer ring, const Clock& clock);
+
+  // Sends what is due. `packer`: null to send rows as they are. Returns how many messages.
+  int Send(RowsPort& port, wire::RowsPacker* packer);
+  // Answers of the learner. Those for another stream are ignored.
+  void On(const wire::RowsOpened& opened);
+  void On(const wire::StreamAck& ack);
+  // The connection is new: open the stream again.
+  void Reopen();
+  // The learner does not know the stream (any more): it is another learner, or all was said.
+  void OnUnknown();
+
+  // Every row was received and the learner knows that none follows.
+  bool done() const { return state_ == State::kDone; }
+  const std::string& path() const { return config_.path; }
+  // What the learner calls it; 0 while it is not open.
+  std::uint64_t stream() const { return state_ == State::kOpen ? stream_ : 0; }
+  // Written by the worker and not released yet, as far as it was looked at.
+  std::uint64_t unacknowledged() const { return ring_.head() - ring_.tail(); }
+  const Stats& stats() const { return stats_; }
+
+ private:
+  enum class State { kOpening, kOpen, kDone };
+
+  bool IsPossible(std::uint64_t next, std::uint64_t released) const;
+  void Advance(std::uint64_t next, std::uint64_t released);
+  void GoBackIfStuck();
+  int SendRows(RowsPort& port, wire::RowsPacker* packer);
+  bool SendBatch(RowsPort& port, wire::RowsPacker* packer, const RingPeek& rows,
+                 std::uint32_t count);
+  int SendClose(RowsPort& port);
+  void NoteProgress();
+
+  const Config config_;
+  const Clock& clock_;
+  RingConsumer ring_;
+  State state_ = State::kOpening;
+  std::uint64_t stream_ = 0;
+  std::uint64_t next_ = 0;
+  std::uint64_t send_ = 0;
+  std::uint64_t sent_ = 0;
+  std::uint64_t released_ = 0;
+  std::uint64_t capacity_ = 0;
+  bool ended_ = false;  // the worker has closed its ring, and all of it was sent
+  std::int64_t open_due_ns_ = 0;
+  std::int64_t close_due_ns_ = 0;
+  std::int64_t mentioned_ns_ = 0;  // when the learner last told of the stream
+  std::int64_t progress_ns_ = 0;   // when `next_` last moved, or rows began to be on their way
+  std::int64_t patience_ns_;       // without progress: send again; grows until there is some
+  // A batch that was packed and found no room: rows [packed_first_, + packed_count_).
+  std::vector<std::byte> packed_;
+  std::uint64_t packed_first_ = 0;
+  std::uint32_t packed_count_ = 0;
+  wire::RowsPacking packing_ = wire::RowsPacking::kNone;
+  Stats stats_;
+};
+
+}  // namespace tetrion::actor

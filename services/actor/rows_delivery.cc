@@ -1,0 +1,105 @@
+#include "services/actor/rows_delivery.h"
+
+#include <algorithm>
+#include <variant>
+
+#include "lib/core/error.h"
+#include "lib/core/log.h"
+
+namespace tetrion::actor {
+namespace {
+
+constexpr std::int64_t kPingEveryNs = 500 * kNanosPerMilli;
+constexpr std::int64_t kSilenceNs = 3 * kNanosPerSecond;
+// Longer than a reconnection takes, so that a learner which only moved is not taken for dead.
+constexpr std::int64_t kGoneNs = 3 * kSilenceNs;
+
+}  // namespace
+
+RowsDelivery::RowsDelivery(const Config& config, WeightsInbox& inbox, const Clock& clock)
+    : compress_(config.compress),
+      inbox_(inbox),
+      clock_(clock),
+      weights_(config.weights_bytes, inbox, clock),
+      heard_ns_(clock.NowNs()),
+      connected_ns_(heard_ns_) {}
+
+int RowsDelivery::Send(RowsPort& port) {
+  const std::int64_t now_ns = clock_.NowNs();
+  inbox_.TellLearnerGone(now_ns - heard_ns_ >= kGoneNs);
+  int sent = weights_.Send(port);
+  for (std::size_t i = 0; i < streams_.size(); ++i) {
+    sent += streams_[(turn_ + i) % streams_.size()].Send(port, compress_ ? &packer_ : nullptr);
+  }
+  if (!streams_.empty()) turn_ = (turn_ + 1) % streams_.size();
+  if (now_ns >= ping_due_ns_ && port.Send(wire::RowsPing{})) {
+    ping_due_ns_ = now_ns + kPingEveryNs;
+    ++sent;
+  }
+  return sent;
+}
+
+void RowsDelivery::On(const wire::RowsMessage& message, std::span<const std::byte> payload) {
+  heard_ns_ = clock_.NowNs();
+  if (const auto* ack = std::get_if<wire::RowsAck>(&message)) {
+    for (const wire::StreamAck& one : ack->streams) {
+      for (RowStream& stream : streams_) stream.On(one);
+    }
+    weights_.OnNewest(ack->weights_version);
+  } else if (const auto* opened = std::get_if<wire::RowsOpened>(&message)) {
+    for (RowStream& stream : streams_) stream.On(*opened);
+  } else if (const auto* unknown = std::get_if<wire::StreamUnknown>(&message)) {
+    for (RowStream& stream : streams_) {
+      if (unknown->stream != 0 && stream.stream() == unknown->stream) stream.OnUnknown();
+    }
+  } else if (const auto* chunk = std::get_if<wire::WeightsChunk>(&message)) {
+    weights_.On(*chunk, payload);
+  } else if (const auto* gone = std::get_if<wire::WeightsGone>(&message)) {
+    weights_.On(*gone);
+  } else if (const auto* none = std::get_if<wire::WeightsRefused>(&message)) {
+    weights_.On(*none);
+    log::debug("the learner gives no weights: {}; asked again", none->text);
+  } else if (const auto* refused = std::get_if<wire::OpenRefused>(&message)) {
+    OnRefused(*refused);
+  }
+}
+
+void RowsDelivery::OnRefused(const wire::OpenRefused& refused) const {
+  const bool mine = std::any_of(streams_.begin(), streams_.end(), [&](const RowStream& stream) {
+    return stream.path() == refused.path && stream.stream() == 0 && !stream.done();
+  });
+  if (!mine) return;
+  const std::string text =
+      "the learner does not take the rows " + refused.path + ": " + refused.text;
+  if (refused.final) throw Error(ExitCode::kTryAgain, text);
+  log::debug("{}; asked again", text);
+}
+
+void RowsDelivery::OnReconnect() {
+  connected_ns_ = clock_.NowNs();
+  ping_due_ns_ = 0;
+  for (RowStream& stream : streams_) stream.Reopen();
+  weights_.AskAgain();
+}
+
+bool RowsDelivery::Silent() const {
+  return clock_.NowNs() - std::max(heard_ns_, connected_ns_) >= kSilenceNs;
+}
+
+bool RowsDelivery::Done() const {
+  return std::all_of(streams_.begin(), streams_.end(), [](const auto& s) { return s.done(); });
+}
+
+RowsDelivery::Totals RowsDelivery::totals() const {
+  Totals totals = {.weights = weights_.stats()};
+  for (const RowStream& stream : streams_) {
+    totals.streams.rows += stream.stats().rows;
+    totals.streams.resent += stream.stats().resent;
+    totals.streams.bytes += stream.stats().bytes;
+    totals.streams.impossible += stream.stats().impossible;
+    totals.unacknowledged += stream.unacknowledged();
+  }
+  return totals;
+}
+
+}  // namespace tetrion::actor

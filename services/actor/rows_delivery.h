@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "lib/core/clock.h"
+#include "lib/weights/remote_weights.h"
+#include "lib/wire/rows_messages.h"
+#include "lib/wire/rows_packing.h"
+#include "services/actor/row_stream.h"
+#include "services/actor/weights_pull.h"
+
+namespace tetrion::actor {
+
+// What an actor and the learner owe each other over one connection: every worker's rows, the
+// weights, and signs of life. Apart from any socket, so that a model of a bad network can drive it;
+// one thread, the courier's.
+class RowsDelivery {
+ public:
+  struct Config {
+    std::uint64_t weights_bytes = 0;  // see WeightsPull
+    bool compress = false;
+  };
+  // Sums over the workers.
+  struct Totals {
+    RowStream::Stats streams;
+    WeightsPull::Stats weights;
+    std::uint64_t unacknowledged = 0;  // rows written and not released yet
+  };
+
+  // `inbox` must outlive the delivery.
+  RowsDelivery(const Config& config, WeightsInbox& inbox, const Clock& clock);
+  // Before the first Send.
+  void Add(RowStream stream) { streams_.push_back(std::move(stream)); }
+
+  // Sends what is due and there is room for. Returns how many messages.
+  int Send(RowsPort& port);
+  // Throws Error(kTryAgain) when the learner will never take a worker's rows.
+  void On(const wire::RowsMessage& message, std::span<const std::byte> payload = {});
+  // The connection is a new one, to the same learner or another: all that is unanswered is said
+  // again.
+  void OnReconnect();
+
+  // Nothing was heard for so long that the connection should be opened anew.
+  bool Silent() const;
+  // Every worker's rows were received and the learner knows that none follows.
+  bool Done() const;
+  Totals totals() const;
+
+ private:
+  void OnRefused(const wire::OpenRefused& refused) const;
+
+  const bool compress_;
+  WeightsInbox& inbox_;
+  const Clock& clock_;
+  std::vector<RowStream> streams_;
+  std::size_t turn_ = 0;  // stream that is asked first
+  WeightsPull weights_;
+  wire::RowsPacker packer_;
+  std::int64_t heard_ns_;         // any message
+  std::int64_t connected_ns_;     // since when the connection is allowed to be silent
+  std::int64_t ping_due_ns_ = 0;  // unless something is heard before
+};
+
+}  // namespace tetrion::actor

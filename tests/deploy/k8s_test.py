@@ -1,0 +1,255 @@
+"""deploy/k8s as kubectl kustomize renders it: Kubernetes' schemas, and rules that every pod keeps.
+
+Runs by the Python of a folder with deploy/k8s/requirements.txt: $K8S_TOOLS, else .deps/k8s.
+Without one it is skipped: exit status 77.
+"""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+K8S = ROOT / "deploy" / "k8s"
+RENDERED = {"base": K8S / "base", **{name: K8S / "overlays" / name
+                                     for name in ("gpu", "jobset", "keda")}}
+UID, SKIPPED = 10001, 77
+
+
+def tools():
+    folder = pathlib.Path(os.environ.get("K8S_TOOLS") or ROOT / ".deps" / "k8s")
+    return folder if (folder / "bin" / "kubectl").exists() else None
+
+
+def switch_to(folder):
+    python = folder / "bin" / "python"
+    if pathlib.Path(sys.prefix) != folder:
+        os.execv(python, [str(python), "-B", *sys.argv])
+
+
+def render(path, cache={}):  # noqa: B006
+    """The objects of a kustomization, defaults that kubectl adds none."""
+    import yaml
+    if path not in cache:
+        done = subprocess.run([tools() / "bin" / "kubectl", "kustomize", path], timeout=60,
+                              capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise AssertionError(f"kubectl kustomize {path}: {done.stderr}")
+        cache[path] = [thing for thing in yaml.safe_load_all(done.stdout) if thing]
+    return cache[path]
+
+
+def named(things, kind, name):
+    found = [thing for thing in things
+             if thing["kind"] == kind and thing["metadata"]["name"] == name]
+    if len(found) != 1:
+        raise AssertionError(f"{len(found)} objects {kind}/{name}")
+    return found[0]
+
+
+def templates(things):
+    """(name, pod template) of all that makes pods."""
+    for thing in things:
+        where = f"{thing['kind']}/{thing['metadata']['name']}"
+        if thing["kind"] in ("StatefulSet", "Deployment"):
+            yield where, thing["spec"]["template"]
+        for job in thing["spec"].get("replicatedJobs", []) if thing["kind"] == "JobSet" else []:
+            yield f"{where}/{job['name']}", job["template"]["spec"]["template"]
+
+
+def variables(container):
+    return {variable["name"]: variable.get("value") for variable in container["env"]}
+
+
+def option_names():
+    """Options as variables: those of docs/options.md."""
+    rows = re.findall(r"^\| `--([a-z0-9-]+)`", (ROOT / "docs" / "options.md").read_text(), re.M)
+    return {"TETRION_" + name.upper().replace("-", "_") for name in rows}
+
+
+class EveryRendering(unittest.TestCase):
+    where = ""
+
+    def _formatMessage(self, msg, standard):  # noqa: N802
+        return f"{self.where}: {super()._formatMessage(msg, standard)}"
+
+    def each(self):
+        for name, path in RENDERED.items():
+            self.where = name
+            yield name, render(path)
+
+    def each_pod(self):
+        for name, things in self.each():
+            pods = list(templates(things))
+            self.assertEqual(len(pods), 3)
+            for where, pod in pods:
+                self.where = f"{name}: {where}"
+                yield pod["spec"]
+
+    def each_container(self):
+        for pod in self.each_pod():
+            for container in pod["containers"]:
+                yield pod, container
+
+    def test_fits_the_schemas_strictly(self):
+        import kubernetes_validate
+        for _, things in self.each():
+            for thing in things:
+                try:
+                    kubernetes_validate.validate(thing, "1.37", strict=True)
+                except kubernetes_validate.SchemaNotFoundError:
+                    self.assertIn(thing["kind"], ("JobSet", "PodMonitor", "ScaledObject"))
+
+    def test_pod_templates_inside_custom_resources_fit_the_schema_of_a_job(self):
+        import kubernetes_validate
+        jobset = named(render(RENDERED["jobset"]), "JobSet", "run")
+        for job in jobset["spec"]["replicatedJobs"]:
+            kubernetes_validate.validate(
+                {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": job["name"]},
+                 "spec": job["template"]["spec"]}, "1.37", strict=True)
+
+    def test_no_pod_runs_as_root_or_with_a_token(self):
+        for pod in self.each_pod():
+            security = pod["securityContext"]
+            self.assertIs(security["runAsNonRoot"], True)
+            self.assertEqual((security["runAsUser"], security["runAsGroup"], security["fsGroup"]),
+                             (UID, UID, UID))
+            self.assertEqual(security["seccompProfile"], {"type": "RuntimeDefault"})
+            self.assertIs(pod["automountServiceAccountToken"], False)
+            self.assertIs(pod["enableServiceLinks"], False)
+            for key in ("hostNetwork", "hostPID", "hostIPC"):
+                self.assertNotIn(key, pod)
+
+    def test_no_container_may_gain_or_write_what_it_need_not(self):
+        for _, container in self.each_container():
+            self.assertEqual(container["securityContext"],
+                             {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True,
+                              "capabilities": {"drop": ["ALL"]}})
+            self.assertIn("memory", container["resources"]["limits"])
+            self.assertIn("cpu", container["resources"]["requests"])
+
+    def test_secrets_are_readable_by_their_owner_alone_and_mounted_read_only(self):
+        for pod in self.each_pod():
+            secrets = {v["name"]: v["secret"] for v in pod["volumes"] if "secret" in v}
+            self.assertTrue(secrets)
+            for secret in secrets.values():
+                self.assertEqual(secret["defaultMode"], 0o400)
+            for container in pod["containers"]:
+                for mount in container["volumeMounts"]:
+                    if mount["name"] in secrets:
+                        self.assertIs(mount["readOnly"], True)
+                self.assertIn("TETRION_CURVE_KEY", variables(container))
+                self.assertNotIn("TETRION_INSECURE", variables(container))
+
+    def test_there_is_more_time_to_end_than_a_drain_takes(self):
+        for pod, container in self.each_container():
+            drain_s = int(variables(container)["TETRION_DRAIN_TIMEOUT"])
+            self.assertGreater(pod["terminationGracePeriodSeconds"], drain_s + 10)
+
+    def test_life_is_asked_of_livez_and_readiness_of_readyz_at_a_named_port(self):
+        for _, container in self.each_container():
+            ports = {port["name"]: port["containerPort"] for port in container["ports"]}
+            for probe, page in (("startupProbe", "/livez"), ("livenessProbe", "/livez"),
+                                ("readinessProbe", "/readyz")):
+                asked = container[probe]["httpGet"]
+                self.assertEqual(asked["path"], page)
+                bound = variables(container)["TETRION_HTTP_BIND"]
+                self.assertEqual(bound, f"0.0.0.0:{ports[asked['port']]}")
+
+    def test_every_variable_is_an_option(self):
+        known = option_names()
+        for _, things in self.each():
+            settings = named(things, "ConfigMap", "run")["data"]
+            names = set(settings)
+            for _, pod in templates(things):
+                for container in pod["spec"]["containers"]:
+                    names |= set(variables(container))
+            self.assertEqual(names - known, set())
+
+    def test_traffic_is_denied_but_for_what_is_named(self):
+        for _, things in self.each():
+            deny = named(things, "NetworkPolicy", "default-deny")["spec"]
+            self.assertEqual(deny["policyTypes"], ["Ingress", "Egress"])
+            self.assertNotIn("ingress", deny)
+            self.assertNotIn("egress", deny)
+            ports = {port["port"] for name in ("coordinator", "learner")
+                     for rule in named(things, "NetworkPolicy", name)["spec"]["ingress"]
+                     for port in rule["ports"]}
+            self.assertEqual(ports, {"control", "rows"})
+
+    def test_services_and_budgets_select_pods_that_are_there(self):
+        for _, things in self.each():
+            labels = [pod["metadata"]["labels"].items() for _, pod in templates(things)]
+            for thing in things:
+                chosen = thing.get("spec", {}).get("selector", {})
+                chosen = chosen.get("matchLabels", chosen) if chosen else {}
+                if thing["kind"] in ("Service", "PodDisruptionBudget"):
+                    self.assertTrue(any(chosen.items() <= have for have in labels), thing)
+
+    def test_no_overlay_has_an_autoscaler_of_its_own(self):
+        for _, things in self.each():
+            self.assertNotIn("HorizontalPodAutoscaler", {thing["kind"] for thing in things})
+
+
+class EachOverlay(unittest.TestCase):
+    def test_learner_and_its_actor_share_memory_of_a_bounded_size(self):
+        pod = named(render(RENDERED["base"]), "StatefulSet", "learner")["spec"]["template"]["spec"]
+        [shm] = [v["emptyDir"] for v in pod["volumes"] if v["name"] == "shm"]
+        self.assertEqual(shm["medium"], "Memory")
+        self.assertRegex(shm["sizeLimit"], r"^\d+Mi$")
+        self.assertEqual([c["name"] for c in pod["containers"]], ["learner", "actor"])
+        self.assertEqual(variables(pod["containers"][1])["TETRION_ROWS"], "shm")
+        for container in pod["containers"]:
+            self.assertIn({"name": "shm", "mountPath": "/shm"}, container["volumeMounts"])
+
+    def test_actors_of_other_nodes_send_their_rows_to_where_the_learner_listens(self):
+        things = render(RENDERED["base"])
+        actor = named(things, "Deployment", "actor")["spec"]["template"]["spec"]["containers"][0]
+        self.assertEqual(variables(actor)["TETRION_ROWS"], "tcp")
+        learner = named(things, "StatefulSet", "learner")["spec"]["template"]["spec"]
+        told = variables(learner["containers"][0])["TETRION_ROWS_ADVERTISE"]
+        service = named(things, "Service", "learner")
+        self.assertEqual(told, f"learner:{service['spec']['ports'][0]['port']}")
+
+    def test_gpu_gives_the_learner_one_device_and_its_image(self):
+        pod = named(render(RENDERED["gpu"]), "StatefulSet", "learner")["spec"]["template"]["spec"]
+        learner, actor = pod["containers"]
+        self.assertEqual(learner["resources"]["limits"]["nvidia.com/gpu"], "1")
+        self.assertEqual(variables(learner)["TETRION_DEVICE"], "cuda")
+        self.assertTrue(learner["image"].startswith("tetrion/learner-cuda:"))
+        self.assertNotIn("nvidia.com/gpu", actor["resources"]["limits"])
+
+    def test_jobset_has_succeeded_when_the_learner_has_ended(self):
+        things = render(RENDERED["jobset"])
+        spec = named(things, "JobSet", "run")["spec"]
+        self.assertEqual(spec["successPolicy"],
+                         {"operator": "All", "targetReplicatedJobs": ["learner"]})
+        self.assertTrue(named(things, "ConfigMap", "run")["data"]["TETRION_STOP_AFTER"])
+        self.assertFalse({thing["kind"] for thing in things} & {"StatefulSet", "Deployment"})
+
+    def test_keda_alone_decides_the_number_of_actors(self):
+        things = render(RENDERED["keda"])
+        self.assertNotIn("replicas", named(things, "Deployment", "actor")["spec"])
+        spec = named(things, "ScaledObject", "actor")["spec"]
+        self.assertEqual(spec["scaleTargetRef"]["name"], "actor")
+        slots = int(named(things, "ConfigMap", "run")["data"]["TETRION_MAX_WORKERS"])
+        pod = named(things, "StatefulSet", "learner")["spec"]["template"]["spec"]
+        own = int(variables(pod["containers"][1])["TETRION_WORKERS"])
+        self.assertEqual(spec["maxReplicaCount"], slots - own)
+        [trigger] = spec["triggers"]
+        query = trigger["metadata"]["query"]
+        catalog = (ROOT / "lib" / "metrics" / "catalog_table.h").read_text()
+        for metric in re.findall(r"\btetrion_\w+", query):
+            self.assertIn(f'"{metric}"', catalog)
+        self.assertIn('reason=~"token|ring"', query)
+
+
+if __name__ == "__main__":
+    FOLDER = tools()
+    if FOLDER is None:
+        print("skipped: install deploy/k8s/requirements.txt as it says (it needs PyPI)")
+        sys.exit(SKIPPED)
+    switch_to(FOLDER)
+    unittest.main(verbosity=2)

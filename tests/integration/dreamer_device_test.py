@@ -1,0 +1,56 @@
+"""A run with DreamerV3 whose replay lies in a device's memory, the simulated one: rows come out of
+the actors' rings by the device's own copies, batches and latents cross to the trainer and back. The
+account is that of every other run."""
+
+import dreamer_test
+import harness
+
+# Few updates a row: what is looked at here is the way of the rows.
+SETTINGS = {**dreamer_test.SETTINGS, "train_ratio": 2}
+
+
+class DreamerOnADevice(harness.Case):
+    def check(self, run, least_updates):
+        """The account after an end, and that the run has learnt on the device."""
+        figures = run.check_ended()
+        self.assertIn("replay in the memory of", run.log("learner"))
+        self.assertGreaterEqual(
+            max(e[harness.VERSION_FIELD] for _, e in run.episodes()), least_updates)
+        return figures
+
+    def test_it_ends_at_its_steps_and_goes_on(self):
+        run = self.new_run().start_up(device="sim", settings=SETTINGS, stop_after="2000steps")
+        self.assertEqual(run.wait_exit("up", deadline_s=120), 0)
+        first = self.check(run, 2)
+        self.assertGreaterEqual(first["env_steps"], 2000)
+        run.start_up(resume=True, device="sim", stop_after="3000steps")
+        self.assertEqual(run.wait_exit("up", deadline_s=120), 0)
+        self.assertIn("resumed from", run.log("learner"))
+        self.assertGreaterEqual(self.check(run, 3)["env_steps"], 3000)
+
+    def test_an_actor_and_the_learner_may_be_killed(self):
+        run = self.new_run()
+        run.learner_options = {"device": "sim"}
+        run.start_by_hand(settings=SETTINGS)
+        run.expect_progress(**dreamer_test.PROGRESS)
+        run.kill("actor-0")
+        run.start_actor("actor-1")
+        run.expect_progress(**dreamer_test.PROGRESS)
+        run.wait_for("a checkpoint", lambda s: s["learner"].get("checkpoints", 0) >= 1)
+        run.kill("learner")
+        run.start_learner(resume=True)
+        run.expect_progress(**dreamer_test.PROGRESS)
+        run.drain()
+        self.check(run, 2)
+
+    def test_lanes_that_the_learner_would_play_are_refused(self):
+        run = self.new_run()
+        run.start_coordinator(settings=SETTINGS)
+        run.wait_for("the run folder", lambda _: True)
+        run.start_learner(device="sim", resident_lanes=8)
+        self.assertEqual(run.wait_exit("learner"), dreamer_test.USAGE)
+        self.assertIn("--resident-lanes with --algo dreamer", run.log("learner"))
+
+
+if __name__ == "__main__":
+    harness.main()

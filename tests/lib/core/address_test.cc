@@ -1,0 +1,60 @@
+#include "lib/core/address.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "lib/core/error.h"
+
+namespace tetrion {
+namespace {
+
+std::string Told(const std::string& wanted, const std::string& bound) {
+  return Advertised("--http-advertise", wanted, bound);
+}
+
+std::string Name() {
+  char name[256] = {};
+  gethostname(name, sizeof name - 1);
+  return name;
+}
+
+TEST(AddressTest, AnAddressThatOthersCanUseIsToldAsItIs) {
+  for (const char* bound :
+       {"127.0.0.1:9464", "10.0.0.3:1", "[fe80::1]:80", "learner-0.learner:7"}) {
+    EXPECT_EQ(Told("", bound), bound);
+  }
+}
+
+TEST(AddressTest, EveryAddressOfTheMachineIsToldByItsName) {
+  EXPECT_EQ(Told("", "0.0.0.0:9464"), Name() + ":9464");
+  EXPECT_EQ(Told("", "[::]:9464"), Name() + ":9464");
+  EXPECT_EQ(Told("", "*:9464"), Name() + ":9464");
+}
+
+TEST(AddressTest, WantedHostTakesTheBoundPortUnlessItHasItsOwn) {
+  EXPECT_EQ(Told("actor-3.actors", "0.0.0.0:9464"), "actor-3.actors:9464");
+  EXPECT_EQ(Told("gateway:80", "0.0.0.0:9464"), "gateway:80");
+  EXPECT_EQ(Told("10.1.2.3", "127.0.0.1:5"), "10.1.2.3:5");
+  EXPECT_EQ(Told("[fe80::1]", "[::]:5"), "[fe80::1]:5");
+}
+
+TEST(AddressTest, WhatIsNoAddressIsRefusedWithTheOption) {
+  for (const char* wanted : {"a b", "host:0", "host:65536", "host:", ":5", "fe80::1", "http://a"}) {
+    try {
+      (void)Told(wanted, "0.0.0.0:9464");
+      ADD_FAILURE() << wanted;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::kUsage);
+      EXPECT_EQ(std::string(error.what()).find(std::string("--http-advertise ") + wanted), 0U);
+    }
+  }
+}
+
+TEST(AddressTest, TheMachineItselfAsksByItsLoopback) {
+  EXPECT_EQ(FromHere("0.0.0.0:9464"), "127.0.0.1:9464");
+  EXPECT_EQ(FromHere("[::]:9464"), "[::1]:9464");
+  EXPECT_EQ(FromHere("10.0.0.3:9464"), "10.0.0.3:9464");
+}
+
+}  // namespace
+}  // namespace tetrion

@@ -1,0 +1,57 @@
+#include "lib/nn/dreamer/dreamer_acting.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "lib/nn/dreamer/dreamer_model.h"
+#include "tests/lib/nn/test_envs.h"
+
+namespace tetrion {
+namespace {
+
+using torch::Tensor;
+
+constexpr int kLanes = 3;
+
+Tensor Copy(const std::vector<float>& values, at::IntArrayRef shape) {
+  return torch::from_blob(const_cast<float*>(values.data()), shape).clone();
+}
+
+TEST(DreamerActingTest, OneStepIsThatOfTheWholeModel) {
+  const DreamerShape shape = DreamerShapeOf(testing::VectorEnv(), "nano");
+  const DreamerSize& size = shape.size;
+  std::vector<float> all(FloatsOf(DreamerLayout(shape)));
+  FillDreamerInitial(shape, 7, all);
+  const DreamerModel model(shape, all, {});
+  DreamerActing acting(shape);
+  std::copy_n(all.begin(), acting.parameters().size(), acting.parameters().begin());
+
+  const auto floats = [](std::int64_t width) { return static_cast<std::size_t>(kLanes * width); };
+  const std::vector<float> deter = testing::Noise(floats(size.deter), 1);
+  const std::vector<float> stoch = testing::Noise(floats(shape.stoch_floats()), 2);
+  const std::vector<float> action = testing::Noise(floats(shape.actions), 3);
+  const std::vector<float> view = testing::Noise(floats(shape.floats), 4);
+  std::vector<float> next(deter.size()), log_probs(stoch.size()), logits(action.size());
+  acting.Observe(
+      kLanes,
+      {.deter = deter.data(), .stoch = stoch.data(), .action = action.data(), .view = view.data()},
+      next.data(), log_probs.data());
+  acting.ActorLogits(kLanes, next.data(), stoch.data(), logits.data());
+
+  const std::vector<std::int64_t> groups = {kLanes, size.stoch, size.classes};
+  const torch::NoGradGuard no_gradients;
+  const Tensor expected_next =
+      model.Core(Copy(deter, {kLanes, size.deter}), Copy(stoch, groups), Copy(action, {kLanes, 2}));
+  const Tensor embed = model.Encode(Copy(view, {kLanes, shape.floats}));
+  EXPECT_TRUE(torch::allclose(Copy(next, {kLanes, size.deter}), expected_next, 1e-5, 1e-6));
+  EXPECT_TRUE(torch::allclose(Copy(log_probs, groups),
+                              model.PosteriorLogProbs(expected_next, embed), 1e-5, 1e-5));
+  EXPECT_TRUE(torch::allclose(Copy(logits, {kLanes, 2}),
+                              model.ActorLogits(model.Feature(expected_next, Copy(stoch, groups))),
+                              1e-5, 1e-6));
+}
+
+}  // namespace
+}  // namespace tetrion

@@ -1,0 +1,69 @@
+#include "lib/nn/dreamer/dreamer_core.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "lib/nn/dreamer/dreamer_model.h"
+#include "lib/nn/dreamer/primitives.h"
+#include "tests/lib/nn/dreamer/golden_tensors.h"
+
+namespace tetrion {
+namespace {
+
+using testing::ExpectGolden;
+using testing::GoldenLeaf;
+using testing::GoldenTensor;
+using torch::Tensor;
+
+DreamerShape SmallShape() {
+  DreamerShape shape;
+  shape.size = {.deter = 16, .units = 8, .stoch = 4, .classes = 4, .depth = 2, .blocks = 4};
+  shape.floats = 4;
+  shape.actions = 3;
+  return shape;
+}
+
+// 5 steps of 2 lanes, of which one begins an episode in the middle.
+TEST(DreamerCore, ObservesAsTheFormulaWithAllItsSlopes) {
+  if (!testing::HasGolden("observe.deter")) GTEST_SKIP() << testing::kNoCase;
+  testing::GoldenParameters parameters(SmallShape(), "observe.p.");
+  const DreamerModel model(SmallShape(), parameters.values, parameters.gradients);
+  const Tensor start = GoldenLeaf("observe.deter"), embed = GoldenLeaf("observe.embed");
+  const Tensor action = GoldenTensor("observe.action"), first = GoldenTensor("observe.first");
+  const Tensor sample = GoldenTensor("observe.sample");
+  Tensor deter = start, stoch = GoldenTensor("observe.stoch");
+  std::vector<Tensor> deters, stochs, log_probs;
+  for (std::int64_t t = 0; t < action.size(0); ++t) {
+    const Tensor keep = (1 - first[t]).unsqueeze(1);
+    deter = model.Core(deter * keep, stoch * keep.unsqueeze(2), action[t] * keep);
+    log_probs.push_back(model.PosteriorLogProbs(deter, embed[t]));
+    stoch = StraightThrough(sample[t], log_probs.back());
+    deters.push_back(deter);
+    stochs.push_back(stoch);
+  }
+  ExpectGolden(torch::stack(deters), "observe.result.deter", 1e-5);
+  ExpectGolden(torch::stack(log_probs), "observe.result.log_probs", 1e-5);
+  ((torch::stack(deters) * GoldenTensor("observe.weight.deter")).sum() +
+   (torch::stack(stochs) * GoldenTensor("observe.weight.stoch")).sum() +
+   (torch::stack(log_probs) * GoldenTensor("observe.weight.log_probs")).sum())
+      .backward();
+  ExpectGolden(start.grad(), "observe.deter_slope", 1e-5);
+  ExpectGolden(embed.grad(), "observe.embed_slope", 1e-5);
+  parameters.ExpectGradients("observe.p.", "observe.slope.", 1e-5);
+}
+
+TEST(DreamerCore, TheLengthOfALongActionDoesNotCount) {
+  std::vector<float> values(FloatsOf(DreamerLayout(SmallShape())));
+  FillDreamerInitial(SmallShape(), 1, values);
+  const DreamerModel model(SmallShape(), values, {});
+  const torch::NoGradGuard guard;
+  const Tensor deter = torch::randn({1, 16}), stoch = torch::zeros({1, 4, 4});
+  const Tensor action = torch::tensor({{0.0F, 1.0F, 0.0F}});
+  EXPECT_TRUE(model.Core(deter, stoch, action * 7).equal(model.Core(deter, stoch, action)));
+  EXPECT_FALSE(model.Core(deter, stoch, action * 0.5).equal(model.Core(deter, stoch, action)));
+}
+
+}  // namespace
+}  // namespace tetrion

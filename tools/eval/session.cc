@@ -1,0 +1,145 @@
+#include "tools/eval/session.h"
+
+#include <cstdint>
+#include <limits>
+
+#include "lib/core/error.h"
+#include "lib/core/log.h"
+#include "lib/envs/registry.h"
+#include "lib/policy/random_policy.h"
+#include "lib/run/run_folder.h"
+#include "lib/setup/run_policy.h"
+#include "lib/setup/run_setup.h"
+#include "tools/eval/linear_policy.h"
+
+namespace tetrion {
+namespace {
+
+constexpr int kCheckpointsRead = 1;  // the store is only read: how many it would keep is no matter
+constexpr std::uint32_t kNeverCut = std::numeric_limits<std::uint32_t>::max();
+
+// What acts with a run's weights.
+std::string ActorOf(const RunConfig& run) {
+  if (run.algo == "dreamer") return "DreamerV3 of size " + run.dreamer.size;
+  return "network " + run.network;
+}
+
+// Whether the command looks at a world model.
+bool Dreams(const EvalOptions& options) {
+  return options.command == "dream";
+}
+
+Checkpoint LoadCheckpoint(const EvalOptions& options, const RunFolder& folder) {
+  const CheckpointStore store(folder.checkpoints(), kCheckpointsRead);
+  auto checkpoint = options.best ? store.LoadBest() : store.LoadNewest();
+  if (!checkpoint) {
+    throw Error(ExitCode::kConfig, "run " + folder.name() + " has no checkpoint in " +
+                                       folder.checkpoints() + " yet: let it train on" +
+                                       (Dreams(options) ? "" : ", or give --policy random"));
+  }
+  if (!checkpoint->warning.empty()) log::warn("{}", checkpoint->warning);
+  return *std::move(checkpoint);
+}
+
+std::unique_ptr<Policy> MakePolicy(const EvalOptions& options, int lanes, Session& session) {
+  if (options.policy != "checkpoint") {
+    session.summary.policy = options.policy;
+    if (options.policy == "linear") return std::make_unique<LinearPolicy>(session.trained_on);
+    return std::make_unique<RandomPolicy>(options.seed, session.trained_on.action);
+  }
+  session.summary.policy = options.sample ? "sampled" : "greedy";
+  auto policy = MakeRunPolicy(session.config,
+                              {.seed = options.seed, .greedy = !options.sample, .max_lanes = lanes},
+                              session.trained_on);
+  const Checkpoint& checkpoint = *session.checkpoint;
+  const std::vector<std::byte> blob = RunPolicyBlobOf(session.config, checkpoint.state);
+  const auto version = static_cast<std::uint32_t>(checkpoint.info.policy_version);
+  const LoadResult result = policy->LoadWeights(blob, version);
+  if (result != LoadResult::kLoaded) {
+    RefuseWeights(session, result, blob.size(), policy->WeightsBytes());
+  }
+  return policy;
+}
+
+// The run's settings with what the user wants played otherwise. A policy that was trained keeps the
+// shape of its input, which the preview is a part of.
+RunConfig PlayedConfig(const EvalOptions& options, const RunConfig& run) {
+  RunConfig played = run;
+  played.max_steps = options.max_steps.value_or(run.max_steps);
+  if (played.max_steps == 0) played.max_steps = kNeverCut;
+  played.iid_pieces = options.iid_pieces.value_or(run.iid_pieces);
+  played.queue_size = options.queue_size.value_or(run.queue_size);
+  const EnvSpec trained = EnvSpecOf(run), plays = EnvSpecOf(played);
+  if (!EnvOf(run.env).Takes(kQueueSizeOption) && (options.iid_pieces || options.queue_size)) {
+    throw Error(ExitCode::kUsage,
+                run.env + " has no pieces: leave --iid-pieces and --queue-size out");
+  }
+  if ((options.policy == "checkpoint" || Dreams(options)) &&
+      trained.obs.view_floats != plays.obs.view_floats) {
+    throw Error(ExitCode::kUsage,
+                "--queue-size " + std::to_string(played.queue_size) + ": the policy reads view " +
+                    trained.obs.view + " with " + std::to_string(run.queue_size) +
+                    " pieces of preview, " + std::to_string(trained.obs.view_floats) +
+                    " numbers; with these it would be " + std::to_string(plays.obs.view_floats) +
+                    ": only --queue-size " + std::to_string(run.queue_size) +
+                    " fits, or --policy linear or random, which take any");
+  }
+  return played;
+}
+
+// What a figure of Tetris means: "7-bag pieces, preview 4, cut after 5000 steps".
+std::string GameOf(const RunConfig& played) {
+  return std::string(played.iid_pieces ? "independent" : "7-bag") + " pieces, preview " +
+         std::to_string(played.queue_size) +
+         (played.max_steps == kNeverCut
+              ? ", never cut"
+              : ", cut after " + std::to_string(played.max_steps) + " steps");
+}
+
+}  // namespace
+
+void RefuseWeights(const Session& session, LoadResult result, std::size_t bytes,
+                   std::size_t expected) {
+  const std::string& path = session.checkpoint->path;
+  if (result == LoadResult::kNotFinite) {
+    throw Error(ExitCode::kConfig, path + " holds NaN or infinity: try --best");
+  }
+  throw Error(ExitCode::kConfig, path + " has " + std::to_string(bytes) + " bytes of weights, " +
+                                     ActorOf(session.config) + " of this run needs " +
+                                     std::to_string(expected));
+}
+
+Session OpenSession(const EvalOptions& options, int lanes) {
+  const RunFolder folder = RunFolder::Open(options.runs_dir, options.run);
+  Session session;
+  RunConfig run = folder.ReadConfig();
+  Resolve(run);
+  if (Dreams(options) && run.algo != "dreamer") {
+    throw Error(ExitCode::kUsage, "run " + folder.name() + " was trained by " + run.algo +
+                                      ", which has no world model: dream takes a run of --algo "
+                                      "dreamer");
+  }
+  session.config = PlayedConfig(options, run);
+  EnvConfig env = EnvConfigOf(session.config);
+  env.lanes = lanes;
+  env.seed = options.seed;
+  session.trained_on = MakeEnvSpec(env);
+  if (!options.gif.empty() && !Dreams(options)) {
+    const EnvEntry& entry = EnvOf(env.name);
+    env.view = entry.ViewOfRecord(entry.picture.record);
+  }
+  session.env = MakeVecEnv(env);
+  session.summary.run = folder.name();
+  session.summary.env = session.config.env;
+  session.summary.has_lines = session.env->spec().has_lines;
+  if (session.summary.has_lines) session.summary.game = GameOf(session.config);
+  if (options.policy == "checkpoint" || Dreams(options)) {
+    session.checkpoint = LoadCheckpoint(options, folder);
+    session.summary.checkpoint = session.checkpoint->path;
+    session.summary.updates = session.checkpoint->info.updates;
+  }
+  session.policy = MakePolicy(options, lanes, session);
+  return session;
+}
+
+}  // namespace tetrion
