@@ -8,13 +8,34 @@ function(tetrion_module folder)
   endif()
 endfunction()
 
-# tetrion_library(NAME [SRCS a.cc ...] [DEPS tetrion::core ...]): target tetrion::NAME.
-# Without sources the library is header-only.
+# With TETRION_UNITY, files of a target are compiled eight at once: headers take most of a
+# compilation, and eight files read them together. Where two files cannot be read together, one is
+# named after the target.
+function(tetrion_unity target)
+  if(TETRION_UNITY)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+    if(ARGN)
+      set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+    endif()
+  endif()
+endfunction()
+
+# Where files are compiled one by one, those of a target that use the tensor library share its header
+# compiled once; together they read it once anyway.
+function(tetrion_torch_header target)
+  if(NOT TETRION_UNITY)
+    target_precompile_headers(${target} PRIVATE ${CMAKE_SOURCE_DIR}/lib/nn/torch/torch_pch.h)
+  endif()
+endfunction()
+
+# tetrion_library(NAME [SRCS a.cc ...] [APART ...] [DEPS tetrion::core ...]): target tetrion::NAME.
+# Without sources the library is header-only. APART: see tetrion_unity.
 function(tetrion_library name)
-  cmake_parse_arguments(ARG "" "" "SRCS;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SRCS;APART;DEPS" ${ARGN})
   if(ARG_SRCS)
     add_library(tetrion_${name} STATIC ${ARG_SRCS})
     target_link_libraries(tetrion_${name} PUBLIC tetrion_flags ${ARG_DEPS})
+    tetrion_unity(tetrion_${name} ${ARG_APART})
   else()
     add_library(tetrion_${name} INTERFACE)
     target_link_libraries(tetrion_${name} INTERFACE tetrion_flags ${ARG_DEPS})
@@ -30,7 +51,7 @@ function(tetrion_program name)
 endfunction()
 
 # tetrion_test(NAME [ONE_THREAD] SRCS ... [APART ...] DEPS ... [LABELS unit]): one GoogleTest program,
-# one ctest entry a case. ONE_THREAD: neither the tests nor what they call start a thread, so that
+# one ctest entry a case; APART: see tetrion_unity. ONE_THREAD: neither the tests nor what they call start a thread, so that
 # ThreadSanitizer has nothing to see and its builds leave the program out.
 function(tetrion_test name)
   cmake_parse_arguments(ARG "ONE_THREAD" "TIMEOUT" "SRCS;APART;DEPS;LABELS" ${ARGN})
@@ -52,11 +73,8 @@ function(tetrion_test name)
     # The code under test keeps its -O2; optimising instrumented test bodies takes most of a build.
     # Not -O0: there every memory order becomes the strongest, and a missing barrier is not missed.
     target_compile_options(${name} PRIVATE -O1)
-    # Headers take most of a test's compilation: eight files read them together. Where two files of a
-    # program cannot be read together, one is named in APART.
-    set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
-    set_source_files_properties(${ARG_APART} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   endif()
+  tetrion_unity(${name} ${ARG_APART})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   if("gpu" IN_LIST ARG_LABELS AND NOT "services" IN_LIST ARG_LABELS)
     set_property(GLOBAL APPEND PROPERTY TETRION_GPU_TESTS ${name})
@@ -110,7 +128,10 @@ function(tetrion_cuda_library name)
   endif()
   cmake_parse_arguments(ARG "NO_FMA" "" "SRCS;DEPS;LIBS" ${ARGN})
   tetrion_both_backends()
-  tetrion_library(${name}_sim SRCS ${sim_sources} DEPS ${ARG_DEPS} ${sim_libs})
+  # Files of kernels have the same names for their blocks and teams.
+  set(kernels ${sim_sources})
+  list(FILTER kernels INCLUDE REGEX "_cu\\.cc$")
+  tetrion_library(${name}_sim SRCS ${sim_sources} APART ${kernels} DEPS ${ARG_DEPS} ${sim_libs})
   if(ARG_NO_FMA)
     target_compile_options(tetrion_${name}_sim PRIVATE -ffp-contract=off)
   endif()

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -21,6 +22,11 @@ struct LaunchSite {
   Stream& stream;
   CodeLocation where;
 };
+
+// Blocks of `block_threads` that hold `threads`, one a piece of work.
+inline unsigned BlocksFor(std::uint64_t threads, unsigned block_threads) {
+  return static_cast<unsigned>((threads + block_threads - 1) / block_threads);
+}
 
 // Enqueues kernel(arguments...) with `shared_bytes` of dynamic shared memory. Arguments are copied
 // now; what they point to is used when the stream comes to it. Throws Error for a shape that no

@@ -1,7 +1,6 @@
 #include "lib/policy/dreamer_policy.h"
 
 #include <algorithm>
-#include <cmath>
 #include <span>
 #include <vector>
 
@@ -12,6 +11,7 @@
 #include "lib/nn/categorical.h"
 #include "lib/nn/dreamer/draw_latents.h"
 #include "lib/nn/dreamer/dreamer_acting.h"
+#include "lib/nn/dreamer/mix_legal.h"
 #include "lib/policy/judge_weights.h"
 
 namespace tetrion {
@@ -23,12 +23,11 @@ constexpr std::int32_t kNoAction = -1;
 // legal actions, which has `share`.
 void MixLegal(float* logits, int count, double share) {
   const float log_normaliser = LogNormaliser(logits, count);
-  const auto legal =
-      std::count_if(logits, logits + count, [](float l) { return l > kMaskedLogit / 2; });
+  const auto legal = static_cast<int>(
+      std::count_if(logits, logits + count, [](float l) { return l > kMaskedLogit / 2; }));
   for (int a = 0; a < count; ++a) {
     if (logits[a] <= kMaskedLogit / 2) continue;
-    const double p = std::exp(static_cast<double>(logits[a] - log_normaliser));
-    logits[a] = static_cast<float>(std::log((1 - share) * p + share / static_cast<double>(legal)));
+    logits[a] = MixedLogit(logits[a], log_normaliser, share, legal);
   }
 }
 

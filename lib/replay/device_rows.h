@@ -40,6 +40,7 @@ class DeviceRows final : public ReplayRows {
   std::uint64_t memory_bytes() const override { return memory_bytes_; }
   // Device memory of a shard: for kernels of the holder of a chunk, who writes it, or of a lease.
   RowSlots Slots(int shard) const;
+  bool has_latents() const { return latents_.has_value(); }
   // As Slots; only where the rows have latents, as what is said of latents below.
   LatentSlots LatentsOf(int shard) const { return latents_->Slots(shard); }
 

@@ -21,11 +21,10 @@ bool Aligned(const LatentSpec& spec, const LatentColumns& batch) {
 template <bool kBack>
 void LaunchMove(cuda::Stream& stream, const LatentSlots& first, const GatherTile& tile,
                 const LatentColumns& batch) {
-  const std::uint64_t threads = tile.cells() * kTeam;
-  const auto blocks = static_cast<unsigned>((threads + kBlockThreads - 1) / kBlockThreads);
   const auto kernel = Aligned(first.spec, batch) ? MoveLatents<RecordWord16, kBack>
                                                  : MoveLatents<std::uint8_t, kBack>;
-  Launch(stream, kernel, blocks, kBlockThreads, 0, first, tile, kTeam, batch);
+  Launch(stream, kernel, cuda::BlocksFor(tile.cells() * kTeam, kBlockThreads), kBlockThreads, 0,
+         first, tile, kTeam, batch);
 }
 
 }  // namespace

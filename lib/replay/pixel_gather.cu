@@ -14,10 +14,6 @@ namespace {
 constexpr unsigned kBlockThreads = 128;
 constexpr std::uint32_t kTeam = PixelGather::kRecordBytes / 4;  // threads that unpack one picture
 
-unsigned BlocksFor(std::uint64_t threads) {
-  return static_cast<unsigned>((threads + kBlockThreads - 1) / kBlockThreads);
-}
-
 // The pixels of every byte, on the device. Waits for the stream.
 template <typename Pixel>
 cuda::DeviceBuffer TableOn(const DeviceRows& rows) {
@@ -59,8 +55,9 @@ void PixelGather::GatherAs(const ReadLease& lease, int first_lane, int lanes,
     ForEachGatherTile(lease, static_cast<int>(first.lanes), first.capacity_rows,
                       {.first_lane = first_lane, .lanes = lanes, .rows = lease.rows()},
                       [&](const GatherTile& tile) {
-                        Launch(stream, GatherPixels<Pixel>, BlocksFor(tile.cells() * kTeam),
-                               kBlockThreads, 0, first, tile, kTeam, quads);
+                        Launch(stream, GatherPixels<Pixel>,
+                               cuda::BlocksFor(tile.cells() * kTeam, kBlockThreads), kBlockThreads,
+                               0, first, tile, kTeam, quads);
                       });
     return;
   }
@@ -71,7 +68,7 @@ void PixelGather::GatherAs(const ReadLease& lease, int first_lane, int lanes,
     records_ = cuda::DeviceBuffer(rows_.device(), bytes, "records on their way to pixels");
   }
   rows_.GatherOnDevice(lease, first_lane, lanes, {.record = records_.data<std::byte>()});
-  Launch(stream, LookUpPixels<Pixel>, BlocksFor(bytes), kBlockThreads, 0,
+  Launch(stream, LookUpPixels<Pixel>, cuda::BlocksFor(bytes, kBlockThreads), kBlockThreads, 0,
          cuda::DeviceSpan<const std::uint8_t>(records_.data<std::uint8_t>(), bytes),
          cuda::DeviceSpan<const Quad>(table.data<Quad>(), 256), quads);
 }

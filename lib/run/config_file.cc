@@ -11,11 +11,10 @@
 namespace tetrion {
 namespace {
 
-constexpr const char* kRun = "run";
-constexpr std::array kSections = {kRun, "coordinator", "actor", "learner", "up"};
+constexpr std::array kSections = {kRunSection, "coordinator", "actor", "learner", "up"};
 
-[[noreturn]] void Refuse(const std::string& path, const toml::source_region& at,
-                         const std::string& reason) {
+[[noreturn]] void RefuseAt(const std::string& path, const toml::source_region& at,
+                           const std::string& reason) {
   throw Error(ExitCode::kUsage, path + ":" + std::to_string(at.begin.line) + ": " + reason);
 }
 
@@ -24,7 +23,7 @@ std::string TextOf(const toml::node& node, const std::string& path, const std::s
   if (const auto* integer = node.as_integer()) return ValueText(integer->get());
   if (const auto* number = node.as_floating_point()) return ValueText(number->get());
   if (const auto* flag = node.as_boolean()) return flag->get() ? "true" : "false";
-  Refuse(path, node.source(), key + ": expected a string, a number or true or false");
+  RefuseAt(path, node.source(), key + ": expected a string, a number or true or false");
 }
 
 // The keys of a table; where it `has_parts` also those of the tables in it, "part.key".
@@ -49,7 +48,7 @@ toml::table ParseFile(const std::string& path) {
     if (error.source().begin.line == 0) {
       throw Error(ExitCode::kUsage, "cannot read the config file " + path);
     }
-    Refuse(path, error.source(), std::string(error.description()));
+    RefuseAt(path, error.source(), std::string(error.description()));
   }
 }
 
@@ -64,11 +63,11 @@ ConfigSections ReadConfigFile(const std::string& path) {
                                    [&](const char* one) { return section == one; });
     const toml::table* table = node.as_table();
     if (!known || table == nullptr) {
-      Refuse(path, node.source(),
-             (table == nullptr ? "key outside a section: " : "unknown section: ") + section +
-                 "; sections are [run] [run.ALGORITHM] [coordinator] [actor] [learner] [up]");
+      RefuseAt(path, node.source(),
+               (table == nullptr ? "key outside a section: " : "unknown section: ") + section +
+                   "; sections are [run] [run.ALGORITHM] [coordinator] [actor] [learner] [up]");
     }
-    Collect(*table, path, "", section == kRun, sections[section]);
+    Collect(*table, path, "", section == kRunSection, sections[section]);
   }
   return sections;
 }

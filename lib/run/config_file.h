@@ -12,6 +12,8 @@ namespace tetrion {
 // quotes). Those of [run.vtrace] stand in the section "run", as "vtrace.discount".
 using ConfigSections = std::map<std::string, std::vector<Setting>>;
 
+inline constexpr const char* kRunSection = "run";  // of the run settings
+
 // Reads a config file. Throws Error(kUsage) with file, line and reason: unreadable file, TOML
 // errors, keys outside a section, unknown sections, values that are neither string, number nor
 // boolean.

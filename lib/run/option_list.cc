@@ -4,18 +4,14 @@
 #include <utility>
 
 #include "lib/core/check.h"
-#include "lib/core/error.h"
+#include "lib/run/config_file.h"
 #include "lib/run/program.h"
+#include "lib/run/refuse.h"
 
 namespace tetrion {
 namespace {
 
 constexpr std::size_t kHelpColumn = 30;
-constexpr const char* kRun = "run";  // the section of the run settings
-
-[[noreturn]] void Refuse(const std::string& message) {
-  throw Error(ExitCode::kUsage, message);
-}
 
 // Whether both name one setting, with its algorithm or without.
 bool SameSetting(const Setting& a, const Setting& b) {
@@ -38,7 +34,7 @@ void Keep(Setting setting, std::vector<Setting>& given) {
 
 // Whether the section of a config file has the option.
 bool HasOption(const std::string& section, const std::string& algorithm, const OptionSpec& spec) {
-  return spec.kind != OptionKind::kPositional && spec.is_run_setting == (section == kRun) &&
+  return spec.kind != OptionKind::kPositional && spec.is_run_setting == (section == kRunSection) &&
          (algorithm.empty() || spec.algorithm == algorithm);
 }
 

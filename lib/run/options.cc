@@ -14,15 +14,9 @@
 #include "lib/run/config_file.h"
 #include "lib/run/environment.h"
 #include "lib/run/option_list.h"
+#include "lib/run/refuse.h"
 
 namespace tetrion {
-namespace {
-
-[[noreturn]] void Refuse(const std::string& message) {
-  throw Error(ExitCode::kUsage, message);
-}
-
-}  // namespace
 
 struct ServiceOptions::Impl {
   OptionList list;

@@ -8,6 +8,7 @@
 
 #include "lib/core/align.h"
 #include "lib/core/error.h"
+#include "lib/run/refuse.h"
 #include "lib/run/replay_need.h"
 
 namespace tetrion {
@@ -91,10 +92,6 @@ std::vector<SettingField> FieldsOfRun(RunConfig& config) {
 std::string LineOf(const SettingField& field) {
   const std::string quote = field.is_text ? "\"" : "";
   return field.name + " = " + quote + field.value() + quote + '\n';
-}
-
-[[noreturn]] void Refuse(const std::string& message) {
-  throw Error(ExitCode::kUsage, message);
 }
 
 // Calls f with the settings of the run's algorithm.

@@ -9,16 +9,13 @@
 #include "lib/core/file.h"
 #include "lib/run/config_file.h"
 #include "lib/run/program.h"
+#include "lib/run/refuse.h"
 #include "lib/run/value_text.h"
 
 namespace tetrion {
 namespace {
 
 namespace fs = std::filesystem;
-
-[[noreturn]] void Refuse(const std::string& message) {
-  throw Error(ExitCode::kUsage, message);
-}
 
 std::string WithoutTrailingSlash(std::string path) {
   while (path.size() > 1 && path.back() == '/') path.pop_back();

@@ -14,23 +14,19 @@ constexpr std::int64_t kLookEveryNs = 5 * kNanosPerMilli;
 // While it is there: two system calls, against a worker's thousands of rows.
 constexpr std::int64_t kLookAgainEveryNs = 100 * kNanosPerMilli;
 
-// Whole cache-line pairs, so that an attaching actor finds the size in the file's.
-std::uint64_t RoomBytes(std::uint64_t max_blob_bytes) {
-  return AlignUp(max_blob_bytes, kCacheLinePairBytes);
-}
-
 }  // namespace
 
 LearnerRegion::LearnerRegion(Region region, std::uint64_t max_blob_bytes, bool adopted)
     : region_(std::move(region)), max_blob_bytes_(max_blob_bytes), adopted_(adopted) {}
 
 std::uint64_t LearnerRegion::BytesFor(std::uint64_t max_blob_bytes) {
-  return kWeightsOffset + WeightsSlotBytes(RoomBytes(max_blob_bytes));
+  return kWeightsOffset + WeightsSlotBytes(WeightsRoomBytes(max_blob_bytes));
 }
 
 LearnerRegion LearnerRegion::CreateOrAdopt(const std::string& dir, std::uint64_t run_id,
                                            std::uint64_t max_blob_bytes, std::uint64_t spec_hash) {
-  const std::uint64_t room_bytes = RoomBytes(max_blob_bytes);
+  // An attaching actor finds this in the size of the file.
+  const std::uint64_t room_bytes = WeightsRoomBytes(max_blob_bytes);
   Region region = Region::CreateOrAdopt(dir, LearnerName(run_id), RegionKind::kLearner,
                                         BytesFor(max_blob_bytes), run_id, spec_hash);
   const bool adopted = region.sealed();

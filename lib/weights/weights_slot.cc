@@ -15,12 +15,8 @@ constexpr int kCopyTries = 3;  // each needs the publisher to go round all slots
 
 using Word = std::atomic<std::uint64_t>;
 
-std::uint64_t RoomBytes(std::uint64_t max_blob_bytes) {
-  return AlignUp(max_blob_bytes, kCacheLinePairBytes);
-}
-
 Word* SlotWords(std::byte* blobs, std::uint64_t max_blob_bytes, std::uint32_t slot) {
-  return reinterpret_cast<Word*>(blobs + slot * RoomBytes(max_blob_bytes));
+  return reinterpret_cast<Word*>(blobs + slot * WeightsRoomBytes(max_blob_bytes));
 }
 
 void StoreWords(Word* words, std::span<const std::byte> blob) {
@@ -54,8 +50,12 @@ std::uint64_t WeightsHash(std::span<const std::byte> blob, std::uint32_t version
   return XXH64(blob.data(), blob.size(), version);
 }
 
+std::uint64_t WeightsRoomBytes(std::uint64_t max_blob_bytes) {
+  return AlignUp(max_blob_bytes, kCacheLinePairBytes);
+}
+
 std::uint64_t WeightsSlotBytes(std::uint64_t max_blob_bytes) {
-  return sizeof(WeightsBlock) + kWeightsSlots * RoomBytes(max_blob_bytes);
+  return sizeof(WeightsBlock) + kWeightsSlots * WeightsRoomBytes(max_blob_bytes);
 }
 
 WeightsSlotWriter::WeightsSlotWriter(std::byte* memory, std::uint64_t max_blob_bytes)

@@ -54,6 +54,8 @@ static_assert(offsetof(WeightsBlock, slot) == 128);
 // xxhash64 of a blob, seeded with its version: two versions of the same bytes differ.
 std::uint64_t WeightsHash(std::span<const std::byte> blob, std::uint32_t version);
 
+// What one blob of up to `max_blob_bytes` takes: whole cache-line pairs.
+std::uint64_t WeightsRoomBytes(std::uint64_t max_blob_bytes);
 // Memory for blobs of up to `max_blob_bytes`; zero-filled memory, 128-byte aligned, holds no blob.
 std::uint64_t WeightsSlotBytes(std::uint64_t max_blob_bytes);
 

@@ -6,6 +6,7 @@
 
 #include "lib/core/text_forms.h"
 #include "lib/wire/codec.h"
+#include "lib/wire/decode_envelope.h"
 #include "proto/control_generated.h"
 
 namespace tetrion::wire {
@@ -14,11 +15,6 @@ namespace {
 template <typename T>
 using FbVector = flatbuffers::Vector<T>;
 using FbStrings = FbVector<flatbuffers::Offset<flatbuffers::String>>;
-
-// A message has an envelope and a body; the room to the limits is for later versions.
-constexpr std::uint32_t kMaxDepth = 8;
-constexpr std::uint32_t kMaxTables = 64;
-constexpr std::size_t kMinBytes = 2 * sizeof(std::uint32_t);
 
 // Element `i` of a verified vector, wherever it lies: the verifier of FlatBuffers 2.0.8 does not
 // look at the alignment of a vector's elements.
@@ -305,6 +301,16 @@ DecodeStatus UnpackBody(const fbs::Envelope& envelope, Message& message) {
   }
 }
 
+struct ControlProtocol {
+  using Envelope = fbs::Envelope;
+  static constexpr std::uint16_t kVersion = kProtocolVersion;
+  static constexpr std::size_t kMaxBytes = kMaxMessageBytes;
+  static constexpr auto HasIdentifier = fbs::EnvelopeBufferHasIdentifier;
+  static constexpr auto Verify = fbs::VerifyEnvelopeBuffer;
+  static constexpr auto Get = fbs::GetEnvelope;
+  static constexpr auto Unpack = UnpackBody;
+};
+
 }  // namespace
 
 const char* Name(DecodeStatus status) {
@@ -337,32 +343,7 @@ bool Answerable(DecodeStatus status) {
 }
 
 DecodeResult Decode(std::span<const std::byte> bytes) {
-  DecodeResult result;
-  const auto fail = [&result](DecodeStatus status) {
-    result.status = status;
-    result.message = {};
-    result.sender = {};
-    return std::move(result);
-  };
-  if (bytes.size() > kMaxMessageBytes) return fail(DecodeStatus::kTooLong);
-  if (bytes.size() < kMinBytes) return fail(DecodeStatus::kTooShort);
-  // Accessors read whole words; the engine hands out bytes from the middle of its buffers.
-  std::vector<std::byte> aligned;
-  if (reinterpret_cast<std::uintptr_t>(bytes.data()) % alignof(std::uint64_t) != 0) {
-    aligned.assign(bytes.begin(), bytes.end());
-    bytes = aligned;
-  }
-  const auto* data = reinterpret_cast<const std::uint8_t*>(bytes.data());
-  if (!fbs::EnvelopeBufferHasIdentifier(data)) return fail(DecodeStatus::kBadIdentifier);
-  flatbuffers::Verifier verifier(data, bytes.size(), kMaxDepth, kMaxTables);
-  if (!fbs::VerifyEnvelopeBuffer(verifier)) return fail(DecodeStatus::kUnverified);
-  const fbs::Envelope& envelope = *fbs::GetEnvelope(data);
-  result.have_version = envelope.protocol_version();
-  if (result.have_version != kProtocolVersion) return fail(DecodeStatus::kWrongVersion);
-  result.sender = {envelope.run_id(), envelope.process()};
-  result.status = UnpackBody(envelope, result.message);
-  if (result.status != DecodeStatus::kOk) return fail(result.status);
-  return result;
+  return DecodeEnvelope<ControlProtocol, DecodeResult>(bytes);
 }
 
 std::string WrongVersionText(std::uint16_t have_version) {

@@ -7,6 +7,7 @@
 
 #include "lib/core/error.h"
 #include "lib/core/text_forms.h"
+#include "lib/wire/decode_envelope.h"
 #include "lib/wire/remote_path.h"
 #include "proto/rows_generated.h"
 
@@ -16,11 +17,6 @@ namespace {
 namespace fbs = rows_fbs;
 using flatbuffers::FlatBufferBuilder;
 using flatbuffers::Offset;
-
-// As in codec_decode.cc: an envelope and a body, room for later versions.
-constexpr std::uint32_t kMaxDepth = 8;
-constexpr std::uint32_t kMaxTables = 64;
-constexpr std::size_t kMinBytes = 2 * sizeof(std::uint32_t);
 
 void Bound(const char* field, std::size_t have, std::size_t bound) {
   if (have <= bound) return;
@@ -187,6 +183,16 @@ DecodeStatus UnpackBody(const fbs::Envelope& envelope, RowsMessage& message) {
   }
 }
 
+struct RowsProtocol {
+  using Envelope = fbs::Envelope;
+  static constexpr std::uint16_t kVersion = kRowsProtocolVersion;
+  static constexpr std::size_t kMaxBytes = kMaxRowsEnvelopeBytes;
+  static constexpr auto HasIdentifier = fbs::EnvelopeBufferHasIdentifier;
+  static constexpr auto Verify = fbs::VerifyEnvelopeBuffer;
+  static constexpr auto Get = fbs::GetEnvelope;
+  static constexpr auto Unpack = UnpackBody;
+};
+
 }  // namespace
 
 bool HasPayload(const RowsMessage& message) {
@@ -207,31 +213,7 @@ std::vector<std::byte> EncodeRows(const RowsMessage& message, const Identity& se
 }
 
 RowsDecodeResult DecodeRows(std::span<const std::byte> bytes) {
-  RowsDecodeResult result;
-  const auto fail = [&result](DecodeStatus status) {
-    result.status = status;
-    result.message = {};
-    result.sender = {};
-    return std::move(result);
-  };
-  if (bytes.size() > kMaxRowsEnvelopeBytes) return fail(DecodeStatus::kTooLong);
-  if (bytes.size() < kMinBytes) return fail(DecodeStatus::kTooShort);
-  std::vector<std::byte> aligned;  // accessors read whole words
-  if (reinterpret_cast<std::uintptr_t>(bytes.data()) % alignof(std::uint64_t) != 0) {
-    aligned.assign(bytes.begin(), bytes.end());
-    bytes = aligned;
-  }
-  const auto* data = reinterpret_cast<const std::uint8_t*>(bytes.data());
-  if (!fbs::EnvelopeBufferHasIdentifier(data)) return fail(DecodeStatus::kBadIdentifier);
-  flatbuffers::Verifier verifier(data, bytes.size(), kMaxDepth, kMaxTables);
-  if (!fbs::VerifyEnvelopeBuffer(verifier)) return fail(DecodeStatus::kUnverified);
-  const fbs::Envelope& envelope = *fbs::GetEnvelope(data);
-  result.have_version = envelope.protocol_version();
-  if (result.have_version != kRowsProtocolVersion) return fail(DecodeStatus::kWrongVersion);
-  result.sender = {envelope.run_id(), envelope.process()};
-  result.status = UnpackBody(envelope, result.message);
-  if (result.status != DecodeStatus::kOk) return fail(result.status);
-  return result;
+  return DecodeEnvelope<RowsProtocol, RowsDecodeResult>(bytes);
 }
 
 std::string RowsWrongVersionText(std::uint16_t have_version) {

@@ -218,8 +218,9 @@ class TetrisEnv(_CppEnv):
         obs: "dict" (uint8: board [24, 18] with the active piece, active_tetromino_mask [24, 18],
             holder [4, 4], queue [4, 4 q]), "flat" (float32 [880 + 16 q]: the same numbers in
             gymnasium's FlattenObservation order), "planes" (float32 [420 + 7 q]: cells and
-            one-hots), "packed2" (uint8 [1440]: 72x80 pixels of 2 bits, 20 bytes a row, the leftmost
-            pixel in bits 0-1, 0 white to 3 black) or "compact" (uint8 [64]: the packed state).
+            one-hots), "pixels" (float32 [5760]: a picture of 72x80 shades, 0 to 1), "packed2"
+            (uint8 [1440]: that picture with 2 bits a pixel, 20 bytes a row, the leftmost pixel in
+            bits 0-1, 0 white to 3 black) or "compact" (uint8 [64]: the packed state).
         queue_size: pieces in the preview, 1 to 7.
         iid_pieces: independent pieces instead of 7-bags.
         max_steps: an episode is truncated there; None: 10,000.

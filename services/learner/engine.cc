@@ -25,12 +25,6 @@ GateConfig GateConfigOf(const RunConfig& run, const ReplayShape& shape) {
       .shards = shape.shards, .capacity_rows = run.replay_rows, .commit_stride = run.commit_stride};
 }
 
-RunConfig RunOf(const wire::Registered& registered, const LearnerOptions& options) {
-  RunConfig run = RunConfigFromText(registered.run_config);
-  CheckReplayOptions(run, options.replay);
-  return run;
-}
-
 // The scorer's kernels divide a batch over every core it may use and take back the time that
 // workers wait, as the tensor library does with large networks; with small ones it loses more to
 // waking threads than it gains.
@@ -80,7 +74,7 @@ Engine::Engine(const Surroundings& around, const wire::Registered& registered,
                std::unique_ptr<wire::RowsServer> rows)
     : around_(around),
       run_name_(registered.run),
-      run_(RunOf(registered, around.options)),
+      run_(RunConfigFromText(registered.run_config)),
       checkpoint_folder_(RunFolder::At(registered.run_folder).checkpoints()),
       shape_(ReplayShapeOf(run_, around.options.replay.resident_lanes)),
       memory_(around.options.replay.device, RowSpecOf(run_, shape_), shape_.shards,

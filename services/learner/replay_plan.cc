@@ -1,6 +1,5 @@
 #include "services/learner/replay_plan.h"
 
-#include "lib/core/error.h"
 #include "lib/replay/selectors/fifo.h"
 #include "lib/replay/selectors/online.h"
 #include "lib/replay/selectors/uniform.h"
@@ -17,13 +16,6 @@ constexpr double kBatchesApart = 4.0;
 
 bool DrawsAgain(const RunConfig& run) {
   return run.algo == "dreamer";
-}
-
-void CheckReplayOptions(const RunConfig& run, const DeviceChoice& options) {
-  if (!DrawsAgain(run) || options.resident_lanes == 0) return;
-  throw Error(ExitCode::kUsage, "--resident-lanes with --algo " + run.algo +
-                                    ": its model does not act on a device; leave --resident-lanes "
-                                    "out and let actors play");
 }
 
 std::unique_ptr<Selector> MakeSelector(const RunConfig& run, const ReplayShape& shape) {

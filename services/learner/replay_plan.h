@@ -13,8 +13,6 @@ namespace tetrion::learner {
 // What a run's algorithm asks of the replay: V-trace takes every window of all lanes once (fifo);
 // DreamerV3 draws windows of one lane as often as its train ratio says (online, uniform).
 
-// Throws Error(kUsage) when the algorithm cannot train as the options say.
-void CheckReplayOptions(const RunConfig& run, const DeviceChoice& options);
 std::unique_ptr<Selector> MakeSelector(const RunConfig& run, const ReplayShape& shape);
 Limiter LimiterOf(const RunConfig& run);
 // Lanes of a batch.

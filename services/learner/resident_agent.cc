@@ -126,6 +126,7 @@ Chunk ResidentAgent::AcquireRows(int most) {
 
 void ResidentAgent::Play(const Chunk& chunk) {
   const RowSlots slots = rows_.Slots(0);
+  if (rows_.has_latents()) rows_.ForgetLatents(chunk);
   const auto enqueue = [&] {
     parts_.lanes->StepRow(slots, stream_);
     parts_.policy->Decide(slots, parts_.lanes->row(), parts_.lanes->token_ids(),

@@ -4,6 +4,7 @@
 
 #include "lib/envs/cuda/device_views.h"
 #include "lib/frame/token.h"
+#include "lib/rl/dreamer/model_shape.h"
 #include "lib/setup/run_setup.h"
 
 namespace tetrion::learner {
@@ -23,12 +24,15 @@ ResidentAgent::Parts MakeResidentParts(const RunConfig& run, const ReplayShape& 
   lanes.env.lanes = shape.lanes;
   ResidentAgent::Parts parts;
   parts.lanes = std::make_unique<DeviceLanes>(device, lanes);
-  parts.policy = MakeDevicePolicy(device,
-                                  {.network = run.network,
-                                   .seed = run.seed,
-                                   .lanes = shape.lanes,
-                                   .expand = DeviceExpandOf(env.obs)},
-                                  env);
+  DevicePolicyConfig policy = {.network = run.network,
+                               .seed = run.seed,
+                               .lanes = shape.lanes,
+                               .expand = DeviceExpandOf(env.obs)};
+  if (run.algo == "dreamer") {
+    policy.network = "dreamer";
+    policy.dreamer = ModelShapeOf(env, run.dreamer);
+  }
+  parts.policy = MakeDevicePolicy(device, policy, env);
   // The region is this process's own: its bell wakes no other thread of it.
   parts.weights = std::make_unique<WeightsReader>(weights, [](Bell) {});
   return parts;

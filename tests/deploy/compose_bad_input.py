@@ -3,10 +3,11 @@
 Each ends with the sentence that solves it and the exit status that a supervisor reads.
 """
 
+import functools
 import pathlib
 import tempfile
 
-from engine import HARDENED, IMAGES, ROOT, Project, TestError, docker, run
+from engine import HARDENED, IMAGES, ROOT, Project, TestError, at_once, docker, run
 
 USAGE, TRY_AGAIN, CONFIG = 2, 75, 78
 
@@ -47,8 +48,10 @@ def volume_not_writable(project):
 def unreachable_coordinator(project):
     """An actor that is told a port, a name or a machine where there is no coordinator."""
     # 192.0.2.0/24 is nobody's (RFC 5737).
-    for address in ("tcp://coordinator:9999", "tcp://coordinater:9000", "tcp://192.0.2.1:9000"):
-        answer = member(project, "actor", {"TETRION_COORDINATOR": address, "TETRION_GIVE_UP": "6"})
+    addresses = ("tcp://coordinator:9999", "tcp://coordinater:9000", "tcp://192.0.2.1:9000")
+    answers = at_once([functools.partial(member, project, "actor", {
+        "TETRION_COORDINATOR": address, "TETRION_GIVE_UP": "6"}) for address in addresses])
+    for address, answer in zip(addresses, answers, strict=True):
         expect("unreachable coordinator", answer, TRY_AGAIN,
                f"the coordinator at {address} does not answer")
 

@@ -5,6 +5,7 @@ one and reaches it by the two published ports alone.
 """
 
 import contextlib
+import functools
 import ipaddress
 import os
 import pathlib
@@ -13,7 +14,7 @@ import tempfile
 import time
 
 from compose_bad_input import TRY_AGAIN, USAGE, expect
-from engine import IMAGES, Project, TestError, docker, inspect, require
+from engine import IMAGES, Project, TestError, at_once, docker, inspect, require
 
 FILES = "docker-compose.yml:deploy/docker/"
 GIVE_UP_S = "4"
@@ -105,7 +106,7 @@ def refuses_bad_keys(_head, far):
     """An actor of the other host with keys that are wrong, missing or not its own to read."""
     keys = pathlib.Path(far.env["TETRION_KEYS"])
     secret, server = "/keys/actor.secret", "/keys/coordinator.pub"
-    for what, folder, given, status, *parts in (
+    cases = (
             ("no keys", keys, ("", ""), TRY_AGAIN, "refuses peers without keys",
              "give --curve-key and --curve-server"),
             ("a key that is not allowed", keys.parent / "strange", (secret, "/server.pub"),
@@ -115,8 +116,10 @@ def refuses_bad_keys(_head, far):
             ("a key that is not there", keys, ("/keys/actor-2.secret", server), USAGE,
              "/keys/actor-2.secret: No such file", "./tetrion keygen makes keys"),
             ("a public key in the secret's place", keys, ("/keys/actor.pub", server), USAGE,
-             "/keys/actor.pub holds the other half of the keys", "give NAME.secret")):
-        answer = far_actor(far, folder, *given)
+             "/keys/actor.pub holds the other half of the keys", "give NAME.secret"))
+    answers = at_once([functools.partial(far_actor, far, folder, *given)
+                       for _, folder, given, *_ in cases])
+    for (what, _, _, status, *parts), answer in zip(cases, answers, strict=True):
         expect(what, answer, status, *parts)
     by_root(keys, "/bin/chown", "0", secret)  # readable by root alone
     expect("a secret of another user", far_actor(far, keys, secret, server), USAGE,

@@ -1,5 +1,6 @@
 """Containers and compose projects for tests: commands and waits with deadlines, and what failed."""
 
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -64,6 +65,12 @@ def wait_for(what, probe, limit_s=60, step_s=0.2):
         if time.monotonic() > deadline:
             raise TestError(f"waited {limit_s} s for {what}; last answer: {answer}")
         time.sleep(step_s)
+
+
+def at_once(calls):
+    """The answers of calls that are made at the same time, in their order."""
+    with concurrent.futures.ThreadPoolExecutor(len(calls)) as pool:
+        return list(pool.map(lambda call: call(), calls))
 
 
 def compose_command():

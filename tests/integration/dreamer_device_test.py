@@ -43,13 +43,25 @@ class DreamerOnADevice(harness.Case):
         run.drain()
         self.check(run, 2)
 
-    def test_lanes_that_the_learner_would_play_are_refused(self):
+    def test_it_plays_and_trains_there_without_actors(self):
+        run = self.new_run().start_up(device="sim", resident_lanes=SETTINGS["lanes"],
+                                      settings=SETTINGS)
+        run.expect_progress(**dreamer_test.PROGRESS)
+        run.wait_for("a checkpoint", lambda s: s["learner"].get("checkpoints", 0) >= 1)
+        run.kill("learner")
+        run.expect_progress(**dreamer_test.PROGRESS)
+        self.assertIn("resumed from", run.log("learner"))
+        self.assertEqual(run.rings(), [])
+        run.finish_and_check()
+        self.check(run, 2)
+
+    def test_pictures_are_not_played_there(self):
         run = self.new_run()
-        run.start_coordinator(settings=SETTINGS)
+        run.start_coordinator(settings={**SETTINGS, "env": "tetris", "view": "pixels"})
         run.wait_for("the run folder", lambda _: True)
-        run.start_learner(device="sim", resident_lanes=8)
+        run.start_learner(device="sim", resident_lanes=SETTINGS["lanes"])
         self.assertEqual(run.wait_exit("learner"), dreamer_test.USAGE)
-        self.assertIn("--resident-lanes with --algo dreamer", run.log("learner"))
+        self.assertIn("view pixels is not made on a device", run.log("learner"))
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ BAD_VALUES = [
     ({"env": "pong"}, "env must be one of tetris, tetris-placement, cartpole, catch, not 'pong'"),
     ({"order": "random"}, "order must be one of job, completion"),
     ({"illegal": "ignore"}, "illegal must be one of terminate, noop, not 'ignore'"),
-    ({"obs": "pixels"}, "obs must be one of flat, planes, compact"),
+    ({"obs": "picture"}, "obs must be one of flat, planes, pixels, compact"),
     ({"timeout": 0}, "timeout must be positive"),
     ({"obs_flatten": lambda o: o["board"]}, r"returned uint8 of shape \(24, 18\)"),
     ({"obs_flatten": lambda o: o["board"], "obs": "flat"}, "obs or obs_flatten, not both"),
@@ -29,7 +29,7 @@ BAD_VALUES = [
     ({"timeout": float("nan")}, "timeout must be positive or None, not nan"),
     ({"timeout": -1}, "timeout must be positive or None, not -1"),
     ({"max_steps": 1 << 31}, r"max_steps must be 1 to 2\*\*24, not 2147483648"),
-    ({"obs": "dict"}, "obs must be one of flat, planes, compact, packed2, not 'dict'"),
+    ({"obs": "dict"}, "obs must be one of flat, planes, pixels, compact, packed2, not 'dict'"),
     ({"obs": "planes", "env": "cartpole"}, "obs must be one of flat, compact, not 'planes'"),
     ({"obs_flatten": lambda o: [[1, 2], [3]]}, "returned what is no array: .*inhomogeneous"),
 ]

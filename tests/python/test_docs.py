@@ -104,7 +104,7 @@ def test_the_table_has_the_shapes_of_the_spaces(queue_size):
             space = kind(obs, **more).observation_space
             assert space.shape == (eval(length, {"Q": queue_size}),), (obs, of)
             assert space.dtype == dtype, (obs, of)
-    wanted = {("both Tetris", obs) for obs in ("flat", "planes", "compact", "packed2")}
+    wanted = {("both Tetris", obs) for obs in ("flat", "planes", "pixels", "compact", "packed2")}
     wanted |= {(game, obs) for game in ("CartPole", "Catch") for obs in ("flat", "compact")}
     assert told == wanted | {("placement", "afterstates")}
 

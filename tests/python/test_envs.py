@@ -11,7 +11,7 @@ import tetrion
 from gymnasium.utils.env_checker import check_env
 
 IDS = ("tetrion/Tetris-v0", "tetrion/TetrisPlacement-v0", "tetrion/CartPole-v0", "tetrion/Catch-v0")
-TETRIS_OBS = ("flat", "dict", "planes", "compact", "packed2")
+TETRIS_OBS = ("flat", "dict", "planes", "pixels", "compact", "packed2")
 CASES = [(IDS[0], obs) for obs in TETRIS_OBS]
 CASES += [(IDS[1], obs) for obs in (*TETRIS_OBS, "afterstates")]
 CASES += [(env_id, obs) for env_id in IDS[2:] for obs in ("flat", "compact")]
@@ -170,7 +170,7 @@ def test_rendering_needs_a_mode_and_a_game():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: tetrion.TetrisEnv("pixels"), "choose one of flat, dict, planes, compact, packed2"),
+        (lambda: tetrion.TetrisEnv("rgb"), "of flat, dict, planes, pixels, compact, packed2"),
         (lambda: tetrion.TetrisEnv("afterstates"), "tetris has no observation 'afterstates'"),
         (lambda: tetrion.TetrisEnv(queue_size=0), "queue_size must be 1 to 7, not 0"),
         (lambda: tetrion.TetrisEnv(max_steps=0), "max_steps must be 1 to 2\\*\\*30, not 0"),

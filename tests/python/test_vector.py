@@ -13,7 +13,7 @@ import pytest
 import tetrion
 from gymnasium.vector import AutoresetMode
 
-OBS = ("flat", "dict", "planes", "compact", "packed2")
+OBS = ("flat", "dict", "planes", "pixels", "compact", "packed2")
 NOOP = 7
 
 
@@ -214,7 +214,7 @@ def test_bad_actions_are_named_and_nothing_moves(actions, error, message):
     ("options", "message"),
     [
         ({"env": "chess"}, "env must be one of tetris, tetris-placement, cartpole, catch, not 'c"),
-        ({"obs": "pixels"}, "choose one of flat, dict, planes, compact, packed2"),
+        ({"obs": "rgb"}, "choose one of flat, dict, planes, pixels, compact, packed2"),
         ({"num_envs": 0}, "num_envs must be 1 to 1048576, not 0"),
         ({"num_envs": 1 << 31}, "num_envs must be 1 to 1048576, not 2147483648"),
         ({"threads": 1 << 31}, "threads must be 0 to 256"),

@@ -8,6 +8,7 @@ import concurrent.futures
 import json
 import os
 import pathlib
+import re
 import shlex
 import subprocess
 import sys
@@ -17,6 +18,22 @@ PRODUCT = ("lib", "services", "tools", "python")
 # Options of the g++ build that take an argument or that clang does not know.
 _WITH_ARGUMENT = ("-o", "-MF", "-MT")
 _DROPPED = ("-c", "-MD", "-fsanitize", "-fno-sanitize")
+_INCLUDED = re.compile(r'^#include "(.*)"$', re.MULTILINE)
+
+
+def compile_commands(build):
+    """A build folder's compile commands, one a source: files compiled together are taken apart, so
+    that each is read with no more than its own includes."""
+    found = []
+    for entry in json.loads((ROOT / build / "compile_commands.json").read_text(encoding="utf-8")):
+        together = pathlib.Path(entry["file"])
+        if together.parent.name != "Unity":
+            found.append(entry)
+            continue
+        for path in _INCLUDED.findall(together.read_text(encoding="utf-8")):
+            command = entry["command"].replace(entry["file"], path)
+            found.append({**entry, "file": path, "command": command})
+    return found
 
 
 def clang_command(entry):
@@ -41,8 +58,7 @@ def read(entry):
 
 
 def main(build):
-    entries = json.loads((ROOT / build / "compile_commands.json").read_text(encoding="utf-8"))
-    chosen = [e for e in entries
+    chosen = [e for e in compile_commands(build)
               if pathlib.Path(e["file"]).relative_to(ROOT).parts[0] in PRODUCT
               and e["file"].endswith(".cc")]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:

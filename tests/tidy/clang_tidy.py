@@ -10,7 +10,6 @@ import argparse
 import concurrent.futures
 import datetime
 import hashlib
-import json
 import os
 import pathlib
 import posixpath
@@ -87,9 +86,8 @@ def chosen(paths, touched, limit, draw):
 
 def commands(build):
     """{path: (folder to run in, compiler options)} of the product's sources."""
-    entries = json.loads((ROOT / build / "compile_commands.json").read_text(encoding="utf-8"))
     found = {}
-    for entry in entries:
+    for entry in clang.compile_commands(build):
         path = os.path.relpath(entry["file"], ROOT)
         if path.startswith(PRODUCT) and path.endswith(".cc"):
             found[path] = (entry["directory"],

@@ -41,7 +41,6 @@ WITHOUT_PRODUCT_USER = {
     ("lib/episodes/episode_obs.h", "MakeRecordWriter"): "the plainest writer, for tests",
     ("lib/nn/dense_kernels.h", "BaselineDenseKernels"): "tests compare the fast kernels with it",
     ("lib/nn/dreamer/dreamer_shape.h", "DreamerModules"): "tests of the buffer's order",
-    ("lib/replay/device_rows.h", "ForgetLatents"): "for learners whose models are recurrent",
     ("lib/region_v2/compat_kernel.h", "Metadata"): "a command of the foreign protocol",
     ("lib/region_v2/compat_kernel.h", "Ping"): "a command of the foreign protocol",
     ("lib/replay/host_rows.h", "CheckInvariants"): "tests and debugging look at committed rows",

@@ -1,6 +1,8 @@
 """Every rule of tests/tidy must refuse what it exists to refuse and pass what it should pass."""
 
+import json
 import pathlib
+import tempfile
 import unittest
 from unittest import mock
 
@@ -85,6 +87,20 @@ class ClangTest(unittest.TestCase):
         self.assertEqual(command[:4], ["clang++-14", "-I/a b", "-std=gnu++20", "/s/x.cc"])
         self.assertIn("-fsyntax-only", command)
         self.assertIn("-Wthread-safety", command)
+
+    def test_files_that_are_compiled_together_are_read_one_by_one(self):
+        with tempfile.TemporaryDirectory() as build:
+            together = pathlib.Path(build, "Unity", "unity_0_cxx.cxx")
+            together.parent.mkdir()
+            together.write_text('/* generated */\n\n#include "/s/a.cc"\n\n#include "/s/b.cc"\n',
+                                encoding="utf-8")
+            commands = [{"directory": "/b", "file": str(path), "command": f"c++ -O2 -c {path}"}
+                        for path in (together, "/s/c.cc")]
+            pathlib.Path(build, "compile_commands.json").write_text(json.dumps(commands),
+                                                                    encoding="utf-8")
+            self.assertEqual([(entry["file"], entry["command"])
+                              for entry in clang.compile_commands(build)],
+                             [(f"/s/{name}.cc", f"c++ -O2 -c /s/{name}.cc") for name in "abc"])
 
 
 class RuleTest(RuleCase):

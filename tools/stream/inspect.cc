@@ -2,23 +2,16 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstdio>
 #include <cstring>
 #include <optional>
 
 #include "lib/core/check.h"
 #include "lib/region_v2/compat_heap.h"
 #include "lib/region_v2/compat_region.h"
+#include "tools/stream/text_format.h"
 
 namespace tetrion {
 namespace {
-
-template <typename... Args>
-std::string Format(const char* format, Args... args) {
-  char text[256];
-  std::snprintf(text, sizeof text, format, args...);
-  return text;
-}
 
 template <typename T>
 T At(std::span<const std::byte> memory, std::size_t offset) {

@@ -1,7 +1,6 @@
 #include "tools/stream/region_doc.h"
 
 #include <cstdint>
-#include <cstdio>
 #include <cstring>
 #include <type_traits>
 #include <vector>
@@ -9,16 +8,10 @@
 #include "lib/region_v2/compat_blocks.h"
 #include "lib/region_v2/compat_index.h"
 #include "lib/region_v2/compat_layout.h"
+#include "tools/stream/text_format.h"
 
 namespace tetrion {
 namespace {
-
-template <typename... Args>
-std::string Format(const char* format, Args... args) {
-  char text[1024];
-  std::snprintf(text, sizeof text, format, args...);
-  return text;
-}
 
 template <typename T>
 const char* TypeName() {

@@ -78,7 +78,7 @@ DeviceLanes::Memory::Memory(const cuda::Device& on, const DeviceLanesConfig& con
                             DeviceRecord record)
     : device(on),
       lanes(static_cast<std::size_t>(config.env.lanes)),
-      blocks(static_cast<unsigned>((lanes + config.block_threads - 1) / config.block_threads)),
+      blocks(cuda::BlocksFor(lanes, config.block_threads)),
       game(MakeDeviceGame(on, config, record)),
       drain_episodes(config.drain_episodes > 0
                          ? std::min(config.drain_episodes, config.episode_capacity)

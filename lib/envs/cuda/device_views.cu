@@ -11,8 +11,8 @@ namespace {
 void ExpandPlanesOfRow(const RowSlots& slots, const std::uint64_t* row, int queue_size, float* out,
                        cuda::Stream& stream) {
   const auto floats = static_cast<unsigned>(PlanesLayout::Floats(queue_size));
-  cuda::Launch(stream, PlanesOfRow, (slots.lanes + kViewThreads - 1) / kViewThreads, kViewThreads,
-               0, slots, row, queue_size, floats,
+  cuda::Launch(stream, PlanesOfRow, cuda::BlocksFor(slots.lanes, kViewThreads), kViewThreads, 0,
+               slots, row, queue_size, floats,
                cuda::DeviceSpan<float>(out, std::size_t{slots.lanes} * floats));
 }
 
@@ -20,27 +20,22 @@ void ExpandFloatsOfRow(const RowSlots& slots, const std::uint64_t* row, int /*qu
                        float* out, cuda::Stream& stream) {
   const auto floats = static_cast<unsigned>(slots.record_bytes / sizeof(float));
   const std::size_t cells = std::size_t{slots.lanes} * floats;
-  cuda::Launch(stream, FloatsOfRow,
-               static_cast<unsigned>((cells + kViewThreads - 1) / kViewThreads), kViewThreads, 0,
-               slots, row, floats, cuda::DeviceSpan<float>(out, cells));
-}
-
-unsigned BlocksFor(std::size_t threads) {
-  return static_cast<unsigned>((threads + kViewThreads - 1) / kViewThreads);
+  cuda::Launch(stream, FloatsOfRow, cuda::BlocksFor(cells, kViewThreads), kViewThreads, 0, slots,
+               row, floats, cuda::DeviceSpan<float>(out, cells));
 }
 
 void ExpandBytesOfRow(const RowSlots& slots, const std::uint64_t* row, int /*queue_size*/,
                       float* out, cuda::Stream& stream) {
   const std::size_t cells = std::size_t{slots.lanes} * slots.record_bytes;
-  cuda::Launch(stream, BytesOfRow, BlocksFor(cells), kViewThreads, 0, slots, row,
-               cuda::DeviceSpan<float>(out, cells));
+  cuda::Launch(stream, BytesOfRow, cuda::BlocksFor(cells, kViewThreads), kViewThreads, 0, slots,
+               row, cuda::DeviceSpan<float>(out, cells));
 }
 
 void ExpandShadesOfRow(const RowSlots& slots, const std::uint64_t* row, int /*queue_size*/,
                        float* out, cuda::Stream& stream) {
   const std::size_t bytes = std::size_t{slots.lanes} * slots.record_bytes;
-  cuda::Launch(stream, ShadesOfRow, BlocksFor(bytes), kViewThreads, 0, slots, row,
-               cuda::DeviceSpan<float>(out, 4 * bytes));
+  cuda::Launch(stream, ShadesOfRow, cuda::BlocksFor(bytes, kViewThreads), kViewThreads, 0, slots,
+               row, cuda::DeviceSpan<float>(out, 4 * bytes));
 }
 
 }  // namespace

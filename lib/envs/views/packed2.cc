@@ -21,4 +21,14 @@ void ExpandPacked2Shades(const std::byte* records, std::int64_t n, int /*queue_s
   }
 }
 
+void ExpandPixels(const std::byte* records, std::int64_t n, int queue_size, float* out) {
+  std::uint8_t picture[Packed2Layout::kBytes];
+  for (std::int64_t i = 0; i < n; ++i) {
+    ExpandPacked2(records + i * static_cast<std::int64_t>(sizeof(TetrisRecord)),
+                  sizeof(TetrisRecord), 1, picture);
+    ExpandPacked2Shades(reinterpret_cast<const std::byte*>(picture), 1, queue_size,
+                        out + i * Packed2Layout::kPixels);
+  }
+}
+
 }  // namespace tetrion

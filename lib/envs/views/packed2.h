@@ -89,4 +89,7 @@ void ExpandPacked2(const std::byte* records, std::int64_t record_bytes, std::int
 // shade / 3. `queue_size` is ignored.
 void ExpandPacked2Shades(const std::byte* records, std::int64_t n, int queue_size, float* out);
 
+// The same pictures from compact records: `records` is [n, 64] u8, `out` is [n, 72, 80] f32.
+void ExpandPixels(const std::byte* records, std::int64_t n, int queue_size, float* out);
+
 }  // namespace tetrion

@@ -26,7 +26,7 @@ namespace tetrion {
 struct Packed2Layout {
   static constexpr int kRows = 72, kColumns = 80;
   static constexpr int kRowBytes = kColumns / 4;
-  static constexpr std::int64_t kBytes = kRows * kRowBytes;
+  static constexpr std::int64_t kBytes = kRows * kRowBytes, kPixels = kRows * kColumns;
   static constexpr int kCell = 3;                 // pixels, both ways
   static constexpr int kFieldX = 8, kFieldY = 6;  // pixel of the field's top left corner
   static constexpr int kFrame = 2;                // thickness in pixels: left, right, below

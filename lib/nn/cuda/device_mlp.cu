@@ -1,6 +1,5 @@
 #include "lib/nn/cuda/device_mlp.h"
 
-#include <cstring>
 #include <string>
 #include <vector>
 
@@ -13,25 +12,6 @@ namespace {
 
 // A device of 132 multiprocessors has a few blocks for each from here on.
 constexpr int kManyLanes = 8192;
-
-// Copies the parameters with every weight [out, in] as [in, out].
-void Transpose(const ParameterLayout& layout, std::span<const std::byte> blob,
-               std::span<float> out) {
-  for (const ParameterInfo& info : layout) {
-    const std::byte* from = blob.data() + info.offset * sizeof(float);
-    float* to = out.data() + info.offset;
-    if (info.shape.size() != 2) {
-      std::memcpy(to, from, info.size * sizeof(float));
-      continue;
-    }
-    const auto rows = static_cast<std::size_t>(info.shape[0]), columns = info.size / rows;
-    for (std::size_t r = 0; r < rows; ++r) {
-      for (std::size_t c = 0; c < columns; ++c) {
-        std::memcpy(to + c * rows + r, from + (r * columns + c) * sizeof(float), sizeof(float));
-      }
-    }
-  }
-}
 
 MlpWeights WeightsOf(const ParameterLayout& layout, const DeviceParameters& parameters,
                      const EnvSpec& env) {
@@ -60,7 +40,7 @@ template <typename Plan>
 void LaunchLogits(const MlpWeights& weights, const float* view, int n, float* logits,
                   cuda::Stream& stream) {
   const auto lanes = static_cast<unsigned>(n);
-  cuda::Launch(stream, MlpLogits<Plan>, (lanes + Plan::kLanes - 1) / Plan::kLanes, Plan::kThreads,
+  cuda::Launch(stream, MlpLogits<Plan>, cuda::BlocksFor(lanes, Plan::kLanes), Plan::kThreads,
                Plan::kSharedBytes, weights,
                cuda::DeviceSpan<const float>(view, std::size_t{lanes} * weights.inputs), lanes,
                cuda::DeviceSpan<float>(logits, std::size_t{lanes} * weights.actions));
@@ -88,7 +68,7 @@ DeviceMlp::DeviceMlp(const cuda::Device& device, const EnvSpec& env, std::uint64
 
 void DeviceMlp::Load(std::span<const std::byte> blob, std::uint32_t version, cuda::Stream& stream) {
   TETRION_CHECK(blob.size() == WeightsBytes(), "a blob of this network");
-  Transpose(layout_, blob, parameters_.Stage());
+  TransposeWeights(layout_, blob, parameters_.Stage());
   parameters_.Publish(version, stream);
 }
 

@@ -43,4 +43,22 @@ cuda::DeviceSpan<const float> DeviceParameters::Piece(const ParameterInfo& info)
   return {values + info.offset, info.size};
 }
 
+void TransposeWeights(const ParameterLayout& layout, std::span<const std::byte> blob,
+                      std::span<float> out) {
+  for (const ParameterInfo& info : layout) {
+    const std::byte* from = blob.data() + info.offset * sizeof(float);
+    float* to = out.data() + info.offset;
+    if (info.shape.size() != 2) {
+      std::memcpy(to, from, info.size * sizeof(float));
+      continue;
+    }
+    const auto rows = static_cast<std::size_t>(info.shape[0]), columns = info.size / rows;
+    for (std::size_t r = 0; r < rows; ++r) {
+      for (std::size_t c = 0; c < columns; ++c) {
+        std::memcpy(to + c * rows + r, from + (r * columns + c) * sizeof(float), sizeof(float));
+      }
+    }
+  }
+}
+
 }  // namespace tetrion

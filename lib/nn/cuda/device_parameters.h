@@ -46,4 +46,10 @@ class DeviceParameters {
   std::uint32_t version_ = 0;
 };
 
+// Copies a blob of a layout's parameters with every weight [out, in] as [in, out], so that threads
+// of neighbouring outputs read neighbours; pieces of other shapes as they are. `out` has the
+// layout's floats.
+void TransposeWeights(const ParameterLayout& layout, std::span<const std::byte> blob,
+                      std::span<float> out);
+
 }  // namespace tetrion

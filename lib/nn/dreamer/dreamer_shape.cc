@@ -184,7 +184,7 @@ DreamerShape DreamerShapeOf(const EnvSpec& env, const std::string& size) {
   shape.floats = env.obs.view_floats;
   shape.actions = env.action.count;
   if (env.obs.view == "planes") shape.input = DreamerInput::kPlanes;
-  if (env.obs.view == "packed2") shape.input = DreamerInput::kPixels;
+  if (env.obs.view == "pixels") shape.input = DreamerInput::kPixels;
   TETRION_CHECK(
       shape.input != DreamerInput::kPixels || shape.floats == kPictureRows * kPictureColumns,
       "a picture has 72 x 80 pixels");

@@ -33,7 +33,7 @@ DreamerSize DreamerSizeOf(const std::string& name);
 enum class DreamerInput : std::uint8_t {
   kVector,  // numbers: symlog, squared error
   kPlanes,  // 0 or 1 each: as they are, cross-entropy
-  kPixels,  // 72 x 80 grey values 0..1 (records `packed2`): convolutions, squared error
+  kPixels,  // 72 x 80 grey values 0..1: convolutions, squared error
 };
 
 struct DreamerShape {
@@ -51,6 +51,7 @@ struct DreamerShape {
 };
 
 inline constexpr std::int64_t kDreamerBins = 255;  // of the two-hot distributions
+inline constexpr float kNormEpsilon = 1e-4F;       // added to the mean square, or to the variance
 inline constexpr std::int64_t kMlpLayers = 3;      // encoder, decoder, actor and critic
 inline constexpr std::int64_t kPriorLayers = 2;
 inline constexpr std::int64_t kHeadLayers = 1;  // posterior, reward and continue

@@ -3,13 +3,13 @@
 #include <cmath>
 
 #include "lib/nn/dense_kernels.h"
+#include "lib/nn/dreamer/dreamer_shape.h"
 
 namespace tetrion {
 namespace {
 
 constexpr std::int64_t kLanes = 16;     // partial sums: a compiler may keep them in vectors
 constexpr std::int64_t kSiluStep = 64;  // floats that the dense kernel takes at a time
-constexpr float kEpsilon = 1e-4F;
 
 // Sum of term(i) for i in [0, count), in kLanes partial sums.
 template <typename Term>
@@ -44,7 +44,7 @@ void NormSiluForward(const float* x, std::int64_t rows, std::int64_t width, cons
     const float* in = x + row * width;
     float* out = y + row * width;
     const float squares = Sum(width, [&](std::int64_t i) { return in[i] * in[i]; });
-    const float factor = 1.0F / std::sqrt(squares / static_cast<float>(width) + kEpsilon);
+    const float factor = 1.0F / std::sqrt(squares / static_cast<float>(width) + kNormEpsilon);
     inverse[row] = factor;
     for (std::int64_t i = 0; i < width; ++i) out[i] = in[i] * factor * scale[i];
   }

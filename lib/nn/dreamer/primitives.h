@@ -11,8 +11,6 @@ namespace tetrion {
 // otherwise. f32 on the CPU takes kernels of our own where many small operations would cost more
 // than their arithmetic; any other tensor takes the library's operations.
 
-inline constexpr double kNormEpsilon = 1e-4;  // added to the mean square, or to the variance
-
 // sign(x) ln(1 + |x|), and its inverse.
 torch::Tensor Symlog(const torch::Tensor& x);
 torch::Tensor Symexp(const torch::Tensor& x);

@@ -1,8 +1,7 @@
 #include "lib/policy/cuda/device_mlp_policy.h"
 
 #include "lib/core/check.h"
-#include "lib/cuda/launch.h"
-#include "lib/policy/cuda/decide_by_logits.cuh"
+#include "lib/policy/cuda/decide_by_logits.h"
 #include "lib/policy/judge_weights.h"
 
 namespace tetrion {
@@ -38,8 +37,7 @@ void DeviceMlpPolicy::Decide(const RowSlots& slots, const std::uint64_t* row,
   network_.Logits(view_.data<float>(), config_.lanes, logits_.data<float>(), stream);
   const cuda::DeviceSpan<const float> logits(logits_.data<float>(),
                                              logits_.bytes() / sizeof(float));
-  cuda::Launch(stream, DecideByLogits, DecideBlocks(decided), kDecideThreads, 0, decided, logits,
-               config_.greedy, not_finite_.device_count());
+  LaunchDecideByLogits(decided, logits, config_.greedy, not_finite_.device_count(), stream);
 }
 
 LoadResult DeviceMlpPolicy::LoadWeights(std::span<const std::byte> blob, std::uint32_t version,

@@ -11,16 +11,19 @@
 #include "lib/frame/device_expand.h"
 #include "lib/frame/row_slots.h"
 #include "lib/frame/specs.h"
+#include "lib/nn/dreamer/dreamer_shape.h"
 #include "lib/policy/policy.h"
 
 namespace tetrion {
 
 struct DevicePolicyConfig {
-  std::string network = "mlp";  // mlp, or random: no network, all legal actions are equally likely
-  std::uint64_t seed = 1;       // initial weights and, with token and step, every action drawn
-  int lanes = 1;                // M
-  bool greedy = false;          // the most probable action instead of a draw; not for random
+  // mlp, dreamer, or random: no network, all legal actions are equally likely.
+  std::string network = "mlp";
+  std::uint64_t seed = 1;           // initial weights and, with token and step, every action drawn
+  int lanes = 1;                    // M
+  bool greedy = false;              // the most probable action instead of a draw; not for random
   DeviceExpandFn expand = nullptr;  // makes the environment's view (lib/envs/cuda); not for random
+  std::optional<DreamerShape> dreamer = {};  // the model of network dreamer
 };
 
 // Chooses the actions of rows in device memory: the twin of Policy, with the same choice for the

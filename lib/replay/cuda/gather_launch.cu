@@ -11,18 +11,14 @@ namespace {
 constexpr unsigned kBlockThreads = 128;
 constexpr std::uint32_t kMostTeam = 32;  // threads that copy one record
 
-unsigned BlocksFor(std::uint64_t threads) {
-  return static_cast<unsigned>((threads + kBlockThreads - 1) / kBlockThreads);
-}
-
 template <typename Word>
 void LaunchCells(cuda::Stream& stream, const RowSlots& first, const GatherTile& tile,
                  const DeviceColumns& out) {
   const auto words =
       out.record == nullptr ? 0 : static_cast<std::uint32_t>(first.record_bytes / sizeof(Word));
   const std::uint32_t team = words == 0 ? 1 : words < kMostTeam ? words : kMostTeam;
-  Launch(stream, GatherCells<Word>, BlocksFor(tile.cells() * team), kBlockThreads, 0, first, tile,
-         words, team, out);
+  Launch(stream, GatherCells<Word>, cuda::BlocksFor(tile.cells() * team, kBlockThreads),
+         kBlockThreads, 0, first, tile, words, team, out);
 }
 
 // Does every record begin at a multiple of `bytes`, here and there?
@@ -46,8 +42,9 @@ void LaunchGather(cuda::Stream& stream, const RowSlots& first, const GatherTile&
 
 void LaunchGatherVersions(cuda::Stream& stream, const RowSlots& first, const GatherTile& tile,
                           std::uint32_t windows, std::uint32_t* out) {
-  Launch(stream, GatherRowVersions, BlocksFor(std::uint64_t{tile.rows} * tile.runs), kBlockThreads,
-         0, first, tile, windows, out);
+  Launch(stream, GatherRowVersions,
+         cuda::BlocksFor(std::uint64_t{tile.rows} * tile.runs, kBlockThreads), kBlockThreads, 0,
+         first, tile, windows, out);
 }
 
 }  // namespace tetrion

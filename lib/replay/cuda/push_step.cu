@@ -10,8 +10,8 @@ void LaunchPushStep(cuda::Stream& stream, const RowSlots& slots, std::uint64_t t
                     const StepFields& fields) {
   TETRION_CHECK(slots.mask == nullptr || fields.mask != nullptr, "rows with masks have masks");
   constexpr unsigned kBlockThreads = 128;
-  const unsigned blocks = (slots.lanes + kBlockThreads - 1) / kBlockThreads;
-  Launch(stream, PushStep, blocks, kBlockThreads, 0, slots, t, fields);
+  Launch(stream, PushStep, cuda::BlocksFor(slots.lanes, kBlockThreads), kBlockThreads, 0, slots, t,
+         fields);
 }
 
 }  // namespace tetrion

@@ -59,8 +59,9 @@ TEST(RegistryTest, PartsOfAnObservationFillItWithoutGaps) {
 }
 
 TEST(RegistryTest, BytesAreNoNetworksViewAndViewsHaveTheirOwnNames) {
-  EXPECT_NE(Refusal([] { EnvOf("tetris").NetworkView("packed2"); }).find("one of flat, planes"),
-            std::string::npos);
+  EXPECT_NE(
+      Refusal([] { EnvOf("tetris").NetworkView("packed2"); }).find("one of flat, planes, pixels"),
+      std::string::npos);
   EXPECT_EQ(EnvOf("cartpole").Observation("flat").name, "vector");
   EXPECT_NE(Refusal([] { EnvOf("cartpole").Observation("vector"); }).find("one of flat, compact"),
             std::string::npos);

@@ -54,7 +54,7 @@ std::string Refusal(const EnvConfig& config) {
 TEST(RegistryTest, UnknownNamesAreAnsweredWithTheKnownOnes) {
   EXPECT_NE(Refusal({.name = "pong"}).find("tetris, tetris-placement, cartpole, catch"),
             std::string::npos);
-  EXPECT_NE(Refusal({.name = "tetris", .view = "pixels"}).find("planes"), std::string::npos);
+  EXPECT_NE(Refusal({.name = "tetris", .view = "packed2"}).find("planes"), std::string::npos);
   EXPECT_NE(Refusal({.name = "tetris", .view = "afterstates"}).find("planes"), std::string::npos);
   EXPECT_NE(Refusal({.name = "tetris", .queue_size = 8}).find("1 to 7"), std::string::npos);
   EXPECT_NE(Refusal({.name = "tetris", .queue_size = 0}).find("1 to 7"), std::string::npos);

@@ -94,7 +94,7 @@ TEST(RunSetupTest, NetworkThatCannotReadTheViewIsRefusedWithBoth) {
 
 TEST(RunSetupTest, UnknownViewIsRefusedWithThoseThatNetworksRead) {
   EXPECT_THAT(RefusalOf({{"env", "tetris"}, {"view", "packed2"}}),
-              HasSubstr("unknown view of tetris 'packed2': choose one of flat, planes"));
+              HasSubstr("unknown view of tetris 'packed2': choose one of flat, planes, pixels"));
 }
 
 TEST(RunSetupTest, SettingsOfAResumeAreResolvedAnew) {

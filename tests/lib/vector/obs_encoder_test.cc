@@ -46,6 +46,7 @@ TEST(ObsEncoder, SizesAreThoseOfTheDocumentedViews) {
   EXPECT_EQ(Make({.obs = "planes"}).elements(), 448);
   EXPECT_EQ(Make({.obs = "compact"}).elements(), 64);
   EXPECT_EQ(Make({.obs = "packed2"}).bytes(), 1440U);
+  EXPECT_EQ(Make({.obs = "pixels"}).bytes(), 72U * 80 * 4);
   EXPECT_EQ(Make({.env = "tetris-placement", .obs = "afterstates"}).elements(), 688);
   EXPECT_EQ(Make({.env = "cartpole", .obs = "flat"}).elements(), 4);
   EXPECT_EQ(Make({.env = "cartpole", .obs = "compact"}).bytes(), 16U);
@@ -106,9 +107,9 @@ TEST(ObsEncoder, RefusesUnknownObservationsByName) {
     }
     return "";
   };
-  EXPECT_EQ(
-      message({.obs = "pixels"}),
-      "tetris has no observation 'pixels': choose one of flat, dict, planes, compact, packed2");
+  EXPECT_EQ(message({.obs = "rgb"}),
+            "tetris has no observation 'rgb': choose one of flat, dict, planes, pixels, compact, "
+            "packed2");
   EXPECT_EQ(message({.env = "cartpole", .obs = "planes"}),
             "cartpole has no observation 'planes': choose one of flat, compact");
   EXPECT_NE(message({.obs = "afterstates"}), "");

@@ -146,25 +146,5 @@ TEST(ReplayPlanTest, DrainKeepsTheTrainersRatioAndItsFirstWindows) {
   EXPECT_LT(traffic.Draw(1000), 100) << "8 rows trained for each, whatever else";
 }
 
-std::string RefusalOf(const RunConfig& run, const DeviceChoice& options) {
-  try {
-    CheckReplayOptions(run, options);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::kUsage);
-    return error.what();
-  }
-  return "";
-}
-
-TEST(ReplayPlanTest, LanesThatTheLearnerWouldPlayWithDreamerAreRefusedByName) {
-  const RunConfig dreamer = RunWith({}), vtrace = RunWith({{"algo", "vtrace"}});
-  const DeviceChoice plain, device = {.device = "sim"};
-  const DeviceChoice resident = {.device = "sim", .resident_lanes = 64};
-  EXPECT_EQ(RefusalOf(dreamer, plain), "");
-  EXPECT_EQ(RefusalOf(dreamer, device), "");
-  EXPECT_THAT(RefusalOf(dreamer, resident), HasSubstr("--resident-lanes with --algo dreamer"));
-  EXPECT_EQ(RefusalOf(vtrace, resident), "");
-}
-
 }  // namespace
 }  // namespace tetrion::learner

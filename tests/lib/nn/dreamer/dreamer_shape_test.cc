@@ -99,7 +99,7 @@ TEST(DreamerShape, TheViewDecidesHowItIsRead) {
   EXPECT_EQ(DreamerShapeOf(env, "nano").actions, 2);
   env.obs.view = "planes";
   EXPECT_EQ(DreamerShapeOf(env, "nano").input, DreamerInput::kPlanes);
-  env.obs.view = "packed2";
+  env.obs.view = "pixels";
   env.obs.view_floats = 72 * 80;
   EXPECT_EQ(DreamerShapeOf(env, "nano").input, DreamerInput::kPixels);
 }

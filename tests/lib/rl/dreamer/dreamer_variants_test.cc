@@ -210,7 +210,7 @@ TEST(DreamerVariants, PlanesAreLearntByHeart) {
 }
 
 TEST(DreamerVariants, PicturesAreLearntByHeart) {
-  const FixedRows rows = {.env = testing::EnvWithView<72 * 80>("packed2", 3, false),
+  const FixedRows rows = {.env = testing::EnvWithView<72 * 80>("pixels", 3, false),
                           .settings = Quick(),
                           .steps = 2,
                           .lanes = 2};

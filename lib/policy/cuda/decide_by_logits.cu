@@ -1,29 +1,13 @@
-#pragma once
+#include "lib/policy/cuda/decide_by_logits.h"
 
 #include <cmath>
 
-#include "lib/cuda/kernel.h"
+#include "lib/cuda/launch.h"
 #include "lib/nn/categorical.h"
 #include "lib/policy/cuda/lane_draw.cuh"
-#include "lib/policy/cuda/not_finite_rows.h"
-
-// Actions of one row of device memory, a thread a lane, by the arithmetic of the CPU's policies.
-//
-// Numeric policy: as lib/nn/categorical.h, with the device's exp and log; so a draw may fall on the
-// other side of a boundary that is within their error.
+#include "lib/policy/cuda/lane_logits.cuh"
 
 namespace tetrion {
-
-// Logits of one lane of [A, M]; kMaskedLogit where the action is illegal.
-struct LaneLogits {
-  const float* first;
-  std::size_t lanes;   // M
-  std::uint64_t mask;  // all ones without masks
-  TETRION_HOST_DEVICE float operator[](int a) const {
-    const bool legal = a >= kMostMaskedActions || (mask >> a & 1) != 0;
-    return legal ? first[static_cast<std::size_t>(a) * lanes] : kMaskedLogit;
-  }
-};
 
 // By logits [A, M] f32: a draw from their softmax, or with `greedy` the most probable action. Where
 // they are not finite every legal action is equally likely, which the log-probability says too.
@@ -53,6 +37,12 @@ __global__ void DecideByLogits(DecidedRow row, cuda::DeviceSpan<const float> log
   }
   view.action[lane] = choice.action;
   view.log_prob[lane] = choice.log_prob;
+}
+
+void LaunchDecideByLogits(const DecidedRow& row, cuda::DeviceSpan<const float> logits, bool greedy,
+                          NotFiniteCount* not_finite, cuda::Stream& stream) {
+  cuda::Launch(stream, DecideByLogits, DecideBlocks(row), kDecideThreads, 0, row, logits, greedy,
+               not_finite);
 }
 
 }  // namespace tetrion
