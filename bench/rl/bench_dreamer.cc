@@ -17,6 +17,7 @@
 
 #include "bench/envs/windows.h"
 #include "lib/core/check.h"
+#include "lib/core/freed_memory.h"
 #include "lib/core/philox.h"
 #include "lib/replay/gate.h"
 #include "lib/replay/host_rows.h"
@@ -218,6 +219,7 @@ void Smoke() {
 int main(int argc, char** argv) {
   using tetrion::bench::Windows;
   const std::string mode = argc > 1 ? argv[1] : "";
+  tetrion::KeepFreedMemory();  // as the learner does
   if (mode == "--smoke") {
     tetrion::bench::Smoke();
   } else if (mode == "--serve" && argc == 4) {

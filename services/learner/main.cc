@@ -1,5 +1,6 @@
 #include <optional>
 
+#include "lib/core/freed_memory.h"
 #include "lib/core/log.h"
 #include "lib/run/program.h"
 #include "lib/run/signals.h"
@@ -15,6 +16,7 @@ int Main(int argc, const char* const* argv) {
   if (options.health.Wanted()) return AskHealth(options.health, options.member.http_bind);
   options.member.log.service = "learner";
   SetUpLogging(options.member.log);
+  KeepFreedMemory();
   SignalWatcher signals(HangupLimitMs(options.member.drain_timeout_s));
   log::info("tetrion-learner {} ({})", Version(), Revision());
   Learner learner(options, signals);

@@ -127,10 +127,10 @@ TEST_F(UpTest, StartRemovesWhatAKillOfEverythingLeft) {
 
 TEST_F(UpTest, VariablesAreForUpWhichTellsTheServicesByFlags) {
   // Two actors do this: the move keeps a reader from a file that is half written.
-  scratch_.Script("tetrion-actor",
-                  std::string("{ echo \"$@\"; env; } > $S/saw.$$\nmv $S/saw.$$ $S/actor-saw\n") +
-                      kForEver,
-                  kObey);
+  scratch_.Script(
+      "tetrion-actor",
+      std::string("{ echo \"$@\"; env; } > $S/saw.$$\nmv $S/saw.$$ $S/actor-saw\n") + kForEver,
+      kObey);
   const std::vector<std::pair<const char*, const char*>> variables = {{"TETRION_LANES", "3"},
                                                                       {"TETRION_WORKERS", "2"},
                                                                       {"TETRION_HEARTBEAT", "0.5"},

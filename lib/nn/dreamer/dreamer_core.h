@@ -14,9 +14,12 @@ class DreamerCore {
  public:
   DreamerCore(const DreamerShape& shape, const DreamerTensors& tensors);
 
-  // deter [N, D], stoch [N, S, C], action [N, A] -> deter [N, D].
+  // What the step takes of an action [..., A]: [..., U]. It knows no state, so that a known sequence
+  // of actions is taken at once.
+  torch::Tensor ActionTerm(const torch::Tensor& action) const;
+  // deter [N, D], stoch [N, S, C] and the action's term [N, U] -> deter [N, D].
   torch::Tensor operator()(const torch::Tensor& deter, const torch::Tensor& stoch,
-                           const torch::Tensor& action) const;
+                           const torch::Tensor& action_term) const;
 
  private:
   const DreamerSize size_;
@@ -26,11 +29,14 @@ class DreamerCore {
   const torch::Tensor gates_bias_;             // [3 D]
 };
 
-// deter [..., D], embed [..., E] -> logits [..., S C].
+// The sampled state's distribution after a view.
 class DreamerPosterior {
  public:
   DreamerPosterior(const DreamerShape& shape, const DreamerTensors& tensors);
-  torch::Tensor operator()(const torch::Tensor& deter, const torch::Tensor& embed) const;
+  // Embed's part of the first layer, [..., E] -> [..., U], which knows no state either.
+  torch::Tensor EmbedTerm(const torch::Tensor& embed) const;
+  // deter [..., D] and that term -> logits [..., S C].
+  torch::Tensor operator()(const torch::Tensor& deter, const torch::Tensor& embed_term) const;
 
  private:
   const std::int64_t deter_;

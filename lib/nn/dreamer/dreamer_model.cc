@@ -32,10 +32,6 @@ Tensor DreamerModel::StochLogProbs(const Tensor& logits) const {
   return UnimixLogProbs(logits.reshape(shape), shape_.unimix);
 }
 
-Tensor DreamerModel::PosteriorLogProbs(const Tensor& deter, const Tensor& embed) const {
-  return StochLogProbs(posterior_(deter, embed));
-}
-
 Tensor DreamerModel::PriorLogProbs(const Tensor& deter) const {
   return StochLogProbs(prior_(deter));
 }

@@ -35,10 +35,22 @@ class DreamerModel {
   // deter [N, D], stoch [N, S, C] one-hot, action [N, A] one-hot -> deter [N, D].
   torch::Tensor Core(const torch::Tensor& deter, const torch::Tensor& stoch,
                      const torch::Tensor& action) const {
-    return core_(deter, stoch, action);
+    return CoreOfTerm(deter, stoch, ActionTerm(action));
   }
   // deter [..., D], embed [..., E] -> log-probabilities [..., S, C], mixed with the uniform ones.
-  torch::Tensor PosteriorLogProbs(const torch::Tensor& deter, const torch::Tensor& embed) const;
+  torch::Tensor PosteriorLogProbs(const torch::Tensor& deter, const torch::Tensor& embed) const {
+    return PosteriorOfTerm(deter, EmbedTerm(embed));
+  }
+  // The parts of both that know no state, [..., U]: of a known sequence they are taken at once.
+  torch::Tensor ActionTerm(const torch::Tensor& action) const { return core_.ActionTerm(action); }
+  torch::Tensor EmbedTerm(const torch::Tensor& embed) const { return posterior_.EmbedTerm(embed); }
+  torch::Tensor CoreOfTerm(const torch::Tensor& deter, const torch::Tensor& stoch,
+                           const torch::Tensor& action_term) const {
+    return core_(deter, stoch, action_term);
+  }
+  torch::Tensor PosteriorOfTerm(const torch::Tensor& deter, const torch::Tensor& embed_term) const {
+    return StochLogProbs(posterior_(deter, embed_term));
+  }
   torch::Tensor PriorLogProbs(const torch::Tensor& deter) const;
   // deter [..., D], stoch [..., S, C] -> [..., D + S C].
   torch::Tensor Feature(const torch::Tensor& deter, const torch::Tensor& stoch) const;
