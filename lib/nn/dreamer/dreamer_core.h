@@ -14,8 +14,8 @@ class DreamerCore {
  public:
   DreamerCore(const DreamerShape& shape, const DreamerTensors& tensors);
 
-  // What the step takes of an action [..., A]: [..., U]. It knows no state, so that a known sequence
-  // of actions is taken at once.
+  // What the step takes of an action: [..., A] -> [..., U]. It knows no state: actions of a known
+  // sequence are taken at once.
   torch::Tensor ActionTerm(const torch::Tensor& action) const;
   // deter [N, D], stoch [N, S, C] and the action's term [N, U] -> deter [N, D].
   torch::Tensor operator()(const torch::Tensor& deter, const torch::Tensor& stoch,

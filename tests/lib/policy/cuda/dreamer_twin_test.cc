@@ -209,8 +209,7 @@ TEST_F(DreamerTwinTest, BlobsOfAnotherSizeAndPicturesAreRefused) {
   const std::vector<float> other = Weights(DreamerShapeOf(env, "1m"), 1);
   EXPECT_EQ(policy.LoadWeights(BlobOf(other), 2, *stream), LoadResult::kWrongSize);
   EXPECT_EQ(policy.version(), 0U);
-  const EnvSpec pictures =
-      testing::EnvWithView<kPictureRows * kPictureColumns>("pixels", 8, false);
+  const EnvSpec pictures = testing::EnvWithView<kPictureRows * kPictureColumns>("pixels", 8, false);
   const DevicePolicyConfig config = Config(env, DreamerShapeOf(pictures, "nano"));
   try {
     MakeDevicePolicy(*device, config, pictures);
