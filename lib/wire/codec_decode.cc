@@ -308,7 +308,9 @@ struct ControlProtocol {
   static constexpr auto HasIdentifier = fbs::EnvelopeBufferHasIdentifier;
   static constexpr auto Verify = fbs::VerifyEnvelopeBuffer;
   static constexpr auto Get = fbs::GetEnvelope;
-  static constexpr auto Unpack = UnpackBody;
+  static DecodeStatus Unpack(const fbs::Envelope& envelope, Message& message) {
+    return UnpackBody(envelope, message);
+  }
 };
 
 }  // namespace

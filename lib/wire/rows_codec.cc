@@ -190,7 +190,9 @@ struct RowsProtocol {
   static constexpr auto HasIdentifier = fbs::EnvelopeBufferHasIdentifier;
   static constexpr auto Verify = fbs::VerifyEnvelopeBuffer;
   static constexpr auto Get = fbs::GetEnvelope;
-  static constexpr auto Unpack = UnpackBody;
+  static DecodeStatus Unpack(const fbs::Envelope& envelope, RowsMessage& message) {
+    return UnpackBody(envelope, message);
+  }
 };
 
 }  // namespace
