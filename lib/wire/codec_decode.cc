@@ -305,9 +305,11 @@ struct ControlProtocol {
   using Envelope = fbs::Envelope;
   static constexpr std::uint16_t kVersion = kProtocolVersion;
   static constexpr std::size_t kMaxBytes = kMaxMessageBytes;
-  static constexpr auto HasIdentifier = fbs::EnvelopeBufferHasIdentifier;
-  static constexpr auto Verify = fbs::VerifyEnvelopeBuffer;
-  static constexpr auto Get = fbs::GetEnvelope;
+  static bool HasIdentifier(const void* data) { return fbs::EnvelopeBufferHasIdentifier(data); }
+  static bool Verify(flatbuffers::Verifier& verifier) {
+    return fbs::VerifyEnvelopeBuffer(verifier);
+  }
+  static const Envelope* Get(const void* data) { return fbs::GetEnvelope(data); }
   static DecodeStatus Unpack(const fbs::Envelope& envelope, Message& message) {
     return UnpackBody(envelope, message);
   }

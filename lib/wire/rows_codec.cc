@@ -187,9 +187,11 @@ struct RowsProtocol {
   using Envelope = fbs::Envelope;
   static constexpr std::uint16_t kVersion = kRowsProtocolVersion;
   static constexpr std::size_t kMaxBytes = kMaxRowsEnvelopeBytes;
-  static constexpr auto HasIdentifier = fbs::EnvelopeBufferHasIdentifier;
-  static constexpr auto Verify = fbs::VerifyEnvelopeBuffer;
-  static constexpr auto Get = fbs::GetEnvelope;
+  static bool HasIdentifier(const void* data) { return fbs::EnvelopeBufferHasIdentifier(data); }
+  static bool Verify(flatbuffers::Verifier& verifier) {
+    return fbs::VerifyEnvelopeBuffer(verifier);
+  }
+  static const Envelope* Get(const void* data) { return fbs::GetEnvelope(data); }
   static DecodeStatus Unpack(const fbs::Envelope& envelope, RowsMessage& message) {
     return UnpackBody(envelope, message);
   }
