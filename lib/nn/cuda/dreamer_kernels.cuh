@@ -96,16 +96,17 @@ __device__ inline void Linear(const DreamerLayer& layer, const In& in, unsigned 
   }
 }
 
-// A lane's state before the step: zeros where there is none.
-struct DreamerBefore {
+// A lane's state, which the step replaces: deter with the recurrent unit, stoch with the draw.
+struct LaneState {
   cuda::DeviceSpan<float> deter;         // [D]
   cuda::DeviceSpan<std::uint8_t> stoch;  // [S]
   std::int32_t action;                   // taken last
-  bool fresh;                            // there is no state
-  __device__ float Deter(unsigned i) const { return fresh ? 0.0F : deter[i]; }
+  bool fresh;                            // the step begins from zeros
+  // What deter was before the step.
+  __device__ float Before(unsigned i) const { return fresh ? 0.0F : deter[i]; }
 };
 
-// Bias and the rows of one-hot groups: of group g the row g C + stoch[g], from row `first` on.
+// The products of one-hot groups: of group g the row g C + stoch[g], from row `first` on.
 __device__ inline float OneHotProducts(const DreamerActingWeights& w, const DreamerLayer& layer,
                                        const cuda::DeviceSpan<std::uint8_t>& stoch,
                                        std::size_t first, unsigned unit) {
@@ -132,20 +133,20 @@ __device__ inline void Encode(const DreamerActingWeights& w, const cuda::DeviceS
 }
 
 // The three inputs of the recurrent cell, [3 U].
-__device__ inline void CoreInputs(const DreamerActingWeights& w, const DreamerBefore& before,
+__device__ inline void CoreInputs(const DreamerActingWeights& w, const LaneState& state,
                                   const cuda::DeviceSpan<float>& core) {
   const cuda::DeviceSpan<float> of_deter = SliceOf(core, 0, w.units);
   const cuda::DeviceSpan<float> of_stoch = SliceOf(core, w.units, w.units);
   const cuda::DeviceSpan<float> of_action = SliceOf(core, 2 * w.units, w.units);
   Linear(
-      w.core_deter, [&](unsigned i) { return before.Deter(i); }, before.fresh ? 0 : w.deter,
+      w.core_deter, [&](unsigned i) { return state.Before(i); }, state.fresh ? 0 : w.deter,
       of_deter, w.units);
   for (unsigned u = threadIdx.x; u < w.units; u += kDreamerThreads) {
-    const std::size_t row = before.fresh ? 0 : static_cast<std::size_t>(before.action);
+    const std::size_t row = state.fresh ? 0 : static_cast<std::size_t>(state.action);
     of_stoch[u] = w.core_stoch.bias[u] +
-                  (before.fresh ? 0.0F : OneHotProducts(w, w.core_stoch, before.stoch, 0, u));
+                  (state.fresh ? 0.0F : OneHotProducts(w, w.core_stoch, state.stoch, 0, u));
     of_action[u] =
-        w.core_action.bias[u] + (before.fresh ? 0.0F : w.core_action.weight[row * w.units + u]);
+        w.core_action.bias[u] + (state.fresh ? 0.0F : w.core_action.weight[row * w.units + u]);
   }
   NormSilu(w.core_deter, of_deter, w.units);
   NormSilu(w.core_stoch, of_stoch, w.units);
@@ -153,20 +154,20 @@ __device__ inline void CoreInputs(const DreamerActingWeights& w, const DreamerBe
 }
 
 // The block-diagonal recurrent unit: replaces the lane's deter.
-__device__ inline void RecurrentStep(const DreamerActingWeights& w, const DreamerBefore& before,
+__device__ inline void RecurrentStep(const DreamerActingWeights& w, const LaneState& state,
                                      const cuda::DeviceSpan<float>& mine,
                                      const DreamerScratch& at) {
   const cuda::DeviceSpan<float> core = SliceOf(mine, at.core, 3 * w.units);
   const cuda::DeviceSpan<float> hidden = SliceOf(mine, at.hidden, w.deter);
   const cuda::DeviceSpan<float> gates = SliceOf(mine, at.gates, 3 * w.deter);
   const unsigned part = w.deter / w.blocks;
-  CoreInputs(w, before, core);
+  CoreInputs(w, state, core);
   for (unsigned d = threadIdx.x; d < w.deter; d += kDreamerThreads) {
     const unsigned block = d / part, unit = d % part;
     const std::size_t rows = std::size_t{block} * (part + 3 * w.units);
     hidden[d] = w.core_hidden.bias[d] +
                 Products(w.core_hidden.weight, rows, part, part, unit,
-                         [&](unsigned i) { return before.Deter(block * part + i); }) +
+                         [&](unsigned i) { return state.Before(block * part + i); }) +
                 Products(w.core_hidden.weight, rows + part, 3 * w.units, part, unit,
                          [&](unsigned i) { return core[i]; });
   }
@@ -183,14 +184,14 @@ __device__ inline void RecurrentStep(const DreamerActingWeights& w, const Dreame
     const unsigned first = d / part * 3 * part + d % part;
     const float candidate = std::tanh(sigmoid(gates[first]) * gates[first + part]);
     const float update = sigmoid(gates[first + 2 * part] - 1.0F);
-    before.deter[d] = update * candidate + (1.0F - update) * before.Deter(d);
+    state.deter[d] = update * candidate + (1.0F - update) * state.Before(d);
   }
   __syncthreads();
 }
 
 // Log-probabilities [S, C] of the state that the view shows, and the classes drawn from them. False
 // when one is not finite; every thread knows.
-__device__ inline bool DrawPosterior(const DreamerActingWeights& w, const DreamerBefore& state,
+__device__ inline bool DrawPosterior(const DreamerActingWeights& w, const LaneState& state,
                                      const cuda::DeviceSpan<float>& mine, const DreamerScratch& at,
                                      const LatentDraw& draw) {
   const cuda::DeviceSpan<float> embed = SliceOf(mine, at.embed, w.units);
@@ -224,7 +225,7 @@ __device__ inline bool DrawPosterior(const DreamerActingWeights& w, const Dreame
 }
 
 // The actor on the new state -> logits [A, M] of the lane; NaN where the state is not to be used.
-__device__ inline void ActOnState(const DreamerActingWeights& w, const DreamerBefore& state,
+__device__ inline void ActOnState(const DreamerActingWeights& w, const LaneState& state,
                                   const cuda::DeviceSpan<float>& mine, const DreamerScratch& at,
                                   bool usable, std::size_t lane, std::size_t lanes,
                                   const cuda::DeviceSpan<float>& logits) {
@@ -260,7 +261,7 @@ __global__ void __launch_bounds__(kDreamerThreads)
   const DreamerScratch at(w);
   const cuda::DeviceSpan<float> mine = SliceOf(scratch, lane * at.floats, at.floats);
   const std::int32_t action = states.action[lane];
-  const DreamerBefore state = {
+  const LaneState state = {
       SliceOf(states.deter, lane * w.deter, w.deter),
       SliceOf(states.stoch, lane * w.stoch, w.stoch), action,
       (slots.At(*row).flags[lane] & kIsFirst) != 0 || action == kNoDreamerAction};

@@ -6,6 +6,7 @@
 #include "lib/cuda/kernel_spans.h"
 #include "lib/frame/row_slots.h"
 #include "lib/frame/specs.h"
+#include "lib/policy/cuda/device_policy.h"
 #include "lib/policy/uniform_choice.h"
 
 namespace tetrion {
@@ -23,20 +24,33 @@ struct DecidedRow {
   std::int32_t actions = 0;    // A
 };
 
-// Of M `lanes` and the actions of an environment, decided under `seed`. CHECKs that the slots are
-// the environment's.
-inline DecidedRow RowToDecide(const RowSlots& slots, int lanes, const EnvSpec& env,
-                              std::uint64_t seed) {
-  TETRION_CHECK(lanes > 0 && slots.lanes == static_cast<std::uint32_t>(lanes) &&
+// Row `*row` of `slots`, to be decided by `policy` with parameters of version `*version`; what the
+// pointers are: DevicePolicy::Decide. CHECKs that the slots are the environment's and have the
+// policy's lanes.
+inline DecidedRow RowToDecide(const RowSlots& slots, const std::uint64_t* row,
+                              const std::uint64_t* token_ids, const std::uint32_t* steps,
+                              const DevicePolicyConfig& policy, const EnvSpec& env,
+                              const std::uint32_t* version) {
+  TETRION_CHECK(policy.lanes > 0 && slots.lanes == static_cast<std::uint32_t>(policy.lanes) &&
                     slots.record_bytes == env.obs.record_bytes &&
                     (slots.mask != nullptr) == env.action.has_mask,
                 "slots of the environment and lanes that the policy was made for");
   DecidedRow decided;
   decided.slots = slots;
-  decided.seed = seed;
+  decided.row = row;
+  decided.version = version;
+  decided.token_ids = {token_ids, slots.lanes};
+  decided.steps = {steps, slots.lanes};
+  decided.seed = policy.seed;
   decided.all_mask = MaskOfAll(env.action.count);
   decided.actions = env.action.count;
   return decided;
+}
+
+// Bytes of `floats` f32 for each of a policy's lanes.
+inline std::size_t LaneFloatBytes(int lanes, std::int64_t floats) {
+  TETRION_CHECK(lanes > 0 && floats > 0, "a policy decides for lanes");
+  return static_cast<std::size_t>(lanes) * static_cast<std::size_t>(floats) * sizeof(float);
 }
 
 // Threads of a block of the kernels with a thread a lane, and the blocks for all lanes.

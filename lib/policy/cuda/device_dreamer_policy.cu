@@ -17,10 +17,6 @@ const DreamerShape& ShapeOf(const DevicePolicyConfig& config, const EnvSpec& env
   return *config.dreamer;
 }
 
-std::size_t FloatBytes(int lanes, std::int64_t floats) {
-  return static_cast<std::size_t>(lanes) * static_cast<std::size_t>(floats) * sizeof(float);
-}
-
 }  // namespace
 
 DeviceDreamerPolicy::DeviceDreamerPolicy(const cuda::Device& device,
@@ -29,17 +25,14 @@ DeviceDreamerPolicy::DeviceDreamerPolicy(const cuda::Device& device,
       env_(env),
       model_(device, ShapeOf(config, env), config.seed, config.lanes),
       not_finite_(device),
-      view_(device, FloatBytes(config.lanes, env.obs.view_floats), "views of a row"),
-      logits_(device, FloatBytes(config.lanes, env.action.count), "logits of a row") {}
+      view_(device, LaneFloatBytes(config.lanes, env.obs.view_floats), "views of a row"),
+      logits_(device, LaneFloatBytes(config.lanes, env.action.count), "logits of a row") {}
 
 void DeviceDreamerPolicy::Decide(const RowSlots& slots, const std::uint64_t* row,
                                  const std::uint64_t* token_ids, const std::uint32_t* steps,
                                  cuda::Stream& stream) {
-  DecidedRow decided = RowToDecide(slots, config_.lanes, env_, config_.seed);
-  decided.row = row;
-  decided.version = model_.parameters().device_version();
-  decided.token_ids = {token_ids, slots.lanes};
-  decided.steps = {steps, slots.lanes};
+  const DecidedRow decided = RowToDecide(slots, row, token_ids, steps, config_, env_,
+                                         model_.parameters().device_version());
   config_.expand(slots, row, env_.obs.queue_size, view_.data<float>(), stream);
   model_.Step(slots, row, {config_.seed, decided.token_ids, decided.steps}, view_.data<float>(),
               logits_.data<float>(), stream);

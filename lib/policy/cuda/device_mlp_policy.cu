@@ -5,14 +5,6 @@
 #include "lib/policy/judge_weights.h"
 
 namespace tetrion {
-namespace {
-
-std::size_t FloatBytes(int lanes, std::int64_t floats) {
-  TETRION_CHECK(lanes > 0 && floats > 0, "a policy decides for lanes");
-  return static_cast<std::size_t>(lanes) * static_cast<std::size_t>(floats) * sizeof(float);
-}
-
-}  // namespace
 
 DeviceMlpPolicy::DeviceMlpPolicy(const cuda::Device& device, const DevicePolicyConfig& config,
                                  const EnvSpec& env)
@@ -20,19 +12,16 @@ DeviceMlpPolicy::DeviceMlpPolicy(const cuda::Device& device, const DevicePolicyC
       env_(env),
       network_(device, env, config.seed, DeviceMlp::BlockLanesFor(config.lanes)),
       not_finite_(device),
-      view_(device, FloatBytes(config.lanes, env.obs.view_floats), "views of a row"),
-      logits_(device, FloatBytes(config.lanes, env.action.count), "logits of a row") {
+      view_(device, LaneFloatBytes(config.lanes, env.obs.view_floats), "views of a row"),
+      logits_(device, LaneFloatBytes(config.lanes, env.action.count), "logits of a row") {
   TETRION_CHECK(config.expand != nullptr, "network mlp reads a view");
 }
 
 void DeviceMlpPolicy::Decide(const RowSlots& slots, const std::uint64_t* row,
                              const std::uint64_t* token_ids, const std::uint32_t* steps,
                              cuda::Stream& stream) {
-  DecidedRow decided = RowToDecide(slots, config_.lanes, env_, config_.seed);
-  decided.row = row;
-  decided.version = network_.parameters().device_version();
-  decided.token_ids = {token_ids, slots.lanes};
-  decided.steps = {steps, slots.lanes};
+  const DecidedRow decided = RowToDecide(slots, row, token_ids, steps, config_, env_,
+                                         network_.parameters().device_version());
   config_.expand(slots, row, env_.obs.queue_size, view_.data<float>(), stream);
   network_.Logits(view_.data<float>(), config_.lanes, logits_.data<float>(), stream);
   const cuda::DeviceSpan<const float> logits(logits_.data<float>(),

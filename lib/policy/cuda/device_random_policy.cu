@@ -16,11 +16,8 @@ DeviceRandomPolicy::DeviceRandomPolicy(const cuda::Device& device, const DeviceP
 void DeviceRandomPolicy::Decide(const RowSlots& slots, const std::uint64_t* row,
                                 const std::uint64_t* token_ids, const std::uint32_t* steps,
                                 cuda::Stream& stream) {
-  DecidedRow decided = RowToDecide(slots, config_.lanes, env_, config_.seed);
-  decided.row = row;
-  decided.version = parameters_.device_version();
-  decided.token_ids = {token_ids, slots.lanes};
-  decided.steps = {steps, slots.lanes};
+  const DecidedRow decided =
+      RowToDecide(slots, row, token_ids, steps, config_, env_, parameters_.device_version());
   cuda::Launch(stream, DecideUniformly, DecideBlocks(decided), kDecideThreads, 0, decided);
 }
 

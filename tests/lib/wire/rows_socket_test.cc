@@ -1,13 +1,13 @@
 #include "lib/wire/rows_socket.h"
 
 #include <gtest/gtest.h>
-#include <zmq.h>
 
 #include <algorithm>
 #include <vector>
 
 #include "lib/core/error.h"
 #include "tests/lib/wire/key_folder_for_test.h"
+#include "tests/lib/wire/raw_peer_for_test.h"
 
 namespace tetrion::wire {
 namespace {
@@ -24,31 +24,6 @@ RowsReceived WaitFor(RowsServer& server) {
   }
   return {};
 }
-
-// A peer that is not ours: raw frames over a DEALER.
-class RawPeer {
- public:
-  explicit RawPeer(const std::string& endpoint)
-      : context_(zmq_ctx_new()), socket_(zmq_socket(context_, ZMQ_DEALER)) {
-    const int linger = 0;
-    zmq_setsockopt(socket_, ZMQ_LINGER, &linger, sizeof(linger));
-    EXPECT_EQ(zmq_connect(socket_, endpoint.c_str()), 0);
-  }
-  ~RawPeer() {
-    zmq_close(socket_);
-    zmq_ctx_term(context_);
-  }
-  void Send(const std::vector<std::vector<std::byte>>& frames) {
-    for (std::size_t i = 0; i < frames.size(); ++i) {
-      const int more = i + 1 < frames.size() ? ZMQ_SNDMORE : 0;
-      EXPECT_GE(zmq_send(socket_, frames[i].data(), frames[i].size(), more), 0);
-    }
-  }
-
- private:
-  void* context_;
-  void* socket_;
-};
 
 TEST(RowsSocketTest, RowsAndAcknowledgementTravel) {
   RowsServer server(kAnyPort);

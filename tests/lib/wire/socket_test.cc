@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
-#include <zmq.h>
 
 #include "lib/core/error.h"
+#include "tests/lib/wire/raw_peer_for_test.h"
 
 namespace tetrion::wire {
 namespace {
@@ -20,29 +20,6 @@ std::optional<ControlServer::Received> WaitFor(ControlServer& server) {
   }
   return std::nullopt;
 }
-
-// A peer that is not ours: raw bytes over a DEALER.
-class RawPeer {
- public:
-  explicit RawPeer(const std::string& endpoint)
-      : context_(zmq_ctx_new()), socket_(zmq_socket(context_, ZMQ_DEALER)) {
-    const int linger = 0;
-    zmq_setsockopt(socket_, ZMQ_LINGER, &linger, sizeof(linger));
-    EXPECT_EQ(zmq_connect(socket_, endpoint.c_str()), 0);
-  }
-  ~RawPeer() {
-    zmq_close(socket_);
-    zmq_ctx_term(context_);
-  }
-  void Send(std::size_t bytes) {
-    const std::vector<char> data(bytes, 'x');
-    EXPECT_EQ(zmq_send(socket_, data.data(), bytes, 0), static_cast<int>(bytes));
-  }
-
- private:
-  void* context_;
-  void* socket_;
-};
 
 TEST(SocketTest, RequestAndAnswerTravel) {
   ControlServer server("tcp://127.0.0.1:0");
@@ -103,7 +80,7 @@ TEST(SocketTest, OversizedMessageCostsOnlyItsSender) {
   ControlServer server("tcp://127.0.0.1:0");
   ControlClient client({.endpoint = server.endpoint()});
   RawPeer hostile(server.endpoint());
-  hostile.Send(kMaxMessageBytes + 1);
+  hostile.Send({std::vector(kMaxMessageBytes + 1, std::byte{'x'})});
   ASSERT_EQ(client.Send(Goodbye{1, 2}), SendStatus::kOk);
   const auto received = WaitFor(server);
   ASSERT_TRUE(received.has_value());
@@ -115,7 +92,7 @@ TEST(SocketTest, GarbageReachesDecodeAndNothingElse) {
   ControlServer server("tcp://127.0.0.1:0");
   RawPeer hostile(server.endpoint());
   for (const std::size_t bytes : {0U, 1U, 100U, 65536U}) {
-    hostile.Send(bytes);
+    hostile.Send({std::vector(bytes, std::byte{'x'})});
     const auto received = WaitFor(server);
     ASSERT_TRUE(received.has_value()) << bytes;
     EXPECT_NE(Decode(received->bytes).status, DecodeStatus::kOk);
