@@ -26,3 +26,9 @@ if(TorchWheel_FOUND AND NOT TARGET torch::cpu)
   set(TORCH_WHEEL_RPATH ${TORCH_WHEEL_LIB};${TETRION_TORCH_ROOT}/nvidia/cu13/lib)
   list(APPEND CMAKE_BUILD_RPATH ${TORCH_WHEEL_RPATH})
 endif()
+# Its part for CUDA, where all of torch is there (a whole installation, not what ./tetrion unpacks).
+if(TorchWheel_FOUND AND NOT TARGET torch::cuda AND EXISTS ${TORCH_WHEEL_LIB}/libtorch_cuda.so)
+  add_library(torch::cuda INTERFACE IMPORTED)
+  target_link_libraries(torch::cuda INTERFACE torch::cpu
+    ${TORCH_WHEEL_LIB}/libtorch_cuda.so ${TORCH_WHEEL_LIB}/libc10_cuda.so)
+endif()

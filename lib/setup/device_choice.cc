@@ -13,6 +13,10 @@ void AddDeviceChoice(ServiceOptions& parser, DeviceChoice& choice) {
              "lanes that the learner plays itself in the device's memory, a multiple of the run's "
              "lanes; actors have no place then; 0: none",
              0, kMostLanes, "lanes");
+  parser.Add("trainer-device", &choice.trainer,
+             "where DreamerV3's updates are computed: cpu; device, the one of --device; auto, the "
+             "device where it is CUDA's and these programs have the tensor library's part for it",
+             {"auto", "cpu", "device"});
 }
 
 void CheckDeviceChoice(const DeviceChoice& choice) {
@@ -21,6 +25,11 @@ void CheckDeviceChoice(const DeviceChoice& choice) {
                 "--device " + choice.device +
                     ": these programs were built for cpu and " TETRION_DEVICE
                     "; a build with TETRION_CUDA=ON has cuda, every other one sim");
+  }
+  if (choice.trainer == "device" && choice.device == "cpu") {
+    throw Error(ExitCode::kUsage,
+                "--trainer-device device computes on the device that holds the replay: give "
+                "--device cuda as well, or --device sim to try it slowly");
   }
   if (choice.resident_lanes == 0 || choice.device != "cpu") return;
   throw Error(ExitCode::kUsage,

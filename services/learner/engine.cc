@@ -6,6 +6,7 @@
 #include "lib/core/cpu_count.h"
 #include "lib/core/log.h"
 #include "lib/core/random.h"
+#include "lib/rl/dreamer/cuda/device_place.h"
 #include "lib/run/run_folder.h"
 #include "lib/setup/run_policy.h"
 #include "lib/setup/run_setup.h"
@@ -68,6 +69,17 @@ InferenceAgent::Parts InferencePartsOf(const RunConfig& run, const std::string& 
           .on_batch = [&metrics](double seconds) { metrics.OnInference(seconds); }};
 }
 
+// Where the run's updates are computed when it is not the CPU.
+std::unique_ptr<UpdatePlace> UpdatePlaceOf(const DeviceChoice& choice, const RunConfig& run,
+                                           ReplayMemory& memory) {
+  const bool chosen =
+      choice.trainer == "device" || (choice.trainer == "auto" && choice.device == "cuda" &&
+                                     UpdatesOnCuda() && run.algo == "dreamer");
+  if (!chosen) return nullptr;
+  log::info("updates are computed on {}", memory.on_device()->device.name());
+  return MakeUpdatePlace(memory.on_device()->device);
+}
+
 }  // namespace
 
 Engine::Engine(const Surroundings& around, const wire::Registered& registered,
@@ -80,7 +92,8 @@ Engine::Engine(const Surroundings& around, const wire::Registered& registered,
       memory_(around.options.replay.device, RowSpecOf(run_, shape_), shape_.shards,
               run_.replay_rows, LatentsOf(run_)),
       trainer_(MakeTrainer(run_, memory_.rows().layout().spec,
-                           ThreadsFor(run_, around.options.threads))),
+                           ThreadsFor(run_, around.options.threads),
+                           UpdatePlaceOf(around.options.replay, run_, memory_))),
       checkpoints_(checkpoint_folder_, around.options.keep_checkpoints),
       resumed_updates_(LoadFirstState(
           around.options, CheckpointStore(checkpoint_folder_, around.options.keep_checkpoints),

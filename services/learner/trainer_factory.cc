@@ -1,8 +1,10 @@
 #include "services/learner/trainer_factory.h"
 
 #include <cmath>
+#include <utility>
 
 #include "lib/core/check.h"
+#include "lib/core/error.h"
 #include "lib/metrics/figures.h"
 #include "lib/nn/categorical.h"
 #include "lib/rl/dreamer/dreamer_figures.h"
@@ -27,7 +29,8 @@ EntropyRange EntropyOf(const RunConfig& run) {
   return {.least = LeastEntropy(share, actions), .largest = std::log(static_cast<double>(actions))};
 }
 
-std::unique_ptr<Trainer> MakeTrainer(const RunConfig& run, const RowSpec& row, int threads) {
+std::unique_ptr<Trainer> MakeTrainer(const RunConfig& run, const RowSpec& row, int threads,
+                                     std::unique_ptr<UpdatePlace> place) {
   // One an algorithm; RunConfig refuses other names.
   if (run.algo == "dreamer") {
     return MakeDreamerTrainer({.settings = run.dreamer,
@@ -35,9 +38,15 @@ std::unique_ptr<Trainer> MakeTrainer(const RunConfig& run, const RowSpec& row, i
                                .window = run.window,
                                .batch_lanes = run.batch_windows,
                                .threads = threads},
-                              EnvSpecOf(run));
+                              EnvSpecOf(run), std::make_unique<OneLearner>(), std::move(place));
   }
   TETRION_CHECK(run.algo == "vtrace", "an algorithm without a trainer");
+  if (place != nullptr) {
+    throw Error(
+        ExitCode::kUsage,
+        "--trainer-device device: V-trace computes its updates on the CPU; leave the option "
+        "out, or train with algo = dreamer");
+  }
   return MakeVtraceTrainer({.settings = run.vtrace,
                             .network = run.network,
                             .seed = run.seed,

@@ -55,6 +55,17 @@ class DreamerOnADevice(harness.Case):
         run.finish_and_check()
         self.check(run, 2)
 
+    def test_it_computes_its_updates_there_and_goes_on_with_them_on_the_cpu(self):
+        run = self.new_run().start_up(device="sim", trainer_device="device", settings=SETTINGS,
+                                      stop_after="240steps")
+        self.assertEqual(run.wait_exit("up", deadline_s=240), 0)
+        self.check(run, 2)
+        self.assertIn("updates are computed on simulated device", run.log("learner"))
+        run.start_up(resume=True, device="sim", stop_after="480steps")
+        self.assertEqual(run.wait_exit("up", deadline_s=120), 0)
+        self.assertIn("resumed from", run.log("learner"))
+        self.check(run, 3)
+
     def test_pictures_are_not_played_there(self):
         run = self.new_run()
         run.start_coordinator(settings={**SETTINGS, "env": "tetris", "view": "pixels"})

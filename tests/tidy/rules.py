@@ -29,8 +29,12 @@ TESTED_BY = {
     "lib/envs/tetris/tetris.cc": "../vec_env_test.cc",
     "lib/http/bounded_server.cc": "http_endpoint_test.cc",
     "lib/nn/scorer.cc": "network_test.cc",
+    "lib/nn/dreamer/update_nodes.cc": "../../rl/dreamer/device_engine_test.cc",
     "lib/nn/torch/torch_networks.cc": "../network_test.cc",
     "lib/replay/lease.cc": "gate_test.cc",
+    "lib/rl/dreamer/cuda/device_place.cc": "../device_engine_test.cc",
+    "lib/rl/dreamer/host_engine.cc": "dreamer_trainer_test.cc",
+    "lib/rl/torch/graph_place.cc": "../dreamer/device_engine_test.cc",  # on a device
     "lib/rl/parameter_tensors.cc": "vtrace/vtrace_trainer_test.cc",
     "lib/inference/stream_layout.cc": "ends_test.cc",
     "lib/wire/zmq_socket.cc": "socket_test.cc",

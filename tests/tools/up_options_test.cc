@@ -68,11 +68,12 @@ TEST_F(PlanRunTest, NewRunStartsCoordinatorLearnerAndActors) {
 }
 
 TEST_F(PlanRunTest, LearnerThatPlaysItsLanesItselfNeedsNoActors) {
-  options_.replay = {.device = "sim", .resident_lanes = 32};
+  options_.replay = {.device = "sim", .resident_lanes = 32, .trainer = "device"};
   const RunPlan plan = Plan();
   ASSERT_EQ(plan.children.size(), 2U);
   for (const auto& command : {plan.children[1].command, plan.children[1].restart_command}) {
-    EXPECT_THAT(Joined(command), HasSubstr("--device sim --resident-lanes 32"));
+    EXPECT_THAT(Joined(command),
+                HasSubstr("--device sim --resident-lanes 32 --trainer-device device"));
   }
 }
 

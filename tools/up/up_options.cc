@@ -70,6 +70,7 @@ ChildSpec Learner(const UpOptions& options, const RunPlan& plan,
   if (replay.resident_lanes > 0) {
     Append(command, {"--resident-lanes", std::to_string(replay.resident_lanes)});
   }
+  if (replay.trainer != "auto") Append(command, {"--trainer-device", replay.trainer});
   Append(command, RunFlagsBesideAFile(options, given));
   Command again = command;
   again.push_back("--resume");

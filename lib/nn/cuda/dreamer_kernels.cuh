@@ -5,6 +5,7 @@
 #include "lib/cuda/kernel.h"
 #include "lib/frame/row_slots.h"
 #include "lib/nn/categorical.h"
+#include "lib/nn/cuda/block_sum.cuh"
 #include "lib/nn/cuda/dreamer_weights.h"
 #include "lib/nn/dreamer/draw_latents.h"
 
@@ -44,21 +45,6 @@ __device__ inline cuda::DeviceSpan<T> SliceOf(const cuda::DeviceSpan<T>& span, s
   return cuda::DeviceSpan<T>(span.data() + first, count);
 }
 
-// Sum over the block of term(i) for i below `count`, known to every thread.
-template <typename Term>
-__device__ inline float BlockSum(unsigned count, const Term& term) {
-  TETRION_SHARED(float, of_warp, kDreamerThreads / 32);
-  float sum = 0.0F;
-  for (unsigned i = threadIdx.x; i < count; i += kDreamerThreads) sum += term(i);
-  for (int bits = 16; bits > 0; bits /= 2) sum += __shfl_xor_sync(0xFFFFFFFFU, sum, bits);
-  if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = sum;
-  __syncthreads();
-  float all = 0.0F;
-  for (unsigned warp = 0; warp < kDreamerThreads / 32; ++warp) all += of_warp[warp];
-  __syncthreads();
-  return all;
-}
-
 // x [count] = silu(norm(x)) in place; the block waits for x before and for the result behind it.
 __device__ inline void NormSilu(const DreamerLayer& layer, const cuda::DeviceSpan<float>& x,
                                 unsigned count) {
@@ -66,9 +52,11 @@ __device__ inline void NormSilu(const DreamerLayer& layer, const cuda::DeviceSpa
   __syncthreads();
   float mean = 0.0F;
   if (centred) {
-    mean = BlockSum(count, [&](unsigned i) { return x[i]; }) / static_cast<float>(count);
+    mean = BlockSum<kDreamerThreads>(count, [&](unsigned i) { return x[i]; }) /
+           static_cast<float>(count);
   }
-  const float squares = BlockSum(count, [&](unsigned i) { return (x[i] - mean) * (x[i] - mean); });
+  const float squares =
+      BlockSum<kDreamerThreads>(count, [&](unsigned i) { return (x[i] - mean) * (x[i] - mean); });
   const float factor = 1.0F / std::sqrt(squares / static_cast<float>(count) + kNormEpsilon);
   for (unsigned i = threadIdx.x; i < count; i += kDreamerThreads) {
     const float shift = centred ? layer.shift[i] : 0.0F;
@@ -221,7 +209,7 @@ __device__ inline bool DrawPosterior(const DreamerActingWeights& w, const LaneSt
     const PhiloxBlock words = LatentWords(draw, w.stoch, g / kLatentsOfADraw);
     state.stoch[g] = DrawLatent(own, w.classes, words.word[g % kLatentsOfADraw]);
   }
-  return BlockSum(kDreamerThreads, [&](unsigned) { return bad; }) == 0.0F;
+  return BlockSum<kDreamerThreads>(kDreamerThreads, [&](unsigned) { return bad; }) == 0.0F;
 }
 
 // The actor on the new state -> logits [A, M] of the lane; NaN where the state is not to be used.

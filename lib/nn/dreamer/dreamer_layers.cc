@@ -10,16 +10,19 @@ namespace tetrion {
 using torch::Tensor;
 
 DreamerTensors::DreamerTensors(const ParameterLayout& layout, std::size_t offset,
-                               std::span<float> parameters, std::span<float> gradients) {
+                               std::span<float> parameters, std::span<float> gradients,
+                               torch::Device device) {
+  const auto options = torch::TensorOptions().dtype(torch::kFloat32).device(device);
   TETRION_CHECK(gradients.empty() || gradients.size() == parameters.size(),
                 "one gradient a parameter");
   for (const ParameterInfo& info : layout) {
     if (info.offset < offset || info.offset + info.size > offset + parameters.size()) continue;
-    Tensor tensor = torch::from_blob(parameters.data() + (info.offset - offset), info.shape);
+    Tensor tensor =
+        torch::from_blob(parameters.data() + (info.offset - offset), info.shape, options);
     if (!gradients.empty()) {
       tensor.requires_grad_(true);
       tensor.mutable_grad() =
-          torch::from_blob(gradients.data() + (info.offset - offset), info.shape);
+          torch::from_blob(gradients.data() + (info.offset - offset), info.shape, options);
     }
     tensors_.emplace(info.name, std::move(tensor));
   }
@@ -67,11 +70,11 @@ Tensor DreamerHead::operator()(const Tensor& x) const {
 }
 
 DreamerHead MakeDreamerCritic(const DreamerShape& shape, std::span<float> parameters,
-                              std::span<float> gradients) {
+                              std::span<float> gradients, torch::Device device) {
   const ParameterLayout layout = DreamerLayout(shape);
   const DreamerSlice slice = DreamerModule(layout, "value");
   TETRION_CHECK(parameters.size() == slice.size, "one value a parameter of the critic");
-  return {DreamerTensors(layout, slice.offset, parameters, gradients), "value", kMlpLayers};
+  return {DreamerTensors(layout, slice.offset, parameters, gradients, device), "value", kMlpLayers};
 }
 
 }  // namespace tetrion

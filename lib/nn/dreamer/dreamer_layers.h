@@ -17,9 +17,10 @@ namespace tetrion {
 class DreamerTensors {
  public:
   // `parameters` begins with the floats at `offset` of the layout's buffer; pieces outside it are
-  // left out. `gradients` is empty (inference) or as long as `parameters`.
+  // left out. `gradients` is empty (inference) or as long as `parameters`. `device`: whose memory
+  // both are.
   DreamerTensors(const ParameterLayout& layout, std::size_t offset, std::span<float> parameters,
-                 std::span<float> gradients);
+                 std::span<float> gradients, torch::Device device = torch::kCPU);
 
   // The piece called `name`; an undefined tensor where there is none.
   torch::Tensor Find(const std::string& name) const;
@@ -60,6 +61,6 @@ struct DreamerHead {
 // A critic on a buffer of its own, as the slow one is: `parameters` is as long as
 // DreamerModule(layout, "value"). Feature [..., D + Z] -> logits [..., 255].
 DreamerHead MakeDreamerCritic(const DreamerShape& shape, std::span<float> parameters,
-                              std::span<float> gradients = {});
+                              std::span<float> gradients = {}, torch::Device device = torch::kCPU);
 
 }  // namespace tetrion

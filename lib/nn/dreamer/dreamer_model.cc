@@ -8,9 +8,9 @@ namespace tetrion {
 using torch::Tensor;
 
 DreamerModel::DreamerModel(const DreamerShape& shape, std::span<float> parameters,
-                           std::span<float> gradients)
+                           std::span<float> gradients, torch::Device device)
     : shape_(shape),
-      tensors_(DreamerLayout(shape), 0, parameters, gradients),
+      tensors_(DreamerLayout(shape), 0, parameters, gradients, device),
       encoder_(shape, tensors_),
       core_(shape, tensors_),
       posterior_(shape, tensors_),

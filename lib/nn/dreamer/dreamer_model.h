@@ -25,8 +25,9 @@ class DreamerModel {
  public:
   // `parameters` is the whole buffer of DreamerLayout, or its first ActingFloats: then Encode,
   // Core, PosteriorLogProbs, Feature and the actor alone may be called. `gradients` is empty
-  // (inference) or as long as `parameters`: backward adds to it.
-  DreamerModel(const DreamerShape& shape, std::span<float> parameters, std::span<float> gradients);
+  // (inference) or as long as `parameters`: backward adds to it. Both are memory of `device`.
+  DreamerModel(const DreamerShape& shape, std::span<float> parameters, std::span<float> gradients,
+               torch::Device device = torch::kCPU);
 
   const DreamerShape& shape() const { return shape_; }
 

@@ -3,11 +3,15 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
+#include <string>
 
+#include "lib/core/mutex.h"
 #include "lib/nn/dreamer/dreamer_shape.h"
 #include "lib/nn/dreamer/layer_nodes.h"
 #include "lib/nn/dreamer/linear_kernels.h"
 #include "lib/nn/dreamer/step_kernels.h"
+#include "lib/nn/dreamer/update_nodes.h"
 
 namespace tetrion {
 namespace {
@@ -22,7 +26,7 @@ constexpr int kMiddle = kBins / 2;
 constexpr std::int64_t kRowsForAThread = 128;  // of two-hot logits, gates or classes
 
 bool IsPlain(const Tensor& x) {
-  return x.is_cpu() && x.scalar_type() == torch::kFloat32;
+  return x.is_cpu() && x.scalar_type() == torch::kFloat32 && CurrentUpdateKernels() == nullptr;
 }
 
 std::array<float, kBins> MakeBins() {
@@ -99,6 +103,45 @@ class TwoHotNode : public Function<TwoHotNode> {
     return {grad, Tensor()};
   }
 };
+
+// The bins where a device has them, copied there once.
+class BinsOnDevices {
+ public:
+  Tensor On(const torch::Device& device) TETRION_EXCLUDES(mu_) {
+    const MutexLock lock(mu_);
+    Tensor& bins = bins_[device.str()];
+    if (!bins.defined()) {
+      bins = torch::from_blob(const_cast<float*>(DreamerBins().data()), {kBins}).clone().to(device);
+    }
+    return bins;
+  }
+
+ private:
+  Mutex mu_;
+  std::map<std::string, Tensor> bins_ TETRION_GUARDED_BY(mu_);  // by the device's name
+};
+
+Tensor BinsOn(const torch::Device& device) {
+  static BinsOnDevices bins;
+  return bins.On(device);
+}
+
+// As TwoHotNode, by operations that know no values on the host.
+Tensor TwoHotByLibrary(const Tensor& logits, const Tensor& targets) {
+  const Tensor bins = BinsOn(logits.device());
+  const Tensor log_probs = torch::log_softmax(logits, -1);
+  // [K, N]. A target that is not a number makes a loss that is none.
+  const Tensor reached = torch::bucketize(targets, bins, /*out_int32=*/false, /*right=*/true);
+  const Tensor below = (reached - 1).clamp_min(0), above = reached.clamp_max(kBins - 1);
+  const auto distance = [&](const Tensor& bin) {
+    return torch::where(below == above, torch::ones_like(targets),
+                        (bins.index_select(0, bin.flatten()).view_as(targets) - targets).abs());
+  };
+  const Tensor to_below = distance(below), to_above = distance(above);
+  const Tensor share = to_below / (to_below + to_above);
+  const auto of = [&](const Tensor& bin) { return log_probs.gather(1, bin.t()).t(); };
+  return -((1.0 - share) * of(below) + share * of(above) + 0.0 * targets).sum(0);
+}
 
 class StraightThroughNode : public Function<StraightThroughNode> {
  public:
@@ -198,6 +241,7 @@ Tensor TwoHotLoss(const Tensor& logits, const Tensor& target, const Tensor& seco
   const Tensor first = target.detach().reshape({1, -1});
   const Tensor targets =
       second.defined() ? torch::cat({first, second.detach().reshape({1, -1})}) : first;
+  if (!IsPlain(logits)) return TwoHotByLibrary(rows, targets).reshape(target.sizes());
   return TwoHotNode::apply(rows, targets.contiguous()).reshape(target.sizes());
 }
 
@@ -215,8 +259,7 @@ Tensor TwoHotMean(const Tensor& logits) {
   }
   const Tensor probs = torch::softmax(logits, -1);
   // Bin 128 + i is the negative of bin 126 - i.
-  const Tensor bins =
-      torch::from_blob(const_cast<float*>(upper.data()), {kMiddle}).to(logits.options());
+  const Tensor bins = BinsOn(logits.device()).narrow(0, kMiddle + 1, kMiddle).to(logits.dtype());
   const Tensor excess =
       probs.narrow(-1, kMiddle + 1, kMiddle) - probs.narrow(-1, 0, kMiddle).flip(-1);
   return torch::matmul(excess, bins);
@@ -230,6 +273,7 @@ Tensor NormSilu(const Tensor& x, const Tensor& scale, const Tensor& shift) {
   if (shift.defined()) {
     return torch::silu(torch::layer_norm(x, {x.size(-1)}, scale, shift, kNormEpsilon));
   }
+  if (UpdateKernels* kernels = CurrentUpdateKernels()) return NormSiluOnDevice(x, scale, *kernels);
   return IsPlain(x) ? NormSiluNode(x, scale) : torch::silu(RmsNorm(x, scale));
 }
 
@@ -259,6 +303,9 @@ Tensor BlockLinear(const Tensor& x, const Tensor& weight, const Tensor& bias,
 }
 
 Tensor GruStep(const Tensor& gates, const Tensor& deter, std::int64_t blocks) {
+  if (UpdateKernels* kernels = CurrentUpdateKernels()) {
+    return GruStepOnDevice(gates, deter, blocks, *kernels);
+  }
   if (IsPlain(gates)) return GruNode::apply(gates, deter, blocks);
   std::vector<std::int64_t> shape = deter.sizes().vec();
   const std::int64_t width = shape.back() / blocks;

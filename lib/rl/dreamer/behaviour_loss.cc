@@ -4,6 +4,7 @@
 
 #include "lib/nn/dreamer/primitives.h"
 #include "lib/rl/dreamer/lambda_return.h"
+#include "lib/rl/dreamer/tensor_returns.h"
 
 namespace tetrion {
 
@@ -18,16 +19,28 @@ Tensor CriticLoss(const Tensor& logits, const Tensor& target, const Tensor& slow
   return share == 0.0 ? loss : loss + share * TwoHotLoss(logits, slow);
 }
 
-// Loss of the critic on the rows as they were played; the imagination from each row bootstraps.
+// Returns of the rows as they were played, [T-1, B]; `boot` [T, B] is what the imagination from
+// each of them is worth.
+Tensor PlayedReturns(const DreamerSettings& settings, const DreamerRows& rows, const Tensor& boot) {
+  const double discount = DiscountOf(settings);
+  if (CurrentUpdateKernels() != nullptr) {
+    return ReplayedReturnsOf(rows.reward, rows.not_last, rows.alive, boot, discount,
+                             settings.lambda);
+  }
+  const SequenceBatch& batch = rows.batch();
+  const Tensor returns = torch::empty({batch.steps - 1, batch.lanes});
+  ReplayedReturns({batch.steps, batch.lanes, batch.reward.data(), batch.is_last.data(),
+                   batch.is_terminal.data(), boot.const_data_ptr<float>()},
+                  discount, settings.lambda, returns.mutable_data_ptr<float>());
+  return returns;
+}
+
+// Loss of the critic on the rows as they were played.
 Tensor ReplayValueLoss(const DreamerModel& model, const DreamerHead& slow,
                        const DreamerSettings& settings, const DreamerRows& rows,
                        const WorldModelLoss& world, const Tensor& returns) {
-  const SequenceBatch& batch = rows.batch();
-  const std::int64_t steps = batch.steps - 1, lanes = batch.lanes;
-  const Tensor target = torch::empty({steps, lanes});
-  ReplayedReturns({batch.steps, batch.lanes, batch.reward.data(), batch.is_last.data(),
-                   batch.is_terminal.data(), returns.const_data_ptr<float>()},
-                  DiscountOf(settings), settings.lambda, target.mutable_data_ptr<float>());
+  const std::int64_t steps = rows.reward.size(0) - 1;
+  const Tensor target = PlayedReturns(settings, rows, returns[0].view_as(rows.reward));
   const Tensor feature = world.feature.narrow(0, 0, steps);
   Tensor slow_value;
   {
@@ -37,6 +50,26 @@ Tensor ReplayValueLoss(const DreamerModel& model, const DreamerHead& slow,
   const Tensor loss =
       CriticLoss(model.ValueLogits(feature), target, slow_value, settings.slow_regulariser);
   return (rows.not_last.narrow(0, 0, steps) * loss).mean();
+}
+
+// Sets the returns and weights of `out` from its rewards [H, N], and values and cont [H+1, N].
+void FillReturns(const Tensor& values, const Tensor& cont, double lambda, ImaginedWorth& out) {
+  if (CurrentUpdateKernels() != nullptr) {
+    out.returns = ImaginedReturnsOf(out.reward, cont, values, lambda);
+    out.weight = ImaginedWeightsOf(cont);
+    return;
+  }
+  // Row 0's reward is not read.
+  const Tensor rewards = torch::cat({out.reward.narrow(0, 0, 1), out.reward});
+  out.returns = torch::empty_like(out.reward);
+  out.weight = torch::empty_like(out.reward);
+  const ImaginedRows rows = {.horizon = static_cast<int>(out.reward.size(0)),
+                             .starts = static_cast<int>(out.reward.size(1)),
+                             .reward = rewards.const_data_ptr<float>(),
+                             .cont = cont.const_data_ptr<float>(),
+                             .value = values.const_data_ptr<float>()};
+  ImaginedReturns(rows, lambda, out.returns.mutable_data_ptr<float>());
+  ImaginedWeights(rows, out.weight.mutable_data_ptr<float>());
 }
 
 }  // namespace
@@ -74,7 +107,7 @@ Imagination Imagine(const DreamerModel& model, const Tensor& deter, const Tensor
 
 ImaginedWorth ComputeImaginedWorth(const DreamerModel& model, const DreamerHead& slow,
                                    const DreamerSettings& settings, const Imagination& imagined) {
-  const std::int64_t horizon = imagined.action.size(0), starts = imagined.action.size(1);
+  const std::int64_t horizon = imagined.action.size(0);
   const Tensor decides = imagined.feature.narrow(0, 0, horizon);
   ImaginedWorth out;
   out.value_logits = model.ValueLogits(decides);
@@ -96,24 +129,14 @@ ImaginedWorth ComputeImaginedWorth(const DreamerModel& model, const DreamerHead&
   } else {
     cont[0].div_(rest);
   }
-  // Row 0's reward is not read.
-  const Tensor rewards = torch::cat({out.reward.narrow(0, 0, 1), out.reward});
-  out.returns = torch::empty({horizon, starts});
-  out.weight = torch::empty({horizon, starts});
-  const ImaginedRows rows = {.horizon = static_cast<int>(horizon),
-                             .starts = static_cast<int>(starts),
-                             .reward = rewards.const_data_ptr<float>(),
-                             .cont = cont.const_data_ptr<float>(),
-                             .value = values.const_data_ptr<float>()};
-  ImaginedReturns(rows, settings.lambda, out.returns.mutable_data_ptr<float>());
-  ImaginedWeights(rows, out.weight.mutable_data_ptr<float>());
+  FillReturns(values, cont, settings.lambda, out);
   return out;
 }
 
 BehaviourLoss ComputeBehaviourLoss(const DreamerModel& model, const DreamerHead& slow,
                                    const DreamerSettings& settings, const DreamerRows& rows,
                                    const WorldModelLoss& world, const Imagination& imagined,
-                                   const ImaginedWorth& worth, double scale) {
+                                   const ImaginedWorth& worth, const Tensor& scale) {
   BehaviourLoss out;
   const Tensor advantage = (worth.returns - worth.baseline) / scale;
   const Tensor chosen = (imagined.log_probs * imagined.action).sum(-1);

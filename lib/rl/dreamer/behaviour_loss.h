@@ -42,10 +42,11 @@ struct BehaviourLoss {
   torch::Tensor policy, value, replay_value;
   torch::Tensor entropy;  // of the actor, without gradient
 };
-// `scale` divides the advantages. The imagination began at all rows of `world`, in their order.
+// `scale`, a scalar, divides the advantages. The imagination began at all rows of `world`, in their
+// order.
 BehaviourLoss ComputeBehaviourLoss(const DreamerModel& model, const DreamerHead& slow,
                                    const DreamerSettings& settings, const DreamerRows& rows,
                                    const WorldModelLoss& world, const Imagination& imagined,
-                                   const ImaginedWorth& worth, double scale);
+                                   const ImaginedWorth& worth, const torch::Tensor& scale);
 
 }  // namespace tetrion

@@ -1,29 +1,22 @@
 #include "lib/rl/dreamer/dreamer_draws.h"
 
-#include "lib/core/philox.h"
+#include "lib/nn/dreamer/draw_one_hots.h"
+#include "lib/nn/dreamer/update_nodes.h"
 
 namespace tetrion {
 namespace {
 
 using torch::Tensor;
 
-// The first class whose cumulative probability exceeds `unit`; the last one where none does, be it
-// by rounding or since a number is not finite.
-std::int64_t Pick(const float* probs, std::int64_t classes, float unit) {
-  float sum = 0;
-  for (std::int64_t c = 0; c + 1 < classes; ++c) {
-    sum += probs[c];
-    if (unit < sum) return c;
-  }
-  return classes - 1;
+// Blocks of words that `rows` rows use.
+std::uint32_t BlocksOf(std::int64_t rows) {
+  return static_cast<std::uint32_t>((rows + kRowsOfADraw - 1) / kRowsOfADraw);
 }
 
 }  // namespace
 
-OneHotSampler MakeUpdateSampler(std::uint64_t seed, std::uint64_t update) {
-  // The highest bits keep the draws apart from those of tokens (00) and of initial weights (10).
-  const std::uint64_t stream = std::uint64_t{3} << 62 | update;
-  return [seed, stream, block = std::uint32_t{0}](const Tensor& log_probs) mutable {
+OneHotSampler MakeUpdateSampler(std::uint64_t seed, std::int64_t updates) {
+  return [seed, updates, block = std::uint32_t{0}](const Tensor& log_probs) mutable {
     const Tensor input = log_probs.detach().exp().contiguous();
     const Tensor sample = torch::zeros_like(input);
     const std::int64_t classes = input.size(-1), rows = input.numel() / classes;
@@ -31,10 +24,19 @@ OneHotSampler MakeUpdateSampler(std::uint64_t seed, std::uint64_t update) {
     float* out = sample.mutable_data_ptr<float>();
     PhiloxBlock draw{};
     for (std::int64_t n = 0; n < rows; ++n, in += classes, out += classes) {
-      if (n % 4 == 0) draw = PhiloxDraw(seed, stream, block++, PhiloxPurpose::kLatents);
-      out[Pick(in, classes, static_cast<float>(UnitDraw(draw.word[n % 4])))] = 1.0F;
+      if (n % kRowsOfADraw == 0) draw = UpdateWords(seed, updates, block++);
+      out[DrawClass(in, static_cast<std::uint32_t>(classes), draw.word[n % kRowsOfADraw])] = 1.0F;
     }
     return sample;
+  };
+}
+
+OneHotSampler MakeDeviceSampler(std::uint64_t seed, const Tensor& updates, UpdateKernels& kernels) {
+  return [seed, updates, &kernels, block = std::uint32_t{0}](const Tensor& log_probs) mutable {
+    const UpdateDraw draw = {
+        .seed = seed, .updates = updates.const_data_ptr<std::int64_t>(), .first_block = block};
+    block += BlocksOf(log_probs.numel() / log_probs.size(-1));
+    return DrawOneHotsOnDevice(log_probs, draw, kernels);
   };
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "lib/nn/dreamer/dreamer_shape.h"
@@ -8,18 +9,22 @@
 
 namespace tetrion {
 
-// Rows 1..T of a batch as the tensors that the losses take. Allocated once; the views of `batch`
-// and the flags are its own memory, so that it outlives the rows.
+// Rows 1..T of a batch as the tensors that the losses take, of a device. Allocated once; on the
+// CPU, views and rewards are the memory of `batch`, so that it outlives the rows.
 class DreamerRows {
  public:
-  DreamerRows(const DreamerShape& shape, SequenceBatch& batch);
+  // `every_row_may_begin`: what losses compute does not depend on where episodes begin.
+  DreamerRows(const DreamerShape& shape, SequenceBatch& batch, torch::Device device = torch::kCPU,
+              bool every_row_may_begin = false);
 
   // Takes over what the batch holds now.
   void Fill();
+  // What of the batch is not finite; empty when all is.
+  std::string NotFinite() const;
 
   const SequenceBatch& batch() const { return batch_; }
-  // Whether an episode begins in one of the lanes at row t.
-  bool begins(int t) const { return begins_[static_cast<std::size_t>(t)]; }
+  // Whether an episode begins, or may begin, in one of the lanes at row t.
+  bool begins(int t) const { return every_row_may_begin_ || begins_[static_cast<std::size_t>(t)]; }
 
   torch::Tensor view;         // [T, B, F]
   torch::Tensor prev_action;  // [T, B, A] one-hot, 0: none
@@ -32,8 +37,16 @@ class DreamerRows {
   torch::Tensor stoch;  // [B, S, C] one-hot
 
  private:
+  // The same tensors where the batch is.
+  struct OnHost {
+    torch::Tensor view, prev_action, keep, reward, alive, not_last, deter, stoch;
+  };
+  void FillHost();
+
   const DreamerShape shape_;
   SequenceBatch& batch_;
+  const bool every_row_may_begin_;
+  OnHost host_;
   torch::Tensor context_deter_;  // [B, D] bf16, the batch's memory
   std::vector<bool> begins_;
 };

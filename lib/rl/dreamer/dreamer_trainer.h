@@ -7,6 +7,7 @@
 #include "lib/frame/specs.h"
 #include "lib/replay/latents.h"
 #include "lib/rl/dreamer/dreamer_settings.h"
+#include "lib/rl/dreamer/update_place.h"
 #include "lib/rl/gradient_sync.h"
 #include "lib/rl/trainer.h"
 
@@ -32,14 +33,17 @@ LatentSpec DreamerLatents(const DreamerSettings& settings);
 // range.
 //
 // An update asks `sync` once whether all learners can step, and where they can gives it every
-// parameter's gradient. A skipped update (a part of the loss that is not finite, here or in another
-// learner) leaves everything as it was, and UpdateStats says which part was not finite first.
+// parameter's gradient. With `place`, updates are computed there and not on the CPU, and there is
+// one learner: `sync` is not asked. A skipped update (a part of the loss that is not finite, here
+// or in another learner) leaves everything as it was, and UpdateStats says which part was not
+// finite first.
 //
 // Save names: "model.<parameter>", "laprop_mean.<parameter>", "laprop_square.<parameter>",
 // "slow.<parameter>" of the critic, "return_range" and the counter "updates". Load of another
 // algorithm's or another size's checkpoint throws as ReadTensor; the trainer is then as it was.
 std::unique_ptr<Trainer> MakeDreamerTrainer(
     const DreamerConfig& config, const EnvSpec& env,
-    std::unique_ptr<GradientSync> sync = std::make_unique<OneLearner>());
+    std::unique_ptr<GradientSync> sync = std::make_unique<OneLearner>(),
+    std::unique_ptr<UpdatePlace> place = nullptr);
 
 }  // namespace tetrion

@@ -8,19 +8,13 @@
 #include "lib/rl/adam.h"
 
 namespace tetrion {
-namespace {
-
-constexpr double kGreatestNorm = 1e18;  // of a clipped gradient: a float holds its square
-
-}  // namespace
 
 LaProp::LaProp(const LaPropConfig& config, const ParameterLayout& layout)
     : config_(config), layout_(layout), mean_(FloatsOf(layout), 0.0F), square_(mean_) {}
 
-double LaProp::LearningRate() const {
-  const auto done = static_cast<double>(steps_),
-             warmup = static_cast<double>(config_.warmup_updates);
-  return done >= warmup ? config_.learning_rate : config_.learning_rate * done / warmup;
+double LaPropRate(const LaPropConfig& config, std::int64_t steps) {
+  const auto done = static_cast<double>(steps), warmup = static_cast<double>(config.warmup_updates);
+  return done >= warmup ? config.learning_rate : config.learning_rate * done / warmup;
 }
 
 LaPropStep LaProp::Step(std::span<float> parameters, std::span<const float> gradients) {
@@ -38,7 +32,7 @@ LaPropStep LaProp::Step(std::span<float> parameters, std::span<const float> grad
       clipped = std::min(norm, config_.agc * std::max(config_.agc_least_norm, weight));
     }
     if (norm > clipped) scales[i] = static_cast<float>(clipped / norm);
-    if (step.problem.empty() && (!std::isfinite(norm) || clipped > kGreatestNorm)) {
+    if (step.problem.empty() && (!std::isfinite(norm) || clipped > kGreatestClippedNorm)) {
       step.problem = "the gradient of " + piece.name;
     }
   }

@@ -18,6 +18,12 @@ struct LaPropConfig {
   double epsilon = 1e-20;             // beside the root of the squares
 };
 
+// Of the step behind `steps` others; 0 of the first where the rate rises.
+double LaPropRate(const LaPropConfig& config, std::int64_t steps);
+
+// Largest norm of a clipped gradient that a step is taken with: a float holds its square.
+inline constexpr double kGreatestClippedNorm = 1e18;
+
 // What a step did.
 struct LaPropStep {
   double grad_norm = 0;  // of all parameters, before clipping
@@ -33,8 +39,8 @@ class LaProp {
   LaProp(const LaPropConfig& config, const ParameterLayout& layout);
 
   LaPropStep Step(std::span<float> parameters, std::span<const float> gradients);
-  // Of the step to come; the first one is 0 where the rate rises.
-  double LearningRate() const;
+  // Of the step to come.
+  double LearningRate() const { return LaPropRate(config_, steps_); }
 
   std::span<float> mean() { return mean_; }
   std::span<const float> mean() const { return mean_; }

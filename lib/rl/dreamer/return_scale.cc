@@ -6,12 +6,6 @@
 #include "lib/core/check.h"
 
 namespace tetrion {
-namespace {
-
-constexpr double kLow = 0.05, kHigh = 0.95;
-constexpr double kLeastScale = 1.0;
-
-}  // namespace
 
 double Percentile(std::span<float> values, double q) {
   TETRION_CHECK(!values.empty(), "a percentile is that of some values");
@@ -29,12 +23,12 @@ void ReturnScale::Update(std::span<const float> returns) {
   const auto follow = [this](float& mean, double value) {
     mean = static_cast<float>((1.0 - rate_) * mean + rate_ * value);
   };
-  follow(range_.low, Percentile(sorted_, kLow));
-  follow(range_.high, Percentile(sorted_, kHigh));
+  follow(range_.low, Percentile(sorted_, kLowReturns));
+  follow(range_.high, Percentile(sorted_, kHighReturns));
 }
 
 double ReturnScale::scale() const {
-  return std::max(kLeastScale, static_cast<double>(range_.high) - range_.low);
+  return std::max(kLeastReturnScale, static_cast<double>(range_.high) - range_.low);
 }
 
 }  // namespace tetrion

@@ -5,12 +5,15 @@
 
 namespace tetrion {
 
+inline constexpr double kLowReturns = 0.05, kHighReturns = 0.95;  // percentiles of the range
+inline constexpr double kLeastReturnScale = 1.0;                  // small returns are not blown up
+
 // The q-th part of `values` (0..1) in order, between two values in proportion. Not empty; their
 // order changes.
 double Percentile(std::span<float> values, double q);
 
 // What advantages are divided by: the range from the 5th to the 95th percentile of the returns, as
-// a moving average from 0, and at least 1, so that small returns are not blown up.
+// a moving average from 0, and at least 1.
 class ReturnScale {
  public:
   struct Range {

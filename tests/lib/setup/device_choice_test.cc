@@ -59,6 +59,12 @@ TEST(DeviceChoiceTest, ResidentLanesNeedADevice) {
   EXPECT_THAT(RefusalOf({"--resident-lanes", "64"}), HasSubstr("give --device cuda as well"));
 }
 
+TEST(DeviceChoiceTest, UpdatesOnADeviceNeedOne) {
+  EXPECT_EQ(Parsed({}).trainer, "auto");
+  EXPECT_EQ(Parsed({"--device", kBuilt, "--trainer-device", "device"}).trainer, "device");
+  EXPECT_THAT(RefusalOf({"--trainer-device", "device"}), HasSubstr("give --device cuda as well"));
+}
+
 TEST(DeviceChoiceTest, UnknownDeviceIsRefusedWithThoseThereAre) {
   EXPECT_THAT(RefusalOf({"--device", "tpu"}), HasSubstr("cuda"));
 }

@@ -130,8 +130,8 @@ TEST_F(GoldenLoss, PartsAndGradientsAreTheFormulas) {
   ReturnScale scale(settings_.return_rate);
   scale.Update(
       {worth.returns.const_data_ptr<float>(), static_cast<std::size_t>(worth.returns.numel())});
-  const BehaviourLoss behaviour =
-      ComputeBehaviourLoss(model, slow, settings_, rows_, world, imagined, worth, scale.scale());
+  const BehaviourLoss behaviour = ComputeBehaviourLoss(
+      model, slow, settings_, rows_, world, imagined, worth, torch::scalar_tensor(scale.scale()));
   ExpectPart(world.reconstruction, "reconstruction");
   ExpectPart(world.reward, "reward");
   ExpectPart(world.cont, "cont");
@@ -158,8 +158,8 @@ TEST_F(GoldenLoss, ImaginationLeavesTheWorldModelAlone) {
   const DreamerModel model(SmallShape(), parameters_, gradients_);
   const DreamerHead slow = MakeDreamerCritic(SmallShape(), slow_parameters_);
   const auto [world, imagined, worth] = Followed(model, slow, settings_, rows_, Samples());
-  const BehaviourLoss behaviour =
-      ComputeBehaviourLoss(model, slow, settings_, rows_, world, imagined, worth, 1.0);
+  const BehaviourLoss behaviour = ComputeBehaviourLoss(model, slow, settings_, rows_, world,
+                                                       imagined, worth, torch::scalar_tensor(1.0));
   (behaviour.policy + behaviour.value).backward();
   for (const ParameterInfo& info : layout_) {
     double sum = 0;

@@ -16,6 +16,7 @@
 #include "lib/core/error.h"
 #include "lib/nn/dreamer/dreamer_acting.h"
 #include "lib/nn/dreamer/dreamer_shape.h"
+#include "lib/nn/torch/torch_pch.h"
 #include "lib/rl/dreamer/dreamer_figures.h"
 #include "tests/lib/rl/dreamer/fixed_source.h"
 #include "tests/support/learner_ring.h"
@@ -255,6 +256,37 @@ TEST(DreamerTrainer, LearnersThatShareGradientsSkipAnUpdateTogether) {
   // All but the range of imagined returns, which each has of its own.
   for (std::vector<float>& all : parameters) all.resize(all.size() - 2);
   EXPECT_EQ(parameters[0], parameters[1]);
+}
+
+// Counts what the tensor library allocates and frees in the calling thread.
+class CountedMemory final : public c10::MemoryReportingInfoBase {
+ public:
+  void reportMemoryUsage(void*, std::int64_t bytes, std::size_t, std::size_t,
+                         c10::Device) override {
+    live += bytes;
+    if (bytes > 0) ++allocations;
+  }
+  bool memoryProfilingEnabled() const override { return true; }
+
+  std::int64_t allocations = 0, live = 0;  // live: bytes
+};
+
+TEST(DreamerTrainer, EveryUpdateAllocatesTheSameAndKeepsNothing) {
+  FixedSource source;
+  const std::unique_ptr<Trainer> trainer = MakeTestTrainer();
+  const auto counted = [&] {
+    const auto memory = std::make_shared<CountedMemory>();
+    const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, memory);
+    EXPECT_EQ(trainer->Step(source, 0).updates, 1);
+    return std::pair(memory->allocations, memory->live);
+  };
+  (void)counted();  // latents of the first update stay
+  const auto [allocations, live] = counted();
+  EXPECT_GT(allocations, 0);
+  EXPECT_EQ(live, 0);
+  for (int update = 0; update < 5; ++update) {
+    EXPECT_EQ(counted(), std::pair(allocations, std::int64_t{0})) << "update " << update;
+  }
 }
 
 std::string RefusalOf(Trainer& trainer, const TrainerState& state) {
