@@ -30,7 +30,8 @@ struct UpdateStats {
   int skipped = 0;  // optimiser steps that were not taken, or taken back, since a number in them
                     // was not finite
   std::string problem;  // of the first of them: what was not finite
-  // Seconds spent per stage of this call: wait, sample, forward, backward, optimise.
+  // Seconds spent per stage of this call: wait, sample, forward, backward, optimise. An update that
+  // a device computes as a whole counts as forward.
   double wait_s = 0, sample_s = 0, forward_s = 0, backward_s = 0, optimise_s = 0;
   // Parts of forward_s where a world model learns: its own losses, what is imagined with it.
   double observe_s = 0, imagine_s = 0;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "lib/core/cpu_count.h"
+#include "lib/core/error.h"
 #include "lib/core/log.h"
 #include "lib/core/random.h"
 #include "lib/rl/dreamer/cuda/device_place.h"
@@ -72,12 +73,20 @@ InferenceAgent::Parts InferencePartsOf(const RunConfig& run, const std::string& 
 // Where the run's updates are computed when it is not the CPU.
 std::unique_ptr<UpdatePlace> UpdatePlaceOf(const DeviceChoice& choice, const RunConfig& run,
                                            ReplayMemory& memory) {
-  const bool chosen =
-      choice.trainer == "device" || (choice.trainer == "auto" && choice.device == "cuda" &&
-                                     UpdatesOnCuda() && run.algo == "dreamer");
-  if (!chosen) return nullptr;
+  if (choice.trainer == "device" && run.algo != "dreamer") {
+    throw Error(ExitCode::kUsage,
+                "--trainer-device device: algorithm " + run.algo +
+                    " computes its updates on the CPU; leave the option out, or train with algo = "
+                    "dreamer");
+  }
+  const bool on_cuda = choice.trainer == "auto" && choice.device == "cuda" && run.algo == "dreamer";
+  if (on_cuda && !UpdatesOnCuda()) {
+    log::info("updates are computed on the CPU: this build's tensor library has no part for CUDA");
+  }
+  if (choice.trainer != "device" && !(on_cuda && UpdatesOnCuda())) return nullptr;
+  std::unique_ptr<UpdatePlace> place = MakeUpdatePlace(memory.on_device()->device);
   log::info("updates are computed on {}", memory.on_device()->device.name());
-  return MakeUpdatePlace(memory.on_device()->device);
+  return place;
 }
 
 }  // namespace

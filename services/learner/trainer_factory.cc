@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "lib/core/check.h"
-#include "lib/core/error.h"
 #include "lib/metrics/figures.h"
 #include "lib/nn/categorical.h"
 #include "lib/rl/dreamer/dreamer_figures.h"
@@ -41,12 +40,7 @@ std::unique_ptr<Trainer> MakeTrainer(const RunConfig& run, const RowSpec& row, i
                               EnvSpecOf(run), std::make_unique<OneLearner>(), std::move(place));
   }
   TETRION_CHECK(run.algo == "vtrace", "an algorithm without a trainer");
-  if (place != nullptr) {
-    throw Error(
-        ExitCode::kUsage,
-        "--trainer-device device: V-trace computes its updates on the CPU; leave the option "
-        "out, or train with algo = dreamer");
-  }
+  TETRION_CHECK(place == nullptr, "V-trace computes its updates on the CPU");
   return MakeVtraceTrainer({.settings = run.vtrace,
                             .network = run.network,
                             .seed = run.seed,

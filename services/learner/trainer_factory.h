@@ -17,8 +17,9 @@ std::optional<LatentSpec> LatentsOf(const RunConfig& run);
 // What the entropy of the run's policy can be over all actions. DreamerV3's has a part of the
 // uniform distribution always.
 EntropyRange EntropyOf(const RunConfig& run);
-// The run's algorithm over rows of `row`. `threads`: of the trainer's arithmetic; `place`: where it
-// computes updates, null: on the CPU. Throws Error(kUsage) for settings that do not fit together.
+// The run's algorithm over rows of `row`. `threads`: of the trainer's arithmetic; `place`: where
+// DreamerV3 computes its updates, null: on the CPU, as V-trace always does. Throws Error(kUsage)
+// for settings that do not fit together.
 std::unique_ptr<Trainer> MakeTrainer(const RunConfig& run, const RowSpec& row, int threads,
                                      std::unique_ptr<UpdatePlace> place = nullptr);
 

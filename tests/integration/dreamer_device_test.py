@@ -8,6 +8,8 @@ import harness
 # Few updates a row: what is looked at here is the way of the rows.
 SETTINGS = {**dreamer_test.SETTINGS, "train_ratio": 2}
 
+ON_DEVICE = "updates are computed on simulated device"
+
 
 class DreamerOnADevice(harness.Case):
     def check(self, run, least_updates):
@@ -60,11 +62,20 @@ class DreamerOnADevice(harness.Case):
                                       stop_after="240steps")
         self.assertEqual(run.wait_exit("up", deadline_s=240), 0)
         self.check(run, 2)
-        self.assertIn("updates are computed on simulated device", run.log("learner"))
         run.start_up(resume=True, device="sim", stop_after="480steps")
         self.assertEqual(run.wait_exit("up", deadline_s=120), 0)
         self.assertIn("resumed from", run.log("learner"))
+        self.assertEqual(run.log("learner").count(ON_DEVICE), 1)
         self.check(run, 3)
+
+    def test_v_trace_computes_on_the_cpu_alone(self):
+        run = self.new_run()
+        run.start_coordinator()
+        run.wait_for("the run folder", lambda _: True)
+        run.start_learner(device="sim", trainer_device="device")
+        self.assertEqual(run.wait_exit("learner"), dreamer_test.USAGE)
+        self.assertIn("--trainer-device device: algorithm vtrace", run.log("learner"))
+        self.assertNotIn(ON_DEVICE, run.log("learner"))
 
     def test_pictures_are_not_played_there(self):
         run = self.new_run()

@@ -12,14 +12,14 @@ struct UpdateDraw {
 };
 
 // Kernels of DreamerV3's update on a device, for what would be many small operations of the tensor
-// library. Their twins on the CPU: lib/nn/dreamer/norm_silu.h, step_kernels.h
-// and draw_one_hots.h. Pointers are the device's memory, rows contiguous f32. Calls
-// enqueue work behind what the thread has given the device, and return.
+// library. Their twins on the CPU: lib/nn/dreamer/norm_silu.h, step_kernels.h and draw_one_hots.h.
+// Pointers are the device's memory, rows contiguous f32. Calls enqueue work behind what the thread
+// has given the device, and return.
 class UpdateKernels {
  public:
   virtual ~UpdateKernels() = default;
 
-  // As ::tetrion::NormSiluForward; `slope` null: not wanted. y may be x.
+  // As ::tetrion::NormSiluForward; `slope` null: not wanted.
   virtual void NormSiluForward(const float* x, std::int64_t rows, std::int64_t width,
                                const float* scale, float* y, float* slope, float* inverse) = 0;
   // As ::tetrion::NormSiluBackward, but for the scale's gradient: `scale_parts` [NormSiluParts, W]

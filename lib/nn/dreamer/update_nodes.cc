@@ -83,6 +83,15 @@ class GruOnDeviceNode : public Function<GruOnDeviceNode> {
 
 Tensor NormSiluOnDevice(const Tensor& x, const Tensor& scale, UpdateKernels& kernels) {
   const Tensor rows = x.reshape({-1, x.size(-1)}).contiguous();
+  // Without gradient nothing is kept.
+  if (!torch::GradMode::is_enabled() || !(x.requires_grad() || scale.requires_grad())) {
+    const Tensor y = torch::empty_like(rows);
+    const Tensor inverse = torch::empty({rows.size(0)}, rows.options());
+    kernels.NormSiluForward(rows.const_data_ptr<float>(), rows.size(0), rows.size(1),
+                            scale.const_data_ptr<float>(), y.mutable_data_ptr<float>(),
+                            /*slope=*/nullptr, inverse.mutable_data_ptr<float>());
+    return y.reshape(x.sizes());
+  }
   return NormSiluOnDeviceNode::apply(rows, scale, &kernels).reshape(x.sizes());
 }
 

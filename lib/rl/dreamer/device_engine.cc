@@ -6,6 +6,7 @@
 #include "lib/rl/dreamer/dreamer_engine.h"
 #include "lib/rl/dreamer/dreamer_terms.h"
 #include "lib/rl/dreamer/tensor_laprop.h"
+#include "lib/rl/dreamer/tensor_return_scale.h"
 #include "lib/rl/stage_timer.h"
 
 namespace tetrion {
@@ -41,34 +42,6 @@ std::vector<float> Downloaded(const Tensor& from) {
   return values;
 }
 
-// Where returns mostly lie (lib/rl/dreamer/return_scale.h), in a device's memory: an update's
-// percentiles count once it is taken.
-class DeviceReturnScale {
- public:
-  DeviceReturnScale(double rate, const torch::Device& device)
-      : rate_(rate), range_(Floats(2, device)) {}
-
-  // The scale with these returns.
-  Tensor Follow(const Tensor& returns) {
-    const Tensor sorted = std::get<0>(returns.flatten().sort());
-    const auto percentile = [&](double q) {
-      const double place = q * static_cast<double>(sorted.numel() - 1);
-      const auto below = static_cast<std::int64_t>(place);
-      const std::int64_t above = std::min(below + 1, sorted.numel() - 1);
-      return torch::lerp(sorted[below], sorted[above], place - static_cast<double>(below));
-    };
-    const Tensor now = torch::stack({percentile(kLowReturns), percentile(kHighReturns)});
-    next_ = range_ * (1.0 - rate_) + now * rate_;
-    return (next_[1] - next_[0]).clamp_min(kLeastReturnScale);
-  }
-  void Keep(const Tensor& taken) { range_.copy_(torch::where(taken, next_, range_)); }
-  const Tensor& range() const { return range_; }  // [2]
-
- private:
-  const double rate_;
-  Tensor range_, next_;
-};
-
 class DeviceEngine final : public DreamerEngine {
  public:
   DeviceEngine(const DreamerEngineConfig& config, const DreamerState& state, SequenceBatch& batch,
@@ -83,7 +56,7 @@ class DeviceEngine final : public DreamerEngine {
  private:
   // All of an update, enqueued: batch to parameters and results. Nothing is read on the host.
   void Enqueue();
-  // Of what the last update has left: as Update.
+  // Fills `stats` from results_; returns as Update.
   std::string ReadResults(UpdateStats& stats);
 
   const DreamerEngineConfig config_;
@@ -96,7 +69,7 @@ class DeviceEngine final : public DreamerEngine {
   DreamerModel model_;  // on the buffers above, as is the slow critic
   DreamerHead slow_;
   TensorLaProp optimiser_;
-  DeviceReturnScale return_scale_;
+  TensorReturnScale return_scale_;
   DreamerRows rows_;
   Tensor results_;           // [kNumbers + pieces] numbers and norms of the gradients
   Tensor deter_, stoch_;     // [T, B, D] bf16, [T, B, S] u8
@@ -227,7 +200,12 @@ void DeviceEngine::ReadParameters(std::span<float> out) const {
 std::unique_ptr<DreamerEngine> MakeDeviceEngine(const DreamerEngineConfig& config,
                                                 const DreamerState& state, SequenceBatch& batch,
                                                 std::unique_ptr<UpdatePlace> place) {
-  return std::make_unique<DeviceEngine>(config, state, batch, std::move(place));
+  UpdatePlace& at = *place;
+  std::unique_ptr<DreamerEngine> engine;
+  at.Once([&] {  // so that its memory is made in the order of the place's work
+    engine = std::make_unique<DeviceEngine>(config, state, batch, std::move(place));
+  });
+  return engine;
 }
 
 }  // namespace tetrion

@@ -37,8 +37,9 @@ class DreamerEngine {
  public:
   virtual ~DreamerEngine() = default;
 
-  // One update on what the batch holds; what was not finite first, and then nothing has changed, or
-  // nothing. Fills `stats` but for its counters.
+  // One update on what the batch holds. Returns the name of the first thing that was not finite,
+  // and has then changed nothing; empty when the step was taken. Fills `stats` but for its
+  // counters.
   virtual std::string Update(UpdateStats& stats) = 0;
   // Behind rows 1..T of the last update's batch; the host's memory, the engine's until the next
   // update.

@@ -18,7 +18,7 @@ namespace tetrion {
 // A number that an update computes besides its gradient.
 struct DreamerNumber {
   DreamerFigure figure;
-  const char* part = nullptr;  // what it tells of, where an update is taken only if it is finite
+  const char* part = nullptr;  // its name in messages; null where the number may be anything
 };
 
 // In this order; those that must be finite come first, in the order of their computation.

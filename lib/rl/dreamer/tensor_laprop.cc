@@ -7,9 +7,9 @@ namespace {
 
 using torch::Tensor;
 
-// Of each piece [pieces].
+// Of each piece [pieces] f64, as the plain optimiser takes them.
 Tensor Norms(const std::vector<Tensor>& pieces) {
-  return torch::stack(at::_foreach_norm(pieces));
+  return torch::stack(at::_foreach_norm(pieces, /*ord=*/2, torch::kFloat64));
 }
 
 // 1 / (1 - beta^steps), in double until it is known.
@@ -46,7 +46,7 @@ TensorLaProp::Step TensorLaProp::Take(const Tensor& ready) {
   const Tensor fits = norms.isfinite() & (clipped <= kGreatestClippedNorm);
   const Tensor taken = fits.all() & ready;
   const Tensor scales = torch::where(norms > clipped, clipped / norms, torch::ones_like(norms));
-  const std::vector<Tensor> scale = scales.unbind();
+  const std::vector<Tensor> scale = scales.to(torch::kFloat32).unbind();
   for (std::size_t i = 0; i < scale.size(); ++i) gradient_pieces_[i].mul_(scale[i]);
   const Tensor done = steps_[0].to(torch::kFloat64), count = done + 1.0;
   Tensor rate = torch::full_like(done, config_.learning_rate);
@@ -65,7 +65,7 @@ TensorLaProp::Step TensorLaProp::Take(const Tensor& ready) {
   parameters_.copy_(torch::where(taken, parameters, parameters_));
   steps_.add_(taken);
   const Tensor nothing = torch::full_like(norms, std::numeric_limits<double>::quiet_NaN());
-  return {.norms = torch::where(fits, norms, nothing), .taken = taken};
+  return {.norms = torch::where(fits, norms, nothing).to(torch::kFloat32), .taken = taken};
 }
 
 }  // namespace tetrion

@@ -6,8 +6,8 @@
 
 namespace tetrion {
 
-// A device on which DreamerV3's updates are computed. Trainer thread. Calls throw Error(kTryAgain)
-// when the device fails.
+// A device on which DreamerV3's updates are computed. One thread at a time. Calls throw
+// Error(kTryAgain) when the device fails.
 class UpdatePlace {
  public:
   virtual ~UpdatePlace() = default;

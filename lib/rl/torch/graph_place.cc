@@ -1,6 +1,7 @@
 #include "lib/rl/torch/graph_place.h"
 
 #include <ATen/cuda/CUDAGraph.h>
+#include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 
@@ -59,12 +60,26 @@ class GraphPlace final : public UpdatePlace {
   }
 
   void Record(const std::function<void()>& work) {
+    // A record has memory of its own, beside what the warm-up left to the allocator.
+    c10::cuda::CUDACachingAllocator::emptyCache();
     auto graph = std::make_unique<at::cuda::CUDAGraph>();
     // Other threads use the device meanwhile: lanes are played, rows are copied.
     graph->capture_begin({0, 0}, cudaStreamCaptureModeThreadLocal);
-    work();
+    try {
+      work();
+    } catch (...) {
+      EndFailed(*graph);
+      throw;
+    }
     graph->capture_end();
     graph_ = std::move(graph);
+  }
+  // So that the stream can be used again. The error that is told is the one in the work.
+  static void EndFailed(at::cuda::CUDAGraph& graph) {
+    try {
+      graph.capture_end();
+    } catch (const c10::Error&) {  // the capture was void already
+    }
   }
 
   const int ordinal_;

@@ -2,11 +2,7 @@
 // trainer can be made of they refuse.
 #include "services/learner/trainer_factory.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <cstdlib>
-#include <memory>
 
 #include "lib/core/error.h"
 #include "lib/setup/run_setup.h"
@@ -77,26 +73,6 @@ TEST(TrainerFactoryTest, DreamerTrainsWithLatentsBesideItsRowsAndVtraceWithout) 
   ASSERT_TRUE(latents.has_value());
   EXPECT_GT(latents->deter * latents->stoch, 0U);
   EXPECT_FALSE(LatentsOf(MakeRunConfig({})).has_value());
-}
-
-// A device that nothing is asked of.
-class UnusedPlace final : public UpdatePlace {
- public:
-  int ordinal() const override { return kSimulated; }
-  UpdateKernels& kernels() override { std::abort(); }
-  void Once(const std::function<void()>&) override { std::abort(); }
-  void Repeat(const std::function<void()>&) override { std::abort(); }
-};
-
-TEST(TrainerFactoryTest, VtraceComputesOnTheCpuAlone) {
-  const RunConfig run = MakeRunConfig({{"env", "cartpole"}});
-  try {
-    (void)MakeTrainer(run, RowSpecOf(run), /*threads=*/1, std::make_unique<UnusedPlace>());
-    FAIL() << "a place for updates that V-trace cannot use";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::kUsage);
-    EXPECT_THAT(error.what(), ::testing::HasSubstr("--trainer-device device: V-trace"));
-  }
 }
 
 }  // namespace

@@ -72,16 +72,17 @@ TEST_F(DeviceUpdateKernelsTest, NormAndActivationEqualTheirTwin) {
   }
 }
 
-TEST_F(DeviceUpdateKernelsTest, ANormWithoutGradientMayOverwriteItsInput) {
+TEST_F(DeviceUpdateKernelsTest, ANormWithoutGradientNeedsNoSlope) {
   DeviceUpdateKernels kernels(*stream);
   constexpr std::int64_t kCount = 10, kWidth = 33;
   const Floats x = Noise(kCount * kWidth, 1), scale = Noise(kWidth, 2);
   Floats y(x.size()), inverse(kCount);
   NormSiluForward(x.data(), kCount, kWidth, scale.data(), y.data(), nullptr, inverse.data());
-  const cuda::DeviceBuffer in = Upload(x), by = Upload(scale), of_row = Room(kCount);
-  kernels.NormSiluForward(in.data<float>(), kCount, kWidth, by.data<float>(), in.data<float>(),
+  const cuda::DeviceBuffer in = Upload(x), by = Upload(scale), out = Room(x.size()),
+                           of_row = Room(kCount);
+  kernels.NormSiluForward(in.data<float>(), kCount, kWidth, by.data<float>(), out.data<float>(),
                           nullptr, of_row.data<float>());
-  ExpectNear(Download<float>(in), y, 2e-6, "y");
+  ExpectNear(Download<float>(out), y, 2e-6, "y");
 }
 
 TEST_F(DeviceUpdateKernelsTest, GatesEqualTheirTwin) {

@@ -4,9 +4,11 @@
 
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "tests/lib/nn/dreamer/golden_tensors.h"
+#include "tests/lib/nn/dreamer/unused_kernels.h"
 
 namespace tetrion {
 namespace {
@@ -41,7 +43,20 @@ TEST(Bins, AreTheTableBitForBit) {
   EXPECT_EQ(bins[128], 0.170557715F);
 }
 
-TEST(TwoHot, LossSlopeAndMeanAreAsTheFormula) {
+// By the kernels of the CPU, and by the operations that a device's update takes.
+class TwoHot : public ::testing::TestWithParam<bool> {
+ protected:
+  TwoHot() {
+    if (GetParam()) scope_.emplace(kernels_);
+  }
+
+ private:
+  testing::UnusedKernels kernels_;
+  std::optional<UpdateKernelsScope> scope_;
+};
+INSTANTIATE_TEST_SUITE_P(HostAndDevice, TwoHot, ::testing::Bool());
+
+TEST_P(TwoHot, LossSlopeAndMeanAreAsTheFormula) {
   if (!HasGolden("two_hot.logits")) GTEST_SKIP() << testing::kNoCase;
   const Tensor logits = GoldenLeaf("two_hot.logits");
   const Tensor loss = TwoHotLoss(logits, GoldenTensor("two_hot.target"));
@@ -51,7 +66,7 @@ TEST(TwoHot, LossSlopeAndMeanAreAsTheFormula) {
   ExpectGolden(TwoHotMean(logits), "two_hot.mean", 1e-5);
 }
 
-TEST(TwoHot, MeetsTheAnchors) {
+TEST_P(TwoHot, MeetsTheAnchors) {
   const Tensor ramp = torch::linspace(-1, 1, 255).expand({5, 255});
   ExpectNear(TwoHotLoss(ramp, torch::tensor({0.0F, 0.5F, -3.5F, 100.0F, 1e9F})),
              {5.7039347, 5.6838136, 5.7789850, 5.4733090, 4.7039347}, 1e-5);
@@ -59,7 +74,7 @@ TEST(TwoHot, MeetsTheAnchors) {
   EXPECT_EQ(TwoHotMean(torch::full({255}, 3.0F)).item<float>(), 0.0F);
 }
 
-TEST(TwoHot, TwoTargetsAreTheSumOfTheirLosses) {
+TEST_P(TwoHot, TwoTargetsAreTheSumOfTheirLosses) {
   const Tensor logits = torch::randn({4, 255}).requires_grad_(true);
   const Tensor one = torch::randn({4}), other = torch::randn({4}) * 50;
   const Tensor both = TwoHotLoss(logits, one, other);
@@ -71,7 +86,7 @@ TEST(TwoHot, TwoTargetsAreTheSumOfTheirLosses) {
                               1e-5, 1e-6));
 }
 
-TEST(TwoHot, ATargetThatIsNoNumberMakesTheLossNone) {
+TEST_P(TwoHot, ATargetThatIsNoNumberMakesTheLossNone) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   EXPECT_TRUE(std::isnan(TwoHotLoss(torch::zeros({1, 255}), torch::tensor({nan})).item<float>()));
 }

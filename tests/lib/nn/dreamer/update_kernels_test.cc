@@ -2,37 +2,15 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <thread>
+
+#include "tests/lib/nn/dreamer/unused_kernels.h"
 
 namespace tetrion {
 namespace {
 
-// Kernels that nothing is asked of.
-class UnusedKernels final : public UpdateKernels {
- public:
-  void NormSiluForward(const float*, std::int64_t, std::int64_t, const float*, float*, float*,
-                       float*) override {
-    std::abort();
-  }
-  void NormSiluBackward(const float*, const float*, std::int64_t, std::int64_t, const float*,
-                        const float*, const float*, float*, float*) override {
-    std::abort();
-  }
-  void GruForward(const float*, const float*, std::int64_t, std::int64_t, float*, float*) override {
-    std::abort();
-  }
-  void GruBackward(const float*, const float*, const float*, const float*, std::int64_t,
-                   std::int64_t, float*, float*) override {
-    std::abort();
-  }
-  void DrawOneHots(const float*, std::int64_t, std::int64_t, const UpdateDraw&, float*) override {
-    std::abort();
-  }
-};
-
 TEST(UpdateKernelsScopeTest, KernelsAreThoseOfTheCallingThreadsScope) {
-  UnusedKernels kernels;
+  testing::UnusedKernels kernels;
   EXPECT_EQ(CurrentUpdateKernels(), nullptr);
   {
     const UpdateKernelsScope scope(kernels);
@@ -43,7 +21,7 @@ TEST(UpdateKernelsScopeTest, KernelsAreThoseOfTheCallingThreadsScope) {
 }
 
 TEST(UpdateKernelsScopeDeathTest, ScopesDoNotNest) {
-  UnusedKernels kernels;
+  testing::UnusedKernels kernels;
   const UpdateKernelsScope scope(kernels);
   EXPECT_DEATH(UpdateKernelsScope{kernels}, "one scope of kernels at a time");
 }

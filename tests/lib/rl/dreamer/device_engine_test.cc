@@ -23,7 +23,15 @@ namespace {
 using testing::FixedRows;
 using testing::FixedSource;
 
-class DeviceEngineTest : public cuda::DeviceFixture {};
+class DeviceEngineTest : public cuda::DeviceFixture {
+ protected:
+  void SetUp() override {
+    cuda::DeviceFixture::SetUp();
+    if (stream != nullptr && stream->native() != nullptr && !UpdatesOnCuda()) {
+      GTEST_SKIP() << "a tensor library without its part for CUDA: nothing ran on a device";
+    }
+  }
+};
 
 FixedRows SmallRows() {
   FixedRows rows;
@@ -49,38 +57,43 @@ void ExpectSameFigures(const UpdateStats& device, const UpdateStats& host) {
   }
 }
 
-// The greatest difference of two states, as a share of the greatest number in their tensors.
-double Difference(const TrainerState& one, const TrainerState& other) {
+void ExpectSameState(const TrainerState& one, const TrainerState& other) {
   EXPECT_EQ(one.counters, other.counters);
-  double difference = 0;
+  ASSERT_EQ(one.tensors.size(), other.tensors.size());
   for (std::size_t t = 0; t < one.tensors.size(); ++t) {
-    const std::vector<float>&a = one.tensors[t].data, &b = other.tensors[t].data;
-    double largest = 1e-3, apart = 0;
-    for (std::size_t i = 0; i < a.size(); ++i) {
-      largest = std::max(largest, std::abs(static_cast<double>(a[i])));
-      apart = std::max(apart, std::abs(static_cast<double>(a[i]) - b[i]));
-    }
-    difference = std::max(difference, apart / largest);
+    EXPECT_EQ(one.tensors[t].name, other.tensors[t].name);
+    EXPECT_EQ(one.tensors[t].data, other.tensors[t].data) << one.tensors[t].name;
   }
-  return difference;
 }
 
-// Three updates of each, whose figures agree. The host's arithmetic rounds in another way, which an
-// optimiser that normalises gradients makes much of: parameters are compared by what they do.
-void ExpectSameUpdates(const FixedRows& rows, const cuda::Device& device) {
+// Updates of each, whose figures agree; of six, a device repeats three from a record. The host's
+// arithmetic rounds in another way, which an optimiser that normalises gradients makes much of:
+// parameters are compared by what they do.
+void ExpectSameUpdates(const FixedRows& rows, const cuda::Device& device, int updates = 6) {
   FixedSource source(rows), again(rows);
   const std::unique_ptr<Trainer> host = MakeTestTrainer(rows),
                                  there = MakeTestTrainer(rows, MakeUpdatePlace(device));
-  EXPECT_EQ(Difference(there->Save(), host->Save()), 0.0);
-  for (int update = 0; update < 3; ++update) {
+  ExpectSameState(there->Save(), host->Save());
+  for (int update = 0; update < updates; ++update) {
     ExpectSameFigures(there->Step(again, 0), host->Step(source, 0));
   }
-  EXPECT_EQ(source.Known().stoch, again.Known().stoch);
   EXPECT_EQ(source.Valid(), again.Valid());
 }
 
 TEST_F(DeviceEngineTest, UpdatesAreThoseOfTheHost) {
   ExpectSameUpdates(SmallRows(), *device);
+}
+
+TEST_F(DeviceEngineTest, SoAreThoseFromPlanesAndPictures) {
+  FixedRows rows = SmallRows();
+  rows.env = testing::EnvWithView<24>("planes", 3, false);
+  ExpectSameUpdates(rows, *device);
+  // What the simulated device takes seconds for.
+  rows.steps = 2;
+  rows.lanes = 1;
+  rows.settings.horizon = 1;
+  rows.env = testing::EnvWithView<72 * 80>("pixels", 3, false);
+  ExpectSameUpdates(rows, *device, /*updates=*/2);
 }
 
 TEST_F(DeviceEngineTest, SoAreThoseWithLayerNormAndOtherChoices) {
@@ -104,16 +117,23 @@ TEST_F(DeviceEngineTest, TheFirstStepWithARateMovesParametersAlike) {
                                  there = MakeTestTrainer(rows, MakeUpdatePlace(*device));
   ExpectSameFigures(there->Step(again, 0), host->Step(source, 0));
   TrainerState one = there->Save(), other = host->Save();
-  // A gradient whose sign is a matter of rounding moves a parameter by twice the rate at most.
+  // Parameters move by the rate at most, moments by the share that is new in them, the slow critic
+  // by its rate of the step. A gradient whose sign is a matter of rounding may move the other way.
+  const std::vector<std::pair<std::string, float>> moves = {
+      {"model.", 1e-3F}, {"laprop_mean.", 0.1F}, {"slow.", 1e-3F * 0.02F}};
   for (std::size_t t = 0; t < one.tensors.size(); ++t) {
-    if (!one.tensors[t].name.starts_with("model.")) continue;
-    std::size_t apart = 0;
     const std::vector<float>&a = one.tensors[t].data, &b = other.tensors[t].data;
-    for (std::size_t i = 0; i < a.size(); ++i) {
-      ASSERT_NEAR(a[i], b[i], 2.1e-3) << one.tensors[t].name;
-      apart += std::abs(a[i] - b[i]) > 1e-5F ? 1 : 0;
+    for (const auto& [prefix, move] : moves) {
+      if (!one.tensors[t].name.starts_with(prefix)) continue;
+      std::size_t apart = 0;
+      for (std::size_t i = 0; i < a.size(); ++i) {
+        ASSERT_NEAR(a[i], b[i], 2.1F * move) << one.tensors[t].name;
+        apart += std::abs(a[i] - b[i]) > 0.05F * move ? 1 : 0;
+      }
+      EXPECT_LE(apart, a.size() / 50) << one.tensors[t].name;
     }
-    EXPECT_LE(apart, a.size() / 50) << one.tensors[t].name;
+    if (one.tensors[t].name != "return_range") continue;
+    for (std::size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-4) << "percentile " << i;
   }
 }
 
@@ -125,7 +145,7 @@ TEST_F(DeviceEngineTest, CheckpointsGoFromOneToTheOther) {
   for (int update = 0; update < 2; ++update) EXPECT_EQ(there->Step(source, 0).updates, 1);
   const TrainerState state = there->Save();
   host->Load(state);
-  EXPECT_EQ(Difference(host->Save(), state), 0.0);
+  ExpectSameState(host->Save(), state);
   std::vector<std::byte> blob, same;
   there->PolicyBlob(blob);
   host->PolicyBlob(same);
@@ -133,7 +153,7 @@ TEST_F(DeviceEngineTest, CheckpointsGoFromOneToTheOther) {
   const std::unique_ptr<Trainer> resumed = MakeTestTrainer(rows, MakeUpdatePlace(*device));
   resumed->Load(host->Save());
   EXPECT_EQ(resumed->Step(source, 0).figures, there->Step(source, 0).figures);
-  EXPECT_EQ(Difference(resumed->Save(), there->Save()), 0.0);
+  ExpectSameState(resumed->Save(), there->Save());
 }
 
 TEST_F(DeviceEngineTest, AnUpdateThatIsNotFiniteChangesNothingAndSaysWhy) {
@@ -150,7 +170,7 @@ TEST_F(DeviceEngineTest, AnUpdateThatIsNotFiniteChangesNothingAndSaysWhy) {
     there->Load(spoilt);
     const UpdateStats stats = there->Step(source, 0);
     EXPECT_EQ(stats.skipped, 1);
-    EXPECT_EQ(Difference(there->Save(), spoilt), 0.0) << stats.problem;
+    ExpectSameState(there->Save(), spoilt);
     return stats.problem;
   };
   constexpr float kHuge = std::numeric_limits<float>::max();
@@ -234,6 +254,7 @@ std::int64_t CountOf(const std::string& name) {
 TEST_F(DeviceEngineTest, EveryUpdateIsTheSameWorkThatReadsNothingOnTheHost) {
   FixedRows rows = SmallRows(), others = rows;
   others.poison = 0.5F;
+  others.later = 1;
   FixedSource source(rows), other(others);
   auto place = std::make_unique<NotedPlace>(MakeUpdatePlace(*device));
   if (place->ordinal() != UpdatePlace::kSimulated) GTEST_SKIP() << "a device repeats its record";

@@ -44,6 +44,14 @@ TEST_F(DreamerRowsTest, RowsBehindTheContextBecomeTensors) {
   EXPECT_TRUE(rows.begins(1));
 }
 
+TEST_F(DreamerRowsTest, WorkThatIsAlwaysTheSameTakesEveryRowForABeginning) {
+  DreamerRows rows(shape_, batch_, torch::kCPU, /*every_row_may_begin=*/true);
+  rows.Fill();
+  EXPECT_TRUE(rows.begins(0));
+  EXPECT_TRUE(rows.begins(1));
+  EXPECT_TRUE(torch::equal(rows.keep.squeeze(-1), torch::tensor({{1.0F, 1.0F}, {1.0F, 0.0F}})));
+}
+
 TEST_F(DreamerRowsTest, NoActionIsNoneOfThem) {
   DreamerRows rows(shape_, batch_);
   rows.Fill();

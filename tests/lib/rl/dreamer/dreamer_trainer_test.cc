@@ -118,14 +118,14 @@ TEST(DreamerTrainer, LatentsThatItWritesBackFollowFromThoseOfTheRowBefore) {
       const auto cell = static_cast<std::size_t>(t * kLanes + lane), before = cell - kLanes;
       std::vector<float> deter(deters), stoch(groups * classes), action(2), next(deters),
           log_probs(groups * classes);
-      const bool begins = t == FixedSource::EndOf(lane) + 1;
+      const bool begins = t == source.EndOf(lane) + 1;
       if (!begins) {
         for (std::size_t i = 0; i < deters; ++i)
           deter[i] = FloatOf(known.deter[before * deters + i]);
         for (std::size_t g = 0; g < groups; ++g) {
           stoch[g * classes + known.stoch[before * groups + g]] = 1.0F;
         }
-        action[static_cast<std::size_t>(FixedSource::ActionOf(t - 1, lane))] = 1.0F;
+        action[static_cast<std::size_t>(source.ActionOf(t - 1, lane))] = 1.0F;
       }
       const std::vector<float> view = source.ViewOf(t, lane);
       acting.Observe(1, {deter.data(), stoch.data(), action.data(), view.data()}, next.data(),

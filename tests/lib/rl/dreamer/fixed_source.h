@@ -30,6 +30,7 @@ struct FixedRows {
   DreamerSettings settings = {};
   int steps = 8, lanes = 4;
   float poison = 0;  // added to the rewards
+  int later = 0;     // rows by which the lanes' episodes end later
 };
 
 // The same rows again and again: noise to look at, one reward in three rows, and an episode that
@@ -78,8 +79,8 @@ class FixedSource final : public BatchSource {
     for (float& x : view) x = std::round((x + 1) / 2 * most) / most;
     return view;
   }
-  static int EndOf(int lane) { return lane == 0 ? -2 : lane + 2; }
-  static int ActionOf(int t, int lane) { return t == EndOf(lane) ? 0 : (t + lane) % 2; }
+  int EndOf(int lane) const { return lane == 0 ? -2 : lane + 2 + fixed_.later; }
+  int ActionOf(int t, int lane) const { return t == EndOf(lane) ? 0 : (t + lane) % 2; }
 
  private:
   static constexpr int kCapacity = 16;  // rows
