@@ -1,4 +1,5 @@
-"""Measures this machine: ./tetrion bench [--quick] [--only TEXT] [--compare [FILE]].
+"""Measures this machine: ./tetrion bench [--quick] [--only TEXT] [--compare [FILE]]
+                        [--picture FILE [--stored]].
 
 Runs every program in build/release/bench, then the scripts beside their sources that need Python:
 rivals (bench/replay/rivals.py, bench/rl/sheeprl_update.py), rows over a network
@@ -10,7 +11,9 @@ rivals (bench/replay/rivals.py, bench/rl/sheeprl_update.py), rows over a network
 A target ending in x is about the ratio, any other about our own figure; a "note" is printed below.
 Prints one table and writes bench/results/<date>-<machine>.json. With --compare it says which ratios
 are worse by 10 % or more than in FILE, or than their newest in bench/results from a machine of the
-same kind (cpu, cores, flags, --quick or not), and ends with exit status 1 if any is.
+same kind (cpu, cores, flags, --quick or not), and ends with exit status 1 if any is. With --picture
+it draws the ratios as bars; with --stored it measures nothing and draws the newest of each program
+in bench/results from a machine of this kind.
 """
 
 import argparse
@@ -190,28 +193,70 @@ def kind(result):
     return where.get("cpu"), where.get("cores"), where.get("flags"), bool(result.get("quick"))
 
 
+def names(figure):
+    """What tells a figure from others of a result."""
+    return figure.get("program"), figure["what"], (figure.get("rival") or {}).get("name")
+
+
 def ratios(result):
     """{(program, what, rival): (median of the ratio, whether less is better)}."""
     found = {}
     for f in result["figures"]:
         if f.get("ratio") and f["ratio"].get("median"):
             less_is_better = str(f.get("target") or "").lstrip()[:1] in ("<", "≤")
-            rival = (f.get("rival") or {}).get("name")
-            found[f.get("program"), f["what"], rival] = (f["ratio"]["median"], less_is_better)
+            found[names(f)] = (f["ratio"]["median"], less_is_better)
     return found
+
+
+def results_like(result, folder):
+    """The folder's results of the same kind, oldest first."""
+    for path in sorted(folder.glob("*.json")):  # named by date
+        try:
+            old = json.loads(path.read_text(encoding="utf-8"))
+            if kind(old) == kind(result) and ratios(old) is not None:
+                yield old
+        except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+            print(f"{path}: left out, no result: {error}", file=sys.stderr)
 
 
 def stored(result, folder):
     """The newest ratio of each name among the folder's results of the same kind, as ratios()."""
     newest = {}
-    for path in sorted(folder.glob("*.json")):  # named by date
-        try:
-            old = json.loads(path.read_text(encoding="utf-8"))
-            if kind(old) == kind(result):
-                newest.update(ratios(old))
-        except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-            print(f"{path}: left out, no result: {error}", file=sys.stderr)
+    for old in results_like(result, folder):
+        newest.update(ratios(old))
     return newest
+
+
+def draw_stored(where, quick, only, out):
+    """Draws the newest stored figures of machines of this kind; returns the exit status."""
+    newest = {}  # figures of each program, of one result: what it no longer measures is not drawn
+    dates = {}
+    for old in results_like({"machine": where, "quick": quick}, RESULTS):
+        for program in {str(f.get("program")) for f in old["figures"] if f.get("ratio")}:
+            if only in program:
+                newest[program] = [f for f in old["figures"] if f.get("program") == program]
+                dates[program] = str(old.get("date", ""))[:10]
+    days = sorted(set(dates.values()))
+    when = " to ".join(dict.fromkeys([days[0], days[-1]])) if days else "nothing stored"
+    figures = [f for program in sorted(newest) for f in newest[program]]
+    return picture(figures, where, when, out)
+
+
+def picture(figures, where, when, out):
+    """Draws the ratios among the figures; returns the exit status."""
+    try:
+        import bench_picture
+        import matplotlib as _
+    except ImportError as error:
+        print(f"tetrion bench: no picture: {error}; ./tetrion bench installs what it needs",
+              file=sys.stderr)
+        return 2
+    title = f"{where['cpu']}, {where['cores']} cores, {where['flags']}; {when}"
+    if bench_picture.draw(figures, verdict, title, out) == 0:
+        print(f"tetrion bench: no ratio to draw for {out}", file=sys.stderr)
+        return 2
+    print(f"drawn: {out}")
+    return 0
 
 
 def fallen(before, now):
@@ -257,7 +302,15 @@ def main():
                         help="exit status 1 when a ratio is 10 %% worse than in FILE, or than "
                              "the newest one stored for this kind of machine")
     parser.add_argument("--out", type=pathlib.Path, help="the result file")
+    parser.add_argument("--picture", type=pathlib.Path, metavar="FILE",
+                        help="draw the ratios to rivals as bars (PNG)")
+    parser.add_argument("--stored", action="store_true",
+                        help="measure nothing; draw what bench/results has of this kind of machine")
     args = parser.parse_args()
+    if args.stored:
+        if not args.picture:
+            parser.error("--stored draws what is stored: give --picture FILE as well")
+        return draw_stored(machine(), args.quick, args.only, args.picture)
     chosen = []
     if args.folder.is_dir():
         chosen = [(p.name, [str(p)]) for p in programs(args.folder, args.only)]
@@ -286,7 +339,8 @@ def main():
     compared = 0 if args.compare is None else compare(result, args.compare)
     out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     print(f"written: {out}")
-    return 1 if errors else compared
+    drawn = picture(figures, where, result["date"], args.picture) if args.picture else 0
+    return 1 if errors else compared or drawn
 
 
 if __name__ == "__main__":

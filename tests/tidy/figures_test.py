@@ -12,11 +12,13 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 
 import bench  # noqa: E402
+import bench_picture  # noqa: E402
 import plot  # noqa: E402
 
 
@@ -152,6 +154,68 @@ class Bench(unittest.TestCase):
             self.assertEqual(done.returncode, 2, text)
             self.assertIn("is no result to compare with", done.stderr)
         self.assertEqual(self.run_it("--compare", "/not/there.json")[0].returncode, 2)
+
+
+class Picture(unittest.TestCase):
+
+    def bar(self, ratio, target=None, unit="rows/s"):
+        found = bench_picture.bars([{**figure(1, ratio, target), "unit": unit}], bench.verdict)
+        self.assertEqual(len(found), 1)
+        return found[0]
+
+    def test_a_bar_is_longer_the_better_we_are(self):
+        self.assertEqual(self.bar(4.0)["value"], 4.0)
+        self.assertEqual(self.bar(0.25, unit="ns")["value"], 4.0)
+        self.assertEqual(self.bar(0.25, "<= 0.5x", unit="things")["value"], 4.0)
+
+    def test_targets_of_a_ratio_are_told_on_the_same_axis(self):
+        bar = self.bar(0.25, "<= 0.5x")
+        self.assertEqual((bar["target"], bar["verdict"]), (2.0, "met"))
+        bar = self.bar(1.1, ">= 1.2x")
+        self.assertEqual((bar["target"], bar["verdict"]), (1.2, "MISSED"))
+        bar = self.bar(1.1, ">= 25M")
+        self.assertEqual((bar["target"], bar["verdict"]), (None, "-"))
+
+    def test_figures_without_a_ratio_have_no_bar(self):
+        self.assertEqual(bench_picture.bars([figure(1)], bench.verdict), [])
+
+    def test_numbers_are_short(self):
+        self.assertEqual([bench_picture.times(x) for x in (0.0213, 1.0, 13.4, 1253.7)],
+                         ["0.021x", "1x", "13x", "1250x"])
+
+    def test_stored_figures_of_a_programs_newest_result_are_drawn(self):
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="tetrion-bench-"))
+        self.addCleanup(shutil.rmtree, folder)
+        where = {"cpu": "c", "cores": 2, "flags": "-O3"}
+
+        def store(day, *whats):
+            figures = [{**figure(1, 2.0), "what": what, "program": "p"} for what in whats]
+            (folder / f"2026010{day}-a.json").write_text(json.dumps(
+                {"date": f"2026-01-0{day}", "machine": where, "quick": False, "figures": figures}))
+
+        store(1, "old", "kept")
+        store(2, "kept", "new")
+        drawn = []
+        with unittest.mock.patch.object(bench, "RESULTS", folder), \
+                unittest.mock.patch.object(bench, "picture",
+                                           lambda figures, *rest: drawn.extend(figures) or 0):
+            self.assertEqual(bench.draw_stored(where, False, "", None), 0)
+        self.assertEqual([f["what"] for f in drawn], ["kept", "new"])
+
+    def test_a_picture_is_drawn_and_nothing_to_draw_is_said(self):
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="tetrion-bench-"))
+        self.addCleanup(shutil.rmtree, folder)
+        where = {"cpu": "c", "cores": 2, "flags": "-O3"}
+        with contextlib.redirect_stderr(io.StringIO()) as told, \
+                contextlib.redirect_stdout(io.StringIO()):
+            status = bench.picture([figure(1, 2.0, ">= 1x"), figure(1, 0.5)], where, "now",
+                                   folder / "a" / "bars.png")
+            if "no picture" in told.getvalue():
+                self.skipTest("matplotlib is in .deps/py only after ./tetrion test or plot")
+            self.assertEqual(status, 0)
+            self.assertTrue((folder / "a" / "bars.png").read_bytes().startswith(b"\x89PNG"))
+            self.assertEqual(bench.picture([figure(1)], where, "now", folder / "b.png"), 2)
+        self.assertIn("no ratio to draw", told.getvalue())
 
 
 def declared_figures():
