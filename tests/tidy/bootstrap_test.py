@@ -133,7 +133,7 @@ class Bootstrap(unittest.TestCase):
     def test_test_builds_everything_and_passes_arguments_to_ctest(self):
         self.run_it("test", "-R", "Ledger")
         self.assertNotIn("tetrion-up", self.builds()[0])
-        self.assertRegex(self.called("ctest")[0], r"-j2 --output-on-failure -R Ledger$")
+        self.assertRegex(self.called("ctest")[0], r"-j3 --output-on-failure -R Ledger$")
 
     def test_the_exit_status_of_ctest_is_ours(self):
         self.fake("ctest", "exit 8\n")

@@ -188,8 +188,8 @@ class Picture(unittest.TestCase):
         self.addCleanup(shutil.rmtree, folder)
         where = {"cpu": "c", "cores": 2, "flags": "-O3"}
 
-        def store(day, *whats):
-            figures = [{**figure(1, 2.0), "what": what, "program": "p"} for what in whats]
+        def store(day, *named):
+            figures = [{**figure(1, 2.0), "what": what, "program": "p"} for what in named]
             (folder / f"2026010{day}-a.json").write_text(json.dumps(
                 {"date": f"2026-01-0{day}", "machine": where, "quick": False, "figures": figures}))
 
