@@ -14,8 +14,6 @@ namespace {
 
 using torch::Tensor;
 
-constexpr auto kNumbers = static_cast<std::int64_t>(kDreamerNumbers.size());
-
 torch::Device DeviceOf(const UpdatePlace& place) {
   if (place.ordinal() == UpdatePlace::kSimulated) return torch::kCPU;
   return {torch::kCUDA, static_cast<torch::DeviceIndex>(place.ordinal())};
@@ -71,7 +69,7 @@ class DeviceEngine final : public DreamerEngine {
   TensorLaProp optimiser_;
   TensorReturnScale return_scale_;
   DreamerRows rows_;
-  Tensor results_;           // [kNumbers + pieces] numbers and norms of the gradients
+  Tensor results_;           // the kDreamerNumbers, then the norm of each piece's gradient
   Tensor deter_, stoch_;     // [T, B, D] bf16, [T, B, S] u8
   std::vector<float> read_;  // results_, on the host
   Tensor read_deter_, read_stoch_;
