@@ -281,18 +281,19 @@ class Run:
 
     # Ending.
 
-    def drain(self):
-        """Ends the run as a user would; every process must leave with 0."""
+    def drain(self, deadline_s=DEADLINE_S):
+        """Ends the run as a user would; every process must leave with 0, each within the
+        deadline."""
         if "up" in self.processes:
             self.signal("up", signal.SIGINT)
         else:
             self.signal("coordinator", signal.SIGTERM)
-        codes = {name: self.wait_exit(name) for name in list(self.processes)}
+        codes = {name: self.wait_exit(name, deadline_s) for name in list(self.processes)}
         assert not any(codes.values()), f"exit codes {codes}"
 
-    def finish_and_check(self):
+    def finish_and_check(self, deadline_s=DEADLINE_S):
         """Drains, then checks everything that must hold after any run. Returns the account."""
-        self.drain()
+        self.drain(deadline_s)
         return self.check_ended()
 
     def check_ended(self):
