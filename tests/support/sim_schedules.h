@@ -29,7 +29,7 @@ inline std::vector<cuda::sim::Schedule> SimSchedules(std::uint64_t seeds) {
 inline void ForEachSimSchedule(std::uint64_t seeds, const std::function<void()>& body) {
   for (const cuda::sim::Schedule& schedule : SimSchedules(seeds)) {
     cuda::sim::Simulator::Get().Restart({.schedule = schedule});
-    SCOPED_TRACE(std::string(cuda::sim::kScheduleVariable) + "=" + ToText(schedule));
+    SCOPED_TRACE(::testing::Message() << cuda::sim::kScheduleVariable << '=' << ToText(schedule));
     body();
     if (const auto finding = cuda::sim::Simulator::Get().TakeFinding()) {
       ADD_FAILURE() << "not taken: " << finding->text;

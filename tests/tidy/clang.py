@@ -16,8 +16,9 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PRODUCT = ("lib", "services", "tools", "python")
 # Options of the g++ build that take an argument or that clang does not know.
-_WITH_ARGUMENT = ("-o", "-MF", "-MT")
-_DROPPED = ("-c", "-MD", "-fsanitize", "-fno-sanitize")
+# -include names a header that g++ has compiled: a file is read without it, as it includes itself.
+_WITH_ARGUMENT = ("-o", "-MF", "-MT", "-include")
+_DROPPED = ("-c", "-MD", "-Winvalid-pch", "-fsanitize", "-fno-sanitize")
 _INCLUDED = re.compile(r'^#include "(.*)"$', re.MULTILINE)
 
 
