@@ -1,0 +1,156 @@
+"""tools/sweep.py with programs that train and play nothing: what it runs, keeps and finds."""
+
+import contextlib
+import io
+import pathlib
+import shutil
+import sys
+import tempfile
+import types
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+
+import sweep  # noqa: E402
+
+# Keeps its options in the run's config.toml, and adds up the seconds that it was given.
+UP = r"""#!/bin/bash
+set -eu
+all=$*
+declare -A given
+while (($#)); do given[$1]=$2; shift 2; done
+run=${given[--runs-dir]}/${given[--resume]:-${given[--run]:-}}
+if [[ -z ${given[--resume]:-} ]]; then
+  mkdir "$run"
+  echo "$all" >"$run/config.toml"
+  case ${given[--learning-rate]} in 0.9 | 0.8) echo "error: diverged"; exit 1 ;; esac
+  echo 0 >"$run/seconds"
+fi
+seconds=${given[--stop-after]%s}
+echo $(($(cat "$run/seconds") + seconds)) >"$run/seconds"
+"""
+# The closer the learning rate is to 0.01, and the longer the run, the better.
+EVAL = r"""#!/bin/bash
+run=$4/$2
+[[ "$(cat "$run/config.toml")" =~ --seed\ ([0-9]+).*--learning-rate\ ([^ ]+) ]]
+awk -v seed="${BASH_REMATCH[1]}" -v rate="${BASH_REMATCH[2]}" -v seconds="$(cat "$run/seconds")" \
+  'BEGIN { off = log(rate / 0.01); if (off < 0) off = -off
+           score = seconds * exp(-off) + 0.001 * seed
+           printf "{\"lines\": {\"mean\": %g}, \"return\": {\"mean\": 0}}\n", score }'
+"""
+
+
+def options(**given):
+    """Those of a small sweep."""
+    return types.SimpleNamespace(**{"trials": 12, "seeds": 2, "seconds": 90.0, "tune": None,
+                                    **given})
+
+
+class Sweep(unittest.TestCase):
+
+    def setUp(self):
+        self.base = pathlib.Path(tempfile.mkdtemp(prefix="tetrion-sweep-"))
+        self.addCleanup(shutil.rmtree, self.base)
+        for name, body in (("tetrion-up", UP), ("tetrion-eval", EVAL)):
+            path = self.base / name
+            path.write_text(body)
+            path.chmod(0o755)
+        self.runs = sweep.Runs(self.base / "runs", ["--env", "tetris"], [], self.base)
+        self.runs.folder.mkdir()
+        self.said = []
+
+    def sweep(self, tune=("learning_rate=0.0001..0.4",), **given):
+        study = sweep.make_study(self.runs.folder)
+        ranges = sweep.space_of(tune)
+        return sweep.sweep(study, ranges, self.runs, options(tune=list(tune), **given),
+                           self.said.append)
+
+    def test_the_best_third_trains_longer_and_the_best_settings_are_found(self):
+        tried = self.sweep()
+        self.assertEqual(len(tried), 12)
+        longest = [one for one in tried if one["seconds"] == 90]
+        self.assertTrue(0 < len(longest) < 8, len(longest))
+        best = sweep.best_of(tried)
+        self.assertIn(best, longest)
+        rate = float(best["values"]["learning_rate"])
+        self.assertTrue(0.001 < rate < 0.1, rate)
+        self.assertEqual(len(best["scores"]), 2)
+        kept = {path.name for path in self.runs.folder.glob("trial*/")}
+        self.assertEqual(kept, {f"trial{one['trial']}-seed{seed}" for one in longest
+                                for seed in (1, 2)})
+        lines = sweep.table(tried)
+        self.assertIn(f"| {best['trial']} | 90 |", lines[2])
+
+    def test_a_run_goes_on_from_rung_to_rung_until_it_has_had_all_its_seconds(self):
+        best = sweep.best_of(self.sweep())
+        spent = (self.runs.folder / f"trial{best['trial']}-seed1" / "seconds").read_text()
+        self.assertEqual(float(spent), 90)
+        config = (self.runs.folder / f"trial{best['trial']}-seed2" / "config.toml").read_text()
+        self.assertIn("--seed 2 --env tetris --learning-rate", config)
+
+    def test_a_sweep_that_was_ended_goes_on_and_one_with_other_options_is_refused(self):
+        first = self.sweep(trials=4)
+        again = self.sweep(trials=6)
+        self.assertEqual(again[:4], first)
+        self.assertEqual(len(again), 6)
+        with self.assertRaisesRegex(sweep.SweepError, "other options; give another --dir"):
+            self.sweep(trials=6, seeds=3)
+
+    def test_a_trial_that_fails_is_told_of_and_left_out(self):
+        tried = self.sweep(tune=("learning_rate=0.01|0.02|0.9",), trials=6)
+        self.assertNotIn("0.9", {one["values"]["learning_rate"] for one in tried})
+        failures = [text for text in self.said if "failed" in text]
+        self.assertTrue(failures)
+        self.assertIn("error: diverged", failures[0])
+        with self.assertRaisesRegex(sweep.SweepError, "4 trials failed"):
+            self.runs.folder = self.base / "others"
+            self.runs.folder.mkdir()
+            self.sweep(tune=("learning_rate=0.9|0.8",), trials=3)
+
+
+class Words(unittest.TestCase):
+
+    def test_ranges_are_whole_or_not_and_logarithmic_where_the_ends_are_far_apart(self):
+        rate, lanes, clip = sweep.space_of(
+            ["learning-rate=1e-4..1e-2", "lanes=8..64", "ppo_clip=0|0.2"])
+        self.assertEqual((rate.key, rate.log, rate.whole), ("learning_rate", True, False))
+        self.assertEqual((lanes.log, lanes.whole), (False, True))
+        self.assertEqual(clip.choices, ["0", "0.2"])
+
+    def test_what_is_no_range_is_refused_with_its_text(self):
+        for text in ("lanes", "=1..2", "lanes=", "lanes=1..", "lanes=5..2", "lanes=a..b",
+                     "lanes=1..2..3", "rate=1..inf"):
+            with self.assertRaisesRegex(sweep.SweepError, "--tune"):
+                sweep.space_of([text])
+        with self.assertRaisesRegex(sweep.SweepError, "twice"):
+            sweep.space_of(["lanes=1..2", "lanes=2..3"])
+
+    def test_a_score_is_what_the_evaluation_could_tell(self):
+        spread = {"mean": 3, "estimate": 7, "low95": 5}
+        self.assertEqual(sweep.score_of({"lines": spread, "return": {"mean": 9}}), 3)
+        self.assertEqual(sweep.score_of({"return": {"mean": 9}}), 9)
+        self.assertEqual(sweep.score_of({"lines_per_death": spread, "steps_per_death": {}}), 7)
+        undying = {"estimate": None, "low95": 5}
+        self.assertEqual(sweep.score_of({"lines_per_death": undying}), 5)
+        with self.assertRaisesRegex(sweep.SweepError, "no score"):
+            sweep.score_of({"episodes": 3})
+
+    def test_options_of_up_follow_two_dashes_and_those_of_the_sweep_are_not_among_them(self):
+        ours, ups = sweep.parse(["--trials", "3", "--", "--env", "cartpole", "--lanes", "8"])
+        self.assertEqual((ours.trials, ups), (3, ["--env", "cartpole", "--lanes", "8"]))
+        for flag in ("--seed=3", "--stop-after"):
+            with self.assertRaisesRegex(sweep.SweepError, "leave it out"):
+                sweep.parse(["--", flag])
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            self.assertEqual(sweep.main(["--seconds", "1"]), 2)
+        self.assertIn("--seconds is at least 9", said.getvalue())
+
+    def test_the_default_ranges_are_of_settings_that_there_are(self):
+        settings = (ROOT / "docs/options.md").read_text()
+        for one in sweep.space_of(None):
+            self.assertIn(f"`--{one.key.replace('_', '-')}`", settings)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,295 @@
+"""Looks for good settings of a run: ./tetrion sweep [options] [-- options of up]
+
+    ./tetrion sweep --seconds 180 --trials 20 --eval "--deaths 100 --max-steps 0" \\
+        -- --env tetris-placement --iid-pieces --queue-size 1 --view afterstates-dt
+
+A trial is one choice of settings, trained with each of --seeds seeds and scored by greedy play with
+the newest checkpoint: the median over the seeds counts. Every trial trains for a part of --seconds;
+the best third of what has been tried so far goes on three times as long, up to the whole
+(asynchronous successive halving, Li et al. 2018, arXiv 1810.05934). Where to look next is Optuna's
+TPE sampler's choice. Runs follow one another: each has the machine for itself.
+
+What has been tried is kept below --dir, in sweep.json: a sweep that was ended (Ctrl-C) goes on when
+it is started again with the same options; more --trials may be asked for.
+"""
+
+import argparse
+import json
+import math
+import pathlib
+import shlex
+import shutil
+import statistics
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+FACTOR = 3  # a rung trains so many times as long as the one before, and so many fewer reach it
+RUNGS = 3
+GRACE_S = 300  # of a run or an evaluation beyond what it was given
+DEFAULT_SPACE = ("learning_rate=0.0002..0.006", "entropy_coef=0.0003..0.03", "value_coef=0.03..1",
+                 "lambda=0.8..1", "discount=0.99..0.9995", "reuse=1|2|4")
+
+
+class SweepError(Exception):
+    """What is wrong, where, and what to do: one sentence."""
+
+
+class Range:
+    """One setting's values: `least..most`, on a logarithmic scale where the ends are ten times
+    apart or more, or a choice `a|b|c`. Whole numbers stay whole."""
+
+    def __init__(self, text):
+        self.key, found, values = text.partition("=")
+        self.key = self.key.strip().lstrip("-").replace("-", "_")
+        if not found or not self.key or not values:
+            raise SweepError(f'--tune "{text}": expected KEY=LEAST..MOST or KEY=A|B|C')
+        self.choices = values.split("|") if ".." not in values else None
+        if self.choices is not None:
+            return
+        ends = values.split("..")
+        try:
+            self.whole = all(end.strip().lstrip("-").isdigit() for end in ends)
+            self.least, self.most = (int(e) if self.whole else float(e) for e in ends)
+        except ValueError:
+            raise SweepError(f'--tune "{text}": {values} is not LEAST..MOST, two numbers') from None
+        if not (math.isfinite(self.least) and math.isfinite(self.most) and self.least < self.most):
+            raise SweepError(f'--tune "{text}": the first number must be the smaller one')
+        self.log = self.least > 0 and self.most >= 10 * self.least
+
+    def suggest(self, trial):
+        """The value that the sampler chose, as an option's text."""
+        if self.choices is not None:
+            return trial.suggest_categorical(self.key, self.choices)
+        if self.whole:
+            return str(trial.suggest_int(self.key, self.least, self.most, log=self.log))
+        return f"{trial.suggest_float(self.key, self.least, self.most, log=self.log):.4g}"
+
+
+def space_of(texts):
+    """The ranges of --tune, by default those of V-trace's settings. SweepError for two of a key."""
+    ranges = [Range(text) for text in (texts or DEFAULT_SPACE)]
+    keys = [one.key for one in ranges]
+    for key in keys:
+        if keys.count(key) > 1:
+            raise SweepError(f"--tune {key} is given twice: give one range")
+    return ranges
+
+
+def rung_seconds(seconds):
+    """Seconds of training in all after each rung, the last of them `seconds`."""
+    return [seconds / FACTOR ** (RUNGS - 1 - rung) for rung in range(RUNGS)]
+
+
+def flags_of(values):
+    """{"learning_rate": "0.001"} as options of up."""
+    return [word for key, value in values.items()
+            for word in ("--" + key.replace("_", "-"), value)]
+
+
+def score_of(summary):
+    """What an evaluation's JSON counts for: lines a death where games are played to the death or
+    cut while some still run, else mean lines, else the mean return."""
+    for group, name in (("lines", "mean"), ("return", "mean"), ("lines_per_death", "estimate"),
+                        ("steps_per_death", "estimate")):
+        found = summary.get(group)
+        if not found:
+            continue
+        if found[name] is None:  # nobody died: at least so much
+            name = "low95"
+        return float(found[name])
+    raise SweepError(f"the evaluation has no score: {sorted(summary)}")
+
+
+class Runs:
+    """Trains and scores. `folder` holds the runs; `up_options` are every trial's."""
+
+    def __init__(self, folder, up_options, eval_options, bin_dir=ROOT / "build/cpu/bin"):
+        self.folder, self.up_options, self.eval_options = folder, up_options, eval_options
+        self.bin_dir = bin_dir
+
+    def call(self, words, log, seconds):
+        """Standard output of a program that ends within `seconds` and a grace. SweepError when it
+        fails, with the end of its log."""
+        with open(log, "ab") as errors:
+            try:
+                done = subprocess.run([str(word) for word in words], stdout=subprocess.PIPE,
+                                      stderr=errors, stdin=subprocess.DEVNULL, check=False,
+                                      timeout=seconds + GRACE_S)
+            except subprocess.TimeoutExpired:
+                raise SweepError(f"{words[0]} did not end in {seconds + GRACE_S:.0f} s; "
+                                 f"its log is {log}") from None
+            errors.write(done.stdout)
+        if done.returncode != 0:
+            last = log.read_text(errors="replace").strip().splitlines()[-1:] or ["no output"]
+            raise SweepError(f"{shlex.join(str(word) for word in words)} ended with status "
+                             f"{done.returncode}: {last[0]}; its log is {log}")
+        return done.stdout.decode()
+
+    def train(self, name, seed, values, seconds):
+        """Trains run `name` for `seconds` more."""
+        log = self.folder / f"{name}.log"
+        words = [self.bin_dir / "tetrion-up", "--runs-dir", self.folder,
+                 "--stop-after", f"{max(1, round(seconds))}s"]
+        if (self.folder / name / "config.toml").exists():
+            words += ["--resume", name]
+        else:
+            words += ["--run", name, "--seed", seed, *self.up_options, *flags_of(values)]
+        self.call(words, log, seconds)
+
+    def score(self, name):
+        """Greedy play with the newest checkpoint of `name`."""
+        words = [self.bin_dir / "tetrion-eval", "eval", name, "--runs-dir", self.folder, "--json",
+                 *self.eval_options]
+        return score_of(json.loads(self.call(words, self.folder / f"{name}.log", 0)))
+
+    def remove(self, name):
+        """Of a trial that goes no further: its log stays."""
+        shutil.rmtree(self.folder / name, ignore_errors=True)
+
+
+def spread(scores):
+    """"1203 (1100-1410)"."""
+    text = f"{statistics.median(scores):.4g}"
+    return text if len(scores) == 1 else f"{text} ({min(scores):.4g}-{max(scores):.4g})"
+
+
+def table(tried):
+    """Lines of a table, the best first, those that trained longest before the others."""
+    lines = ["| trial | seconds | score, median (min-max) | settings |", "|---|---|---|---|"]
+    order = sorted(tried, key=lambda one: (-one["seconds"], -statistics.median(one["scores"])))
+    for one in order:
+        settings = " ".join(flags_of(one["values"]))
+        lines.append(f"| {one['trial']} | {one['seconds']:.0f} | {spread(one['scores'])} | "
+                     f"`{settings}` |")
+    return lines
+
+
+def best_of(tried):
+    """The best of those that trained longest; None before the first score."""
+    return max(tried, key=lambda one: (one["seconds"], statistics.median(one["scores"])),
+               default=None)
+
+
+def play_trial(trial, ranges, runs, seeds, seconds, say):
+    """One trial up the rungs. Returns {trial, values, seconds, scores}."""
+    values = {one.key: one.suggest(trial) for one in ranges}
+    names = [f"trial{trial.number}-seed{seed}" for seed in range(1, seeds + 1)]
+    result, before = None, 0.0
+    for rung, total in enumerate(rung_seconds(seconds)):
+        for seed, name in enumerate(names, 1):
+            runs.train(name, seed, values, total - before)
+        before = total
+        scores = [runs.score(name) for name in names]
+        result = {"trial": trial.number, "values": values, "seconds": total, "scores": scores}
+        say(f"trial {trial.number}, {total:.0f} s: {spread(scores)}  "
+            f"{' '.join(flags_of(values))}")
+        trial.report(statistics.median(scores), FACTOR ** rung)
+        if rung + 1 < RUNGS and trial.should_prune():
+            for name in names:
+                runs.remove(name)
+            break
+    return result
+
+
+def make_study(folder):
+    """Optuna's, kept in the folder."""
+    import optuna  # not at the top: the tests of the rest run without it
+    from optuna.storages import JournalStorage
+    from optuna.storages.journal import JournalFileBackend
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    return optuna.create_study(
+        study_name="sweep", direction="maximize", load_if_exists=True,
+        storage=JournalStorage(JournalFileBackend(str(folder / "study.log"))),
+        sampler=optuna.samplers.TPESampler(seed=1, n_startup_trials=8),
+        pruner=optuna.pruners.SuccessiveHalvingPruner(min_resource=1, reduction_factor=FACTOR))
+
+
+def sweep(study, ranges, runs, options, say):
+    """Trials up to the number asked for, earlier calls included. Returns all that scored."""
+    from optuna.trial import TrialState
+    path = runs.folder / "sweep.json"
+    asked = {"up": runs.up_options, "eval": runs.eval_options, "seeds": options.seeds,
+             "seconds": options.seconds, "tune": options.tune or list(DEFAULT_SPACE)}
+    tried, failed = [], 0
+    if path.exists():
+        tried = (before := json.loads(path.read_text())).pop("tried")
+        if before != asked:
+            raise SweepError(f"{path} is of a sweep with other options; give another --dir")
+    while len(tried) < options.trials:
+        trial = study.ask()
+        try:
+            result = play_trial(trial, ranges, runs, options.seeds, options.seconds, say)
+        except SweepError as error:
+            say(f"trial {trial.number} failed: {error}")
+            trial.report(-math.inf, 1)  # worse than any other, which the sampler is to know
+            study.tell(trial, state=TrialState.PRUNED)
+            failed += 1
+            if failed > options.trials:
+                raise SweepError(f"{failed} trials failed, the last one with: {error}") from error
+            continue
+        if result["seconds"] < options.seconds:
+            study.tell(trial, state=TrialState.PRUNED)
+        else:
+            study.tell(trial, statistics.median(result["scores"]))
+        tried.append(result)
+        new = path.with_suffix(".new")
+        new.write_text(json.dumps({**asked, "tried": tried}, indent=1) + "\n")
+        new.replace(path)
+    return tried
+
+
+def parse(arguments):
+    """Our options, and after "--" those of up."""
+    words, up_options = arguments, []
+    if "--" in arguments:
+        cut = arguments.index("--")
+        words, up_options = arguments[:cut], arguments[cut + 1:]
+    parser = argparse.ArgumentParser(
+        prog="./tetrion sweep", description=__doc__.split("\n\n")[0],
+        epilog="What stands after -- is given to every run as to ./tetrion up.")
+    parser.add_argument("--tune", action="append", metavar="KEY=RANGE",
+                        help='a setting of the run and its values, "0.0001..0.01" or "1|2|4"; '
+                             "again for another; default: " + ", ".join(DEFAULT_SPACE))
+    parser.add_argument("--seconds", type=float, default=90, help="of training, at most, a seed")
+    parser.add_argument("--trials", type=int, default=12, help="choices of settings to try")
+    parser.add_argument("--seeds", type=int, default=2, help="runs of each choice")
+    parser.add_argument("--eval", default="", metavar="FLAGS",
+                        help='of ./tetrion eval, such as "--deaths 100 --max-steps 0"')
+    parser.add_argument("--dir", type=pathlib.Path, default=pathlib.Path("runs/sweep"),
+                        help="folder of its runs and results")
+    options = parser.parse_args(words)
+    if options.seconds < RUNGS * FACTOR or options.trials < 1 or options.seeds < 1:
+        raise SweepError(f"--seconds is at least {RUNGS * FACTOR}, --trials and --seeds at least 1")
+    for flag in ("--seed", "--run", "--resume", "--stop-after", "--runs-dir"):
+        if any(word == flag or word.startswith(flag + "=") for word in up_options):
+            raise SweepError(f"{flag} after -- is what the sweep chooses itself: leave it out")
+    return options, up_options
+
+
+def main(arguments):
+    """Sweeps and prints what it found."""
+    try:
+        options, up_options = parse(arguments)
+        ranges = space_of(options.tune)
+        options.dir.mkdir(parents=True, exist_ok=True)
+        runs = Runs(options.dir, up_options, shlex.split(options.eval))
+        longest = options.seconds * options.seeds * options.trials
+        print(f"sweep in {options.dir}: {options.trials} trials, {options.seeds} seeds each, at "
+              f"most {longest / 60:.0f} minutes of training", flush=True)
+        tried = sweep(make_study(options.dir), ranges, runs, options,
+                      lambda text: print(text, flush=True))
+    except SweepError as error:
+        print(f"sweep: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("sweep: ended; the same command goes on with it", file=sys.stderr)
+        return 130
+    print("\n" + "\n".join(table(tried)))
+    best = best_of(tried)
+    print("\n./tetrion up " + shlex.join([*up_options, *flags_of(best["values"])]))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
