@@ -101,7 +101,7 @@ class BareRules {
  private:
   void Reset(std::size_t lane) {
     pieces_[lane] = PhiloxPieces::Of(1, next_token_++, false);
-    TetrisReset(record_[lane], 4, pieces_[lane]);
+    TetrisReset(record_[lane], {4}, pieces_[lane]);
   }
 
   CheapPolicy policy_{3};
@@ -144,7 +144,7 @@ std::vector<TetrisRecord> PlacementStates() {
   for (std::uint64_t token = 0; states.size() < 1024; ++token) {
     PhiloxPieces pieces = PhiloxPieces::Of(1, token, false);
     TetrisRecord record;
-    TetrisReset(record, 4, pieces);
+    TetrisReset(record, {4}, pieces);
     for (bool over = false; !over && states.size() < 1024;) {
       states.push_back(record);
       ExpandAfterstates(reinterpret_cast<const std::byte*>(&record), 1, 4, view.data());
@@ -171,7 +171,7 @@ std::vector<ColourRecord> ColouredStates() {
   for (std::uint64_t token = 0; states.size() < 1024; ++token) {
     PhiloxPieces pieces = PhiloxPieces::Of(1, token, false);
     ColourRecord record;
-    TetrisReset(record.compact, 4, pieces, LockedColours(record));
+    TetrisReset(record.compact, {4}, pieces, LockedColours(record));
     for (bool over = false; !over && states.size() < 1024;) {
       states.push_back(record);
       over = TetrisStep(record.compact, draws.Below(kTetrisActions), pieces, LockedColours(record))
@@ -224,16 +224,18 @@ void CartPoleFigure(const Windows& windows) {
   Print("cartpole lanes, double, M=1024", "steps/s", Spread(rate), kNoRival, "\">= 40M\"");
 }
 
-void AfterstatesFigure(const Windows& windows) {
+// `floats` a state: of the view's layout.
+void AfterstatesFigure(const Windows& windows, const std::string& name, ExpandFn expand,
+                       std::int64_t floats, const std::string& target) {
   const std::vector<TetrisRecord> states = PlacementStates();
   constexpr int kBatch = 64;
-  std::vector<float> view(static_cast<std::size_t>(kBatch * AfterstatesLayout::Floats(4)));
+  std::vector<float> view(static_cast<std::size_t>(kBatch * floats));
   std::size_t at = 0;
   float sum = 0;
   Rates micros;
   for (int i = -1; i < windows.count; ++i) {
     const double rate = Window(windows, [&] {
-      ExpandAfterstates(reinterpret_cast<const std::byte*>(&states[at]), kBatch, 4, view.data());
+      expand(reinterpret_cast<const std::byte*>(&states[at]), kBatch, 4, view.data());
       at = (at + kBatch) % states.size();
       sum += view[at];
       return kBatch;
@@ -241,7 +243,7 @@ void AfterstatesFigure(const Windows& windows) {
     if (i >= 0) micros.push_back(1e6 / rate);
   }
   TETRION_CHECK(sum >= 0, "heights are not negative");
-  Print("afterstates view, 40 placements", "us/state", Spread(micros), kNoRival, "\"<= 2\"");
+  Print(name + " view, 40 placements", "us/state", Spread(micros), kNoRival, target);
 }
 
 // Median nanoseconds a record of `expand`, which is given the records of one batch.
@@ -329,7 +331,10 @@ int main(int argc, char** argv) {
   if (argc > 1 && std::strcmp(argv[1], "--quick") == 0) windows = {3, tetrion::kNanosPerSecond / 5};
   tetrion::bench::TetrisFigures(windows);
   tetrion::bench::CartPoleFigure(windows);
-  tetrion::bench::AfterstatesFigure(windows);
+  tetrion::bench::AfterstatesFigure(windows, "afterstates", tetrion::ExpandAfterstates,
+                                    tetrion::AfterstatesLayout::Floats(4), "\"<= 2\"");
+  tetrion::bench::AfterstatesFigure(windows, "afterstates-dt", tetrion::ExpandAfterstatesDt,
+                                    tetrion::AfterstatesDtLayout::Floats(4), "null");
   tetrion::bench::GymViewFigures(windows);
   tetrion::bench::FlatLanesFigure(windows);
   return 0;

@@ -11,16 +11,21 @@ namespace tetrion {
 //   Text(key, field, help)                     std::string of [A-Za-z0-9_.-], 1 to 64 of them
 
 // What a field means, and whether a run that is resumed may have another value. `help` of a visitor
-// is a text, or MayChange(text) for settings that nothing which outlives a process depends on.
+// is a text, or MayChange(text) for settings that nothing which outlives a process depends on, or
+// JoinedLater(text) for one that runs were made without: they have its default.
 struct FieldHelp {
   // Not explicit: a plain text is a field that stays for the run's life.
-  constexpr FieldHelp(const char* meaning, bool changes = false)
-      : text(meaning), may_change(changes) {}
+  constexpr FieldHelp(const char* meaning, bool changes = false, bool later = false)
+      : text(meaning), may_change(changes), joined_later(later) {}
   const char* text;
   bool may_change;
+  bool joined_later;
 };
 constexpr FieldHelp MayChange(const char* text) {
   return {text, true};
+}
+constexpr FieldHelp JoinedLater(const char* text) {
+  return {text, false, true};
 }
 
 }  // namespace tetrion

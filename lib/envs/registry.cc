@@ -54,6 +54,12 @@ EnvSpec SpecOf(const EnvEntry& entry, const EnvConfig& config) {
     throw Error(ExitCode::kUsage,
                 "queue_size must be 1 to 7, not " + std::to_string(config.queue_size));
   }
+  if (entry.Takes(kBoardRowsOption) &&
+      (config.rows < kTetrisFewestRows || config.rows > kTetrisRows)) {
+    throw Error(ExitCode::kUsage, "board_rows must be " + std::to_string(kTetrisFewestRows) +
+                                      " to " + std::to_string(kTetrisRows) + ", not " +
+                                      std::to_string(config.rows));
+  }
   const ViewEntry& view = entry.NetworkView(config.view);
   const int queue_size = has_queue ? config.queue_size : 0;
   return {.name = entry.name,
@@ -61,6 +67,7 @@ EnvSpec SpecOf(const EnvEntry& entry, const EnvConfig& config) {
                   .record_bytes = view.record.bytes,
                   .view = view.name,
                   .view_floats = view.elements(queue_size),
+                  .action_floats = view.action_floats,
                   .queue_size = queue_size,
                   .expand = view.expand,
                   .check = view.record.check,

@@ -47,6 +47,7 @@ struct ViewEntry {
   std::int64_t (*elements)(int queue_size) = nullptr;
   ExpandFn expand = nullptr;             // f32
   ExpandBytesFn expand_bytes = nullptr;  // u8; neither: the record's bytes themselves
+  int action_floats = 0;                 // as ObsSpec's
   // That can read it, what `auto` means first; empty for u8.
   std::vector<std::string> networks;
   // Bounds of the elements in Python's space: one for all, or one each.
@@ -79,6 +80,7 @@ struct ActionEntry {
 // Settings of EnvConfig that not every environment takes, as the run's settings are called.
 inline constexpr const char* kQueueSizeOption = "queue_size";
 inline constexpr const char* kIidPiecesOption = "iid_pieces";
+inline constexpr const char* kBoardRowsOption = "board_rows";
 inline constexpr const char* kIllegalOption = "illegal";
 
 struct EnvEntry {

@@ -64,6 +64,7 @@ struct EnvConfig {
   std::uint64_t seed = 0;        // run seed
   int queue_size = 4;            // Tetris: pieces in the preview, 1..7
   bool iid_pieces = false;       // Tetris: independent pieces instead of 7-bags
+  int rows = 20;                 // Tetris: rows of the field, 5..20
   bool illegal_is_noop = false;  // tetris-placement: an illegal choice is a NOOP instead of the end
 };
 

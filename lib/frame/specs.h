@@ -22,6 +22,9 @@ struct ObsSpec {
   std::uint32_t record_bytes = 0;
   std::string view;
   std::int64_t view_floats = 0;  // floats of one lane's view
+  // The view begins with so many floats for each action: what the action would lead to. 0: it does
+  // not.
+  int action_floats = 0;
   int queue_size = 0;
   ExpandFn expand = nullptr;
   CheckRecordsFn check = nullptr;  // null: views of any bytes are finite

@@ -32,9 +32,9 @@ void Transpose(const float* x, std::int64_t rows, std::int64_t columns, float* y
 
 // What Backward needs of a chunk: its rows and the inputs of the four SiLUs.
 struct Activations {
-  void Allocate(int actions) {
+  void Allocate(int actions, int action_floats) {
     const auto cells = static_cast<std::size_t>(kChunkStates * actions);
-    rows.Allocate(kChunkStates, actions);
+    rows.Allocate(kChunkStates, actions, action_floats);
     hidden1.resize(cells * kHidden);
     hidden2.resize(cells * kHidden);
     value1.resize(kChunkStates * kValueHidden);
@@ -48,10 +48,11 @@ struct Activations {
 
 // Buffers of one team member, overwritten with every chunk.
 struct Scratch {
-  Scratch(int actions, std::size_t parameter_count, bool training, bool own_gradient) {
+  Scratch(int actions, int action_floats, std::size_t parameter_count, bool training,
+          bool own_gradient) {
     const auto cells = static_cast<std::size_t>(kChunkStates * actions);
     const std::size_t wide = std::max(cells * kHidden, std::size_t{kChunkStates * kValueHidden});
-    inference.Allocate(actions);
+    inference.Allocate(actions, action_floats);
     state_part.resize(kChunkStates * kHidden);
     score.resize(cells);
     active1.resize(wide);
@@ -77,7 +78,8 @@ class Scorer final : public Network {
  public:
   Scorer(const NetworkConfig& config, const EnvSpec& env)
       : actions_(env.action.count),
-        state_floats_(env.obs.view_floats - std::int64_t{actions_} * kAfterstateFloats),
+        action_floats_(env.obs.action_floats),
+        state_floats_(env.obs.view_floats - std::int64_t{actions_} * action_floats_),
         view_floats_(env.obs.view_floats),
         max_states_(config.max_states),
         kernels_(BestDenseKernels()),
@@ -87,11 +89,12 @@ class Scorer final : public Network {
     AllocateBuffers(config.training);
     Initialise(config.seed);
     for (int member = 0; member < team_.size(); ++member) {
-      scratch_.emplace_back(actions_, parameters_.size(), config.training, member > 0);
+      scratch_.emplace_back(actions_, action_floats_, parameters_.size(), config.training,
+                            member > 0);
     }
     if (!config.training) return;
     saved_.resize(static_cast<std::size_t>(ChunkCount(max_states_)));
-    for (Activations& saved : saved_) saved.Allocate(actions_);
+    for (Activations& saved : saved_) saved.Allocate(actions_, action_floats_);
     w2_transposed_.resize(kHidden * kHidden);
     value_w2_transposed_.resize(kValueHidden * kValueHidden);
   }
@@ -131,6 +134,7 @@ class Scorer final : public Network {
   const float* P(std::size_t offset) const { return parameters_.data() + offset; }
 
   const int actions_;
+  const int action_floats_;          // F, of an afterstate
   const std::int64_t state_floats_;  // S
   const std::int64_t view_floats_;
   const int max_states_;
@@ -147,7 +151,7 @@ class Scorer final : public Network {
 };
 
 void Scorer::DeclareParameters() {
-  after_w_ = AddParameter("score.after.weight", {kAfterstateFloats, kHidden});
+  after_w_ = AddParameter("score.after.weight", {action_floats_, kHidden});
   state_w_ = AddParameter("score.state.weight", {state_floats_, kHidden});
   b1_ = AddParameter("score.1.bias", {kHidden});
   w2_ = AddParameter("score.2.weight", {kHidden, kHidden});
@@ -211,7 +215,7 @@ void Scorer::ScoreChunk(const float* view, const std::uint64_t* mask, int states
   const std::int64_t rows = plan.rows;
   float* state_part = scratch.state_part.data();
   FillRows(P(b1_), states, kHidden, state_part);
-  kernels_.multiply_add(view + std::int64_t{actions_} * kAfterstateFloats, view_floats_, states,
+  kernels_.multiply_add(view + std::int64_t{actions_} * action_floats_, view_floats_, states,
                         state_floats_, P(state_w_), kHidden, state_part);
   float* hidden1 = act.hidden1.data();
   for (int s = 0; s < states; ++s) {
@@ -219,7 +223,7 @@ void Scorer::ScoreChunk(const float* view, const std::uint64_t* mask, int states
     FillRows(state_part + s * kHidden, plan.first[static_cast<std::size_t>(s) + 1] - begin, kHidden,
              hidden1 + std::int64_t{begin} * kHidden);
   }
-  kernels_.multiply_add(plan.after.data(), kAfterstateFloats, rows, kAfterstateFloats, P(after_w_),
+  kernels_.multiply_add(plan.after.data(), action_floats_, rows, action_floats_, P(after_w_),
                         kHidden, hidden1);
   kernels_.silu(hidden1, rows, kHidden, scratch.active1.data(), nullptr);
   float* hidden2 = act.hidden2.data();
@@ -237,7 +241,7 @@ void Scorer::ScoreChunk(const float* view, const std::uint64_t* mask, int states
 void Scorer::ValueChunk(const float* view, int states, Activations& act, Scratch& scratch,
                         float* value) {
   FillRows(P(value_b1_), states, kValueHidden, act.value1.data());
-  kernels_.multiply_add(view + std::int64_t{actions_} * kAfterstateFloats, view_floats_, states,
+  kernels_.multiply_add(view + std::int64_t{actions_} * action_floats_, view_floats_, states,
                         state_floats_, P(value_w1_), kValueHidden, act.value1.data());
   kernels_.silu(act.value1.data(), states, kValueHidden, scratch.active1.data(), nullptr);
   FillRows(P(value_b2_), states, kValueHidden, act.value2.data());
@@ -296,7 +300,7 @@ void Scorer::ScoreChunkBackward(const float* view, int states, const Activations
   kernels_.multiply_add(grad2, kHidden, rows, kHidden, w2_transposed_.data(), kHidden, grad1);
   for (std::int64_t i = 0; i < rows * kHidden; ++i)
     grad1[i] *= scratch.slope1[static_cast<std::size_t>(i)];
-  kernels_.outer_add(plan.after.data(), kAfterstateFloats, rows, kAfterstateFloats, grad1, kHidden,
+  kernels_.outer_add(plan.after.data(), action_floats_, rows, action_floats_, grad1, kHidden,
                      gradient + after_w_);
   float* grad_state = scratch.state_part.data();
   std::fill_n(grad_state, states * kHidden, 0.0F);
@@ -306,7 +310,7 @@ void Scorer::ScoreChunkBackward(const float* view, int states, const Activations
                         plan.first[static_cast<std::size_t>(s) + 1] - begin, kHidden,
                         grad_state + s * kHidden);
   }
-  kernels_.outer_add(view + std::int64_t{actions_} * kAfterstateFloats, view_floats_, states,
+  kernels_.outer_add(view + std::int64_t{actions_} * action_floats_, view_floats_, states,
                      state_floats_, grad_state, kHidden, gradient + state_w_);
   kernels_.column_sum(grad_state, states, kHidden, gradient + b1_);
 }
@@ -331,7 +335,7 @@ void Scorer::ValueChunkBackward(const float* view, int states, const Activations
                         kValueHidden, grad1);
   for (int i = 0; i < states * kValueHidden; ++i)
     grad1[i] *= scratch.slope1[static_cast<std::size_t>(i)];
-  kernels_.outer_add(view + std::int64_t{actions_} * kAfterstateFloats, view_floats_, states,
+  kernels_.outer_add(view + std::int64_t{actions_} * action_floats_, view_floats_, states,
                      state_floats_, grad1, kValueHidden, gradient + value_w1_);
   kernels_.column_sum(grad1, states, kValueHidden, gradient + value_b1_);
 }
@@ -339,11 +343,13 @@ void Scorer::ValueChunkBackward(const float* view, int states, const Activations
 }  // namespace
 
 std::unique_ptr<Network> MakeScorer(const NetworkConfig& config, const EnvSpec& env) {
-  if (env.obs.view != "afterstates" || env.action.count > 64 ||
-      env.obs.view_floats <= std::int64_t{env.action.count} * kAfterstateFloats) {
-    throw Error(ExitCode::kUsage, "network scorer reads view afterstates, but " + env.name +
-                                      " was given view " + env.obs.view +
-                                      ": choose --network mlp or --view afterstates");
+  if (env.obs.action_floats == 0 || env.action.count > 64 ||
+      env.obs.view_floats <= std::int64_t{env.action.count} * env.obs.action_floats) {
+    throw Error(ExitCode::kUsage,
+                "network scorer reads views that show what each action leads to, "
+                "such as afterstates, but " +
+                    env.name + " was given view " + env.obs.view +
+                    ": choose --network mlp or --view afterstates");
   }
   return std::make_unique<Scorer>(config, env);
 }

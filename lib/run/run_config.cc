@@ -58,6 +58,7 @@ void VisitCommon(RunConfig& c, FieldCollector v) {
   v.Number("max_steps", c.max_steps, 0U, 1U << 30, "steps",
            MayChange("an episode is truncated here; 0: the environment's default"));
   v.Flag("iid_pieces", c.iid_pieces, "Tetris: independent pieces instead of 7-bags");
+  v.Number("board_rows", c.board_rows, 5, 20, "rows", JoinedLater("Tetris: rows of the field"));
   v.Choice("illegal", c.illegal, "terminate|noop", "tetris-placement: what an illegal choice does");
   // Shapes.
   v.Number("lanes", c.lanes, 1, 4096, "lanes", "environments a worker steps together");
@@ -229,9 +230,14 @@ RunConfig RunConfigFromText(const std::string& text) {
 std::uint64_t RunConfigHash(const RunConfig& config) {
   RunConfig read = config;
   TakeBatchOfAlgorithm(read);
+  RunConfig defaults;
+  const std::vector<SettingField> usual = FieldsOf(defaults);
   std::string text;
   for (const SettingField& field : FieldsOfRun(read)) {
-    if (!field.may_change) text += LineOf(field);
+    // Runs that were made before a field joined have the hash that they had.
+    const bool is_new =
+        field.joined_later && LineOf(field) == LineOf(FindField(usual, field.name, read.algo));
+    if (!field.may_change && !is_new) text += LineOf(field);
   }
   return XXH64(text.data(), text.size(), 0);
 }

@@ -28,6 +28,7 @@ struct RunConfig {
   int queue_size = 4;
   std::uint32_t max_steps = 0;  // 0: the environment's default
   bool iid_pieces = false;
+  int board_rows = 20;  // of Tetris's field
   std::string illegal = "terminate";
   // Shapes.
   int lanes = 64;         // M, lanes per worker

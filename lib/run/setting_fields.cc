@@ -24,8 +24,11 @@ std::string ExpectedText(const std::string& range, const std::string& unit, bool
 }
 
 SettingField& FieldCollector::Add(const char* name, FieldHelp help) {
-  out_->push_back(
-      {.algorithm = algorithm_, .name = name, .help = help.text, .may_change = help.may_change});
+  out_->push_back({.algorithm = algorithm_,
+                   .name = name,
+                   .help = help.text,
+                   .may_change = help.may_change,
+                   .joined_later = help.joined_later});
   return out_->back();
 }
 

@@ -29,7 +29,8 @@ struct SettingField {
   std::string help;
   std::string range;  // "1 to 4096", "a|b|c"; empty for flags and texts
   std::string unit;
-  bool may_change = false;  // when a run is resumed
+  bool may_change = false;    // when a run is resumed
+  bool joined_later = false;  // runs that were made without it have its default
   bool is_flag = false;
   bool is_text = false;  // in quotes where it is written as TOML
   std::function<std::string()> value;

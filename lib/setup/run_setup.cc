@@ -40,6 +40,7 @@ EnvConfig EnvConfigOf(const RunConfig& run) {
           .seed = run.seed,
           .queue_size = run.queue_size,
           .iid_pieces = run.iid_pieces,
+          .rows = run.board_rows,
           .illegal_is_noop = run.illegal == "noop"};
 }
 

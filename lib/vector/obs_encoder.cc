@@ -14,6 +14,7 @@ EnvConfig EnvConfigOf(const PyEnvConfig& config) {
           .lanes = 1,
           .queue_size = config.queue_size,
           .iid_pieces = config.iid_pieces,
+          .rows = config.rows,
           .illegal_is_noop = config.illegal_is_noop};
 }
 

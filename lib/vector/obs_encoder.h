@@ -14,6 +14,7 @@ struct PyEnvConfig {
   std::string obs = "flat";    // one of the entry's views, as ViewEntry::observation() calls it
   int queue_size = 4;
   bool iid_pieces = false;
+  int rows = 20;
   bool illegal_is_noop = false;
   bool colours = false;  // keep the kind of record that pictures show most of, whatever `obs`
   std::uint32_t max_steps = 0;  // an episode is truncated here; 0: the environment's default

@@ -339,6 +339,7 @@ CollectorSetup SetupOf(const nb::dict& given, const nb::object& obs_flatten,
   setup.shown.obs = nb::cast<std::string>(given["obs"]);
   setup.shown.queue_size = nb::cast<int>(given["queue_size"]);
   setup.shown.iid_pieces = nb::cast<bool>(given["iid_pieces"]);
+  setup.shown.rows = nb::cast<int>(given["board_rows"]);
   setup.shown.illegal_is_noop = nb::cast<bool>(given["illegal_is_noop"]);
   setup.policy_takes_mask = nb::cast<bool>(given["policy_takes_mask"]);
   config.env = EnvConfigOf(setup.shown);

@@ -174,6 +174,8 @@ void BindRegistry(nb::module_& m) {
       .def_ro("elements", &PyObservation::elements)
       .def_ro("record_bytes", &PyObservation::record_bytes)
       .def_prop_ro("is_float", [](const PyObservation& self) { return self.view->is_float(); })
+      .def_prop_ro("action_floats",
+                   [](const PyObservation& self) { return self.view->action_floats; })
       .def_prop_ro("low", [](const PyObservation& self) { return self.view->low; })
       .def_prop_ro("high", [](const PyObservation& self) { return self.view->high; })
       .def_prop_ro("parts", &PartsOf);

@@ -53,6 +53,7 @@ class EnvConfig:
         obs: str,
         queue_size: int = 4,
         iid_pieces: bool = False,
+        board_rows: int = 20,
         illegal_is_noop: bool = False,
         colours: bool = False,
         max_steps: int = 0,
@@ -168,6 +169,10 @@ class Observation:
     @property
     def is_float(self) -> bool:
         """float32, else uint8."""
+
+    @property
+    def action_floats(self) -> int:
+        """Elements for each action, what it would lead to, that it begins with; 0: none."""
 
     @property
     def record_bytes(self) -> int:

@@ -13,7 +13,7 @@ from gymnasium.envs.registration import EnvSpec
 from . import _checks, _core, _spaces
 
 Illegal = Literal["terminate", "noop"]
-STATE_VERSION = 1  # raised when bytes or fields of a state change
+STATE_VERSION = 2  # raised when bytes or fields of a state change
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,7 @@ class Setup:
     iid_pieces: bool = False
     illegal: str = "terminate"
     max_steps: int | None = None
+    board_rows: int = 20
     colours: bool = False  # keep colours of locked cells even where obs shows none
 
     def __post_init__(self) -> None:
@@ -38,6 +39,7 @@ class Setup:
         checked = {
             "queue_size": _checks.integer("queue_size", self.queue_size, 1, 7),
             "iid_pieces": _checks.boolean("iid_pieces", self.iid_pieces),
+            "board_rows": _checks.integer("board_rows", self.board_rows, 5, 20),
             "illegal": _checks.choice("illegal", self.illegal, ("terminate", "noop")),
             "max_steps": limit,
         }
@@ -66,6 +68,7 @@ class Setup:
             self.iid_pieces,
             self.illegal,
             self.limit,
+            self.board_rows,
             self.colours or shown,
             saved,
         )
@@ -79,7 +82,7 @@ class Setup:
                 f"the state is of version {state.version}; this tetrion reads {STATE_VERSION}"
             )
         mine = self.state(b"")
-        for name in ("env", "queue_size", "iid_pieces", "illegal", "max_steps"):
+        for name in ("env", "queue_size", "iid_pieces", "illegal", "max_steps", "board_rows"):
             if getattr(state, name) != getattr(mine, name):
                 raise ValueError(
                     f"the state is of an environment with {name}={getattr(state, name)!r}, "
@@ -108,6 +111,7 @@ class EnvState:
     iid_pieces: bool
     illegal: str
     max_steps: int
+    board_rows: int
     has_colours: bool
     saved: bytes = field(repr=False)
     version: int = STATE_VERSION

@@ -11,7 +11,9 @@ from . import _checks, _core
 # For type checkers, which cannot ask the table; a test holds them against it.
 EnvName = Literal["tetris", "tetris-placement", "cartpole", "catch"]
 TetrisObs = Literal["dict", "flat", "planes", "pixels", "compact", "packed2"]
-PlacementObs = Literal["dict", "flat", "planes", "pixels", "compact", "packed2", "afterstates"]
+PlacementObs = Literal[
+    "dict", "flat", "planes", "pixels", "compact", "packed2", "afterstates", "afterstates-dt"
+]
 CartPoleObs = Literal["flat", "compact"]
 CatchObs = Literal["flat", "compact"]
 # What C++ knows of each environment, by name; everything here and beside follows from it.

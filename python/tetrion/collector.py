@@ -92,6 +92,7 @@ class BatchedTetrisCollector:
         env: "tetris", "tetris-placement", "cartpole" or "catch".
         queue_size: Tetris pieces in the preview, 1 to 7.
         iid_pieces: Tetris pieces are independent instead of coming in bags of seven.
+        board_rows: of Tetris's field that are played on, 5 to 20.
         illegal: an illegal placement (tetris-placement) earns -0.1 and ends the episode,
             "terminate", or does nothing else, "noop".
         order: "job" sorts a batch by job; "completion" has first what finished first, and holds at
@@ -103,7 +104,8 @@ class BatchedTetrisCollector:
         timeout: seconds after which a request raises TimeoutError; None: 600. Without workers it is
             seen between calls of policy_fn and obs_flatten only.
         obs: without obs_flatten: "flat" (gymnasium's FlattenObservation, 944 floats at queue_size
-            4), "planes", "pixels", "afterstates" (tetris-placement), or, as uint8, "compact" and
+            4), "planes", "pixels", "afterstates" or "afterstates-dt"
+            (tetris-placement), or, as uint8, "compact" and
             "packed2"; "flat" (4 floats) or "compact" of cartpole.
         on_episode: called in the requesting thread with a dict of each episode's job_id, length,
             episode_return, lines, terminated and truncated, in the batch's order.
@@ -129,6 +131,7 @@ class BatchedTetrisCollector:
         env: _spaces.EnvName = "tetris",
         queue_size: int = 4,
         iid_pieces: bool = False,
+        board_rows: int = 20,
         illegal: Illegal = "terminate",
         order: Literal["job", "completion"] = "job",
         copy: bool = True,
@@ -143,6 +146,7 @@ class BatchedTetrisCollector:
         queue_size = _checks.integer("queue_size", queue_size, 1, 7)
         _checks.choice("env", env, _spaces.ENVIRONMENTS)
         iid_pieces = _checks.boolean("iid_pieces", iid_pieces)
+        board_rows = _checks.integer("board_rows", board_rows, 5, 20)
         _checks.choice("illegal", illegal, ("terminate", "noop"))
         _checks.choice("order", order, ("job", "completion"))
         copy = _checks.boolean("copy", copy)
@@ -172,6 +176,7 @@ class BatchedTetrisCollector:
             "seed": seed,
             "queue_size": queue_size,
             "iid_pieces": iid_pieces,
+            "board_rows": board_rows,
             "illegal_is_noop": illegal == "noop",
             "policy_takes_mask": outside is not None and _takes_mask(outside),
             "workers": num_workers,

@@ -224,6 +224,8 @@ class TetrisEnv(_CppEnv):
         queue_size: pieces in the preview, 1 to 7.
         iid_pieces: independent pieces instead of 7-bags.
         max_steps: an episode is truncated there; None: 10,000.
+        board_rows: of the field that are played on, 5 to 20. Arrays keep their shapes: above them
+            the board shows bedrock.
         render_mode: None, "rgb_array" or "ansi".
         render_scale: pixels a cell; None: 10.
     """
@@ -238,10 +240,19 @@ class TetrisEnv(_CppEnv):
         queue_size: int = 4,
         iid_pieces: bool = False,
         max_steps: int | None = None,
+        board_rows: int = 20,
         render_mode: _render.RenderMode | None = None,
         render_scale: int | None = None,
     ):
-        setup = Setup(self._env, obs, queue_size, iid_pieces, max_steps=max_steps, colours=True)
+        setup = Setup(
+            self._env,
+            obs,
+            queue_size,
+            iid_pieces,
+            max_steps=max_steps,
+            board_rows=board_rows,
+            colours=True,
+        )
         super().__init__(setup, render_mode, render_scale)
 
     def get_keys_to_action(self) -> dict[tuple[str, ...], int]:
@@ -261,11 +272,12 @@ class TetrisPlacementEnv(_CppEnv):
 
     Args:
         obs: as of TetrisEnv, and "afterstates" (float32 [660 + 7 q]: what every placement would
-            leave).
+            leave, 16 numbers each) or "afterstates-dt" (float32 [985 + 7 q]: 24 numbers each).
         illegal: what an illegal action does, "terminate" or "noop".
         queue_size: as of TetrisEnv.
         iid_pieces: as of TetrisEnv.
         max_steps: an episode is truncated there; None: 5,000.
+        board_rows: as of TetrisEnv.
         render_mode: as of TetrisEnv.
         render_scale: as of TetrisEnv.
     """
@@ -281,10 +293,13 @@ class TetrisPlacementEnv(_CppEnv):
         queue_size: int = 4,
         iid_pieces: bool = False,
         max_steps: int | None = None,
+        board_rows: int = 20,
         render_mode: _render.RenderMode | None = None,
         render_scale: int | None = None,
     ):
-        setup = Setup(self._env, obs, queue_size, iid_pieces, illegal, max_steps, colours=True)
+        setup = Setup(
+            self._env, obs, queue_size, iid_pieces, illegal, max_steps, board_rows, colours=True
+        )
         super().__init__(setup, render_mode, render_scale)
 
     def action_masks(self) -> np.ndarray:

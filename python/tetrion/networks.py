@@ -16,7 +16,6 @@ Array = np.ndarray
 Forward = Callable[[Array], tuple[Array, Array]]
 
 _MAX_HEADER_BYTES = 1 << 20
-_AFTERSTATE = 16  # floats of one placement's row
 _PLANES = (2, 20, 10)  # field and active piece, at the front of the planes view
 _PLANE_FLOATS = 400
 _NORM_EPSILON = np.float32(1e-5)
@@ -83,7 +82,8 @@ def _scorer(w: dict[str, Array]) -> Forward:
     def forward(view: Array) -> tuple[Array, Array]:
         state_floats = w["score.state.weight"].shape[0]
         cut = view.shape[1] - state_floats
-        after = view[:, :cut].reshape(-1, cut // _AFTERSTATE, _AFTERSTATE)
+        of_action = w["score.after.weight"].shape[0]
+        after = view[:, :cut].reshape(-1, cut // of_action, of_action)
         state = view[:, cut:]
         shared = state @ w["score.state.weight"] + w["score.1.bias"]
         h = _silu(after @ w["score.after.weight"] + shared[:, None, :])

@@ -14,7 +14,6 @@ from .networks import network_of, read_safetensors
 from .run import Run, RunError
 
 _MASKED_LOGIT = np.float32(-1e9)  # of an illegal action, as in C++
-_AFTERSTATES = 640  # floats of the placements' rows
 
 
 class Policy:
@@ -58,6 +57,7 @@ class Policy:
         seen = _core.observation(self.env, self.obs, self.queue_size)
         self.view_floats, self._record_bytes = seen.elements, seen.record_bytes
         self._has_mask = about.has_mask
+        self._action_floats = seen.action_floats
         self._forward = network_of(tensors, metadata.get("network", ""), file)
         self._random = np.random.default_rng(seed)
         try:
@@ -73,8 +73,8 @@ class Policy:
 
         Args:
             observations: [n, ...], or a single one.
-            mask: bool [n, A], the legal actions; found from records and from view afterstates,
-                needed for other views of tetris-placement.
+            mask: bool [n, A], the legal actions; found from records and from views afterstates
+                and afterstates-dt, needed for other views of tetris-placement.
 
         Returns:
             int32 [n], an int for a single observation.
@@ -149,10 +149,11 @@ class Policy:
             return view, _core.action_masks(self.env, records) if self._has_mask else None
         if observations.dtype.kind == "f" and width == self.view_floats:
             view = np.ascontiguousarray(observations, np.float32)
-            if self.view != "afterstates":
+            if self._action_floats == 0:
                 return view, None
             # A legal placement leaves cells, clears rows or ends the game: its row is not zero.
-            rows = view[:, :_AFTERSTATES].reshape(len(view), self.num_actions, -1)
+            cut = self.num_actions * self._action_floats
+            rows = view[:, :cut].reshape(len(view), self.num_actions, -1)
             return view, np.asarray(rows.any(axis=2))
         raise ValueError(
             f"this policy takes records (uint8 [n, {record_bytes}]) or views {self.view!r} "

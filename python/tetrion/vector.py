@@ -44,17 +44,19 @@ class TetrionVectorEnv(  # pyright: ignore[reportIncompatibleVariableOverride]
             the caller's thread, and with 0 everything does. None: one less than the cores that this
             process may use (affinity, a container's quota), fewer when there are few environments.
         obs: "flat", "dict", "planes", "pixels", "compact", "packed2"; tetris-placement also
-            "afterstates". "dict" gives a dict of arrays [n, ...].
+            "afterstates" and "afterstates-dt". "dict" gives a dict of arrays [n, ...].
         seed: environment i gets seed + i, or the i-th of a sequence; used by the first reset
             without a seed. Environment i then plays what a single environment with that seed plays.
             None in a sequence: the environment's next episode, of a seed of the operating system at
             first.
         batch_size: environments that recv() returns; None: all of them.
         copy: False returns the arrays that every step overwrites; True copies them.
-        queue_size: as of TetrisEnv, as are iid_pieces, max_steps, render_mode and render_scale.
+        queue_size: as of TetrisEnv, as are iid_pieces, max_steps, board_rows, render_mode and
+            render_scale.
         iid_pieces: see queue_size.
         illegal: as of TetrisPlacementEnv.
         max_steps: see queue_size; None: the environment's own.
+        board_rows: see queue_size.
         render_mode: see queue_size.
         render_scale: see queue_size.
         timeout: seconds that step, reset and recv wait for the threads before they raise
@@ -96,13 +98,16 @@ class TetrionVectorEnv(  # pyright: ignore[reportIncompatibleVariableOverride]
         iid_pieces: bool = False,
         illegal: Illegal = "terminate",
         max_steps: int | None = None,
+        board_rows: int = 20,
         render_mode: _render.RenderMode | None = None,
         render_scale: int | None = None,
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         timeout: float | None = None,
     ):
         colours = render_mode is not None
-        self._setup = Setup(env, obs, queue_size, iid_pieces, illegal, max_steps, colours)
+        self._setup = Setup(
+            env, obs, queue_size, iid_pieces, illegal, max_steps, board_rows, colours
+        )
         self._camera = _render.Camera(env, self._setup.queue_size, render_mode, render_scale)
         self.num_envs = num_envs = _checks.integer("num_envs", num_envs, 1, 1 << 20)
         self.batch_size = (

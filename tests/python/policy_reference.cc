@@ -33,6 +33,7 @@ struct Case {
   const char* network;
 };
 constexpr Case kCases[] = {{"scorer", "tetris-placement", "auto", "scorer"},
+                           {"scorer-dt", "tetris-placement", "afterstates-dt", "scorer"},
                            {"mlp-vector", "cartpole", "auto", "mlp"},
                            {"mlp-planes", "tetris", "auto", "auto"},
                            {"mlp-placement", "tetris-placement", "planes", "mlp"},

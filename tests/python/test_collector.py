@@ -156,11 +156,11 @@ def last_action(worker, observations):
     return np.full(len(observations), 39)
 
 
-@pytest.mark.parametrize("iid", [False, True])
-def test_pieces_are_those_of_the_environment(iid):
-    env = tetrion.TetrisEnv(obs="flat", iid_pieces=iid)
+@pytest.mark.parametrize(("iid", "board_rows"), [(False, 20), (True, 20), (True, 10)])
+def test_pieces_and_boards_are_those_of_the_environment(iid, board_rows):
+    env = tetrion.TetrisEnv(obs="flat", iid_pieces=iid, board_rows=board_rows)
     observation, _ = env.reset(seed=3)
-    with collector(1, 2, seed=3, iid_pieces=iid) as c:
+    with collector(1, 2, seed=3, iid_pieces=iid, board_rows=board_rows) as c:
         np.testing.assert_array_equal(c.request_episodes(1).observations[0, 0], observation)
     env.close()
 

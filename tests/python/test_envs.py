@@ -251,6 +251,23 @@ def test_truth_values_of_numpy_are_truth_values():
     assert tetrion.TetrisEnv(iid_pieces=np.True_).reset(seed=np.int64(1))
 
 
+def test_a_smaller_board_has_bedrock_above_it_and_ends_sooner():
+    env = tetrion.TetrisEnv(board_rows=10)
+    observation, _ = env.reset(seed=1)
+    board = observation["board"]
+    assert board.shape == (24, 18)
+    assert (board[:10] == 1).all()
+    assert not board[12:20, 4:14].any()
+    hard_drop, pieces, terminated = 5, 0, False
+    while not terminated:
+        _, _, terminated, _, _ = env.step(hard_drop)
+        pieces += 1
+    assert pieces <= 10
+    for rows in (4, 21):
+        with pytest.raises(ValueError, match=f"board_rows must be 5 to 20, not {rows}"):
+            tetrion.TetrisEnv(board_rows=rows)
+
+
 @pytest.mark.parametrize(("env_id", "steps"), [(IDS[0], 10_000), (IDS[1], 5_000), (IDS[2], 500)])
 def test_the_spec_has_the_real_limit(env_id, steps):
     env = gymnasium.make(env_id)

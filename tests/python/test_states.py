@@ -12,7 +12,7 @@ import tetrion
 
 KINDS = [
     (tetrion.TetrisEnv, {"obs": "dict", "queue_size": 3}),
-    (tetrion.TetrisEnv, {"obs": "packed2", "iid_pieces": True, "max_steps": 70}),
+    (tetrion.TetrisEnv, {"obs": "packed2", "iid_pieces": True, "max_steps": 70, "board_rows": 10}),
     (tetrion.TetrisPlacementEnv, {"obs": "flat"}),
     (tetrion.TetrisPlacementEnv, {"obs": "afterstates", "illegal": "noop"}),
     (tetrion.CartPoleEnv, {"max_steps": 20}),
@@ -215,6 +215,7 @@ def test_one_state_branches_into_every_row_and_back_into_a_single_environment():
         (tetrion.TetrisEnv(queue_size=3), "queue_size=4, this one has queue_size=3"),
         (tetrion.TetrisEnv(iid_pieces=True), "iid_pieces=False, this one has iid_pieces=True"),
         (tetrion.TetrisEnv(max_steps=5), "max_steps=10000, this one has max_steps=5"),
+        (tetrion.TetrisEnv(board_rows=10), "board_rows=20, this one has board_rows=10"),
     ],
 )
 def test_a_state_of_other_settings_is_refused(other, message):
@@ -241,10 +242,10 @@ def test_damaged_and_foreign_states_are_refused_and_nothing_changes():
     damaged = copy.copy(states[2])
     object.__setattr__(damaged, "saved", damaged.saved[:-1])
     newer = copy.copy(states[2])
-    object.__setattr__(newer, "version", 2)
+    object.__setattr__(newer, "version", 3)
     for bad, error, message in (
         ([*states[:2], damaged], ValueError, "the state for environment 2 is damaged"),
-        ([*states[:2], newer], ValueError, "of version 2; this tetrion reads 1"),
+        ([*states[:2], newer], ValueError, "of version 3; this tetrion reads 2"),
         (states[:2], ValueError, "2 states for 3 environments"),
         ([b"", *states[:2]], TypeError, "a state is an EnvState of get_state\\(\\), not bytes"),
     ):

@@ -406,7 +406,13 @@ def test_one_id_has_one_space_and_the_same_keywords(env_id, options):
 def test_the_single_environments_keywords_are_the_vectors(env_id):
     single = gymnasium.make(env_id).unwrapped
     names = set(inspect.signature(type(single)).parameters)
-    values = {"obs": "compact", "queue_size": 3, "iid_pieces": True, "illegal": "noop"}
+    values = {
+        "obs": "compact",
+        "queue_size": 3,
+        "iid_pieces": True,
+        "illegal": "noop",
+        "board_rows": 9,
+    }
     values |= {"max_steps": 4, "render_mode": "ansi", "render_scale": 2}
     envs = gymnasium.make_vec(env_id, 2, **{name: values[name] for name in names})
     assert envs.max_steps == 4

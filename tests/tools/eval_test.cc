@@ -329,12 +329,13 @@ TEST_F(EvalRunTest, AnotherGameIsPlayedWhereThePolicysInputFits) {
   options.run = "tetris";
   options.policy = "linear";
   options.max_steps = 50;
-  EXPECT_NE(Output(RunEval, options).find("7-bag pieces, preview 4, cut after 50 steps"),
+  EXPECT_NE(Output(RunEval, options).find("10x20, 7-bag pieces, preview 4, cut after 50 steps"),
             std::string::npos);
   options.queue_size = 2;
   options.iid_pieces = true;
+  options.board_rows = 10;
   const std::string text = Output(RunEval, options);
-  EXPECT_NE(text.find("independent pieces, preview 2"), std::string::npos) << text;
+  EXPECT_NE(text.find("10x10, independent pieces, preview 2"), std::string::npos) << text;
   options.policy = "checkpoint";
   std::string error;
   Output(RunEval, options, &error);
@@ -455,6 +456,9 @@ TEST(EvalOptionsTest, CommandsAndContradictionsAreChecked) {
   EXPECT_EQ(parse({"eval", "x"}).max_steps, std::nullopt);
   EXPECT_EQ(parse({"eval", "x", "--max-steps", "0"}).max_steps, 0U);
   EXPECT_EQ(parse({"eval", "x", "--iid-pieces=false"}).iid_pieces, false);
+  EXPECT_EQ(parse({"eval", "x"}).board_rows, std::nullopt);
+  EXPECT_EQ(parse({"eval", "x", "--board-rows", "10"}).board_rows, 10);
+  EXPECT_THROW(parse({"eval", "x", "--board-rows", "4"}), Error);
   EXPECT_EQ(parse({"eval", "x", "--deaths", "5", "--total-steps", "9"}).deaths, 5);
   EXPECT_THROW(parse({"eval", "x", "--deaths", "5", "--episodes", "5"}), Error);
   EXPECT_THROW(parse({"eval", "x", "--total-steps", "5"}), Error);

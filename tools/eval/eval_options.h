@@ -28,6 +28,7 @@ struct EvalOptions {
   std::optional<std::uint32_t> max_steps;  // 0: games are not cut
   std::optional<bool> iid_pieces;
   std::optional<int> queue_size;
+  std::optional<int> board_rows;
 };
 
 // Same results as ServiceOptions::Parse. Throws Error(kUsage).

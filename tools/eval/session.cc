@@ -69,10 +69,12 @@ RunConfig PlayedConfig(const EvalOptions& options, const RunConfig& run) {
   if (played.max_steps == 0) played.max_steps = kNeverCut;
   played.iid_pieces = options.iid_pieces.value_or(run.iid_pieces);
   played.queue_size = options.queue_size.value_or(run.queue_size);
+  played.board_rows = options.board_rows.value_or(run.board_rows);
   const EnvSpec trained = EnvSpecOf(run), plays = EnvSpecOf(played);
-  if (!EnvOf(run.env).Takes(kQueueSizeOption) && (options.iid_pieces || options.queue_size)) {
+  if (!EnvOf(run.env).Takes(kQueueSizeOption) &&
+      (options.iid_pieces || options.queue_size || options.board_rows)) {
     throw Error(ExitCode::kUsage,
-                run.env + " has no pieces: leave --iid-pieces and --queue-size out");
+                run.env + " has no pieces: leave --iid-pieces, --queue-size and --board-rows out");
   }
   if ((options.policy == "checkpoint" || Dreams(options)) &&
       trained.obs.view_floats != plays.obs.view_floats) {
@@ -87,9 +89,10 @@ RunConfig PlayedConfig(const EvalOptions& options, const RunConfig& run) {
   return played;
 }
 
-// What a figure of Tetris means: "7-bag pieces, preview 4, cut after 5000 steps".
+// What a figure of Tetris means: "10x20, 7-bag pieces, preview 4, cut after 5000 steps".
 std::string GameOf(const RunConfig& played) {
-  return std::string(played.iid_pieces ? "independent" : "7-bag") + " pieces, preview " +
+  return "10x" + std::to_string(played.board_rows) + ", " +
+         std::string(played.iid_pieces ? "independent" : "7-bag") + " pieces, preview " +
          std::to_string(played.queue_size) +
          (played.max_steps == kNeverCut
               ? ", never cut"

@@ -53,7 +53,7 @@ class TetrisGame final : public DeviceGame {
   TetrisGame(const cuda::Device& device, const EnvConfig& config, DeviceRecord record)
       : record_(record), states_(device, config.lanes), draws_(device, config.lanes) {
     game_.seed = config.seed;
-    game_.queue_size = config.queue_size;
+    game_.setup = {config.queue_size, config.rows};
     game_.iid_pieces = config.iid_pieces;
     game_.record = states_.span;
     game_.draws = draws_.span;
@@ -68,7 +68,7 @@ class TetrisGame final : public DeviceGame {
            record_ == DeviceRecord::kState);
     if (record_ == DeviceRecord::kPlanes) {
       Launch(stream, DrawPlanes, cuda::BlocksFor(slots.lanes, kPlanesLanes), kPlanesLanes, 0, lanes,
-             states(), slots, game_.queue_size);
+             states(), slots, game_.setup.queue_size);
     } else if (record_ == DeviceRecord::kPacked2) {
       const std::size_t words = std::size_t{slots.lanes} * kPacked2Words;
       Launch(stream, DrawPictures, cuda::BlocksFor(words, block_threads), block_threads, 0, lanes,

@@ -49,7 +49,7 @@ struct TetrisLanes {
   __device__ void Begin(std::size_t lane, std::uint64_t token_id) {
     PhiloxPieces pieces = PhiloxPieces::Of(seed, token_id, iid_pieces);
     TetrisRecord begun;
-    TetrisReset(begun, queue_size, pieces);
+    TetrisReset(begun, setup, pieces);
     Put(lane, begun, pieces);
   }
   __device__ LaneOutcome Play(std::size_t lane, std::uint64_t token_id, int action) {
@@ -71,7 +71,7 @@ struct TetrisLanes {
   }
 
   std::uint64_t seed = 0;
-  int queue_size = 0;
+  TetrisSetup setup = {};
   bool iid_pieces = false;
   cuda::DeviceSpan<TetrisRecord> record;  // [M]
   cuda::DeviceSpan<PieceDraws> draws;     // [M]

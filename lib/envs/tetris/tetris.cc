@@ -47,9 +47,10 @@ struct SavedTetris {
 static_assert(sizeof(SavedTetris) == sizeof(ColourRecord) + 16);
 
 // Whether the rules could have left `record` behind, as far as they need it to go on.
-bool IsPlayable(const TetrisRecord& record, int queue_size, bool running) {
+bool IsPlayable(const TetrisRecord& record, const TetrisSetup& setup, bool running) {
   const TetrisRecord sane = Sanitized(record);
-  return std::memcmp(&sane, &record, sizeof(record)) == 0 && QueueSize(record) == queue_size &&
+  return std::memcmp(&sane, &record, sizeof(record)) == 0 &&
+         QueueSize(record) == setup.queue_size && TopRow(record) == kTetrisRows - setup.rows &&
          !(running && Collides(record, UnpackActive(record.active)));
 }
 
@@ -62,14 +63,14 @@ class TetrisGames {
 
   explicit TetrisGames(const EnvConfig& config)
       : seed_(config.seed),
-        queue_size_(config.queue_size),
+        setup_{config.queue_size, config.rows},
         iid_pieces_(config.iid_pieces),
         record_(static_cast<std::size_t>(config.lanes)),
         pieces_(static_cast<std::size_t>(config.lanes)) {}
 
   void Reset(int lane, const Token& token) {
     pieces(lane) = PhiloxPieces::Of(seed_, token.id, iid_pieces_);
-    TetrisReset(compact(lane), queue_size_, pieces(lane), colours(lane));
+    TetrisReset(compact(lane), setup_, pieces(lane), colours(lane));
   }
 
   LaneOutcome Step(int lane, int action) {
@@ -88,7 +89,7 @@ class TetrisGames {
     const PhiloxPieces source = {seed_, token.id, saved.drawn, saved.bag};
     if ((kColoured && saved.has_colours != 1) || !source.IsValid() ||
         (saved.bag == PhiloxPieces::kIid) != iid_pieces_ ||
-        !IsPlayable(saved.record.compact, queue_size_, running)) {
+        !IsPlayable(saved.record.compact, setup_, running)) {
       return false;
     }
     std::memcpy(&record_[static_cast<std::size_t>(lane)], &saved.record, sizeof(Record));
@@ -105,7 +106,7 @@ class TetrisGames {
   static constexpr bool kColoured = sizeof(Record) == sizeof(ColourRecord);
 
   const std::uint64_t seed_;
-  const int queue_size_;
+  const TetrisSetup setup_;
   const bool iid_pieces_;
   std::vector<Record> record_;        // [M]
   std::vector<PhiloxPieces> pieces_;  // [M]
@@ -210,7 +211,7 @@ EnvEntry SharedEntry() {
   EnvEntry entry;
   entry.views = SharedViews();
   entry.default_obs = "dict";
-  entry.options = {kQueueSizeOption, kIidPiecesOption};
+  entry.options = {kQueueSizeOption, kIidPiecesOption, kBoardRowsOption};
   entry.has_lines = true;
   entry.picture = {
       .record = Colour(),
@@ -264,8 +265,16 @@ EnvEntry TetrisPlacementEntry() {
                          .record = Compact(),
                          .elements = AfterstatesLayout::Floats,
                          .expand = ExpandAfterstates,
+                         .action_floats = AfterstatesLayout::kRowFloats,
                          .networks = {"scorer", "mlp"},
                          .high = {16}});  // no column is larger
+  entry.views.push_back({.name = "afterstates-dt",
+                         .record = Compact(),
+                         .elements = AfterstatesDtLayout::Floats,
+                         .expand = ExpandAfterstatesDt,
+                         .action_floats = AfterstatesDtLayout::kRowFloats,
+                         .networks = {"scorer", "mlp"},
+                         .high = {53}});  // five wells of 20 cells: 1050 / 20
   entry.default_view = "afterstates";
   for (int action = 0; action < kPlacementActions; ++action) {
     entry.actions.push_back(

@@ -9,8 +9,9 @@
 namespace tetrion {
 
 inline constexpr int kTetrisColumns = 10;
-inline constexpr int kTetrisRows = 20;
-inline constexpr int kTetrisPieces = 7;  // I O T S Z J L are 0..6
+inline constexpr int kTetrisRows = 20;       // of a record's field
+inline constexpr int kTetrisFewestRows = 5;  // that a game can be played on
+inline constexpr int kTetrisPieces = 7;      // I O T S Z J L are 0..6
 inline constexpr int kTetrisMaxQueue = 7;
 inline constexpr int kTetrisNoPiece = 7;  // id of an empty holder
 
@@ -21,14 +22,15 @@ inline constexpr int kTetrisNoPiece = 7;  // id of an empty holder
 //   offset bits  field
 //    0     16x20 row[0..19], top row first. Bit b of a row word is array column b+1 of the 24x18
 //                array: bits 0-2 and 13-15 bedrock, always 1; bit c+3 = field column c, 1 where
-//                locked.
+//                locked. A game on fewer rows is played on the lowest; those above stay empty.
 //   40     16x4  row[20..23], the floor: 0xFFFE. A full row is 0xFFFF, so the floor is never full;
 //                no piece reaches bit 0.
 //   48     16    active: bits 0-2 id, 3-4 rotation (times action 3 since the spawn), 5-8 box x
 //                (array column of the box's left edge, 2..12), 9-13 box y (row of its top edge,
-//                0..18), 14-15 0
+//                the top row..18), 14-15 0
 //   50     8     holder: bits 0-2 id, 7 when empty; 3-4 rotation; 5-7 0
-//   51     8     flags: bit 0 swapped already; bits 1-3 queue size (1..7); 4-7 0
+//   51     8     flags: bit 0 swapped already; bits 1-3 queue size (1..7); 4-7 the top row: rows
+//                of the field that are not played on (0..15)
 //   52     32    queue: slot i in bits 3i..3i+2, slot 0 is the next piece; unused bits 0
 //   56     32    lines cleared in the episode
 //   60     32    pieces locked in the episode: cells on the field = 4*pieces - 10*lines
@@ -97,6 +99,11 @@ TETRION_HOST_DEVICE inline int QueueSize(const TetrisRecord& record) {
   return record.flags >> 1 & 7;
 }
 
+// The highest row that is played on, where pieces appear.
+TETRION_HOST_DEVICE inline int TopRow(const TetrisRecord& record) {
+  return record.flags >> 4;
+}
+
 TETRION_HOST_DEVICE inline int QueueSlot(const TetrisRecord& record, int slot) {
   return static_cast<int>(record.queue >> (3 * slot) & 7);
 }
@@ -109,15 +116,17 @@ TETRION_HOST_DEVICE inline unsigned FieldRow(const TetrisRecord& record, int row
 // Makes any 64 bytes a record that rules and expanders can read without leaving their arrays: rings
 // and files are not trusted. Leaves a record written by the rules as it is.
 TETRION_HOST_DEVICE inline TetrisRecord Sanitized(TetrisRecord record) {
-  for (int r = 0; r < kTetrisRows; ++r) record.row[r] |= kTetrisEmptyRow;
+  const int top = TopRow(record);
+  for (int r = 0; r < kTetrisRows; ++r) {
+    record.row[r] = r < top ? kTetrisEmptyRow : record.row[r] | kTetrisEmptyRow;
+  }
   for (int r = kTetrisRows; r < kTetrisRows + 4; ++r) record.row[r] = kTetrisFloorRow;
   TetrisPiece piece = UnpackActive(record.active);
   if (piece.id >= kTetrisPieces) piece.id = 0;
   piece.x = piece.x < 2 ? 2 : piece.x > 12 ? 12 : piece.x;
-  if (piece.y > 18) piece.y = 18;
+  piece.y = piece.y < top ? top : piece.y > 18 ? 18 : piece.y;
   record.active = PackActive(piece);
   record.holder &= 31;
-  record.flags &= 15;
   if (QueueSize(record) == 0) record.flags |= 2;
   for (int slot = 0; slot < kTetrisMaxQueue; ++slot) {
     const std::uint32_t bits = 7U << (3 * slot);

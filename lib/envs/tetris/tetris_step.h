@@ -25,22 +25,28 @@ TETRION_HOST_DEVICE inline TetrisPiece SpawnPiece(TetrisRecord& record, Pieces& 
   const int id = static_cast<int>(record.queue & 7);
   const auto drawn = static_cast<std::uint32_t>(pieces.Next());
   record.queue = record.queue >> 3 | drawn << (3 * (QueueSize(record) - 1));
-  return {id, 0, SpawnX(id), 0};
+  return {id, 0, SpawnX(id), TopRow(record)};
 }
 
-// An empty field, a full queue and the first piece. `queue_size` 1..7.
+// What a game begins with.
+struct TetrisSetup {
+  int queue_size;          // pieces in the preview, 1..7
+  int rows = kTetrisRows;  // of the field, kTetrisFewestRows..kTetrisRows
+};
+
+// An empty field, a full queue and the first piece.
 template <typename Pieces, typename Colours = NoColours>
-TETRION_HOST_DEVICE inline void TetrisReset(TetrisRecord& record, int queue_size, Pieces& pieces,
-                                            Colours colours = {}) {
+TETRION_HOST_DEVICE inline void TetrisReset(TetrisRecord& record, const TetrisSetup& setup,
+                                            Pieces& pieces, Colours colours = {}) {
   colours.Clear();
   for (int r = 0; r < kTetrisRows; ++r) record.row[r] = kTetrisEmptyRow;
   for (int r = kTetrisRows; r < kTetrisRows + 4; ++r) record.row[r] = kTetrisFloorRow;
   record.holder = PackHolder(kTetrisNoPiece, 0);
-  record.flags = static_cast<std::uint8_t>(queue_size << 1);
+  record.flags = static_cast<std::uint8_t>(setup.queue_size << 1 | (kTetrisRows - setup.rows) << 4);
   record.queue = 0;
   record.lines = 0;
   record.pieces = 0;
-  for (int slot = 0; slot < queue_size; ++slot) {
+  for (int slot = 0; slot < setup.queue_size; ++slot) {
     record.queue |= static_cast<std::uint32_t>(pieces.Next()) << (3 * slot);
   }
   record.active = PackActive(SpawnPiece(record, pieces));
@@ -98,7 +104,7 @@ TETRION_HOST_DEVICE inline TetrisPiece SwapPiece(TetrisRecord& record, TetrisPie
   const int held_rotation = HolderRotation(record);
   record.holder = PackHolder(piece.id, piece.rotation);
   if (held == kTetrisNoPiece) return SpawnPiece(record, pieces);
-  return {held, held_rotation, SpawnX(held), 0};
+  return {held, held_rotation, SpawnX(held), TopRow(record)};
 }
 
 // The piece after a move or rotation, if that is free; the piece itself otherwise.

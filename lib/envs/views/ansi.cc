@@ -23,8 +23,9 @@ std::string PieceRow(int id, int rotation, int i) {
   return text;
 }
 
-// Row `r` of the field between its walls.
+// Row `r` of the field between its walls, blank where it is not played on.
 std::string FieldLine(const TetrisRecord& record, int r) {
+  if (r < TopRow(record)) return std::string(2 * kTetrisColumns + 2, ' ');
   const TetrisPiece piece = UnpackActive(record.active);
   std::uint64_t active = 0;
   if (r >= piece.y && r < piece.y + 4) {

@@ -89,6 +89,9 @@ void WriteBoard(const ColourRecord& record, const TetrisPiece& piece, std::uint8
     std::memcpy(row, &left, sizeof(left));
     std::memcpy(row + sizeof(left), &right, sizeof(right));
   }
+  for (int r = 0; r < TopRow(record.compact); ++r) {
+    std::memset(board + r * kColumns, kBedrock, kColumns);
+  }
   if (Collides(record.compact, piece)) return;
   const PieceCells& cells = kPieceCells[static_cast<std::size_t>(piece.id | piece.rotation << 3)];
   std::uint8_t* box = board + piece.y * kColumns + piece.x;

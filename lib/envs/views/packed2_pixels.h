@@ -22,7 +22,8 @@ namespace tetrion {
 //     y 68         frame 1
 //
 // Held and queued pieces have shade 3, the held one shade 1 while it cannot be taken. The active
-// piece is drawn also where it collides; nothing else tells that the game is over.
+// piece is drawn also where it collides; nothing else tells that the game is over. Rows that are
+// not played on have the frame's shade.
 struct Packed2Layout {
   static constexpr int kRows = 72, kColumns = 80;
   static constexpr int kRowBytes = kColumns / 4;
@@ -69,6 +70,7 @@ inline constexpr std::uint64_t kRightFrame = std::uint64_t{5 * Packed2Layout::kF
 
 // The locked cells of field row `r` and the frame, as the 32 pixels from kFieldX on.
 TETRION_HOST_DEVICE inline std::uint64_t LockedPixels(const TetrisRecord& record, int r) {
+  if (r < TopRow(record)) return CellPixels(0x3FF) * Packed2Layout::kFrameShade | kRightFrame;
   return CellPixels(FieldRow(record, r)) * Packed2Layout::kLockedShade | kRightFrame;
 }
 

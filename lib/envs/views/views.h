@@ -33,9 +33,8 @@ struct PlanesLayout {
 //   12    bumpiness / 50
 // A row is zeros where the placement is illegal, and zeros but for column 15 where the piece would
 // not fit. As in tetris-gymnasium's FeatureVectorObservation under GroupedActions, columns 0-12 do
-// not see the top row of the field, and the drop is tried from the top of the field: a piece that
-// collides there but not one row lower shows the field below, and column 15 says that the game
-// ends.
+// not see the top row that is played on, and the drop is tried from there: a piece that collides
+// there but not one row lower shows the field below, and column 15 says that the game ends.
 //
 // Second part: 0-12 the same numbers of the present field, 13-19 active id, then [q][7] the queue.
 struct AfterstatesLayout {
@@ -48,10 +47,37 @@ struct AfterstatesLayout {
   static constexpr float kBumpinessScale = 1.0F / 50, kLinesScale = 1.0F / 4, kRowScale = 1.0F / 20;
 };
 
+// `afterstates-dt`: f32[40][24] then f32[25 + 7 q]: `afterstates` and what hand-made evaluations
+// count besides (lib/envs/views/field_shape.h), of the field after the placement.
+//
+//   0-15  as in `afterstates`          20  rows with holes / 10
+//   16    row transitions / 40         21  eroded piece cells / 4: rows cleared times the piece's
+//   17    column transitions / 20          cells in them
+//   18    cumulative wells / 20        22  landing height / 20: rows below the piece's middle
+//   19    hole depth / 20              23  pattern diversity / 5: how many of -2..2 are differences
+//                                          of neighbouring columns' heights
+// A row is zeros where that of `afterstates` is, but for column 15.
+//
+// Second part: 0-12 and 13-17 the numbers of columns 0-12 and 16-20 of the present field, 18-24
+// active id, then [q][7] the queue.
+struct AfterstatesDtLayout {
+  static constexpr int kRowFloats = 24;
+  static constexpr int kShape = 16;                                // of a row: columns 16-23
+  static constexpr int kPresent = kPlacementActions * kRowFloats;  // 960
+  static constexpr int kActiveId = kPresent + 18;                  // [7]
+  static constexpr int kQueue = kPresent + 25;                     // [q][7], next piece first
+  static constexpr std::int64_t Floats(int queue_size) { return kQueue + 7 * queue_size; }
+  static constexpr float kRowTransitionsScale = 1.0F / 40, kColumnTransitionsScale = 1.0F / 20;
+  static constexpr float kWellsScale = 1.0F / 20, kDepthScale = 1.0F / 20;
+  static constexpr float kHoleRowsScale = 1.0F / 10, kErodedScale = 1.0F / 4;
+  static constexpr float kLandingScale = 1.0F / 20, kPatternsScale = 1.0F / 5;
+};
+
 // Expanders as ObsSpec::expand wants them: `records` is [n, 64] u8, `out` is
 // [n, floats of the layout] f32. `queue_size` 1..7 is the view's: missing slots are all zero.
 void ExpandPlanes(const std::byte* records, std::int64_t n, int queue_size, float* out);
 void ExpandAfterstates(const std::byte* records, std::int64_t n, int queue_size, float* out);
+void ExpandAfterstatesDt(const std::byte* records, std::int64_t n, int queue_size, float* out);
 
 // As ObsSpec::expand wants it, of planes that a device drew: `records` is [n, floats] u8, `out` is
 // [n, floats] f32, the same numbers.

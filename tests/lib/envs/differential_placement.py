@@ -1,7 +1,9 @@
 """Our `tetris-placement` against tetris-gymnasium's GroupedActionsObservations.
 
 Rewards, ends, lines, states, legal masks and the 13 features of all 40 placements.
-Usage: differential_placement.py ENV_LINE_SERVER terminate|noop EPISODES MAX_STEPS
+Usage: differential_placement.py ENV_LINE_SERVER terminate|noop EPISODES MAX_STEPS [rows]
+
+With `rows`, on boards of 5 to 20 rows.
 """
 
 import sys
@@ -39,7 +41,9 @@ def choose(view, legal, rng, packing, illegal_share):
 def play(server, env, episode, noop, max_steps, rng):
     """One episode on both; returns (steps, lines, illegal choices)."""
     queue_size = 1 + episode % 7
-    server.open("tetris-placement", 500 + episode, queue_size, iid=episode % 3 == 0, noop=noop)
+    height = env.unwrapped.height
+    iid = episode % 3 == 0
+    server.open("tetris-placement", 500 + episode, queue_size, iid, noop, rows=height)
     base = with_pieces(env.unwrapped, server.pieces(episode, max_steps + 20), queue_size)
     grouped, info = env.reset()
     row = server.row("reset", episode, max_steps)
@@ -66,18 +70,25 @@ def play(server, env, episode, noop, max_steps, rng):
         assert not row.terminated or view[action * 16 + 15] == 1 or not legal[action], where
 
 
-def main():
-    program, illegal_rule = sys.argv[1], sys.argv[2]
-    episodes, max_steps = int(sys.argv[3]), int(sys.argv[4])
-    base = Tetris()
-    env = GroupedActionsObservations(
+def grouped_env(height, illegal_rule):
+    base = Tetris(height=height)
+    return GroupedActionsObservations(
         base,
         observation_wrappers=[FeatureVectorObservation(base)],
         terminate_on_illegal_action=illegal_rule == "terminate",
     )
+
+
+def main():
+    program, illegal_rule = sys.argv[1], sys.argv[2]
+    episodes, max_steps = int(sys.argv[3]), int(sys.argv[4])
+    heights = range(5, 21) if sys.argv[5:] == ["rows"] else [20]
+    envs = [grouped_env(height, illegal_rule) for height in heights]
     server, rng = EnvLine(program), np.random.default_rng(11)
     noop = illegal_rule == "noop"
-    totals = [play(server, env, episode, noop, max_steps, rng) for episode in range(episodes)]
+    totals = [
+        play(server, envs[i % len(envs)], i, noop, max_steps, rng) for i in range(episodes)
+    ]
     steps, lines, illegal = np.array(totals).sum(axis=0)
     assert lines > 0 and illegal > 0, "rows must clear and illegal choices must occur"
     print(f"{illegal_rule}: {episodes} episodes, {steps} placements, {lines} lines, "

@@ -3,7 +3,10 @@
 Rewards, ends, lines, the four observation arrays (from the compact record's documentation and from
 the `dict` view), gymnasium's flattening of them, and every 16th picture.
 
-Usage: differential_tetris.py ENV_LINE_SERVER random|packing EPISODES
+With `rows`, on boards of 5 to 20 rows: the package's arrays are then the lowest rows of ours, and
+the flattening and the pictures, whose shapes differ, are left out.
+
+Usage: differential_tetris.py ENV_LINE_SERVER random|packing EPISODES [rows]
 """
 
 import sys
@@ -26,11 +29,14 @@ def compare(row, theirs, reward, terminated, lines, where):
     assert row.cont == (0.0 if terminated else 1.0), where
     assert ours.lines == lines and row.lines == lines, (
         f"{where}: lines {ours.lines}, package {lines}")
-    assert ours.locked[:20, 4:14].sum() == 4 * ours.pieces - 10 * ours.lines, where
+    top = ours.top
+    assert ours.locked[top:20, 4:14].sum() == 4 * ours.pieces - 10 * ours.lines, where
     active = ours.projected()
-    np.testing.assert_array_equal(ours.locked | (active > 0), theirs["board"] != 0, where)
+    assert not active[:top].any() and not ours.mask()[:top].any(), where
+    active = active[top:]
+    np.testing.assert_array_equal(ours.locked[top:] | (active > 0), theirs["board"] != 0, where)
     np.testing.assert_array_equal(active[active > 0], theirs["board"][active > 0], where)
-    np.testing.assert_array_equal(ours.mask(), theirs["active_tetromino_mask"], where)
+    np.testing.assert_array_equal(ours.mask()[top:], theirs["active_tetromino_mask"], where)
     np.testing.assert_array_equal(ours.holder_array(), theirs["holder"], where)
     np.testing.assert_array_equal(ours.queue_array(), theirs["queue"], where)
 
@@ -39,8 +45,13 @@ def compare_views(server, env, flatten, theirs, picture, where):
     """The arrays with their colours, the flat vector, and the picture at two scales if asked."""
     ours = server.dict()
     assert list(theirs) and sorted(theirs) == list(ours), where
+    top = 24 - len(theirs["board"])
+    assert (ours["board"][:top] == 1).all() and not ours["active_tetromino_mask"][:top].any(), where
     for name, array in ours.items():
-        np.testing.assert_array_equal(array, theirs[name], f"{where}: {name}")
+        below = array[top:] if len(array) == 24 else array
+        np.testing.assert_array_equal(below, theirs[name], f"{where}: {name}")
+    if top > 0:
+        return
     np.testing.assert_array_equal(server.flat(), flatten.observation(theirs), where)
     if picture:
         for env.render_scaling_factor in (1, 3):
@@ -88,7 +99,8 @@ def packing_plan(record, rng):
 def play(server, env, flatten, episode, policy, rng):
     """One episode on both; returns (steps, lines)."""
     queue_size = 1 + episode % 7
-    server.open("tetris", 1000 + episode, queue_size, iid=episode % 3 == 0, view="flat")
+    iid = episode % 3 == 0
+    server.open("tetris", 1000 + episode, queue_size, iid, rows=env.height, view="flat")
     with_pieces(env, server.pieces(episode, MAX_STEPS[policy] + 20), queue_size)
     theirs, _ = env.reset()
     row = server.row("reset", episode, MAX_STEPS[policy])
@@ -112,11 +124,15 @@ def play(server, env, flatten, episode, policy, rng):
 
 def main():
     program, policy, episodes = sys.argv[1], sys.argv[2], int(sys.argv[3])
+    heights = range(5, 21) if sys.argv[4:] == ["rows"] else [20]
     server, rng = EnvLine(program), np.random.default_rng(7)
-    env = Tetris(render_mode="rgb_array")
-    flatten = FlattenObservation(env)
+    envs = [Tetris(render_mode="rgb_array", height=height) for height in heights]
+    flattened = [FlattenObservation(env) for env in envs]
     totals = np.array(
-        [play(server, env, flatten, episode, policy, rng) for episode in range(episodes)]
+        [
+            play(server, envs[i % len(envs)], flattened[i % len(envs)], i, policy, rng)
+            for i in range(episodes)
+        ]
     )
     steps, lines = totals.sum(axis=0)
     assert policy == "random" or lines > episodes, "the packing policy must clear rows"

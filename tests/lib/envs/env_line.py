@@ -53,9 +53,10 @@ class EnvLine:
             raise RuntimeError(f"env_line_server ended while answering {words}")
         return answer.rstrip("\n")
 
-    def open(self, name, seed, queue_size=4, iid=False, noop=False, view=""):
+    def open(self, name, seed, queue_size=4, iid=False, noop=False, rows=20, view=""):
         self._queue_size = queue_size
-        assert self.ask("open", name, seed, queue_size, int(iid), int(noop), view) == "ok"
+        words = ("open", name, seed, queue_size, int(iid), int(noop), rows, view)
+        assert self.ask(*words) == "ok"
 
     def pieces(self, token, count):
         return [int(word) for word in self.ask("pieces", token, count).split()]
@@ -105,6 +106,7 @@ class Tetris:
     """A decoded compact record."""
 
     locked: np.ndarray  # [24, 18] bool, bedrock included
+    top: int  # the highest row that is played on
     active_id: int
     rotation: int
     x: int
@@ -153,9 +155,11 @@ def decode(record: bytes) -> Tetris:
         assert rows[y] & 0xE007 == 0xE007
         locked[y, 4:14] = [rows[y] >> (3 + column) & 1 for column in range(10)]
     assert rows[20:] == (0xFFFE,) * 4
-    size = flags >> 1 & 7
+    size, top = flags >> 1 & 7, flags >> 4
+    assert not locked[:top, 4:14].any(), "rows above the top row are empty"
     return Tetris(
         locked,
+        top,
         active & 7,
         active >> 3 & 3,
         active >> 5 & 15,

@@ -65,7 +65,7 @@ class LineServer {
   std::string Open(std::istringstream& in) {
     config_ = {};
     in >> config_.name >> config_.seed >> config_.queue_size >> config_.iid_pieces >>
-        config_.illegal_is_noop >> config_.view;
+        config_.illegal_is_noop >> config_.rows >> config_.view;
     rows_ = std::make_unique<testing::RowedEnv>(config_);
     view_.assign(static_cast<std::size_t>(rows_->env->spec().obs.view_floats), 0.0F);
     return "ok";

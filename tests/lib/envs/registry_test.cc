@@ -40,6 +40,7 @@ TEST(RegistryTest, EveryEntrySaysWhatIsAskedOfIt) {
       const auto elements = static_cast<std::size_t>(view.elements(3));
       EXPECT_TRUE(view.low.size() == 1 || view.low.size() == elements) << view.name;
       EXPECT_EQ(view.low.size(), view.high.size());
+      EXPECT_LE(view.action_floats * spec.action.count, view.elements(1)) << view.name;
     }
     EXPECT_FALSE(entry.HasRecordOf(1));
     const std::string& drawn = entry.ViewOfRecord(entry.picture.record);

@@ -51,32 +51,32 @@ TEST(ThreadTeamTest, HelpersAreNamedAfterTheirTeamWhoeverMadeThem) {
 }
 
 TEST(ScorerRowsTest, DistinctLegalAfterstatesGetOneRowEach) {
-  constexpr int kActions = 6, kFloats = kActions * kAfterstateFloats + 3;
+  constexpr int kActions = 6, kAfter = 24, kFloats = kActions * kAfter + 3;
   std::vector<float> view = testing::Noise(2 * kFloats, 1);
   const auto after = [&](int state, int action) {
-    return view.begin() + state * kFloats + action * kAfterstateFloats;
+    return view.begin() + state * kFloats + action * kAfter;
   };
-  std::copy_n(after(0, 1), kAfterstateFloats, after(0, 4));  // the same placement twice
-  std::copy_n(after(0, 1), kAfterstateFloats, after(1, 0));  // equal, but of another state
+  std::copy_n(after(0, 1), kAfter, after(0, 4));  // the same placement twice
+  std::copy_n(after(0, 1), kAfter, after(1, 0));  // equal, but of another state
   const std::uint64_t mask[] = {0b110011, 0b000001};
   ScorerRows rows;
-  rows.Allocate(2, kActions);
+  rows.Allocate(2, kActions, kAfter);
   rows.Plan(view.data(), kFloats, mask, 2, kActions);
   EXPECT_EQ(rows.rows, 4);
   EXPECT_EQ(rows.first, (std::vector<std::int32_t>{0, 3, 4}));
   EXPECT_EQ(rows.row_of, (std::vector<std::int32_t>{0, 1, -1, -1, 1, 2, 3, -1, -1, -1, -1, -1}));
-  for (int i = 0; i < kAfterstateFloats; ++i) {
-    EXPECT_EQ(rows.after[static_cast<std::size_t>(2 * kAfterstateFloats + i)], after(0, 5)[i]);
+  for (int i = 0; i < kAfter; ++i) {
+    EXPECT_EQ(rows.after[static_cast<std::size_t>(2 * kAfter + i)], after(0, 5)[i]);
   }
 }
 
 TEST(ScorerRowsTest, RowsThatDifferInOneBitStayApart) {
-  constexpr int kActions = 2;
-  std::vector<float> view(kActions * kAfterstateFloats, 0.0F);
-  view[kAfterstateFloats + 15] = std::nextafter(0.0F, 1.0F);
+  constexpr int kActions = 2, kAfter = 15;  // an odd number: the last word is half a one
+  std::vector<float> view(kActions * kAfter, 0.0F);
+  view[kAfter + 14] = std::nextafter(0.0F, 1.0F);
   ScorerRows rows;
-  rows.Allocate(1, kActions);
-  rows.Plan(view.data(), kActions * kAfterstateFloats, nullptr, 1, kActions);
+  rows.Allocate(1, kActions, kAfter);
+  rows.Plan(view.data(), kActions * kAfter, nullptr, 1, kActions);
   EXPECT_EQ(rows.rows, 2);
 }
 

@@ -18,14 +18,15 @@ namespace {
 
 using torch::Tensor;
 
-constexpr int kActions = 40, kAfterFloats = 16;
+constexpr int kActions = 40;
 constexpr std::uint64_t kSeed = 11;
 
 // Inputs of n states and the loss's slopes. Some placements of a state look alike, as those of
 // symmetric pieces do; state 2 of every 5 has no legal action.
 struct Case {
-  explicit Case(int states)
-      : n(states),
+  Case(const EnvSpec& reads, int states)
+      : env(reads),
+        n(states),
         view(testing::Noise(Size(env.obs.view_floats), kSeed)),
         grad_logits(testing::Noise(Size(kActions), kSeed + 1)),
         grad_value(testing::Noise(Size(1), kSeed + 2)) {
@@ -34,15 +35,16 @@ struct Case {
           PhiloxDraw(kSeed, static_cast<std::uint64_t>(i), 3, PhiloxPurpose::kSampler);
       const std::uint64_t bits = std::uint64_t{draw.word[0]} << 20 | draw.word[1] >> 12;
       mask.push_back(i % 5 == 2 ? 0 : bits & ((std::uint64_t{1} << kActions) - 1));
+      const int floats = env.obs.action_floats;
       float* after = view.data() + i * env.obs.view_floats;
       for (int a = 1; a < kActions; a += 3) {
-        std::copy_n(after + (a - 1) * kAfterFloats, kAfterFloats, after + a * kAfterFloats);
+        std::copy_n(after + (a - 1) * floats, floats, after + a * floats);
       }
     }
   }
   std::size_t Size(std::int64_t of_one) const { return static_cast<std::size_t>(n * of_one); }
 
-  const EnvSpec env = testing::AfterstatesEnv();
+  const EnvSpec env;
   const int n;
   std::vector<float> view, grad_logits, grad_value;
   std::vector<std::uint64_t> mask;
@@ -75,10 +77,9 @@ Reference Differentiate(const Case& c, const Network& network) {
                        .set_requires_grad(true);
   }
   const Tensor view = Double(c.view, {c.n, c.env.obs.view_floats});
-  const Tensor after =
-      view.narrow(1, 0, kActions * kAfterFloats).reshape({c.n, kActions, kAfterFloats});
-  const Tensor state =
-      view.narrow(1, kActions * kAfterFloats, c.env.obs.view_floats - kActions * kAfterFloats);
+  const std::int64_t floats = c.env.obs.action_floats, cut = kActions * floats;
+  const Tensor after = view.narrow(1, 0, cut).reshape({c.n, kActions, floats});
+  const Tensor state = view.narrow(1, cut, c.env.obs.view_floats - cut);
   Tensor h = torch::matmul(after, w["score.after.weight"]) +
              (torch::matmul(state, w["score.state.weight"]) + w["score.1.bias"]).unsqueeze(1);
   h = torch::silu(torch::matmul(torch::silu(h), w["score.2.weight"]) + w["score.2.bias"]);
@@ -111,12 +112,17 @@ double WorstShare(const float* values, const Tensor& expected) {
   return largest > 0 ? worst / largest : worst;
 }
 
-class ScorerGradientTest : public ::testing::TestWithParam<int> {};
+struct Batch {
+  EnvSpec env;
+  int states;
+};
+
+class ScorerGradientTest : public ::testing::TestWithParam<Batch> {};
 
 // f32 sums of up to 80,000 terms: 1e-5 of a tensor's largest element was measured, a lost row of
 // 64 would be 1e-2.
 TEST_P(ScorerGradientTest, EveryElementEqualsAutomaticDifferentiationInDouble) {
-  const Case c(GetParam());
+  const Case c(GetParam().env, GetParam().states);
   const Reference reference = Differentiate(c, *Make(c, 1));
   for (const int threads : {1, 2, 3}) {
     const auto network = Make(c, threads);
@@ -142,7 +148,7 @@ TEST_P(ScorerGradientTest, EveryElementEqualsAutomaticDifferentiationInDouble) {
 }
 
 TEST_P(ScorerGradientTest, GradientOfAThreadCountIsTheSameBitForBit) {
-  const Case c(GetParam());
+  const Case c(GetParam().env, GetParam().states);
   for (const int threads : {1, 2, 3}) {
     std::vector<float> first;
     for (int repeat = 0; repeat < 2; ++repeat) {
@@ -158,7 +164,17 @@ TEST_P(ScorerGradientTest, GradientOfAThreadCountIsTheSameBitForBit) {
 }
 
 // Around the 16 states of a chunk, and a training batch.
-INSTANTIATE_TEST_SUITE_P(States, ScorerGradientTest, ::testing::Values(1, 5, 16, 17, 83, 2048));
+INSTANTIATE_TEST_SUITE_P(States, ScorerGradientTest,
+                         ::testing::Values(Batch{testing::AfterstatesEnv(), 1},
+                                           Batch{testing::AfterstatesDtEnv(), 5},
+                                           Batch{testing::AfterstatesEnv(), 16},
+                                           Batch{testing::AfterstatesDtEnv(), 17},
+                                           Batch{testing::AfterstatesEnv(), 83},
+                                           Batch{testing::AfterstatesDtEnv(), 2048}),
+                         [](const auto& batch) {
+                           return (batch.param.env.obs.action_floats == 24 ? "dt_" : "plain_") +
+                                  std::to_string(batch.param.states);
+                         });
 
 }  // namespace
 }  // namespace tetrion

@@ -42,6 +42,13 @@ inline constexpr int kAfterstatesFloats = 40 * 16 + 48;
 
 inline EnvSpec AfterstatesEnv() {
   EnvSpec env = EnvWithView<kAfterstatesFloats>("afterstates", 40, true);
+  env.obs.action_floats = 16;
+  env.obs.network = "scorer";
+  return env;
+}
+inline EnvSpec AfterstatesDtEnv() {
+  EnvSpec env = EnvWithView<40 * 24 + 53>("afterstates-dt", 40, true);
+  env.obs.action_floats = 24;
   env.obs.network = "scorer";
   return env;
 }

@@ -36,6 +36,7 @@ RunConfig Unusual() {
   config.queue_size = 7;
   config.max_steps = 1U << 30;
   config.iid_pieces = true;
+  config.board_rows = 10;
   config.illegal = "noop";
   config.lanes = 17;
   config.max_workers = 3;
@@ -95,10 +96,10 @@ TEST(RunConfigTest, EveryFieldOfTheStructIsVisitedOnce) {
   }
   EXPECT_EQ(same, 1);
   // Structured bindings fail to compile when a field is added without this test being looked at.
-  const auto& [f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15, f16, vtrace,
+  const auto& [f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15, f16, f17, vtrace,
                dreamer] = config;
   (void)f1, (void)f2, (void)f3, (void)f4, (void)f5, (void)f6, (void)f7, (void)f8, (void)f9;
-  (void)f10, (void)f11, (void)f12, (void)f13, (void)f14, (void)f15, (void)f16;
+  (void)f10, (void)f11, (void)f12, (void)f13, (void)f14, (void)f15, (void)f16, (void)f17;
   const auto& [v1, v2, v3, v4, v5, v6, v7, v8, v9, v10, v11, v12, v13, v14, v15] = vtrace;
   (void)v1, (void)v2, (void)v3, (void)v4, (void)v5, (void)v6, (void)v7, (void)v8, (void)v9;
   (void)v10, (void)v11, (void)v12, (void)v13, (void)v14, (void)v15;
@@ -108,7 +109,7 @@ TEST(RunConfigTest, EveryFieldOfTheStructIsVisitedOnce) {
   (void)d10, (void)d11, (void)d12, (void)d13, (void)d14, (void)d15, (void)d16, (void)d17, (void)d18;
   (void)d19, (void)d20, (void)d21, (void)d22, (void)d23, (void)d24, (void)d25, (void)d26, (void)d27;
   (void)d28, (void)d29, (void)d30, (void)d31;
-  EXPECT_EQ(fields.size(), 16U + 15U + 31U);
+  EXPECT_EQ(fields.size(), 17U + 15U + 31U);
 }
 
 TEST(RunConfigTest, TextMayBeReorderedAndIncomplete) {
@@ -160,6 +161,8 @@ TEST(RunConfigTest, RangesHoldAtTheirEdges) {
                                                  {"seed", "18446744073709551616"},
                                                  {"seed", "-1"},
                                                  {"iid_pieces", "maybe"},
+                                                 {"board_rows", "4"},
+                                                 {"board_rows", "21"},
                                                  {"illegal", ""},
                                                  {"illegal", "term"},
                                                  {"env", "two words"},
@@ -201,6 +204,8 @@ TEST(RunConfigTest, HashIsThatOfOlderVersions) {
   ApplyAll({{"env", "cartpole"}, {"lanes", "17"}, {"reward_scale", "symlog"}, {"discount", "0.5"}},
            config);
   EXPECT_EQ(RunConfigHash(config), 6645132279847765641U);
+  config.board_rows = 19;  // joined later
+  EXPECT_NE(RunConfigHash(config), 6645132279847765641U);
 }
 
 TEST(RunConfigTest, ResumeMayChangeLearningAndNeitherEnvironmentNorShapes) {
@@ -209,9 +214,10 @@ TEST(RunConfigTest, ResumeMayChangeLearningAndNeitherEnvironmentNorShapes) {
                           "minibatches", "normalise_advantage", "max_steps", "decay_updates"}) {
     EXPECT_TRUE(MayChangeOnResume(key)) << key;
   }
-  for (const char* key : {"env", "view", "network", "algo", "lanes", "window", "batch_windows",
-                          "seed", "queue_size", "iid_pieces", "illegal", "max_workers",
-                          "replay_rows", "ring_rows", "commit_stride", "reward_scale"}) {
+  for (const char* key :
+       {"env", "view", "network", "algo", "lanes", "window", "batch_windows", "seed", "queue_size",
+        "iid_pieces", "board_rows", "illegal", "max_workers", "replay_rows", "ring_rows",
+        "commit_stride", "reward_scale"}) {
     EXPECT_FALSE(MayChangeOnResume(key)) << key;
   }
 }

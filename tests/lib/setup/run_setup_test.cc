@@ -21,6 +21,7 @@ TEST(RunSetupTest, EverySettingOfTheEnvironmentArrives) {
   run.seed = 99;
   run.queue_size = 3;
   run.iid_pieces = true;
+  run.board_rows = 10;
   run.illegal = "noop";
   run.view = "planes";
   const EnvConfig config = EnvConfigOf(run);
@@ -29,6 +30,7 @@ TEST(RunSetupTest, EverySettingOfTheEnvironmentArrives) {
   EXPECT_EQ(config.seed, 99U);
   EXPECT_EQ(config.queue_size, 3);
   EXPECT_TRUE(config.iid_pieces);
+  EXPECT_EQ(config.rows, 10);
   EXPECT_TRUE(config.illegal_is_noop);
   EXPECT_EQ(config.view, "planes");
 }

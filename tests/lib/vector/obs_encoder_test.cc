@@ -22,7 +22,7 @@ std::vector<ColourRecord> Games(int n) {
   std::uint64_t token = 0;
   for (ColourRecord& record : records) {
     PhiloxPieces pieces = PhiloxPieces::Of(7, token++, false);
-    TetrisReset(record.compact, 3, pieces);
+    TetrisReset(record.compact, {3}, pieces);
     for (std::uint64_t i = 0; i < 3 + token; ++i) {
       TetrisStep(record.compact, kTetrisHardDrop, pieces);
     }

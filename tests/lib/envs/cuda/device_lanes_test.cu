@@ -38,6 +38,8 @@ TEST_F(DeviceLanesTest, TetrisRowsAndEpisodesEqualTheLaneLoops) {
   ExpectSamePlay(*device,
                  DeviceLanesOf({.name = "tetris", .lanes = 64, .seed = 6, .iid_pieces = true}), 10,
                  100);
+  ExpectSamePlay(*device, DeviceLanesOf({.name = "tetris", .lanes = 64, .seed = 9, .rows = 7}), 10,
+                 100);
 }
 
 TEST_F(DeviceLanesTest, PlacementRowsEqualWithIllegalChoicesAsNoopsToo) {
@@ -48,6 +50,9 @@ TEST_F(DeviceLanesTest, PlacementRowsEqualWithIllegalChoicesAsNoopsToo) {
             {.name = "tetris-placement", .lanes = 150, .seed = 7, .illegal_is_noop = is_noop}),
         10, 100);
   }
+  ExpectSamePlay(*device,
+                 DeviceLanesOf({.name = "tetris-placement", .lanes = 64, .seed = 4, .rows = 10}),
+                 10, 100);
 }
 
 TEST_F(DeviceLanesTest, CartPoleRowsEqualWhereSineAndCosineDo) {

@@ -77,7 +77,8 @@ TEST_F(DevicePicturesTest, PlanesEqualThoseMadeFromStates) {
 
 TEST_F(DevicePicturesTest, PicturesEqualThoseDrawnFromStates) {
   for (const char* name : {"tetris", "tetris-placement"}) {
-    const EnvConfig env = {.name = name, .lanes = 33, .seed = 3, .queue_size = 6};
+    const int rows = std::string(name) == "tetris" ? kTetrisRows : 9;
+    const EnvConfig env = {.name = name, .lanes = 33, .seed = 3, .queue_size = 6, .rows = rows};
     const auto states = SideOf(env, "compact"), pictures = SideOf(env, kPacked2Record);
     const RowSlots of_states = states->rows.Download(states->stream);
     const RowSlots of_pictures = pictures->rows.Download(pictures->stream);

@@ -53,7 +53,8 @@ std::vector<TetrisRecord> Records(std::size_t count) {
   std::vector<TetrisRecord> records(count);
   for (std::size_t i = 0; i < count; ++i) {
     PhiloxPieces pieces = PhiloxPieces::Of(5, i, false);
-    TetrisReset(records[i], kTetrisMaxQueue, pieces);
+    const int rows = i % 2 == 0 ? kTetrisRows : 5 + static_cast<int>(i % 16);
+    TetrisReset(records[i], {kTetrisMaxQueue, rows}, pieces);
     for (std::uint32_t step = 0; step < i % 40; ++step) {
       const PhiloxBlock draw = PhiloxDraw(5, i, step, PhiloxPurpose::kActions);
       const auto action = static_cast<int>(BoundedDraw(draw.word[0], kTetrisActions));

@@ -39,7 +39,7 @@ TEST(ColourRecordTest, ColoursFollowTheReferenceThroughPlacementsAndClearedRows)
     PhiloxPieces same_pieces = pieces;
     ColourRecord record;
     std::memset(&record, 0xAB, sizeof(record));
-    TetrisReset(record.compact, 4, pieces, LockedColours(record));
+    TetrisReset(record.compact, {4}, pieces, LockedColours(record));
     ReferenceTetris reference(4, [&same_pieces] { return same_pieces.Next(); });
     for (int i = 0; i < 250; ++i) {
       const int action = draws.Below(20) == 0 ? draws.Below(kPlacementActions)
@@ -61,7 +61,7 @@ TEST(ColourRecordTest, ColoursFollowTheReferenceThroughRandomActions) {
     PhiloxPieces pieces = PhiloxPieces::Of(6, token, false);
     PhiloxPieces same_pieces = pieces;
     ColourRecord record;
-    TetrisReset(record.compact, 1 + static_cast<int>(token % 7), pieces, LockedColours(record));
+    TetrisReset(record.compact, {1 + static_cast<int>(token % 7)}, pieces, LockedColours(record));
     ReferenceTetris reference(1 + static_cast<int>(token % 7),
                               [&same_pieces] { return same_pieces.Next(); });
     for (bool over = false; !over;) {
@@ -78,7 +78,7 @@ TEST(ColourRecordTest, FourRowsClearedAtOnceLeaveWhatStoodAboveThem) {
   static const std::uint8_t ids[] = {0, 1};
   SequencePieces pieces = {ids, 2, 0};
   ColourRecord record;
-  TetrisReset(record.compact, 1, pieces, LockedColours(record));
+  TetrisReset(record.compact, {1}, pieces, LockedColours(record));
   for (int r = 15; r < kTetrisRows; ++r) {
     for (int c = 0; c < (r == 15 ? 1 : 9); ++c) {
       record.compact.row[r] |= static_cast<std::uint16_t>(1U << (c + kTetrisFieldShift));

@@ -33,7 +33,7 @@ TEST(TetrisRecordTest, FreshGameHasTheDocumentedBits) {
   SequencePieces pieces = {ids, 5, 0};
   TetrisRecord record;
   std::memset(&record, 0xFF, sizeof(record));
-  TetrisReset(record, 4, pieces);
+  TetrisReset(record, {4}, pieces);
   unsigned char bytes[64];
   std::memcpy(bytes, &record, 64);
   for (int r = 0; r < 20; ++r) {
@@ -52,13 +52,14 @@ TEST(TetrisRecordTest, FreshGameHasTheDocumentedBits) {
 TEST(TetrisRecordTest, AccessorsReadWhatWasPacked) {
   TetrisRecord record = {};
   record.holder = PackHolder(6, 3);
-  record.flags = 1 | 5 << 1;
+  record.flags = 1 | 5 << 1 | 15 << 4;
   record.queue = 2U << 12;
   record.row[4] = kTetrisEmptyRow | 1U << 3 | 1U << 12;
   EXPECT_EQ(HolderId(record), 6);
   EXPECT_EQ(HolderRotation(record), 3);
   EXPECT_TRUE(HasSwapped(record));
   EXPECT_EQ(QueueSize(record), 5);
+  EXPECT_EQ(TopRow(record), 15);
   EXPECT_EQ(QueueSlot(record, 4), 2);
   EXPECT_EQ(FieldRow(record, 4), 0b1000000001U);
 }
@@ -68,7 +69,7 @@ TEST(TetrisRecordTest, SanitizedLeavesRecordsOfRealGamesAlone) {
   for (int game = 0; game < 50; ++game) {
     PhiloxPieces pieces = PhiloxPieces::Of(3, static_cast<std::uint64_t>(game), game % 2 == 0);
     TetrisRecord record;
-    TetrisReset(record, 1 + game % 7, pieces);
+    TetrisReset(record, {1 + game % 7, game % 2 == 0 ? kTetrisRows : 5 + game % 16}, pieces);
     bool over = false;
     while (!over) {
       const TetrisRecord clean = Sanitized(record);
@@ -89,6 +90,8 @@ TEST(TetrisRecordTest, SanitizedMakesAnyBytesPlayable) {
     record = Sanitized(record);
     ASSERT_LT(UnpackActive(record.active).id, kTetrisPieces);
     ASSERT_GE(QueueSize(record), 1);
+    ASSERT_GE(UnpackActive(record.active).y, TopRow(record));
+    for (int r = 0; r < TopRow(record); ++r) ASSERT_EQ(FieldRow(record, r), 0U);
     for (int slot = 0; slot < kTetrisMaxQueue; ++slot)
       ASSERT_LT(QueueSlot(record, slot), kTetrisPieces);
     PhiloxPieces pieces = PhiloxPieces::Of(1, 2, false);

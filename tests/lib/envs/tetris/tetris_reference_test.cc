@@ -23,7 +23,7 @@ class Pair {
       : pieces_(PhiloxPieces::Of(77, token, iid)),
         reference_pieces_(pieces_),
         reference(queue_size, [this] { return reference_pieces_.Next(); }) {
-    TetrisReset(record, queue_size, pieces_);
+    TetrisReset(record, {queue_size}, pieces_);
   }
   Pair(const Pair&) = delete;
   Pair& operator=(const Pair&) = delete;

@@ -17,9 +17,10 @@ constexpr int kI = 0, kO = 1, kT = 2, kL = 6;
 
 // A game over a given piece sequence.
 struct Game {
-  explicit Game(std::vector<std::uint8_t> sequence, int queue_size = 1) : ids(std::move(sequence)) {
+  explicit Game(std::vector<std::uint8_t> sequence, const TetrisSetup& setup = {1})
+      : ids(std::move(sequence)) {
     pieces = {ids.data(), static_cast<std::uint32_t>(ids.size()), 0};
-    TetrisReset(record, queue_size, pieces);
+    TetrisReset(record, setup, pieces);
   }
   TetrisOutcome Step(int action) { return TetrisStep(record, action, pieces); }
   TetrisOutcome Place(int action) { return PlacementStep(record, action, false, pieces); }
@@ -79,6 +80,31 @@ TEST(TetrisRulesTest, SpawnColumnsAreThePackages) {
   EXPECT_EQ(Game({kO}).active().x, 8);
   EXPECT_EQ(Game({kT}).active().x, 8);
   EXPECT_EQ(Game({kT}).active().y, 0);
+}
+
+TEST(TetrisRulesTest, AGameOnTenRowsIsPlayedOnTheLowestTen) {
+  Game game({kO}, {1, 10});
+  EXPECT_EQ(game.active().y, 10);
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(game.Step(kTetrisNoop).reward, 0);
+  EXPECT_EQ(game.active().y, 18);
+  EXPECT_EQ(game.Step(kTetrisNoop).reward, 1);  // the ninth locks it
+  EXPECT_EQ(game.active().y, 10);
+  for (int piece = 0; piece < 3; ++piece) EXPECT_FALSE(game.Step(kTetrisHardDrop).terminated);
+  // Five of them fill ten rows, so that the next one finds no room.
+  EXPECT_TRUE(game.Step(kTetrisHardDrop).terminated);
+  EXPECT_EQ(FieldRow(game.record, 10), 0b0000110000U);
+  EXPECT_EQ(FieldRow(game.record, 9), 0U);
+}
+
+TEST(TetrisRulesTest, ASwappedPieceComesBackAtTheTopRow) {
+  Game game({kO, kT, kL}, {1, 10});
+  game.Step(kTetrisSwap);  // takes the queue's front
+  EXPECT_EQ(game.active().id, kT);
+  EXPECT_EQ(game.active().y, 11);  // the top row, and gravity
+  game.Step(kTetrisHardDrop);
+  game.Step(kTetrisSwap);  // takes what is held
+  EXPECT_EQ(game.active().id, kO);
+  EXPECT_EQ(game.active().y, 11);
 }
 
 TEST(TetrisRulesTest, DownFallsTwoRowsAndEverythingElseFallsOne) {

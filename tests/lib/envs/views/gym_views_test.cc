@@ -80,14 +80,14 @@ std::vector<ColourRecord> PlayedRecords(int steps, int queue_size) {
   Draws draws(41);
   PhiloxPieces pieces = PhiloxPieces::Of(9, 9, false);
   ColourRecord record;
-  TetrisReset(record.compact, queue_size, pieces, LockedColours(record));
+  TetrisReset(record.compact, {queue_size}, pieces, LockedColours(record));
   for (int i = 0; i < steps; ++i) {
     records.push_back(record);
     const int action =
         draws.Below(4) == 0 ? 4 * draws.Below(10) : testing::GreedyPlacement(record.compact);
     if (!PlacementStep(record.compact, action, true, pieces, LockedColours(record)).terminated)
       continue;
-    TetrisReset(record.compact, queue_size, pieces, LockedColours(record));
+    TetrisReset(record.compact, {queue_size}, pieces, LockedColours(record));
   }
   return records;
 }
@@ -100,7 +100,7 @@ TEST(DictTest, EqualsThePlainGameForEveryQueueSizeAlsoWhenTheGameIsOver) {
     PhiloxPieces pieces = PhiloxPieces::Of(4, token, token % 2 == 0);
     PhiloxPieces same_pieces = pieces;
     ColourRecord record;
-    TetrisReset(record.compact, queue_size, pieces, LockedColours(record));
+    TetrisReset(record.compact, {queue_size}, pieces, LockedColours(record));
     ReferenceTetris game(queue_size, [&same_pieces] { return same_pieces.Next(); });
     ASSERT_EQ(DictOf(record, queue_size), DictOf(game, queue_size));
     for (int i = 0; i < 300; ++i) {
@@ -120,7 +120,7 @@ TEST(DictTest, SlotsThatARecordDoesNotHaveAreZeroAndLongerQueuesAreCut) {
   static const std::uint8_t ids[] = {1, 0, 2, 3};
   SequencePieces pieces = {ids, 4, 0};
   ColourRecord record;
-  TetrisReset(record.compact, 2, pieces, LockedColours(record));
+  TetrisReset(record.compact, {2}, pieces, LockedColours(record));
   Dict longer = DictOf(record, 3);
   for (int i = 0; i < 4; ++i) {
     EXPECT_EQ(Cell(longer, DictLayout::kQueue, 12, 1, i), 2) << "the I lies in its second row";

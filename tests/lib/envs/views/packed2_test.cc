@@ -55,6 +55,7 @@ int ExpectedPixel(const TetrisRecord& record, int y, int x) {
   };
   if (y >= 6 && y < 66 && x >= 8 && x < 38) {
     const int r = (y - 6) / 3, c = (x - 8) / 3;
+    if (r < TopRow(record)) return 1;
     const TetrisPiece piece = UnpackActive(record.active);
     if (piece_at(piece.id, piece.rotation, r - piece.y, c + 4 - piece.x)) return 3;
     return (FieldRow(record, r) >> c & 1) != 0 ? 2 : 0;
@@ -76,7 +77,7 @@ int ExpectedPixel(const TetrisRecord& record, int y, int x) {
 TetrisRecord MidGame(int queue_size) {
   PhiloxPieces pieces = PhiloxPieces::Of(2, 7, false);
   TetrisRecord record;
-  TetrisReset(record, queue_size, pieces);
+  TetrisReset(record, {queue_size}, pieces);
   (void)TetrisStep(record, kTetrisClockwise, pieces);
   (void)TetrisStep(record, kTetrisSwap, pieces);
   for (int i = 0; i < 40; ++i) {
@@ -91,7 +92,8 @@ TEST(Packed2Test, EveryPixelIsTheDescribedOne) {
   for (std::uint64_t token = 0; token < 30; ++token) {
     PhiloxPieces pieces = PhiloxPieces::Of(3, token, false);
     TetrisRecord record;
-    TetrisReset(record, 1 + static_cast<int>(token % 7), pieces);
+    const int rows = token < 15 ? kTetrisRows : 5 + static_cast<int>(token % 16);
+    TetrisReset(record, {1 + static_cast<int>(token % 7), rows}, pieces);
     for (bool over = false; !over;) {
       over = TetrisStep(record, draws.Below(kTetrisActions), pieces).terminated;
       if (!over && draws.Below(6) != 0) continue;
@@ -109,7 +111,7 @@ TEST(Packed2Test, EveryPixelIsTheDescribedOne) {
 TEST(Packed2Test, PicturesEqualTheGoldenOnes) {
   PhiloxPieces pieces = PhiloxPieces::Of(2, 5, false);
   TetrisRecord start;
-  TetrisReset(start, 4, pieces);
+  TetrisReset(start, {4}, pieces);
   TetrisRecord swapped = start;
   (void)TetrisStep(swapped, kTetrisSwap, pieces);
   for (const auto& [name, record] :

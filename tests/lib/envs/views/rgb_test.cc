@@ -30,7 +30,7 @@ ColourRecord SampleRecord() {
   static const std::uint8_t ids[] = {1, 0, 2};
   SequencePieces pieces = {ids, 3, 0};
   ColourRecord record;
-  TetrisReset(record.compact, 2, pieces, LockedColours(record));
+  TetrisReset(record.compact, {2}, pieces, LockedColours(record));
   record.compact.holder = PackHolder(5, 0);
   record.compact.row[19] |= 1U << kTetrisFieldShift;
   record.colour[19][0] = 4;

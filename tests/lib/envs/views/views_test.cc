@@ -2,12 +2,16 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
+#include <set>
 #include <vector>
 
 #include "lib/envs/tetris/tetris_pieces.h"
 #include "lib/envs/tetris/tetris_step.h"
+#include "lib/envs/views/field_shape.h"
 #include "tests/support/envs_driver.h"
 
 namespace tetrion {
@@ -22,7 +26,7 @@ TetrisRecord FreshRecord() {
   static const std::uint8_t ids[] = {1, 0, 2, 3, 4};
   SequencePieces pieces = {ids, 5, 0};
   TetrisRecord record = {};
-  TetrisReset(record, 4, pieces);
+  TetrisReset(record, {4}, pieces);
   return record;
 }
 
@@ -101,6 +105,109 @@ TEST(AfterstatesTest, LandingRowCountsRowsBelowThePieceAndLinesAreQuarters) {
   EXPECT_EQ(row[0], 0.0F);
 }
 
+using DtLayout = AfterstatesDtLayout;
+
+// The five numbers of columns 16-20 as WriteRow scales them.
+std::vector<float> ScaledShape(const TetrisRecord& field) {
+  const FieldShape shape = ShapeOf(field);
+  return {static_cast<float>(shape.row_transitions) * DtLayout::kRowTransitionsScale,
+          static_cast<float>(shape.column_transitions) * DtLayout::kColumnTransitionsScale,
+          static_cast<float>(shape.cumulative_wells) * DtLayout::kWellsScale,
+          static_cast<float>(shape.hole_depth) * DtLayout::kDepthScale,
+          static_cast<float>(shape.rows_with_holes) * DtLayout::kHoleRowsScale};
+}
+
+// How many of -2..2 are differences of neighbours among the ten heights of a row.
+float PatternDiversity(const float* row) {
+  std::set<int> found;
+  for (int c = 0; c < 9; ++c) {
+    const int difference = static_cast<int>(std::lround((row[c] - row[c + 1]) * 20));
+    if (std::abs(difference) <= 2) found.insert(difference);
+  }
+  return static_cast<float>(found.size()) / 5;
+}
+
+// Row `action` of `afterstates-dt` against that of `afterstates` and the field that the rules
+// leave. The piece's landing is found by hand: `played` has no more of it.
+void ExpectDtRow(const TetrisRecord& record, int action, const float* dt, const float* plain) {
+  ASSERT_EQ(std::memcmp(dt, plain, 16 * sizeof(float)), 0) << action;
+  TetrisRecord played = record;
+  PhiloxPieces any = PhiloxPieces::Of(0, 0, false);
+  const TetrisOutcome outcome = PlacementStep(played, action, false, any);
+  const bool fits = played.pieces == record.pieces + 1;
+  if (outcome.illegal || !fits) {
+    // What collides at its top and not a row lower shows a field that the rules never reach.
+    if (outcome.illegal) {
+      for (int i = 16; i < DtLayout::kRowFloats; ++i) ASSERT_EQ(dt[i], 0.0F) << action;
+    }
+    return;
+  }
+  const std::vector<float> shape = ScaledShape(played);
+  for (std::size_t i = 0; i < shape.size(); ++i) ASSERT_EQ(dt[16 + i], shape[i]) << action;
+  ASSERT_FLOAT_EQ(dt[23], PatternDiversity(dt)) << action;
+  // The piece's cells, row by row from where it lies.
+  const TetrisPiece piece = UnpackActive(record.active);
+  const std::uint64_t box = PieceRows(piece.id, (piece.rotation + action) & 3);
+  int height = 0, first = -1;
+  for (int i = 0; i < 4; ++i) {
+    if ((box >> (16 * i) & 15) == 0) continue;
+    if (first < 0) first = i;
+    ++height;
+  }
+  const float below = dt[14] * 20;
+  ASSERT_FLOAT_EQ(dt[22] * 20, below + static_cast<float>(height - 1) / 2) << action;
+  int cells_in_full_rows = 0;
+  for (int i = 0; i < height; ++i) {
+    const int r = kTetrisRows - 1 - static_cast<int>(std::lround(below)) - (height - 1) + i;
+    const auto x = static_cast<unsigned>(action / 4 + 4 - PieceSize(piece.id) / 2 - 1);
+    const auto cells = static_cast<unsigned>((box >> (16 * (first + i)) & 15) << x);
+    if ((record.row[r] | cells) == kTetrisFullRow) cells_in_full_rows += std::popcount(cells);
+  }
+  ASSERT_FLOAT_EQ(dt[21] * 4, static_cast<float>(outcome.lines * cells_in_full_rows)) << action;
+}
+
+TEST(AfterstatesDtTest, RowsAreThoseOfAfterstatesAndTheShapeOfTheFieldThatPlacementsLeave) {
+  testing::Draws draws(22);
+  std::vector<float> plain(static_cast<std::size_t>(AfterstatesLayout::Floats(2)));
+  std::vector<float> dt(static_cast<std::size_t>(DtLayout::Floats(2)));
+  unsigned lines = 0;
+  for (std::uint64_t token = 0; token < 160; ++token) {
+    PhiloxPieces pieces = PhiloxPieces::Of(5, token, true);
+    TetrisRecord record;
+    TetrisReset(record, {2, token % 2 == 0 ? kTetrisRows : 5 + static_cast<int>(token % 16)},
+                pieces);
+    bool over = false;
+    for (int step = 0; step < 40 && !over; ++step) {
+      ExpandAfterstates(Bytes(&record), 1, 2, plain.data());
+      ExpandAfterstatesDt(Bytes(&record), 1, 2, dt.data());
+      int best = 0;
+      for (int action = 0; action < kPlacementActions; ++action) {
+        const auto a = static_cast<std::size_t>(action);
+        ASSERT_NO_FATAL_FAILURE(ExpectDtRow(record, action, &dt[a * 24], &plain[a * 16]));
+        const auto score = [&](std::size_t i) {
+          return 8 * plain[i * 16 + 11] + plain[i * 16 + 12] + plain[i * 16 + 14];
+        };
+        const bool legal = (PlacementMask(record) >> action & 1) != 0;
+        const bool best_legal = (PlacementMask(record) >> best & 1) != 0;
+        if (legal && (!best_legal || score(a) < score(static_cast<std::size_t>(best)))) {
+          best = action;
+        }
+      }
+      const float* present = &dt[DtLayout::kPresent];
+      ASSERT_EQ(std::memcmp(present, &plain[AfterstatesLayout::kPresent], 13 * sizeof(float)), 0);
+      const std::vector<float> shape = ScaledShape(record);
+      ASSERT_EQ(std::memcmp(present + 13, shape.data(), shape.size() * sizeof(float)), 0);
+      ASSERT_EQ(std::memcmp(&dt[DtLayout::kActiveId], &plain[AfterstatesLayout::kActiveId],
+                            (7 + 14) * sizeof(float)),
+                0);
+      over = PlacementStep(record, draws.Below(8) == 0 ? draws.Below(40) : best, true, pieces)
+                 .terminated;
+    }
+    lines += record.lines;
+  }
+  EXPECT_GT(lines, 500U);
+}
+
 // Rings are not trusted: any bytes give finite numbers inside the view's memory.
 TEST(ViewsTest, ArbitraryBytesStayInsideTheView) {
   testing::Draws draws(21);
@@ -110,13 +217,17 @@ TEST(ViewsTest, ArbitraryBytesStayInsideTheView) {
     const int queue_size = 1 + i % 7;
     const auto planes = static_cast<std::size_t>(PlanesLayout::Floats(queue_size));
     const auto after = static_cast<std::size_t>(AfterstatesLayout::Floats(queue_size));
-    std::vector<float> view(std::max(planes, after) + 1, 0.0F);
+    const auto after_dt = static_cast<std::size_t>(AfterstatesDtLayout::Floats(queue_size));
+    std::vector<float> view(std::max({planes, after, after_dt}) + 1, 0.0F);
     view[planes] = 42.0F;
     ExpandPlanes(Bytes(words), 1, queue_size, view.data());
     ASSERT_EQ(view[planes], 42.0F);
     view[after] = 42.0F;
     ExpandAfterstates(Bytes(words), 1, queue_size, view.data());
     ASSERT_EQ(view[after], 42.0F);
+    view[after_dt] = 42.0F;
+    ExpandAfterstatesDt(Bytes(words), 1, queue_size, view.data());
+    ASSERT_EQ(view[after_dt], 42.0F);
     for (const float value : view) ASSERT_TRUE(std::isfinite(value));
     TetrisRecord record;
     std::memcpy(&record, words, sizeof(record));
@@ -128,14 +239,15 @@ TEST(ViewsTest, ManyRecordsExpandAsOneByOne) {
   std::vector<TetrisRecord> records;
   PhiloxPieces pieces = PhiloxPieces::Of(9, 9, false);
   TetrisRecord record;
-  TetrisReset(record, 3, pieces);
+  TetrisReset(record, {3}, pieces);
   for (int i = 0; i < 17; ++i) {
     records.push_back(record);
     (void)PlacementStep(record, 4 * (1 + 3 * i % 8), true, pieces);
   }
   for (const auto& [expand, floats] :
        {std::pair{&ExpandPlanes, PlanesLayout::Floats(3)},
-        std::pair{&ExpandAfterstates, AfterstatesLayout::Floats(3)}}) {
+        std::pair{&ExpandAfterstates, AfterstatesLayout::Floats(3)},
+        std::pair{&ExpandAfterstatesDt, AfterstatesDtLayout::Floats(3)}}) {
     std::vector<float> all(static_cast<std::size_t>(17 * floats)),
         one(static_cast<std::size_t>(floats));
     expand(Bytes(records.data()), 17, 3, all.data());
@@ -144,6 +256,16 @@ TEST(ViewsTest, ManyRecordsExpandAsOneByOne) {
       ASSERT_EQ(std::memcmp(one.data(), &all[i * one.size()], one.size() * sizeof(float)), 0) << i;
     }
   }
+}
+
+TEST(RenderAnsiTest, RowsThatAreNotPlayedOnAreBlank) {
+  static const std::uint8_t ids[] = {1, 0};
+  SequencePieces pieces = {ids, 2, 0};
+  TetrisRecord record = {};
+  TetrisReset(record, {1, 10}, pieces);
+  const std::string text = RenderAnsi(record);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 21);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '|'), 2 * 10);
 }
 
 TEST(RenderAnsiTest, ShowsFieldPieceQueueHolderAndCounters) {
