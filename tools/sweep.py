@@ -276,7 +276,7 @@ def main(arguments):
         runs = Runs(options.dir, up_options, shlex.split(options.eval))
         longest = options.seconds * options.seeds * options.trials
         print(f"sweep in {options.dir}: {options.trials} trials, {options.seeds} seeds each, at "
-              f"most {longest / 60:.0f} minutes of training", flush=True)
+              f"most {longest / 60:.1f} minutes of training", flush=True)
         tried = sweep(make_study(options.dir), ranges, runs, options,
                       lambda text: print(text, flush=True))
     except SweepError as error:
