@@ -106,7 +106,11 @@ def test_a_policy_plays_in_an_environment(references):
 
 
 def test_a_policy_plays_for_a_collector(reference):
-    """From its view and from records: the same episodes, with what evaluate says of them."""
+    """From its view and from records: the same episodes, with what evaluate says of them.
+
+    Placements of symmetric pieces that leave the same field have the same logit but for rounding,
+    which depends on how many lanes are evaluated together: either may be chosen, to the same end.
+    """
     policy = tetrion.load_policy(reference.run)
     batches = []
     for obs in (policy.obs, "compact"):
@@ -134,7 +138,12 @@ def test_a_policy_plays_for_a_collector(reference):
         expected = chosen - np.log(np.exp(logits.astype(np.float64)).sum(axis=1))
         np.testing.assert_allclose(batch.log_probs[real], expected, rtol=1e-4, atol=1e-5)
         np.testing.assert_allclose(batch.values[real], values, rtol=1e-4, atol=1e-5)
-    np.testing.assert_array_equal(batches[0].actions, batches[-1].actions)
+        best = np.sort(logits, axis=1)
+        alike = np.zeros(real.shape, bool)
+        alike[real] = best[:, -1] - best[:, -2] < 1e-4
+    same = (batches[0].actions == batches[-1].actions) | alike
+    assert same.all(), np.argwhere(~same)
+    np.testing.assert_array_equal(batches[0].lengths, batches[-1].lengths)
     np.testing.assert_array_equal(batches[0].returns, batches[-1].returns)
 
 
