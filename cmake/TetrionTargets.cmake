@@ -54,8 +54,9 @@ function(tetrion_program name)
 endfunction()
 
 # tetrion_test(NAME [ONE_THREAD] SRCS ... [APART ...] DEPS ... [LABELS unit]): one GoogleTest program,
-# one ctest entry a case; APART: see tetrion_unity. ONE_THREAD: neither the tests nor what they call start a thread, so that
-# ThreadSanitizer has nothing to see and its builds leave the program out.
+# one ctest entry a case, under a sanitizer one for all: there starting a process takes longer than most
+# cases. APART: see tetrion_unity. ONE_THREAD: neither the tests nor what they call start a thread, so
+# that ThreadSanitizer has nothing to see and its builds leave the program out.
 function(tetrion_test name)
   cmake_parse_arguments(ARG "ONE_THREAD" "TIMEOUT" "SRCS;APART;DEPS;LABELS" ${ARGN})
   if(ARG_ONE_THREAD AND TETRION_SANITIZE MATCHES thread)
@@ -73,6 +74,9 @@ function(tetrion_test name)
     # The code under test keeps its -O2; optimising instrumented test bodies takes most of a build.
     # Not -O0: there every memory order becomes the strongest, and a missing barrier is not missed.
     target_compile_options(${name} PRIVATE -O1)
+  elseif(NOT TETRION_SANITIZE AND NOT name MATCHES "_sim$")
+    # Half of a build from nothing is the bodies of tests, which need no more; kernels on the simulator do.
+    target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-O1>)
   endif()
   target_link_libraries(${name} PRIVATE tetrion_flags ${ARG_DEPS} GTest::gmock GTest::gtest_main)
   if(TETRION_SANITIZE MATCHES undefined)
@@ -91,8 +95,17 @@ function(tetrion_test name)
   if("gpu" IN_LIST ARG_LABELS AND NOT "services" IN_LIST ARG_LABELS)
     set_property(GLOBAL APPEND PROPERTY TETRION_GPU_TESTS ${name})
   endif()
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60
-    PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT})
+  if("learning" IN_LIST ARG_LABELS)
+    set_property(GLOBAL APPEND PROPERTY TETRION_LEARNING_TESTS ${name})
+  endif()
+  if(TETRION_SANITIZE)
+    add_test(NAME ${name} COMMAND ${name})
+    list(LENGTH ARG_SRCS files)  # those of many files begin first
+    set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 1200 COST ${files})
+  else()
+    gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60
+      PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT})
+  endif()
 endfunction()
 
 # tetrion_bench(NAME SRCS ... DEPS ...): a benchmark program in build/<preset>/bench.
@@ -158,8 +171,8 @@ function(tetrion_cuda_library name)
 endfunction()
 
 # Writes programs that a global property names into a file of the build, one a line: sim_tests.txt
-# for tests/tidy, which asks them what kernels they run, and gpu_*.txt for tests/gpu/bundle.sh, which
-# builds the target gpu_programs.
+# for tests/tidy, which asks them what kernels they run, learning_tests.txt for .ci/run, and gpu_*.txt
+# for tests/gpu/bundle.sh, which builds the target gpu_programs.
 function(tetrion_list_programs property file)
   get_property(programs GLOBAL PROPERTY ${property})
   set(lines)
@@ -171,8 +184,8 @@ function(tetrion_list_programs property file)
     add_dependencies(gpu_programs ${programs})
   endif()
 endfunction()
-foreach(list TETRION_SIM_TESTS:sim_tests.txt TETRION_GPU_TESTS:gpu_tests.txt
-    TETRION_GPU_BENCHES:gpu_benches.txt)
+foreach(list TETRION_SIM_TESTS:sim_tests.txt TETRION_LEARNING_TESTS:learning_tests.txt
+    TETRION_GPU_TESTS:gpu_tests.txt TETRION_GPU_BENCHES:gpu_benches.txt)
   string(REPLACE ":" ";" list ${list})
   cmake_language(EVAL CODE
     "cmake_language(DEFER DIRECTORY ${CMAKE_SOURCE_DIR} CALL tetrion_list_programs ${list})")
