@@ -50,15 +50,20 @@ EnvSpec SpecOf(const EnvEntry& entry, const EnvConfig& config) {
     throw Error(ExitCode::kUsage, "lanes must be at least 1, not " + std::to_string(config.lanes));
   }
   const bool has_queue = entry.Takes(kQueueSizeOption);
-  if (has_queue && (config.queue_size < 1 || config.queue_size > kTetrisMaxQueue)) {
+  if (has_queue && (config.queue_size < 0 || config.queue_size > kTetrisMaxQueue)) {
     throw Error(ExitCode::kUsage,
-                "queue_size must be 1 to 7, not " + std::to_string(config.queue_size));
+                "queue_size must be 0 to 7, not " + std::to_string(config.queue_size));
   }
   if (entry.Takes(kBoardRowsOption) &&
       (config.rows < kTetrisFewestRows || config.rows > kTetrisRows)) {
     throw Error(ExitCode::kUsage, "board_rows must be " + std::to_string(kTetrisFewestRows) +
                                       " to " + std::to_string(kTetrisRows) + ", not " +
                                       std::to_string(config.rows));
+  }
+  if (config.spawn_above && !entry.Takes(kSpawnAboveOption)) {
+    throw Error(ExitCode::kUsage,
+                "spawn_above: only pieces that are placed can appear above the field, and " +
+                    entry.name + " places none: leave it out, or choose tetris-placement");
   }
   const ViewEntry& view = entry.NetworkView(config.view);
   const int queue_size = has_queue ? config.queue_size : 0;

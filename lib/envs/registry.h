@@ -81,6 +81,8 @@ struct ActionEntry {
 inline constexpr const char* kQueueSizeOption = "queue_size";
 inline constexpr const char* kIidPiecesOption = "iid_pieces";
 inline constexpr const char* kBoardRowsOption = "board_rows";
+inline constexpr const char* kSpawnAboveOption = "spawn_above";
+inline constexpr const char* kRewardOption = "reward";
 inline constexpr const char* kIllegalOption = "illegal";
 
 struct EnvEntry {

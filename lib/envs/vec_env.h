@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/envs/tetris/tetris_reward.h"
 #include "lib/frame/row_layout.h"
 #include "lib/frame/specs.h"
 #include "lib/frame/token.h"
@@ -58,13 +59,15 @@ class VecEnv {
 };
 
 struct EnvConfig {
-  std::string name;              // see envs/registry.h
-  std::string view;              // of those that networks read; "" takes the default
-  int lanes = 1;                 // M
-  std::uint64_t seed = 0;        // run seed
-  int queue_size = 4;            // Tetris: pieces in the preview, 1..7
-  bool iid_pieces = false;       // Tetris: independent pieces instead of 7-bags
-  int rows = 20;                 // Tetris: rows of the field, 5..20
+  std::string name;          // see envs/registry.h
+  std::string view;          // of those that networks read; "" takes the default
+  int lanes = 1;             // M
+  std::uint64_t seed = 0;    // run seed
+  int queue_size = 4;        // Tetris: pieces in the preview, 0..7
+  bool iid_pieces = false;   // Tetris: independent pieces instead of 7-bags
+  int rows = 20;             // Tetris: rows of the field, 5..20
+  bool spawn_above = false;  // tetris-placement: pieces appear above the field
+  TetrisReward reward = TetrisReward::kSquares;
   bool illegal_is_noop = false;  // tetris-placement: an illegal choice is a NOOP instead of the end
 };
 

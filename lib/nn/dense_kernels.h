@@ -5,7 +5,7 @@
 namespace tetrion {
 
 // Single-thread f32 kernels of the scorer and of DreamerV3, one table per instruction set. All
-// matrices are row-major; column counts n of all but the two products are multiples of 64. Pointers
+// matrices are row-major; column counts n of all but the two products are multiples of 16. Pointers
 // need float alignment only. Outputs must not overlap inputs unless said. A row's result does not
 // depend on how many rows share the call.
 struct DenseKernels {

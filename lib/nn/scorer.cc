@@ -14,9 +14,8 @@
 namespace tetrion {
 namespace {
 
-constexpr int kHidden = 64;        // of the shared scoring network
-constexpr int kValueHidden = 128;  // of the value network
-constexpr int kChunkStates = 16;   // at most 640 rows: 160 KiB an activation
+constexpr int kValueTimes = 2;    // units of the value network for one of the scoring network's
+constexpr int kChunkStates = 16;  // at most 640 rows: 160 KiB an activation of 64 units
 constexpr double kPolicyHeadGain = 0.01;
 
 // Copies `row` [n] to every row of y [m, n].
@@ -32,28 +31,28 @@ void Transpose(const float* x, std::int64_t rows, std::int64_t columns, float* y
 
 // What Backward needs of a chunk: its rows and the inputs of the four SiLUs.
 struct Activations {
-  void Allocate(int actions, int action_floats) {
+  void Allocate(int actions, int action_floats, std::int64_t units) {
     const auto cells = static_cast<std::size_t>(kChunkStates * actions);
     rows.Allocate(kChunkStates, actions, action_floats);
-    hidden1.resize(cells * kHidden);
-    hidden2.resize(cells * kHidden);
-    value1.resize(kChunkStates * kValueHidden);
-    value2.resize(kChunkStates * kValueHidden);
+    const auto width = static_cast<std::size_t>(units);
+    for (auto* hidden : {&hidden1, &hidden2}) hidden->resize(cells * width);
+    for (auto* hidden : {&value1, &value2}) hidden->resize(kChunkStates * kValueTimes * width);
   }
 
   ScorerRows rows;
-  std::vector<float> hidden1, hidden2;  // [rows, 64] before SiLU
-  std::vector<float> value1, value2;    // [states, 128] before SiLU
+  std::vector<float> hidden1, hidden2;  // [rows, H] before SiLU
+  std::vector<float> value1, value2;    // [states, 2 H] before SiLU
 };
 
 // Buffers of one team member, overwritten with every chunk.
 struct Scratch {
-  Scratch(int actions, int action_floats, std::size_t parameter_count, bool training,
-          bool own_gradient) {
+  Scratch(int actions, int action_floats, std::int64_t units, std::size_t parameter_count,
+          bool training, bool own_gradient) {
     const auto cells = static_cast<std::size_t>(kChunkStates * actions);
-    const std::size_t wide = std::max(cells * kHidden, std::size_t{kChunkStates * kValueHidden});
-    inference.Allocate(actions, action_floats);
-    state_part.resize(kChunkStates * kHidden);
+    const auto width = static_cast<std::size_t>(units);
+    const std::size_t wide = std::max(cells, std::size_t{kChunkStates * kValueTimes}) * width;
+    inference.Allocate(actions, action_floats, units);
+    state_part.resize(kChunkStates * width);
     score.resize(cells);
     active1.resize(wide);
     active2.resize(wide);
@@ -62,15 +61,17 @@ struct Scratch {
     slope2.resize(wide);
     grad1.resize(wide);
     grad2.resize(wide);
+    kept.Allocate(kChunkStates, actions, action_floats);
     if (own_gradient) gradient.resize(parameter_count);
   }
 
   Activations inference;
-  std::vector<float> state_part;        // [states, 64]; in Backward its gradient
+  std::vector<float> state_part;        // [states, H]; in Backward its gradient
   std::vector<float> score;             // [rows]; in Backward its gradient
   std::vector<float> active1, active2;  // after SiLU
   std::vector<float> slope1, slope2;    // SiLU'
   std::vector<float> grad1, grad2;      // loss gradient before SiLU
+  KeptRows kept;
   std::vector<float> gradient;  // [parameters] of this member; member 0 adds to the network's
 };
 
@@ -82,6 +83,8 @@ class Scorer final : public Network {
         state_floats_(env.obs.view_floats - std::int64_t{actions_} * action_floats_),
         view_floats_(env.obs.view_floats),
         max_states_(config.max_states),
+        hidden_(config.scorer_units),
+        value_hidden_(kValueTimes * config.scorer_units),
         kernels_(BestDenseKernels()),
         team_(std::max(1, config.threads)) {
     name_ = "scorer";
@@ -89,14 +92,14 @@ class Scorer final : public Network {
     AllocateBuffers(config.training);
     Initialise(config.seed);
     for (int member = 0; member < team_.size(); ++member) {
-      scratch_.emplace_back(actions_, action_floats_, parameters_.size(), config.training,
+      scratch_.emplace_back(actions_, action_floats_, hidden_, parameters_.size(), config.training,
                             member > 0);
     }
     if (!config.training) return;
     saved_.resize(static_cast<std::size_t>(ChunkCount(max_states_)));
-    for (Activations& saved : saved_) saved.Allocate(actions_, action_floats_);
-    w2_transposed_.resize(kHidden * kHidden);
-    value_w2_transposed_.resize(kValueHidden * kValueHidden);
+    for (Activations& saved : saved_) saved.Allocate(actions_, action_floats_, hidden_);
+    w2_transposed_.resize(static_cast<std::size_t>(hidden_ * hidden_));
+    value_w2_transposed_.resize(static_cast<std::size_t>(value_hidden_ * value_hidden_));
   }
 
   void Infer(const float* view, const std::uint64_t* mask, int n, float* logits,
@@ -138,6 +141,8 @@ class Scorer final : public Network {
   const std::int64_t state_floats_;  // S
   const std::int64_t view_floats_;
   const int max_states_;
+  const std::int64_t hidden_;        // H, of the shared scoring network
+  const std::int64_t value_hidden_;  // of the value network
   const DenseKernels& kernels_;
   ThreadTeam team_;
   std::vector<Scratch> scratch_;    // one a member
@@ -151,18 +156,18 @@ class Scorer final : public Network {
 };
 
 void Scorer::DeclareParameters() {
-  after_w_ = AddParameter("score.after.weight", {action_floats_, kHidden});
-  state_w_ = AddParameter("score.state.weight", {state_floats_, kHidden});
-  b1_ = AddParameter("score.1.bias", {kHidden});
-  w2_ = AddParameter("score.2.weight", {kHidden, kHidden});
-  b2_ = AddParameter("score.2.bias", {kHidden});
-  w3_ = AddParameter("score.3.weight", {kHidden, 1});
+  after_w_ = AddParameter("score.after.weight", {action_floats_, hidden_});
+  state_w_ = AddParameter("score.state.weight", {state_floats_, hidden_});
+  b1_ = AddParameter("score.1.bias", {hidden_});
+  w2_ = AddParameter("score.2.weight", {hidden_, hidden_});
+  b2_ = AddParameter("score.2.bias", {hidden_});
+  w3_ = AddParameter("score.3.weight", {hidden_, 1});
   b3_ = AddParameter("score.3.bias", {1});
-  value_w1_ = AddParameter("value.1.weight", {state_floats_, kValueHidden});
-  value_b1_ = AddParameter("value.1.bias", {kValueHidden});
-  value_w2_ = AddParameter("value.2.weight", {kValueHidden, kValueHidden});
-  value_b2_ = AddParameter("value.2.bias", {kValueHidden});
-  value_w3_ = AddParameter("value.3.weight", {kValueHidden, 1});
+  value_w1_ = AddParameter("value.1.weight", {state_floats_, value_hidden_});
+  value_b1_ = AddParameter("value.1.bias", {value_hidden_});
+  value_w2_ = AddParameter("value.2.weight", {value_hidden_, value_hidden_});
+  value_b2_ = AddParameter("value.2.bias", {value_hidden_});
+  value_w3_ = AddParameter("value.3.weight", {value_hidden_, 1});
   value_b3_ = AddParameter("value.3.bias", {1});
 }
 
@@ -214,23 +219,23 @@ void Scorer::ScoreChunk(const float* view, const std::uint64_t* mask, int states
   plan.Plan(view, view_floats_, mask, states, actions_);
   const std::int64_t rows = plan.rows;
   float* state_part = scratch.state_part.data();
-  FillRows(P(b1_), states, kHidden, state_part);
+  FillRows(P(b1_), states, hidden_, state_part);
   kernels_.multiply_add(view + std::int64_t{actions_} * action_floats_, view_floats_, states,
-                        state_floats_, P(state_w_), kHidden, state_part);
+                        state_floats_, P(state_w_), hidden_, state_part);
   float* hidden1 = act.hidden1.data();
   for (int s = 0; s < states; ++s) {
     const std::int32_t begin = plan.first[static_cast<std::size_t>(s)];
-    FillRows(state_part + s * kHidden, plan.first[static_cast<std::size_t>(s) + 1] - begin, kHidden,
-             hidden1 + std::int64_t{begin} * kHidden);
+    FillRows(state_part + s * hidden_, plan.first[static_cast<std::size_t>(s) + 1] - begin, hidden_,
+             hidden1 + std::int64_t{begin} * hidden_);
   }
   kernels_.multiply_add(plan.after.data(), action_floats_, rows, action_floats_, P(after_w_),
-                        kHidden, hidden1);
-  kernels_.silu(hidden1, rows, kHidden, scratch.active1.data(), nullptr);
+                        hidden_, hidden1);
+  kernels_.silu(hidden1, rows, hidden_, scratch.active1.data(), nullptr);
   float* hidden2 = act.hidden2.data();
-  FillRows(P(b2_), rows, kHidden, hidden2);
-  kernels_.multiply_add(scratch.active1.data(), kHidden, rows, kHidden, P(w2_), kHidden, hidden2);
-  kernels_.silu(hidden2, rows, kHidden, scratch.active2.data(), nullptr);
-  kernels_.dot(scratch.active2.data(), rows, kHidden, P(w3_), *P(b3_), scratch.score.data());
+  FillRows(P(b2_), rows, hidden_, hidden2);
+  kernels_.multiply_add(scratch.active1.data(), hidden_, rows, hidden_, P(w2_), hidden_, hidden2);
+  kernels_.silu(hidden2, rows, hidden_, scratch.active2.data(), nullptr);
+  kernels_.dot(scratch.active2.data(), rows, hidden_, P(w3_), *P(b3_), scratch.score.data());
   if (logits == nullptr) return;
   for (int cell = 0; cell < states * actions_; ++cell) {
     const std::int32_t row = plan.row_of[static_cast<std::size_t>(cell)];
@@ -240,22 +245,22 @@ void Scorer::ScoreChunk(const float* view, const std::uint64_t* mask, int states
 
 void Scorer::ValueChunk(const float* view, int states, Activations& act, Scratch& scratch,
                         float* value) {
-  FillRows(P(value_b1_), states, kValueHidden, act.value1.data());
+  FillRows(P(value_b1_), states, value_hidden_, act.value1.data());
   kernels_.multiply_add(view + std::int64_t{actions_} * action_floats_, view_floats_, states,
-                        state_floats_, P(value_w1_), kValueHidden, act.value1.data());
-  kernels_.silu(act.value1.data(), states, kValueHidden, scratch.active1.data(), nullptr);
-  FillRows(P(value_b2_), states, kValueHidden, act.value2.data());
-  kernels_.multiply_add(scratch.active1.data(), kValueHidden, states, kValueHidden, P(value_w2_),
-                        kValueHidden, act.value2.data());
+                        state_floats_, P(value_w1_), value_hidden_, act.value1.data());
+  kernels_.silu(act.value1.data(), states, value_hidden_, scratch.active1.data(), nullptr);
+  FillRows(P(value_b2_), states, value_hidden_, act.value2.data());
+  kernels_.multiply_add(scratch.active1.data(), value_hidden_, states, value_hidden_, P(value_w2_),
+                        value_hidden_, act.value2.data());
   if (value == nullptr) return;
-  kernels_.silu(act.value2.data(), states, kValueHidden, scratch.active2.data(), nullptr);
-  kernels_.dot(scratch.active2.data(), states, kValueHidden, P(value_w3_), *P(value_b3_), value);
+  kernels_.silu(act.value2.data(), states, value_hidden_, scratch.active2.data(), nullptr);
+  kernels_.dot(scratch.active2.data(), states, value_hidden_, P(value_w3_), *P(value_b3_), value);
 }
 
 void Scorer::Backward(const float* grad_logits, const float* grad_value) {
   TETRION_CHECK(forward_view_ != nullptr, "Backward needs a Forward");
-  Transpose(P(w2_), kHidden, kHidden, w2_transposed_.data());
-  Transpose(P(value_w2_), kValueHidden, kValueHidden, value_w2_transposed_.data());
+  Transpose(P(w2_), hidden_, hidden_, w2_transposed_.data());
+  Transpose(P(value_w2_), value_hidden_, value_hidden_, value_w2_transposed_.data());
   for (Scratch& scratch : scratch_)
     std::fill(scratch.gradient.begin(), scratch.gradient.end(), 0.0F);
   ForEachChunk(forward_states_, [&](int member, int chunk, int begin, int states) {
@@ -277,67 +282,75 @@ void Scorer::Backward(const float* grad_logits, const float* grad_value) {
 void Scorer::ScoreChunkBackward(const float* view, int states, const Activations& act,
                                 const float* grad_logits, Scratch& scratch, float* gradient) {
   const ScorerRows& plan = act.rows;
-  const std::int64_t rows = plan.rows;
   float* grad_score = scratch.score.data();
-  std::fill_n(grad_score, rows, 0.0F);
+  std::fill_n(grad_score, plan.rows, 0.0F);
   for (int cell = 0; cell < states * actions_; ++cell) {
     const std::int32_t row = plan.row_of[static_cast<std::size_t>(cell)];
     if (row >= 0) grad_score[row] += grad_logits[cell];
   }
+  KeptRows& kept = scratch.kept;
+  kept.Choose(plan, states, grad_score);
+  const std::int64_t rows = kept.rows;
   float* active1 = scratch.active1.data();
   float* active2 = scratch.active2.data();
-  kernels_.silu(act.hidden1.data(), rows, kHidden, active1, scratch.slope1.data());
-  kernels_.silu(act.hidden2.data(), rows, kHidden, active2, scratch.slope2.data());
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const std::int64_t from = kept.row[static_cast<std::size_t>(row)];
+    std::copy_n(act.hidden1.data() + from * hidden_, hidden_, active1 + row * hidden_);
+    std::copy_n(act.hidden2.data() + from * hidden_, hidden_, active2 + row * hidden_);
+  }
+  kernels_.silu(active1, rows, hidden_, active1, scratch.slope1.data());
+  kernels_.silu(active2, rows, hidden_, active2, scratch.slope2.data());
   // Through the dot product: d w3 = active2^T g, d b3 = sum g.
-  kernels_.multiply_add(grad_score, rows, 1, rows, active2, kHidden, gradient + w3_);
+  kernels_.multiply_add(grad_score, rows, 1, rows, active2, hidden_, gradient + w3_);
   for (std::int64_t row = 0; row < rows; ++row) gradient[b3_] += grad_score[row];
   float* grad2 = scratch.grad2.data();
-  kernels_.dot_backward(grad_score, rows, kHidden, P(w3_), scratch.slope2.data(), grad2);
-  kernels_.outer_add(active1, kHidden, rows, kHidden, grad2, kHidden, gradient + w2_);
-  kernels_.column_sum(grad2, rows, kHidden, gradient + b2_);
+  kernels_.dot_backward(grad_score, rows, hidden_, P(w3_), scratch.slope2.data(), grad2);
+  kernels_.outer_add(active1, hidden_, rows, hidden_, grad2, hidden_, gradient + w2_);
+  kernels_.column_sum(grad2, rows, hidden_, gradient + b2_);
   float* grad1 = scratch.grad1.data();
-  std::fill_n(grad1, rows * kHidden, 0.0F);
-  kernels_.multiply_add(grad2, kHidden, rows, kHidden, w2_transposed_.data(), kHidden, grad1);
-  for (std::int64_t i = 0; i < rows * kHidden; ++i)
+  std::fill_n(grad1, rows * hidden_, 0.0F);
+  kernels_.multiply_add(grad2, hidden_, rows, hidden_, w2_transposed_.data(), hidden_, grad1);
+  for (std::int64_t i = 0; i < rows * hidden_; ++i)
     grad1[i] *= scratch.slope1[static_cast<std::size_t>(i)];
-  kernels_.outer_add(plan.after.data(), action_floats_, rows, action_floats_, grad1, kHidden,
+  kernels_.outer_add(kept.after.data(), action_floats_, rows, action_floats_, grad1, hidden_,
                      gradient + after_w_);
   float* grad_state = scratch.state_part.data();
-  std::fill_n(grad_state, states * kHidden, 0.0F);
+  std::fill_n(grad_state, states * hidden_, 0.0F);
   for (int s = 0; s < states; ++s) {
-    const std::int32_t begin = plan.first[static_cast<std::size_t>(s)];
-    kernels_.column_sum(grad1 + std::int64_t{begin} * kHidden,
-                        plan.first[static_cast<std::size_t>(s) + 1] - begin, kHidden,
-                        grad_state + s * kHidden);
+    const std::int64_t begin = kept.first[static_cast<std::size_t>(s)];
+    kernels_.column_sum(grad1 + begin * hidden_,
+                        kept.first[static_cast<std::size_t>(s) + 1] - begin, hidden_,
+                        grad_state + s * hidden_);
   }
   kernels_.outer_add(view + std::int64_t{actions_} * action_floats_, view_floats_, states,
-                     state_floats_, grad_state, kHidden, gradient + state_w_);
-  kernels_.column_sum(grad_state, states, kHidden, gradient + b1_);
+                     state_floats_, grad_state, hidden_, gradient + state_w_);
+  kernels_.column_sum(grad_state, states, hidden_, gradient + b1_);
 }
 
 void Scorer::ValueChunkBackward(const float* view, int states, const Activations& act,
                                 const float* grad_value, Scratch& scratch, float* gradient) {
   float* active1 = scratch.active1.data();
   float* active2 = scratch.active2.data();
-  kernels_.silu(act.value1.data(), states, kValueHidden, active1, scratch.slope1.data());
-  kernels_.silu(act.value2.data(), states, kValueHidden, active2, scratch.slope2.data());
-  kernels_.multiply_add(grad_value, states, 1, states, active2, kValueHidden, gradient + value_w3_);
+  kernels_.silu(act.value1.data(), states, value_hidden_, active1, scratch.slope1.data());
+  kernels_.silu(act.value2.data(), states, value_hidden_, active2, scratch.slope2.data());
+  kernels_.multiply_add(grad_value, states, 1, states, active2, value_hidden_,
+                        gradient + value_w3_);
   for (int s = 0; s < states; ++s) gradient[value_b3_] += grad_value[s];
   float* grad2 = scratch.grad2.data();
-  kernels_.dot_backward(grad_value, states, kValueHidden, P(value_w3_), scratch.slope2.data(),
+  kernels_.dot_backward(grad_value, states, value_hidden_, P(value_w3_), scratch.slope2.data(),
                         grad2);
-  kernels_.outer_add(active1, kValueHidden, states, kValueHidden, grad2, kValueHidden,
+  kernels_.outer_add(active1, value_hidden_, states, value_hidden_, grad2, value_hidden_,
                      gradient + value_w2_);
-  kernels_.column_sum(grad2, states, kValueHidden, gradient + value_b2_);
+  kernels_.column_sum(grad2, states, value_hidden_, gradient + value_b2_);
   float* grad1 = scratch.grad1.data();
-  std::fill_n(grad1, states * kValueHidden, 0.0F);
-  kernels_.multiply_add(grad2, kValueHidden, states, kValueHidden, value_w2_transposed_.data(),
-                        kValueHidden, grad1);
-  for (int i = 0; i < states * kValueHidden; ++i)
+  std::fill_n(grad1, states * value_hidden_, 0.0F);
+  kernels_.multiply_add(grad2, value_hidden_, states, value_hidden_, value_w2_transposed_.data(),
+                        value_hidden_, grad1);
+  for (int i = 0; i < states * value_hidden_; ++i)
     grad1[i] *= scratch.slope1[static_cast<std::size_t>(i)];
   kernels_.outer_add(view + std::int64_t{actions_} * action_floats_, view_floats_, states,
-                     state_floats_, grad1, kValueHidden, gradient + value_w1_);
-  kernels_.column_sum(grad1, states, kValueHidden, gradient + value_b1_);
+                     state_floats_, grad1, value_hidden_, gradient + value_w1_);
+  kernels_.column_sum(grad1, states, value_hidden_, gradient + value_b1_);
 }
 
 }  // namespace
@@ -351,6 +364,8 @@ std::unique_ptr<Network> MakeScorer(const NetworkConfig& config, const EnvSpec& 
                     env.name + " was given view " + env.obs.view +
                     ": choose --network mlp or --view afterstates");
   }
+  TETRION_CHECK(config.scorer_units > 0 && config.scorer_units % kScorerUnitsStep == 0,
+                "the kernels work on whole vectors");
   return std::make_unique<Scorer>(config, env);
 }
 

@@ -9,10 +9,11 @@ namespace tetrion {
 // Scores every action of a view that shows what it leads to (ObsSpec::action_floats, F below: views
 // `afterstates` and `afterstates-dt` of placements, A = 40 actions) with one small shared network:
 //
-//   after [N, A, F] -> 64 -+-> SiLU -> 64 -> SiLU -> 1 = logits [N, A]
-//   state [N, S] ----> 64 -'
-//   state [N, S] -> 128 -> SiLU -> 128 -> SiLU -> 1 = value [N]
+//   after [N, A, F] -> H -+-> SiLU -> H -> SiLU -> 1 = logits [N, A]
+//   state [N, S] ----> H -'
+//   state [N, S] -> 2 H -> SiLU -> 2 H -> SiLU -> 1 = value [N]
 //
+// H is config.scorer_units, a multiple of kScorerUnitsStep.
 // The view is f32[A*F] followed by f32[S]. Rows of illegal placements are skipped, and placements
 // of one state with the same afterstate (symmetric pieces) are computed once: about 23 rows of 40.
 // States are worked on in chunks whose activations stay in the second-level cache.

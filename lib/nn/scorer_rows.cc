@@ -1,20 +1,20 @@
 #include "lib/nn/scorer_rows.h"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstring>
 
 namespace tetrion {
 namespace {
 
-// Mixes the bytes of an afterstate; equal rows have equal keys, unequal ones are compared.
-std::uint64_t KeyOf(const float* after, std::size_t bytes) {
-  std::uint64_t key = 0;
-  for (std::size_t at = 0; at < bytes; at += sizeof(key)) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, reinterpret_cast<const std::byte*>(after) + at,
-                std::min(sizeof(word), bytes - at));
-    key = (key ^ word) * 0x9E3779B97F4A7C15u + (key >> 29);
+// Mixes the bits of an afterstate; equal rows have equal keys, unequal ones are compared. A sum of
+// products that do not wait for each other.
+std::uint64_t KeyOf(const float* after, std::int64_t floats) {
+  std::uint64_t key = 0, factor = 0x9E3779B97F4A7C15u;
+  for (std::int64_t i = 0; i < floats; ++i, factor += 0xD1B54A32D192ED02u) {
+    key += std::uint64_t{std::bit_cast<std::uint32_t>(after[i])} * factor;
   }
   return key;
 }
@@ -44,7 +44,7 @@ void ScorerRows::Plan(const float* view, std::int64_t view_floats, const std::ui
       row_of_state[a] = -1;
       if ((legal >> a & 1) == 0) continue;
       const float* source = view + s * view_floats + a * floats;
-      const std::uint64_t key = KeyOf(source, bytes);
+      const std::uint64_t key = KeyOf(source, floats);
       int row = begin;
       for (; row < rows; ++row) {
         // Stricter than ==: 0 and -0 differ, which costs a row and no more.
@@ -60,6 +60,33 @@ void ScorerRows::Plan(const float* view, std::int64_t view_floats, const std::ui
     }
   }
   first[static_cast<std::size_t>(states)] = rows;
+}
+
+void KeptRows::Allocate(int max_states, int actions, int action_floats) {
+  const auto cells = static_cast<std::size_t>(max_states) * static_cast<std::size_t>(actions);
+  row.resize(cells);
+  first.resize(static_cast<std::size_t>(max_states) + 1);
+  after.resize(cells * static_cast<std::size_t>(action_floats));
+}
+
+void KeptRows::Choose(const ScorerRows& plan, int states, float* gradient) {
+  const std::int64_t floats = plan.action_floats;
+  float largest = 0.0F;
+  for (int from = 0; from < plan.rows; ++from)
+    largest = std::max(largest, std::abs(gradient[from]));
+  rows = 0;
+  for (int s = 0; s < states; ++s) {
+    first[static_cast<std::size_t>(s)] = static_cast<std::int32_t>(rows);
+    const std::int32_t end = plan.first[static_cast<std::size_t>(s) + 1];
+    for (std::int32_t from = plan.first[static_cast<std::size_t>(s)]; from < end; ++from) {
+      if (std::abs(gradient[from]) < largest * kNegligible || gradient[from] == 0.0F) continue;
+      gradient[rows] = gradient[from];
+      row[static_cast<std::size_t>(rows)] = from;
+      std::copy_n(plan.after.data() + from * floats, floats, after.data() + rows * floats);
+      ++rows;
+    }
+  }
+  first[static_cast<std::size_t>(states)] = static_cast<std::int32_t>(rows);
 }
 
 }  // namespace tetrion

@@ -22,4 +22,22 @@ struct ScorerRows {
   std::vector<std::int32_t> row_of;  // [states, actions]: row of an action, -1 where illegal
 };
 
+// The rows of a chunk that have a backward pass: those whose loss gradient is at least kNegligible
+// of the chunk's largest. A policy that has learnt gives most placements next to none, and a few
+// rows in ten carry the rest.
+struct KeptRows {
+  static constexpr float kNegligible = 1e-4F;
+
+  void Allocate(int max_states, int actions, int action_floats);
+
+  // `gradient` is [plan.rows]; what is kept of it is moved to the front. A gradient that is not a
+  // number is kept.
+  void Choose(const ScorerRows& plan, int states, float* gradient);
+
+  std::int64_t rows = 0;
+  std::vector<std::int32_t> row;    // [rows] its row in the plan
+  std::vector<std::int32_t> first;  // [states + 1]: rows of state s are [first[s], first[s+1])
+  std::vector<float> after;         // [rows, F] f32
+};
+
 }  // namespace tetrion

@@ -54,11 +54,18 @@ void VisitCommon(RunConfig& c, FieldCollector v) {
   v.Text("env", c.env, "environment");
   v.Text("view", c.view, "what the network sees; auto takes the environment's default");
   v.Number("seed", c.seed, std::uint64_t{0}, kAny, "", "seed of everything random in the run");
-  v.Number("queue_size", c.queue_size, 1, 7, "pieces", "Tetris: pieces in the preview");
+  v.Number("queue_size", c.queue_size, 0, 7, "pieces", "Tetris: pieces in the preview");
   v.Number("max_steps", c.max_steps, 0U, 1U << 30, "steps",
            MayChange("an episode is truncated here; 0: the environment's default"));
   v.Flag("iid_pieces", c.iid_pieces, "Tetris: independent pieces instead of 7-bags");
   v.Number("board_rows", c.board_rows, 5, 20, "rows", JoinedLater("Tetris: rows of the field"));
+  v.Flag("spawn_above", c.spawn_above,
+         JoinedLater(
+             "tetris-placement: pieces appear above the field, and the game ends with one that "
+             "leaves cells there"));
+  v.Choice("reward", c.reward, "squares|lines",
+           JoinedLater("Tetris: what a locked piece that clears n rows earns: squares, 10 n^2 + 1, "
+                       "and 0 where the game ends; lines, n"));
   v.Choice("illegal", c.illegal, "terminate|noop", "tetris-placement: what an illegal choice does");
   // Shapes.
   v.Number("lanes", c.lanes, 1, 4096, "lanes", "environments a worker steps together");
@@ -73,6 +80,10 @@ void VisitCommon(RunConfig& c, FieldCollector v) {
   // Learning, whatever the algorithm.
   v.Choice("algo", c.algo, AlgorithmNames(c), "learning algorithm");
   v.Choice("network", c.network, "auto|scorer|mlp|conv", "network; auto follows the view");
+  v.Number(
+      "scorer_units", c.scorer_units, 16, 512, "units",
+      JoinedLater("units of a hidden layer of network scorer, a multiple of 16; its value's have "
+                  "twice as many"));
   v.Number("window", c.window, 0, 1024, "steps",
            ("length of a training window; 0: the algorithm's (" + UsualWindows(c) + ")").c_str());
   v.Number("batch_windows", c.batch_windows, 0, 1024, "windows",
@@ -291,6 +302,10 @@ void ResolveShapes(RunConfig& config) {
     Refuse("run setting ring_rows = " + std::to_string(config.ring_rows) +
            ": expected a power of two, a multiple of commit_stride = " +
            std::to_string(config.commit_stride) + " and at least twice as large");
+  }
+  if (config.scorer_units % kScorerUnitsStepOfRun != 0) {
+    Refuse("run setting scorer_units = " + std::to_string(config.scorer_units) +
+           ": expected a multiple of " + std::to_string(kScorerUnitsStepOfRun));
   }
   WithAlgorithm(config, [&](const auto& settings) {
     ResolveReplay(ReplayNeedOf(settings, config), config);

@@ -14,6 +14,8 @@ namespace tetrion {
 // Replay shard slots that a run may have: so many rings write at once, and an actor may make as
 // many (lib/wire/messages.h says the same of a message).
 inline constexpr int kMaxWorkersOfRun = 256;
+// RunConfig::scorer_units is a multiple of it (lib/nn/network.h has the same of the network).
+inline constexpr int kScorerUnitsStepOfRun = 16;
 
 // What must match across all processes of a run. The coordinator owns it: it is given the run's
 // settings, actor and learner receive them at registration. Every field is declared once, here with
@@ -28,7 +30,9 @@ struct RunConfig {
   int queue_size = 4;
   std::uint32_t max_steps = 0;  // 0: the environment's default
   bool iid_pieces = false;
-  int board_rows = 20;  // of Tetris's field
+  int board_rows = 20;       // of Tetris's field
+  bool spawn_above = false;  // pieces appear above it
+  std::string reward = "squares";
   std::string illegal = "terminate";
   // Shapes.
   int lanes = 64;         // M, lanes per worker
@@ -39,6 +43,7 @@ struct RunConfig {
   // Learning, whatever the algorithm.
   std::string algo = "vtrace";
   std::string network = "auto";  // scorer, mlp, conv; auto follows the view
+  int scorer_units = 64;         // of a hidden layer of network scorer, whole vectors
   int window = 0;                // T; 0: the algorithm's, as the next
   int batch_windows = 0;         // windows per update
   // Settings of the algorithms; a run has those of `algo`.

@@ -42,6 +42,7 @@ std::unique_ptr<Policy> MakeRunPolicy(const RunConfig& run, const RunPolicyConfi
                                       const EnvSpec& env) {
   if (run.algo == kDreamer) return MakeDreamer(run, config, env);
   return MakeNetworkPolicy({.network = run.network,
+                            .scorer_units = run.scorer_units,
                             .seed = config.seed,
                             .greedy = config.greedy,
                             .max_lanes = config.max_lanes},

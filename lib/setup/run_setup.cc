@@ -41,6 +41,8 @@ EnvConfig EnvConfigOf(const RunConfig& run) {
           .queue_size = run.queue_size,
           .iid_pieces = run.iid_pieces,
           .rows = run.board_rows,
+          .spawn_above = run.spawn_above,
+          .reward = TetrisRewardOf(run.reward),
           .illegal_is_noop = run.illegal == "noop"};
 }
 

@@ -15,6 +15,8 @@ EnvConfig EnvConfigOf(const PyEnvConfig& config) {
           .queue_size = config.queue_size,
           .iid_pieces = config.iid_pieces,
           .rows = config.rows,
+          .spawn_above = config.spawn_above,
+          .reward = config.reward,
           .illegal_is_noop = config.illegal_is_noop};
 }
 

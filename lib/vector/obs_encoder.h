@@ -15,6 +15,8 @@ struct PyEnvConfig {
   int queue_size = 4;
   bool iid_pieces = false;
   int rows = 20;
+  bool spawn_above = false;
+  TetrisReward reward = TetrisReward::kSquares;
   bool illegal_is_noop = false;
   bool colours = false;  // keep the kind of record that pictures show most of, whatever `obs`
   std::uint32_t max_steps = 0;  // an episode is truncated here; 0: the environment's default

@@ -340,6 +340,8 @@ CollectorSetup SetupOf(const nb::dict& given, const nb::object& obs_flatten,
   setup.shown.queue_size = nb::cast<int>(given["queue_size"]);
   setup.shown.iid_pieces = nb::cast<bool>(given["iid_pieces"]);
   setup.shown.rows = nb::cast<int>(given["board_rows"]);
+  setup.shown.spawn_above = nb::cast<bool>(given["spawn_above"]);
+  setup.shown.reward = TetrisRewardOf(nb::cast<std::string>(given["reward"]));
   setup.shown.illegal_is_noop = nb::cast<bool>(given["illegal_is_noop"]);
   setup.policy_takes_mask = nb::cast<bool>(given["policy_takes_mask"]);
   config.env = EnvConfigOf(setup.shown);

@@ -263,20 +263,23 @@ void BindEnvs(nb::module_& m) {
       .def(
           "__init__",
           [](PyEnvConfig* self, const std::string& env, const std::string& obs, int queue_size,
-             bool iid_pieces, int board_rows, bool illegal_is_noop, bool colours,
-             std::uint32_t max_steps) {
+             bool iid_pieces, int board_rows, bool spawn_above, const std::string& reward,
+             bool illegal_is_noop, bool colours, std::uint32_t max_steps) {
             new (self) PyEnvConfig{.env = env,
                                    .obs = obs,
                                    .queue_size = queue_size,
                                    .iid_pieces = iid_pieces,
                                    .rows = board_rows,
+                                   .spawn_above = spawn_above,
+                                   .reward = TetrisRewardOf(reward),
                                    .illegal_is_noop = illegal_is_noop,
                                    .colours = colours,
                                    .max_steps = max_steps};
           },
           nb::kw_only(), nb::arg("env"), nb::arg("obs"), nb::arg("queue_size") = 4,
-          nb::arg("iid_pieces") = false, nb::arg("board_rows") = 20,
-          nb::arg("illegal_is_noop") = false, nb::arg("colours") = false, nb::arg("max_steps") = 0);
+          nb::arg("iid_pieces") = false, nb::arg("board_rows") = 20, nb::arg("spawn_above") = false,
+          nb::arg("reward") = "squares", nb::arg("illegal_is_noop") = false,
+          nb::arg("colours") = false, nb::arg("max_steps") = 0);
   nb::class_<PyPool>(m, "VectorPool")
       .def(nb::init<const PyEnvConfig&, int, int, int>(), nb::arg("config"), nb::arg("num_envs"),
            nb::arg("threads"), nb::arg("batch_size"))

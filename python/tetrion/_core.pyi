@@ -54,6 +54,8 @@ class EnvConfig:
         queue_size: int = 4,
         iid_pieces: bool = False,
         board_rows: int = 20,
+        spawn_above: bool = False,
+        reward: str = "squares",
         illegal_is_noop: bool = False,
         colours: bool = False,
         max_steps: int = 0,

@@ -13,7 +13,8 @@ from gymnasium.envs.registration import EnvSpec
 from . import _checks, _core, _spaces
 
 Illegal = Literal["terminate", "noop"]
-STATE_VERSION = 2  # raised when bytes or fields of a state change
+Reward = Literal["squares", "lines"]
+STATE_VERSION = 3  # raised when bytes or fields of a state change
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,8 @@ class Setup:
     illegal: str = "terminate"
     max_steps: int | None = None
     board_rows: int = 20
+    spawn_above: bool = False
+    reward: str = "squares"
     colours: bool = False  # keep colours of locked cells even where obs shows none
 
     def __post_init__(self) -> None:
@@ -37,9 +40,11 @@ class Setup:
         else:
             limit = _checks.integer("max_steps", self.max_steps, 1, 2**30)
         checked = {
-            "queue_size": _checks.integer("queue_size", self.queue_size, 1, 7),
+            "queue_size": _checks.integer("queue_size", self.queue_size, 0, 7),
             "iid_pieces": _checks.boolean("iid_pieces", self.iid_pieces),
             "board_rows": _checks.integer("board_rows", self.board_rows, 5, 20),
+            "spawn_above": _checks.boolean("spawn_above", self.spawn_above),
+            "reward": _checks.choice("reward", self.reward, ("squares", "lines")),
             "illegal": _checks.choice("illegal", self.illegal, ("terminate", "noop")),
             "max_steps": limit,
         }
@@ -55,7 +60,10 @@ class Setup:
     def pool(self, num_envs: int, threads: int, batch_size: int) -> _core.VectorPool:
         """Environments of these settings."""
         settings = dataclasses.asdict(self)
-        config = _core.EnvConfig(illegal_is_noop=settings.pop("illegal") == "noop", **settings)
+        config = _core.EnvConfig(
+            illegal_is_noop=settings.pop("illegal") == "noop",
+            **settings,
+        )
         return _core.VectorPool(config, num_envs, threads, batch_size)
 
     def state(self, saved: bytes) -> EnvState:
@@ -69,6 +77,8 @@ class Setup:
             self.illegal,
             self.limit,
             self.board_rows,
+            self.spawn_above,
+            self.reward,
             self.colours or shown,
             saved,
         )
@@ -82,7 +92,9 @@ class Setup:
                 f"the state is of version {state.version}; this tetrion reads {STATE_VERSION}"
             )
         mine = self.state(b"")
-        for name in ("env", "queue_size", "iid_pieces", "illegal", "max_steps", "board_rows"):
+        for name in (item.name for item in dataclasses.fields(EnvState)):
+            if name in ("has_colours", "saved", "version"):
+                continue
             if getattr(state, name) != getattr(mine, name):
                 raise ValueError(
                     f"the state is of an environment with {name}={getattr(state, name)!r}, "
@@ -112,6 +124,8 @@ class EnvState:
     illegal: str
     max_steps: int
     board_rows: int
+    spawn_above: bool
+    reward: str
     has_colours: bool
     saved: bytes = field(repr=False)
     version: int = STATE_VERSION

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from . import _checks, _core, _spaces, policies
-from ._setup import Illegal
+from ._setup import Illegal, Reward
 
 _open: weakref.WeakSet[BatchedTetrisCollector] = weakref.WeakSet()
 _TIMEOUT_S = 600.0  # of a request
@@ -90,9 +90,11 @@ class BatchedTetrisCollector:
         seed: with a job's number it fixes the episode's pieces, whatever workers, lanes and timing
             do.
         env: "tetris", "tetris-placement", "cartpole" or "catch".
-        queue_size: Tetris pieces in the preview, 1 to 7.
+        queue_size: Tetris pieces in the preview, 0 to 7.
         iid_pieces: Tetris pieces are independent instead of coming in bags of seven.
         board_rows: of Tetris's field that are played on, 5 to 20.
+        spawn_above: as of TetrisPlacementEnv.
+        reward: as of TetrisEnv.
         illegal: an illegal placement (tetris-placement) earns -0.1 and ends the episode,
             "terminate", or does nothing else, "noop".
         order: "job" sorts a batch by job; "completion" has first what finished first, and holds at
@@ -132,6 +134,8 @@ class BatchedTetrisCollector:
         queue_size: int = 4,
         iid_pieces: bool = False,
         board_rows: int = 20,
+        spawn_above: bool = False,
+        reward: Reward = "squares",
         illegal: Illegal = "terminate",
         order: Literal["job", "completion"] = "job",
         copy: bool = True,
@@ -143,10 +147,12 @@ class BatchedTetrisCollector:
         max_steps = _checks.integer("max_steps", max_steps, 1, 1 << 24)
         lanes_per_worker = _checks.integer("lanes_per_worker", lanes_per_worker, 1, 4096)
         seed = _checks.integer("seed", seed, 0, 2**63 - 1)
-        queue_size = _checks.integer("queue_size", queue_size, 1, 7)
+        queue_size = _checks.integer("queue_size", queue_size, 0, 7)
         _checks.choice("env", env, _spaces.ENVIRONMENTS)
         iid_pieces = _checks.boolean("iid_pieces", iid_pieces)
         board_rows = _checks.integer("board_rows", board_rows, 5, 20)
+        spawn_above = _checks.boolean("spawn_above", spawn_above)
+        _checks.choice("reward", reward, ("squares", "lines"))
         _checks.choice("illegal", illegal, ("terminate", "noop"))
         _checks.choice("order", order, ("job", "completion"))
         copy = _checks.boolean("copy", copy)
@@ -177,6 +183,8 @@ class BatchedTetrisCollector:
             "queue_size": queue_size,
             "iid_pieces": iid_pieces,
             "board_rows": board_rows,
+            "spawn_above": spawn_above,
+            "reward": reward,
             "illegal_is_noop": illegal == "noop",
             "policy_takes_mask": outside is not None and _takes_mask(outside),
             "workers": num_workers,

@@ -10,7 +10,7 @@ import numpy as np
 from gymnasium import spaces
 
 from . import _checks, _core, _render, _spaces
-from ._setup import EnvState, HasLimit, Illegal, Setup
+from ._setup import EnvState, HasLimit, Illegal, Reward, Setup
 
 _ENV_0 = np.zeros(1, np.int32)
 _NO_SEEDS = np.zeros(0, np.uint64)
@@ -212,7 +212,7 @@ class TetrisEnv(_CppEnv):
     """Tetris, step for step as tetris-gymnasium 0.3.1 plays it.
 
     Actions: 0 left, 1 right, 2 down, 3 clockwise, 4 counterclockwise, 5 hard drop, 6 swap, 7 none.
-    Reward: 10 lines^2 + 1 for a locked piece, 0 where the game ends.
+    Reward: 10 lines^2 + 1 for a locked piece, 0 where the game ends, unless told otherwise.
 
     Args:
         obs: "dict" (uint8: board [24, 18] with the active piece, active_tetromino_mask [24, 18],
@@ -221,11 +221,13 @@ class TetrisEnv(_CppEnv):
             one-hots), "pixels" (float32 [5760]: a picture of 72x80 shades, 0 to 1), "packed2"
             (uint8 [1440]: that picture with 2 bits a pixel, 20 bytes a row, the leftmost pixel in
             bits 0-1, 0 white to 3 black) or "compact" (uint8 [64]: the packed state).
-        queue_size: pieces in the preview, 1 to 7.
+        queue_size: pieces in the preview, 0 to 7.
         iid_pieces: independent pieces instead of 7-bags.
         max_steps: an episode is truncated there; None: 10,000.
         board_rows: of the field that are played on, 5 to 20. Arrays keep their shapes: above them
             the board shows bedrock.
+        reward: of a locked piece that clears n rows, "squares" (10 n^2 + 1, 0 where the game ends)
+            or "lines" (n).
         render_mode: None, "rgb_array" or "ansi".
         render_scale: pixels a cell; None: 10.
     """
@@ -241,6 +243,7 @@ class TetrisEnv(_CppEnv):
         iid_pieces: bool = False,
         max_steps: int | None = None,
         board_rows: int = 20,
+        reward: Reward = "squares",
         render_mode: _render.RenderMode | None = None,
         render_scale: int | None = None,
     ):
@@ -251,6 +254,7 @@ class TetrisEnv(_CppEnv):
             iid_pieces,
             max_steps=max_steps,
             board_rows=board_rows,
+            reward=reward,
             colours=True,
         )
         super().__init__(setup, render_mode, render_scale)
@@ -278,6 +282,9 @@ class TetrisPlacementEnv(_CppEnv):
         iid_pieces: as of TetrisEnv.
         max_steps: an episode is truncated there; None: 5,000.
         board_rows: as of TetrisEnv.
+        spawn_above: pieces appear above the field, as in most publications, and a placement that
+            leaves cells there ends the episode; without it they appear in the highest rows.
+        reward: as of TetrisEnv.
         render_mode: as of TetrisEnv.
         render_scale: as of TetrisEnv.
     """
@@ -294,11 +301,22 @@ class TetrisPlacementEnv(_CppEnv):
         iid_pieces: bool = False,
         max_steps: int | None = None,
         board_rows: int = 20,
+        spawn_above: bool = False,
+        reward: Reward = "squares",
         render_mode: _render.RenderMode | None = None,
         render_scale: int | None = None,
     ):
         setup = Setup(
-            self._env, obs, queue_size, iid_pieces, illegal, max_steps, board_rows, colours=True
+            self._env,
+            obs,
+            queue_size,
+            iid_pieces,
+            illegal,
+            max_steps,
+            board_rows,
+            spawn_above,
+            reward,
+            colours=True,
         )
         super().__init__(setup, render_mode, render_scale)
 

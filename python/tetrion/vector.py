@@ -18,7 +18,7 @@ from gymnasium.vector.utils import batch_space
 
 from . import _checks, _core, _render, _spaces
 from ._lane import Lane, PlacementLane
-from ._setup import EnvState, HasLimit, Illegal, Setup
+from ._setup import EnvState, HasLimit, Illegal, Reward, Setup
 from .envs import checked_seed, vector_maker
 
 _NO_SEEDS = np.zeros(0, np.uint64)
@@ -57,6 +57,8 @@ class TetrionVectorEnv(  # pyright: ignore[reportIncompatibleVariableOverride]
         illegal: as of TetrisPlacementEnv.
         max_steps: see queue_size; None: the environment's own.
         board_rows: see queue_size.
+        spawn_above: as of TetrisPlacementEnv.
+        reward: as of TetrisEnv.
         render_mode: see queue_size.
         render_scale: see queue_size.
         timeout: seconds that step, reset and recv wait for the threads before they raise
@@ -99,6 +101,8 @@ class TetrionVectorEnv(  # pyright: ignore[reportIncompatibleVariableOverride]
         illegal: Illegal = "terminate",
         max_steps: int | None = None,
         board_rows: int = 20,
+        spawn_above: bool = False,
+        reward: Reward = "squares",
         render_mode: _render.RenderMode | None = None,
         render_scale: int | None = None,
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
@@ -106,7 +110,16 @@ class TetrionVectorEnv(  # pyright: ignore[reportIncompatibleVariableOverride]
     ):
         colours = render_mode is not None
         self._setup = Setup(
-            env, obs, queue_size, iid_pieces, illegal, max_steps, board_rows, colours
+            env,
+            obs,
+            queue_size,
+            iid_pieces,
+            illegal,
+            max_steps,
+            board_rows,
+            spawn_above,
+            reward,
+            colours,
         )
         self._camera = _render.Camera(env, self._setup.queue_size, render_mode, render_scale)
         self.num_envs = num_envs = _checks.integer("num_envs", num_envs, 1, 1 << 20)

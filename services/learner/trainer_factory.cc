@@ -14,6 +14,7 @@
 
 namespace tetrion::learner {
 
+static_assert(kScorerUnitsStepOfRun == kScorerUnitsStep);
 static_assert(NameMetrics(kVtraceFigures) && FitBesideTheLearners(kVtraceFigures));
 static_assert(NameMetrics(kDreamerFigures) && FitBesideTheLearners(kDreamerFigures));
 
@@ -43,6 +44,7 @@ std::unique_ptr<Trainer> MakeTrainer(const RunConfig& run, const RowSpec& row, i
   TETRION_CHECK(place == nullptr, "V-trace computes its updates on the CPU");
   return MakeVtraceTrainer({.settings = run.vtrace,
                             .network = run.network,
+                            .scorer_units = run.scorer_units,
                             .seed = run.seed,
                             .window = run.window,
                             .batch_windows = run.batch_windows,

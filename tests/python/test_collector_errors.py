@@ -17,7 +17,7 @@ BAD_VALUES = [
     ({"max_steps": 0}, "max_steps must be 1 to"),
     ({"lanes_per_worker": 0}, "lanes_per_worker must be 1 to"),
     ({"seed": -3}, "seed must be 0 to"),
-    ({"queue_size": 8}, "queue_size must be 1 to 7, not 8"),
+    ({"queue_size": 8}, "queue_size must be 0 to 7, not 8"),
     ({"env": "pong"}, "env must be one of tetris, tetris-placement, cartpole, catch, not 'pong'"),
     ({"order": "random"}, "order must be one of job, completion"),
     ({"illegal": "ignore"}, "illegal must be one of terminate, noop, not 'ignore'"),

@@ -172,7 +172,7 @@ def test_rendering_needs_a_mode_and_a_game():
     [
         (lambda: tetrion.TetrisEnv("rgb"), "of flat, dict, planes, pixels, compact, packed2"),
         (lambda: tetrion.TetrisEnv("afterstates"), "tetris has no observation 'afterstates'"),
-        (lambda: tetrion.TetrisEnv(queue_size=0), "queue_size must be 1 to 7, not 0"),
+        (lambda: tetrion.TetrisEnv(queue_size=-1), "queue_size must be 0 to 7, not -1"),
         (lambda: tetrion.TetrisEnv(max_steps=0), "max_steps must be 1 to 2\\*\\*30, not 0"),
         (lambda: tetrion.TetrisEnv(render_mode="human"), "not 'human'"),
         (lambda: tetrion.TetrisEnv(render_scale=0), "render_scale must be 1 to 64"),

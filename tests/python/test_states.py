@@ -15,6 +15,10 @@ KINDS = [
     (tetrion.TetrisEnv, {"obs": "packed2", "iid_pieces": True, "max_steps": 70, "board_rows": 10}),
     (tetrion.TetrisPlacementEnv, {"obs": "flat"}),
     (tetrion.TetrisPlacementEnv, {"obs": "afterstates", "illegal": "noop"}),
+    (
+        tetrion.TetrisPlacementEnv,
+        {"obs": "flat", "queue_size": 0, "board_rows": 6, "spawn_above": True, "reward": "lines"},
+    ),
     (tetrion.CartPoleEnv, {"max_steps": 20}),
     (tetrion.CatchEnv, {}),
 ]
@@ -242,10 +246,10 @@ def test_damaged_and_foreign_states_are_refused_and_nothing_changes():
     damaged = copy.copy(states[2])
     object.__setattr__(damaged, "saved", damaged.saved[:-1])
     newer = copy.copy(states[2])
-    object.__setattr__(newer, "version", 3)
+    object.__setattr__(newer, "version", 4)
     for bad, error, message in (
         ([*states[:2], damaged], ValueError, "the state for environment 2 is damaged"),
-        ([*states[:2], newer], ValueError, "of version 3; this tetrion reads 2"),
+        ([*states[:2], newer], ValueError, "of version 4; this tetrion reads 3"),
         (states[:2], ValueError, "2 states for 3 environments"),
         ([b"", *states[:2]], TypeError, "a state is an EnvState of get_state\\(\\), not bytes"),
     ):

@@ -224,7 +224,7 @@ def test_bad_actions_are_named_and_nothing_moves(actions, error, message):
         ({"seed": [1, 2]}, "2 seeds for 4 environments"),
         ({"seed": [1, 2, 3, -4]}, "seed of environment 3 must be 0 to"),
         ({"illegal": "skip"}, "illegal must be"),
-        ({"queue_size": 9}, "queue_size must be 1 to 7, not 9"),
+        ({"queue_size": 9}, "queue_size must be 0 to 7, not 9"),
     ],
 )
 def test_bad_arguments_are_named(options, message):
@@ -412,6 +412,8 @@ def test_the_single_environments_keywords_are_the_vectors(env_id):
         "iid_pieces": True,
         "illegal": "noop",
         "board_rows": 9,
+        "spawn_above": True,
+        "reward": "lines",
     }
     values |= {"max_steps": 4, "render_mode": "ansi", "render_scale": 2}
     envs = gymnasium.make_vec(env_id, 2, **{name: values[name] for name in names})

@@ -335,7 +335,10 @@ TEST_F(EvalRunTest, AnotherGameIsPlayedWhereThePolicysInputFits) {
   options.iid_pieces = true;
   options.board_rows = 10;
   const std::string text = Output(RunEval, options);
-  EXPECT_NE(text.find("10x10, independent pieces, preview 2"), std::string::npos) << text;
+  EXPECT_NE(text.find("10x10, independent pieces, preview 2, cut"), std::string::npos) << text;
+  options.spawn_above = true;
+  EXPECT_NE(Output(RunEval, options).find("preview 2, from above the field, cut"),
+            std::string::npos);
   options.policy = "checkpoint";
   std::string error;
   Output(RunEval, options, &error);
@@ -457,6 +460,8 @@ TEST(EvalOptionsTest, CommandsAndContradictionsAreChecked) {
   EXPECT_EQ(parse({"eval", "x", "--max-steps", "0"}).max_steps, 0U);
   EXPECT_EQ(parse({"eval", "x", "--iid-pieces=false"}).iid_pieces, false);
   EXPECT_EQ(parse({"eval", "x"}).board_rows, std::nullopt);
+  EXPECT_EQ(parse({"eval", "x"}).spawn_above, std::nullopt);
+  EXPECT_EQ(parse({"eval", "x", "--spawn-above"}).spawn_above, true);
   EXPECT_EQ(parse({"eval", "x", "--board-rows", "10"}).board_rows, 10);
   EXPECT_THROW(parse({"eval", "x", "--board-rows", "4"}), Error);
   EXPECT_EQ(parse({"eval", "x", "--deaths", "5", "--total-steps", "9"}).deaths, 5);

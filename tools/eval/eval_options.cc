@@ -15,6 +15,7 @@ struct Changes {
   bool iid_pieces = false;
   int queue_size = RunConfig().queue_size;
   int board_rows = RunConfig().board_rows;
+  bool spawn_above = false;
 };
 
 void Declare(ServiceOptions& parser, EvalOptions& options, Changes& changes) {
@@ -44,9 +45,13 @@ void Declare(ServiceOptions& parser, EvalOptions& options, Changes& changes) {
   parser.Add("queue-size", &changes.queue_size,
              "Tetris: pieces in the preview, where the policy's input allows another number; not "
              "given: as in the run",
-             1, 7, "pieces");
+             0, 7, "pieces");
   parser.Add("board-rows", &changes.board_rows,
              "Tetris: rows of the field; not given: as in the run", 5, 20, "rows");
+  parser.AddFlag(
+      "spawn-above", &changes.spawn_above,
+      "tetris-placement: pieces appear above the field, with =false in its highest rows; "
+      "not given: as in the run");
   parser.Add("lanes", &options.lanes,
              "episodes played side by side; with --deaths at most an eighth as many as deaths", 1,
              65536);
@@ -114,6 +119,7 @@ std::optional<int> ParseEvalOptions(int argc, const char* const* argv, EvalOptio
   if (parser.Given("iid-pieces")) options.iid_pieces = changes.iid_pieces;
   if (parser.Given("queue-size")) options.queue_size = changes.queue_size;
   if (parser.Given("board-rows")) options.board_rows = changes.board_rows;
+  if (parser.Given("spawn-above")) options.spawn_above = changes.spawn_above;
   if (options.episodes == 0) options.episodes = options.command == "eval" ? 200 : 1;
   if (options.command == "dream" && options.steps == 0) options.steps = kDreamtSteps;
   return std::nullopt;

@@ -29,6 +29,7 @@ struct EvalOptions {
   std::optional<bool> iid_pieces;
   std::optional<int> queue_size;
   std::optional<int> board_rows;
+  std::optional<bool> spawn_above;
 };
 
 // Same results as ServiceOptions::Parse. Throws Error(kUsage).

@@ -70,12 +70,14 @@ RunConfig PlayedConfig(const EvalOptions& options, const RunConfig& run) {
   played.iid_pieces = options.iid_pieces.value_or(run.iid_pieces);
   played.queue_size = options.queue_size.value_or(run.queue_size);
   played.board_rows = options.board_rows.value_or(run.board_rows);
-  const EnvSpec trained = EnvSpecOf(run), plays = EnvSpecOf(played);
+  played.spawn_above = options.spawn_above.value_or(run.spawn_above);
   if (!EnvOf(run.env).Takes(kQueueSizeOption) &&
-      (options.iid_pieces || options.queue_size || options.board_rows)) {
-    throw Error(ExitCode::kUsage,
-                run.env + " has no pieces: leave --iid-pieces, --queue-size and --board-rows out");
+      (options.iid_pieces || options.queue_size || options.board_rows || options.spawn_above)) {
+    throw Error(ExitCode::kUsage, run.env +
+                                      " has no pieces: leave --iid-pieces, --queue-size, "
+                                      "--board-rows and --spawn-above out");
   }
+  const EnvSpec trained = EnvSpecOf(run), plays = EnvSpecOf(played);
   if ((options.policy == "checkpoint" || Dreams(options)) &&
       trained.obs.view_floats != plays.obs.view_floats) {
     throw Error(ExitCode::kUsage,
@@ -89,11 +91,12 @@ RunConfig PlayedConfig(const EvalOptions& options, const RunConfig& run) {
   return played;
 }
 
-// What a figure of Tetris means: "10x20, 7-bag pieces, preview 4, cut after 5000 steps".
+// What a figure of Tetris means: "10x20, 7-bag pieces, preview 4, from above the field, cut after
+// 5000 steps".
 std::string GameOf(const RunConfig& played) {
   return "10x" + std::to_string(played.board_rows) + ", " +
          std::string(played.iid_pieces ? "independent" : "7-bag") + " pieces, preview " +
-         std::to_string(played.queue_size) +
+         std::to_string(played.queue_size) + (played.spawn_above ? ", from above the field" : "") +
          (played.max_steps == kNeverCut
               ? ", never cut"
               : ", cut after " + std::to_string(played.max_steps) + " steps");

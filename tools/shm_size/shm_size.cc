@@ -18,7 +18,8 @@ std::uint64_t ShmSize::VolumeMib() const {
 }
 
 ShmSize ShmSizeOf(const RunConfig& run, bool streamed) {
-  const auto network = MakeNetwork({.name = run.network, .seed = run.seed}, EnvSpecOf(run));
+  const auto network = MakeNetwork(
+      {.name = run.network, .seed = run.seed, .scorer_units = run.scorer_units}, EnvSpecOf(run));
   const StreamLayout layout(RowLayout(RowSpecOf(run)), static_cast<std::uint64_t>(run.ring_rows));
   return {.learner_bytes = LearnerRegion::BytesFor(network->parameters().size_bytes()),
           .worker_bytes = streamed ? layout.region_bytes : RingRegionBytes(layout.obs),

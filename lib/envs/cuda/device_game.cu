@@ -53,7 +53,7 @@ class TetrisGame final : public DeviceGame {
   TetrisGame(const cuda::Device& device, const EnvConfig& config, DeviceRecord record)
       : record_(record), states_(device, config.lanes), draws_(device, config.lanes) {
     game_.seed = config.seed;
-    game_.setup = {config.queue_size, config.rows};
+    game_.setup = {config.queue_size, config.rows, config.spawn_above, config.reward};
     game_.iid_pieces = config.iid_pieces;
     game_.record = states_.span;
     game_.draws = draws_.span;

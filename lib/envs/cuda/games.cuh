@@ -57,7 +57,7 @@ struct TetrisLanes {
     TetrisRecord played = record[lane];
     const TetrisOutcome outcome = TetrisStep(played, action, pieces);
     Put(lane, played, pieces);
-    return ForRow(outcome);
+    return ForRow(outcome, setup.reward);
   }
   __device__ void Show(std::size_t lane, bool is_idle, std::byte* records) const {
     const TetrisRecord none = {};
@@ -85,7 +85,7 @@ struct PlacementLanes : TetrisLanes {
     TetrisRecord played = record[lane];
     const TetrisOutcome outcome = PlacementStep(played, action, illegal_is_noop, pieces);
     Put(lane, played, pieces);
-    return ForRow(outcome);
+    return ForRow(outcome, setup.reward);
   }
   __device__ std::uint64_t Mask(std::size_t lane) const { return PlacementMask(record[lane]); }
 

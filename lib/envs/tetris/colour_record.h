@@ -61,10 +61,11 @@ class LockedColours {
     for (auto& byte : record_->reserved) byte = 0;
   }
 
-  // `piece` lies where it is locked, free of bedrock.
-  TETRION_HOST_DEVICE void Lock(const TetrisPiece& piece) {
+  // `piece` lies where it is locked, free of bedrock; its box's rows `first`..`last`-1 are in the
+  // field and are coloured.
+  TETRION_HOST_DEVICE void Lock(const TetrisPiece& piece, int first, int last) {
     const std::uint64_t rows = PieceRows(piece.id, piece.rotation);
-    for (int i = 0; i < 4; ++i) {
+    for (int i = first; i < last; ++i) {
       const std::uint64_t bits = rows >> (16 * i) & 15;
       if (bits == 0) continue;
       const std::uint64_t ones = (bits & 1) | (bits & 2) << 3 | (bits & 4) << 6 | (bits & 8) << 9;

@@ -51,7 +51,8 @@ bool IsPlayable(const TetrisRecord& record, const TetrisSetup& setup, bool runni
   const TetrisRecord sane = Sanitized(record);
   return std::memcmp(&sane, &record, sizeof(record)) == 0 &&
          QueueSize(record) == setup.queue_size && TopRow(record) == kTetrisRows - setup.rows &&
-         !(running && Collides(record, UnpackActive(record.active)));
+         SpawnsAbove(record) == setup.spawn_above &&
+         (setup.spawn_above || !(running && Collides(record, UnpackActive(record.active))));
 }
 
 // M games: records and piece sources, each its own array. `RecordType` is TetrisRecord or
@@ -63,7 +64,7 @@ class TetrisGames {
 
   explicit TetrisGames(const EnvConfig& config)
       : seed_(config.seed),
-        setup_{config.queue_size, config.rows},
+        setup_{config.queue_size, config.rows, config.spawn_above, config.reward},
         iid_pieces_(config.iid_pieces),
         record_(static_cast<std::size_t>(config.lanes)),
         pieces_(static_cast<std::size_t>(config.lanes)) {}
@@ -74,7 +75,7 @@ class TetrisGames {
   }
 
   LaneOutcome Step(int lane, int action) {
-    return ForRow(TetrisStep(compact(lane), action, pieces(lane), colours(lane)));
+    return Row(TetrisStep(compact(lane), action, pieces(lane), colours(lane)));
   }
 
   const Record& record(int lane) const { return record_[static_cast<std::size_t>(lane)]; }
@@ -98,6 +99,7 @@ class TetrisGames {
   }
 
  protected:
+  LaneOutcome Row(const TetrisOutcome& outcome) const { return ForRow(outcome, setup_.reward); }
   TetrisRecord& compact(int lane) { return CompactOf(record_[static_cast<std::size_t>(lane)]); }
   auto colours(int lane) { return ColoursOf(record_[static_cast<std::size_t>(lane)]); }
   PhiloxPieces& pieces(int lane) { return pieces_[static_cast<std::size_t>(lane)]; }
@@ -120,8 +122,8 @@ class PlacementGames : public TetrisGames<RecordType> {
       : TetrisGames<RecordType>(config), illegal_is_noop_(config.illegal_is_noop) {}
 
   LaneOutcome Step(int lane, int action) {
-    return ForRow(PlacementStep(this->compact(lane), action, illegal_is_noop_, this->pieces(lane),
-                                this->colours(lane)));
+    return this->Row(PlacementStep(this->compact(lane), action, illegal_is_noop_,
+                                   this->pieces(lane), this->colours(lane)));
   }
   std::uint64_t Mask(int lane) { return PlacementMask(this->compact(lane)); }
 
@@ -211,7 +213,7 @@ EnvEntry SharedEntry() {
   EnvEntry entry;
   entry.views = SharedViews();
   entry.default_obs = "dict";
-  entry.options = {kQueueSizeOption, kIidPiecesOption, kBoardRowsOption};
+  entry.options = {kQueueSizeOption, kIidPiecesOption, kBoardRowsOption, kRewardOption};
   entry.has_lines = true;
   entry.picture = {
       .record = Colour(),
@@ -281,6 +283,7 @@ EnvEntry TetrisPlacementEntry() {
         {"column " + std::to_string(action / 4) + ", " + std::to_string(action % 4) + " turns"});
   }
   entry.max_steps = 5000;
+  entry.options.push_back(kSpawnAboveOption);
   entry.options.push_back(kIllegalOption);
   entry.preset = {{"lanes", "64"},
                   {"vtrace.learning_rate", "0.001"},

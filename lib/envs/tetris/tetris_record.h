@@ -28,8 +28,9 @@ inline constexpr int kTetrisNoPiece = 7;  // id of an empty holder
 //   48     16    active: bits 0-2 id, 3-4 rotation (times action 3 since the spawn), 5-8 box x
 //                (array column of the box's left edge, 2..12), 9-13 box y (row of its top edge,
 //                the top row..18), 14-15 0
-//   50     8     holder: bits 0-2 id, 7 when empty; 3-4 rotation; 5-7 0
-//   51     8     flags: bit 0 swapped already; bits 1-3 queue size (1..7); 4-7 the top row: rows
+//   50     8     holder: bits 0-2 id, 7 when empty; 3-4 rotation; 5 pieces appear above the
+//                field; 6-7 0
+//   51     8     flags: bit 0 swapped already; bits 1-3 queue size (0..7); 4-7 the top row: rows
 //                of the field that are not played on (0..15)
 //   52     32    queue: slot i in bits 3i..3i+2, slot 0 is the next piece; unused bits 0
 //   56     32    lines cleared in the episode
@@ -55,6 +56,7 @@ inline constexpr std::uint16_t kTetrisFullRow = 0xFFFF;
 inline constexpr std::uint16_t kTetrisFloorRow = 0xFFFE;
 inline constexpr int kTetrisFieldShift = 3;  // bit of field column 0 in a row word
 inline constexpr std::uint8_t kTetrisSwapped = 1;
+inline constexpr std::uint8_t kTetrisSpawnsAbove = 1 << 5;  // of the holder's byte
 
 // The falling piece: a box of four rows whose top left corner is array cell (y, x).
 struct TetrisPiece {
@@ -67,7 +69,7 @@ struct TetrisPiece {
 // What the rules tell of locked cells, where no view shows colours.
 struct NoColours {
   TETRION_HOST_DEVICE void Clear() {}
-  TETRION_HOST_DEVICE void Lock(const TetrisPiece& /*where*/) {}
+  TETRION_HOST_DEVICE void Lock(const TetrisPiece& /*where*/, int /*first*/, int /*last*/) {}
   TETRION_HOST_DEVICE void ClearRow(int /*row*/) {}
 };
 
@@ -91,6 +93,11 @@ TETRION_HOST_DEVICE inline int HolderRotation(const TetrisRecord& record) {
   return record.holder >> 3 & 3;
 }
 
+// Whether pieces appear above the field, and not in its highest rows.
+TETRION_HOST_DEVICE inline bool SpawnsAbove(const TetrisRecord& record) {
+  return (record.holder & kTetrisSpawnsAbove) != 0;
+}
+
 TETRION_HOST_DEVICE inline bool HasSwapped(const TetrisRecord& record) {
   return (record.flags & kTetrisSwapped) != 0;
 }
@@ -99,7 +106,7 @@ TETRION_HOST_DEVICE inline int QueueSize(const TetrisRecord& record) {
   return record.flags >> 1 & 7;
 }
 
-// The highest row that is played on, where pieces appear.
+// The highest row that is played on, where pieces appear unless they do above it.
 TETRION_HOST_DEVICE inline int TopRow(const TetrisRecord& record) {
   return record.flags >> 4;
 }
@@ -126,8 +133,7 @@ TETRION_HOST_DEVICE inline TetrisRecord Sanitized(TetrisRecord record) {
   piece.x = piece.x < 2 ? 2 : piece.x > 12 ? 12 : piece.x;
   piece.y = piece.y < top ? top : piece.y > 18 ? 18 : piece.y;
   record.active = PackActive(piece);
-  record.holder &= 31;
-  if (QueueSize(record) == 0) record.flags |= 2;
+  record.holder &= kTetrisSpawnsAbove | 31;
   for (int slot = 0; slot < kTetrisMaxQueue; ++slot) {
     const std::uint32_t bits = 7U << (3 * slot);
     if (slot >= QueueSize(record) || (record.queue & bits) == bits) record.queue &= ~bits;

@@ -9,29 +9,36 @@
 #include "lib/core/host_device.h"
 #include "lib/envs/lane_account.h"
 #include "lib/envs/tetris/tetris_record.h"
+#include "lib/envs/tetris/tetris_reward.h"
 #include "lib/envs/tetris/tetris_rules.h"
 
 namespace tetrion {
 
 // What the row wants of an outcome.
-TETRION_HOST_DEVICE inline LaneOutcome ForRow(const TetrisOutcome& outcome) {
-  return {outcome.illegal ? kIllegalReward : static_cast<float>(outcome.reward),
+TETRION_HOST_DEVICE inline LaneOutcome ForRow(const TetrisOutcome& outcome, TetrisReward kind) {
+  const int reward = kind == TetrisReward::kLines ? outcome.lines : outcome.reward;
+  return {outcome.illegal ? kIllegalReward : static_cast<float>(reward),
           static_cast<std::uint32_t>(outcome.lines), outcome.terminated};
 }
 
-// Takes the queue's front as the active piece and refills the queue by one. No collision check.
+// Takes the queue's front as the active piece and refills the queue by one; without a queue the
+// piece is drawn now. No collision check. A piece that appears above the field is recorded at the
+// top row.
 template <typename Pieces>
 TETRION_HOST_DEVICE inline TetrisPiece SpawnPiece(TetrisRecord& record, Pieces& pieces) {
-  const int id = static_cast<int>(record.queue & 7);
   const auto drawn = static_cast<std::uint32_t>(pieces.Next());
-  record.queue = record.queue >> 3 | drawn << (3 * (QueueSize(record) - 1));
+  const int size = QueueSize(record);
+  const int id = static_cast<int>(size == 0 ? drawn : record.queue & 7);
+  if (size > 0) record.queue = record.queue >> 3 | drawn << (3 * (size - 1));
   return {id, 0, SpawnX(id), TopRow(record)};
 }
 
 // What a game begins with.
 struct TetrisSetup {
-  int queue_size;          // pieces in the preview, 1..7
-  int rows = kTetrisRows;  // of the field, kTetrisFewestRows..kTetrisRows
+  int queue_size;            // pieces in the preview, 0..7
+  int rows = kTetrisRows;    // of the field, kTetrisFewestRows..kTetrisRows
+  bool spawn_above = false;  // pieces appear above the field; for games played by placements
+  TetrisReward reward = TetrisReward::kSquares;
 };
 
 // An empty field, a full queue and the first piece.
@@ -42,6 +49,7 @@ TETRION_HOST_DEVICE inline void TetrisReset(TetrisRecord& record, const TetrisSe
   for (int r = 0; r < kTetrisRows; ++r) record.row[r] = kTetrisEmptyRow;
   for (int r = kTetrisRows; r < kTetrisRows + 4; ++r) record.row[r] = kTetrisFloorRow;
   record.holder = PackHolder(kTetrisNoPiece, 0);
+  if (setup.spawn_above) record.holder |= kTetrisSpawnsAbove;
   record.flags = static_cast<std::uint8_t>(setup.queue_size << 1 | (kTetrisRows - setup.rows) << 4);
   record.queue = 0;
   record.lines = 0;
@@ -52,11 +60,12 @@ TETRION_HOST_DEVICE inline void TetrisReset(TetrisRecord& record, const TetrisSe
   record.active = PackActive(SpawnPiece(record, pieces));
 }
 
-// Clears the full ones of the rows `top`..`top`+3; returns how many there were.
+// Clears the full ones of the rows `top`..`top`+3 that are in the field; returns how many there
+// were.
 template <typename Colours = NoColours>
 TETRION_HOST_DEVICE inline int ClearRows(TetrisRecord& record, int top, Colours colours = {}) {
   int lines = 0;
-  for (int r = top; r < top + 4; ++r) {
+  for (int r = top < 0 ? 0 : top; r < top + 4; ++r) {
     if (record.row[r] != kTetrisFullRow) continue;
     ++lines;
     for (int above = r; above > 0; --above) record.row[above] = record.row[above - 1];
@@ -66,31 +75,94 @@ TETRION_HOST_DEVICE inline int ClearRows(TetrisRecord& record, int top, Colours 
   return lines;
 }
 
+// Four rows from row `y` on, which may begin up to four rows above the highest one that is played
+// on: above it is nothing but walls.
+TETRION_HOST_DEVICE inline std::uint64_t LoadRowsFromAbove(const TetrisRecord& record, int y) {
+  const int above = TopRow(record) - y;
+  constexpr std::uint64_t kEmpty = kTetrisEmptyRow * 0x0001000100010001ULL;
+  if (above <= 0) return LoadRows(record.row + y);
+  if (above >= 4) return kEmpty;
+  return LoadRows(record.row + TopRow(record)) << (16 * above) | kEmpty >> (64 - 16 * above);
+}
+
+// What a piece that came from above the field did.
+struct LandingFromAbove {
+  int y = 0;  // row of the box's top edge where the piece lay, before rows were cleared
+  int lines = 0;
+  bool inside = true;  // no cell is left above the field
+};
+
+// Drops the piece from above the field, whatever its y, locks what lies in the field and clears
+// rows, which may make room for the rest. Where that is not `inside`, the rest is lost: the game is
+// over.
+template <typename Colours = NoColours>
+TETRION_HOST_DEVICE inline LandingFromAbove LandFromAbove(TetrisRecord& record, TetrisPiece piece,
+                                                          Colours colours = {}) {
+  const int top = TopRow(record);
+  const std::uint64_t cells = PieceRows(piece.id, piece.rotation) << (piece.x - 1);
+  piece.y = top - 4;
+  while ((LoadRowsFromAbove(record, piece.y + 1) & cells) == 0) ++piece.y;
+  LandingFromAbove landing = {piece.y};
+  const std::uint64_t merged = LoadRowsFromAbove(record, piece.y) | cells;
+  const int above = piece.y < top ? top - piece.y : 0;  // rows of the box above the field, 0..4
+  for (int i = above; i < 4; ++i) {
+    record.row[piece.y + i] = static_cast<std::uint16_t>(merged >> (16 * i));
+  }
+  colours.Lock(piece, above, 4);
+  if (AnyFullRow(merged)) landing.lines = ClearRows(record, piece.y, colours);
+  piece.y += landing.lines;
+  for (int i = 0; i < above; ++i) {
+    const auto of_row = static_cast<std::uint16_t>(cells >> (16 * i));
+    if (of_row == 0) continue;
+    if (piece.y + i < top) {
+      landing.inside = false;
+    } else {
+      record.row[piece.y + i] |= of_row;
+      colours.Lock(piece, i, i + 1);
+    }
+  }
+  return landing;
+}
+
+// Counts a locked piece and spawns the next one.
+template <typename Pieces>
+TETRION_HOST_DEVICE inline TetrisPiece NextPiece(TetrisRecord& record, int lines, Pieces& pieces) {
+  record.lines += static_cast<std::uint32_t>(lines);
+  record.pieces += 1;
+  const TetrisPiece next = SpawnPiece(record, pieces);
+  record.active = PackActive(next);
+  record.flags &= static_cast<std::uint8_t>(~kTetrisSwapped);
+  return next;
+}
+
+// What locking a piece is worth.
+TETRION_HOST_DEVICE inline TetrisOutcome LockedOutcome(int lines, bool terminated) {
+  return {
+      .reward = terminated ? 0 : 10 * lines * lines + 1, .lines = lines, .terminated = terminated};
+}
+
 // Drops and locks the piece, clears rows, spawns the next one. A piece that collides where it is,
 // as after a swap, ends the game with nothing locked.
 template <typename Pieces, typename Colours = NoColours>
 TETRION_HOST_DEVICE inline TetrisOutcome CommitPiece(TetrisRecord& record, TetrisPiece piece,
                                                      Pieces& pieces, Colours colours = {}) {
-  TetrisOutcome outcome;
+  if (SpawnsAbove(record)) {
+    const LandingFromAbove landing = LandFromAbove(record, piece, colours);
+    NextPiece(record, landing.lines, pieces);
+    return LockedOutcome(landing.lines, !landing.inside);
+  }
   const std::uint64_t cells = PieceRows(piece.id, piece.rotation) << (piece.x - 1);
   if ((LoadRows(record.row + piece.y) & cells) != 0) {
     record.active = PackActive(piece);
-    outcome.terminated = true;
-    return outcome;
+    return {.terminated = true};
   }
   while ((LoadRows(record.row + piece.y + 1) & cells) == 0) ++piece.y;
   const std::uint64_t merged = LoadRows(record.row + piece.y) | cells;
   StoreRows(record.row + piece.y, merged);
-  colours.Lock(piece);
-  if (AnyFullRow(merged)) outcome.lines = ClearRows(record, piece.y, colours);
-  record.lines += static_cast<std::uint32_t>(outcome.lines);
-  record.pieces += 1;
-  const TetrisPiece next = SpawnPiece(record, pieces);
-  record.active = PackActive(next);
-  record.flags &= static_cast<std::uint8_t>(~kTetrisSwapped);
-  outcome.terminated = Collides(record, next);
-  outcome.reward = outcome.terminated ? 0 : 10 * outcome.lines * outcome.lines + 1;
-  return outcome;
+  colours.Lock(piece, 0, 4);
+  const int lines = AnyFullRow(merged) ? ClearRows(record, piece.y, colours) : 0;
+  const TetrisPiece next = NextPiece(record, lines, pieces);
+  return LockedOutcome(lines, Collides(record, next));
 }
 
 // Exchanges the active piece with the holder, or with the queue's front while the holder is empty.
@@ -123,7 +195,7 @@ TETRION_HOST_DEVICE inline TetrisPiece MovePiece(const TetrisRecord& record,
 }
 
 // One action 0..7 of the player, then gravity (not after a hard drop). The caller has checked the
-// range.
+// range. Not for a game whose pieces appear above the field.
 template <typename Pieces, typename Colours = NoColours>
 TETRION_HOST_DEVICE inline TetrisOutcome TetrisStep(TetrisRecord& record, int action,
                                                     Pieces& pieces, Colours colours = {}) {
@@ -149,7 +221,10 @@ TETRION_HOST_DEVICE inline TetrisOutcome PlacementStep(TetrisRecord& record, int
                                                        Colours colours = {}) {
   if ((PlacementMask(record) >> action & 1) == 0) {
     TetrisOutcome outcome;
-    if (illegal_is_noop) outcome = TetrisStep(record, kTetrisNoop, pieces, colours);
+    // Above the field is no gravity.
+    if (illegal_is_noop && !SpawnsAbove(record)) {
+      outcome = TetrisStep(record, kTetrisNoop, pieces, colours);
+    }
     outcome.terminated |= !illegal_is_noop;
     outcome.illegal = true;
     return outcome;

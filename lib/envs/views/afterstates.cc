@@ -28,7 +28,7 @@ struct alignas(16) Heights {
 // A field as the features need it.
 struct Surface {
   Heights heights;
-  int cells;  // locked cells below the top row
+  int cells;  // locked cells in the rows that features see
 };
 
 // An oriented piece's outline in its box: per box column the last row with a cell (kAbsent where
@@ -68,11 +68,54 @@ constexpr OutlineTable MakeOutlines() {
 
 constexpr OutlineTable kOutlines = MakeOutlines();
 
-// Heights and cells of a field whose top row that is played on counts as empty.
+// Where an oriented piece has the shape of another rotation of its id, as I, S, Z have every second
+// time and O every time: the cells of its box at (x, y) are those of the other box at
+// (x + left, y + up).
+struct Twin {
+  bool same;
+  int left, up;
+};
+
+struct TwinTable {
+  Twin of[32][4];  // [oriented][rotation of the other]
+};
+
+constexpr std::uint64_t MovedToCorner(std::uint64_t rows, int* column, int* row) {
+  constexpr std::uint64_t kFirstColumn = 0x0001000100010001ULL;
+  for (*column = 0; (rows & kFirstColumn) == 0; ++*column) rows >>= 1;
+  for (*row = 0; (rows & 0xF) == 0; ++*row) rows >>= 16;
+  return rows;
+}
+
+constexpr TwinTable MakeTwins() {
+  const tetris_tables::PieceTable pieces = tetris_tables::MakePieceTable();
+  TwinTable table = {};
+  for (int id = 0; id < kTetrisPieces; ++id) {
+    for (int rotation = 0; rotation < 16; ++rotation) {
+      const int oriented = tetris_tables::Oriented(id, rotation / 4);
+      int column = 0, row = 0, other_column = 0, other_row = 0;
+      const std::uint64_t shape = MovedToCorner(pieces.rows[oriented], &column, &row);
+      const std::uint64_t other = MovedToCorner(
+          pieces.rows[tetris_tables::Oriented(id, rotation % 4)], &other_column, &other_row);
+      table.of[oriented][rotation % 4] = {shape == other, column - other_column, row - other_row};
+    }
+  }
+  return table;
+}
+
+constexpr TwinTable kTwins = MakeTwins();
+
+// The first row that features see: the top row that is played on counts as empty, unless pieces
+// appear above it.
+int FirstRowSeen(const TetrisRecord& field) {
+  return SpawnsAbove(field) ? TopRow(field) : TopRow(field) + 1;
+}
+
+// Heights and cells of a field.
 Surface Measure(const TetrisRecord& field) {
   Surface surface = {};
   unsigned seen = 0;
-  for (int r = TopRow(field) + 1; r < kTetrisRows; ++r) {
+  for (int r = FirstRowSeen(field); r < kTetrisRows; ++r) {
     const unsigned cells = FieldRow(field, r);
     surface.cells += std::popcount(cells);
     for (unsigned fresh = cells & ~seen; fresh != 0; fresh &= fresh - 1) {
@@ -104,9 +147,9 @@ void WriteFeatures(const Surface& surface, float* out) {
 struct Present {
   TetrisRecord record;
   Surface surface;
-  bool top_row_used;        // the fast way needs an empty top row
+  bool unseen_row_used;     // the fast way needs it empty
   int active_y;             // where the drop really starts
-  std::uint64_t next_rows;  // the next piece at its spawn position
+  std::uint64_t next_rows;  // the next piece at its spawn position; 0 where it cannot be known
 };
 
 // Whether the next piece finds no room at the top of `field`.
@@ -162,35 +205,52 @@ int CellsInFullRows(std::uint64_t merged, std::uint64_t cells) {
   return in_full;
 }
 
+// The row of a placement that ends the game and leaves nothing to look at.
+template <typename Layout>
+void WriteEnd(float* out) {
+  std::memset(out, 0, Layout::kRowFloats * sizeof(float));
+  out[15] = 1.0F;
+}
+
 // A placement near the top, or one that fills rows. `piece.y` is the top row.
 template <typename Layout>
 void WriteSlowRow(const Present& present, TetrisPiece piece, float* out) {
   TetrisRecord field = present.record;
-  TetrisPiece start = piece;
-  start.y = present.active_y;
   const std::uint64_t cells = PieceRows(piece.id, piece.rotation) << (piece.x - 1);
-  while ((LoadRows(field.row + piece.y + 1) & cells) == 0) ++piece.y;
-  if (Collides(field, piece)) {
-    std::memset(out, 0, Layout::kRowFloats * sizeof(float));
-    out[15] = 1.0F;
-    return;
+  bool ends = false;
+  int lines = 0;
+  if (SpawnsAbove(field)) {
+    const LandingFromAbove landing = LandFromAbove(field, piece);
+    if (!landing.inside) return WriteEnd<Layout>(out);
+    piece.y = landing.y;
+    lines = landing.lines;
+  } else {
+    TetrisPiece start = piece;
+    start.y = present.active_y;
+    ends = Collides(field, start);
+    while ((LoadRows(field.row + piece.y + 1) & cells) == 0) ++piece.y;
+    if (Collides(field, piece)) return WriteEnd<Layout>(out);
+    StoreRows(field.row + piece.y, LoadRows(field.row + piece.y) | cells);
+    lines = ClearRows(field, piece.y);
   }
-  const bool starts_blocked = Collides(field, start);
-  const std::uint64_t merged = LoadRows(field.row + piece.y) | cells;
-  StoreRows(field.row + piece.y, merged);
+  const std::uint64_t merged = LoadRowsFromAbove(present.record, piece.y) | cells;
   const int lowest = piece.y + kOutlines.of[piece.id | piece.rotation << 3].lowest;
-  const int lines = ClearRows(field, piece.y);
   const Surface surface = Measure(field);
   WriteFeatures(surface, out);
   out[13] = static_cast<float>(lines) * AfterstatesLayout::kLinesScale;
   out[14] = static_cast<float>(kTetrisRows - 1 - lowest) * AfterstatesLayout::kRowScale;
-  out[15] = starts_blocked || NextCollides(field, present.next_rows) ? 1.0F : 0.0F;
+  out[15] = ends || NextCollides(field, present.next_rows) ? 1.0F : 0.0F;
   WriteLanding<Layout>(field, surface.heights, piece, lines * CellsInFullRows(merged, cells), out);
 }
 
-// The row of one legal placement.
+// Whether a box that comes to lie at `y` has nothing to do with the rows where games end.
+bool IsBelowTheTop(const Present& present, int y) {
+  return !present.unseen_row_used && y >= FirstRowSeen(present.record) && y >= present.active_y;
+}
+
+// The row of one legal placement. Returns the row of its box where the fast way wrote it, else -1.
 template <typename Layout>
-void WriteRow(const Present& present, int id, int rotation, int x, float* out) {
+int WriteRow(const Present& present, int id, int rotation, int x, float* out) {
   const Outline& outline = kOutlines.of[id | rotation << 3];
   Surface surface = present.surface;
   std::uint8_t* under = surface.heights.column + kPad + x - 4;  // box column 0
@@ -198,10 +258,9 @@ void WriteRow(const Present& present, int id, int rotation, int x, float* out) {
   for (int j = 0; j < 4; ++j) y = std::min(y, kTetrisRows - 1 - under[j] - outline.bottom[j]);
   const std::uint64_t cells = PieceRows(id, rotation) << (x - 1);
   const int top = TopRow(present.record);
-  if (present.top_row_used || y <= top || y < present.active_y ||
-      AnyFullRow(LoadRows(present.record.row + y) | cells)) {
+  if (!IsBelowTheTop(present, y) || AnyFullRow(LoadRows(present.record.row + y) | cells)) {
     WriteSlowRow<Layout>(present, {id, rotation, x, top}, out);
-    return;
+    return -1;
   }
   for (int j = 0; j < 4; ++j) {
     under[j] = static_cast<std::uint8_t>(std::max<int>(under[j], outline.rise[j] - y));
@@ -217,6 +276,36 @@ void WriteRow(const Present& present, int id, int rotation, int x, float* out) {
     StoreRows(field.row + y, LoadRows(field.row + y) | cells);
     WriteLanding<Layout>(field, surface.heights, {id, rotation, x, y}, 0, out);
   }
+  return y;
+}
+
+// The rows of all legal placements, `out` [A, F], rotation after rotation: a placement that leaves
+// what one of an earlier rotation leaves is a copy of it.
+template <typename Layout>
+void WriteRows(const Present& present, const TetrisPiece& piece, float* out) {
+  constexpr std::uint64_t kOfATurn = 0x1111111111ULL;
+  const std::uint64_t legal = PlacementMask(present.record);
+  int box_row[kPlacementActions];  // as WriteRow returned it
+  for (int turns = 0; turns < 4; ++turns) {
+    const int rotation = (piece.rotation + turns) & 3;
+    const auto& twins = kTwins.of[piece.id | rotation << 3];
+    int earlier = 0;  // turns of the first rotation of the same shape
+    while (!twins[(piece.rotation + earlier) & 3].same) ++earlier;
+    const Twin& twin = twins[(piece.rotation + earlier) & 3];
+    for (std::uint64_t left = legal & kOfATurn << turns; left != 0; left &= left - 1) {
+      const int action = std::countr_zero(left), column = action / 4;
+      float* row = out + action * Layout::kRowFloats;
+      const int same = (column + twin.left) * 4 + earlier;
+      // The other box may lie beside the columns that actions name.
+      const bool is_there = earlier < turns && same >= 0 && (legal >> same & 1) != 0;
+      if (is_there && box_row[same] >= 0 && IsBelowTheTop(present, box_row[same] - twin.up)) {
+        std::memcpy(row, out + same * Layout::kRowFloats, Layout::kRowFloats * sizeof(float));
+        continue;
+      }
+      box_row[action] =
+          WriteRow<Layout>(present, piece.id, rotation, column + 4 - PieceSize(piece.id) / 2, row);
+    }
+  }
 }
 
 template <typename Layout>
@@ -224,13 +313,11 @@ void ExpandState(const TetrisRecord& record, int queue_size, float* out) {
   std::memset(out, 0, static_cast<std::size_t>(Layout::Floats(queue_size)) * sizeof(float));
   const TetrisPiece piece = UnpackActive(record.active);
   const int next = QueueSlot(record, 0);
-  const Present present = {record, Measure(record), FieldRow(record, TopRow(record)) != 0, piece.y,
-                           PieceRows(next, 0) << (SpawnX(next) - 1)};
-  for (std::uint64_t left = PlacementMask(record); left != 0; left &= left - 1) {
-    const int action = std::countr_zero(left);
-    WriteRow<Layout>(present, piece.id, (piece.rotation + action) & 3,
-                     action / 4 + 4 - PieceSize(piece.id) / 2, out + action * Layout::kRowFloats);
-  }
+  const bool next_in_field = !SpawnsAbove(record) && QueueSize(record) > 0;
+  const Present present = {record, Measure(record),
+                           !SpawnsAbove(record) && FieldRow(record, TopRow(record)) != 0, piece.y,
+                           next_in_field ? PieceRows(next, 0) << (SpawnX(next) - 1) : 0};
+  WriteRows<Layout>(present, piece, out);
   WriteFeatures(present.surface, out + Layout::kPresent);
   if constexpr (Layout::kRowFloats > AfterstatesLayout::kRowFloats) {
     WriteShape(record, out + Layout::kPresent + 13);

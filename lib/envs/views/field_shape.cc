@@ -16,13 +16,14 @@ struct FieldWords {
   std::uint64_t word[kWords];
 };
 
-int HoleDepth(const FieldWords& full, const FieldWords& holes) {
+// `first` is the first word that is not empty, here and below.
+int HoleDepth(const FieldWords& full, const FieldWords& holes, int first) {
   int depth = 0;
-  for (int r = 1; r < kTetrisRows; ++r) {
+  for (int r = 4 * first + 1; r < kTetrisRows; ++r) {
     const std::uint64_t of_row = holes.word[r / 4] >> (16 * (r % 4)) & 0xFFFF;
     if (of_row == 0) continue;
     const std::uint64_t columns = of_row * kEveryRow;
-    for (int i = 0; i < r / 4; ++i) depth += std::popcount(full.word[i] & columns);
+    for (int i = first; i < r / 4; ++i) depth += std::popcount(full.word[i] & columns);
     const std::uint64_t rows_above = (std::uint64_t{1} << (16 * (r % 4))) - 1;
     depth += std::popcount(full.word[r / 4] & columns & rows_above);
   }
@@ -31,13 +32,13 @@ int HoleDepth(const FieldWords& full, const FieldWords& holes) {
 
 // Every pass finds the wells' cells that have one more of the well above them: a well of depth d is
 // counted d, then d - 1 times.
-int CumulativeWells(const FieldWords& wells) {
+int CumulativeWells(const FieldWords& wells, int first) {
   FieldWords ends = wells;
   int sum = 0;
   for (bool any = true; any;) {
     any = false;
     std::uint64_t above = 0;  // the word before, as it was
-    for (int i = 0; i < kWords; ++i) {
+    for (int i = first; i < kWords; ++i) {
       const std::uint64_t word = ends.word[i];
       sum += std::popcount(word);
       ends.word[i] = wells.word[i] & (word << 16 | above >> 48);
@@ -61,10 +62,18 @@ FieldShape ShapeOf(const TetrisRecord& field) {
   const int top = TopRow(field);
   FieldShape shape = {.row_transitions = -2 * top};
   if (top > 0) shape.column_transitions = -std::popcount(FieldRow(field, top));
+  // Nor is there anything but walls above the stack.
+  constexpr std::uint64_t kEmptyRows = kTetrisEmptyRow * kEveryRow;
+  int first = 0;
+  while (first + 1 < kWords && LoadRows(field.row + 4 * first) == kEmptyRows) {
+    shape.row_transitions += 2 * 4;
+    shape.column_transitions += std::popcount(FieldRow(field, 4 * first + 4));
+    ++first;
+  }
   FieldWords full, holes, wells;
   std::uint64_t covered = 0;  // columns with a full cell in a row above, in every row
   std::uint64_t any_hole = 0, any_well = 0;
-  for (int i = 0; i < kWords; ++i) {
+  for (int i = first; i < kWords; ++i) {
     const std::uint64_t rows = LoadRows(field.row + 4 * i);
     const std::uint64_t below = LoadRows(field.row + 4 * i + 1);
     shape.row_transitions += std::popcount((rows ^ rows >> 1) & kPairs);
@@ -79,8 +88,8 @@ FieldShape ShapeOf(const TetrisRecord& field) {
     any_hole |= holes.word[i];
     any_well |= wells.word[i];
   }
-  if (any_hole != 0) shape.hole_depth = HoleDepth(full, holes);
-  if (any_well != 0) shape.cumulative_wells = CumulativeWells(wells);
+  if (any_hole != 0) shape.hole_depth = HoleDepth(full, holes, first);
+  if (any_well != 0) shape.cumulative_wells = CumulativeWells(wells, first);
   return shape;
 }
 

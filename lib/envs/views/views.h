@@ -34,7 +34,9 @@ struct PlanesLayout {
 // A row is zeros where the placement is illegal, and zeros but for column 15 where the piece would
 // not fit. As in tetris-gymnasium's FeatureVectorObservation under GroupedActions, columns 0-12 do
 // not see the top row that is played on, and the drop is tried from there: a piece that collides
-// there but not one row lower shows the field below, and column 15 says that the game ends.
+// there but not one row lower shows the field below, and column 15 says that the game ends. Where
+// pieces appear above the field, the top row is seen as any other, and a placement ends the game
+// that leaves cells above it. Without a preview it is not known whether the next piece collides.
 //
 // Second part: 0-12 the same numbers of the present field, 13-19 active id, then [q][7] the queue.
 struct AfterstatesLayout {
@@ -74,7 +76,7 @@ struct AfterstatesDtLayout {
 };
 
 // Expanders as ObsSpec::expand wants them: `records` is [n, 64] u8, `out` is
-// [n, floats of the layout] f32. `queue_size` 1..7 is the view's: missing slots are all zero.
+// [n, floats of the layout] f32. `queue_size` 0..7 is the view's: missing slots are all zero.
 void ExpandPlanes(const std::byte* records, std::int64_t n, int queue_size, float* out);
 void ExpandAfterstates(const std::byte* records, std::int64_t n, int queue_size, float* out);
 void ExpandAfterstatesDt(const std::byte* records, std::int64_t n, int queue_size, float* out);

@@ -23,6 +23,7 @@ struct VtraceSettings {
   double learning_rate = 3e-4;
   std::uint64_t decay_updates = 0;
   double grad_clip = 0.5;  // of the policy's and of the value's gradient, each
+  std::uint64_t average_updates = 0;
   int reuse = 2;
   int minibatches = 1;
   int max_lag = 64;
@@ -61,6 +62,10 @@ void VtraceSettings::Visit(Visitor&& v) {
            MayChange("the learning rate falls linearly to 0 over so many updates; 0: constant"));
   v.Number("grad_clip", grad_clip, 0.0, 1e6, "",
            MayChange("bound of the gradient's global norm; 0: none"));
+  v.Number(
+      "average_updates", average_updates, std::uint64_t{0}, std::uint64_t{1} << 40, "updates",
+      MayChange("checkpoints play with the mean of the weights over about so many last updates; 0: "
+                "with the last weights"));
   v.Number("reuse", reuse, 1, 64, "updates", MayChange("updates taken from one batch"));
   v.Number("minibatches", minibatches, 1, 1024, "updates",
            MayChange("optimiser steps of one pass over a batch, each over a part of its lanes"));

@@ -12,7 +12,9 @@
 #include "lib/core/setting_check.h"
 #include "lib/nn/categorical.h"
 #include "lib/nn/network.h"
+#include "lib/nn/thread_team.h"
 #include "lib/rl/guarded_adam.h"
+#include "lib/rl/mean_weights.h"
 #include "lib/rl/minibatch.h"
 #include "lib/rl/parameter_tensors.h"
 #include "lib/rl/stage_timer.h"
@@ -24,6 +26,7 @@ namespace tetrion {
 namespace {
 
 constexpr char kUpdatesCounter[] = "updates";
+constexpr char kPlayed[] = "policy.", kTrained[] = "trained.";
 
 [[noreturn]] void Refuse(const std::string& what) {
   throw Error(ExitCode::kUsage, what);
@@ -75,7 +78,9 @@ class VtraceTrainer final : public Trainer {
   const std::int64_t cells_;  // T * b: rows with actions of a group
   // State of learning.
   std::unique_ptr<Network> network_;
+  ThreadTeam expanders_;
   GuardedAdam adam_;
+  MeanWeights mean_;
   const std::unique_ptr<GradientSync> sync_;
   // Buffers, overwritten by every call.
   std::vector<Minibatch> groups_;
@@ -95,7 +100,8 @@ std::unique_ptr<Network> MakeTrainingNetwork(const VtraceConfig& config, const E
                       .seed = config.seed,
                       .max_states = static_cast<int>(states),
                       .training = true,
-                      .threads = config.threads},
+                      .threads = config.threads,
+                      .scorer_units = config.scorer_units},
                      env);
 }
 
@@ -107,7 +113,9 @@ VtraceTrainer::VtraceTrainer(const VtraceConfig& config, const EnvSpec& env, con
                    config.settings.minibatches),
       cells_(std::int64_t{config.window} * group_lanes_),
       network_(MakeTrainingNetwork(config, env, cells_)),
+      expanders_(config.threads, "expand"),
       adam_({.epsilon = config.adam_epsilon}, config.settings.grad_clip, *network_),
+      mean_(config.settings.average_updates, network_->parameters()),
       sync_(std::move(sync)) {
   TETRION_CHECK(rows.record_bytes == env.obs.record_bytes && rows.has_mask == env.action.has_mask,
                 "rows must be this environment's");
@@ -134,6 +142,9 @@ UpdateStats VtraceTrainer::Step(BatchSource& source, std::uint32_t version) {
   stats.status = Take(source, timer, stats);
   if (stats.status != BatchStatus::kReady) return stats;
   const std::int64_t lag = MeasureLag(version, stats);
+  expanders_.Run([this](int member) {
+    for (Minibatch& group : groups_) group.Expand(env_, member, expanders_.size());
+  });
   timer.AddTo(stats.sample_s);
   for (int pass = 0; pass < config_.settings.reuse; ++pass) {
     if (pass > 0 && lag + pass > config_.settings.max_lag) break;
@@ -186,6 +197,7 @@ void VtraceTrainer::Update(const Minibatch& group, UpdateStats& stats) {
   Figure(stats, "grad_norm") = step.grad_norm;
   if (step.problem.empty()) {
     ++stats.updates;
+    mean_.Add(network_->parameters(), adam_.adam().steps());
   } else {
     Skip(step.problem, stats);
   }
@@ -307,7 +319,9 @@ void VtraceTrainer::PolicyBlob(std::vector<std::byte>& out) const {
 
 TrainerState VtraceTrainer::Save() const {
   TrainerState state;
-  AppendTensors(network_->layout(), "policy.", std::as_const(*network_).parameters(), state);
+  const std::span<const float> parameters = std::as_const(*network_).parameters();
+  AppendTensors(network_->layout(), kPlayed, mean_.is_on() ? mean_.values() : parameters, state);
+  if (mean_.is_on()) AppendTensors(network_->layout(), kTrained, parameters, state);
   AppendTensors(network_->layout(), "adam_m.", adam_.adam().mean(), state);
   AppendTensors(network_->layout(), "adam_v.", adam_.adam().square(), state);
   state.counters[kUpdatesCounter] = adam_.adam().steps();
@@ -321,15 +335,19 @@ void VtraceTrainer::Load(const TrainerState& state) {
                 "the checkpoint has no counter \"updates\": it is not a trainer's");
   }
   // Everything is read before anything is replaced.
-  std::vector<float> parameters(network_->parameters().size()), mean(parameters),
-      square(parameters);
-  ReadTensors(network_->layout(), "policy.", state, parameters);
+  std::vector<float> played(network_->parameters().size()), parameters(played), mean(played),
+      square(played);
+  const std::size_t pieces = network_->layout().size();
+  const bool has_trained = state.tensors.size() == 4 * pieces;
+  ReadTensors(network_->layout(), kPlayed, state, played);
+  ReadTensors(network_->layout(), has_trained ? kTrained : kPlayed, state, parameters);
   ReadTensors(network_->layout(), "adam_m.", state, mean);
   ReadTensors(network_->layout(), "adam_v.", state, square);
-  if (state.tensors.size() != 3 * network_->layout().size()) {
+  if (state.tensors.size() != (has_trained ? 4 : 3) * pieces) {
     throw Error(ExitCode::kConfig, "the checkpoint has tensors that this trainer does not know");
   }
   std::copy(parameters.begin(), parameters.end(), network_->parameters().begin());
+  if (mean_.is_on()) std::copy(played.begin(), played.end(), mean_.values().begin());
   std::copy(mean.begin(), mean.end(), adam_.adam().mean().begin());
   std::copy(square.begin(), square.end(), adam_.adam().square().begin());
   adam_.adam().set_steps(updates->second);

@@ -6,6 +6,7 @@
 
 #include "lib/frame/row_layout.h"
 #include "lib/frame/specs.h"
+#include "lib/nn/network.h"
 #include "lib/rl/gradient_sync.h"
 #include "lib/rl/trainer.h"
 #include "lib/rl/vtrace/vtrace_settings.h"
@@ -14,10 +15,11 @@ namespace tetrion {
 
 struct VtraceConfig {
   VtraceSettings settings;
-  std::string network = "auto";  // as NetworkConfig::name
-  std::uint64_t seed = 1;        // initial weights
-  int window = 1;                // T, transitions of a window
-  int batch_windows = 1;         // windows of a batch; lanes of a batch B = batch_windows * M
+  std::string network = "auto";     // as NetworkConfig::name
+  int scorer_units = kScorerUnits;  // as NetworkConfig's
+  std::uint64_t seed = 1;           // initial weights
+  int window = 1;                   // T, transitions of a window
+  int batch_windows = 1;            // windows of a batch; lanes of a batch B = batch_windows * M
   double adam_epsilon = 1e-5;
   int threads = 1;  // of the network, the caller's included
 };
@@ -36,7 +38,9 @@ struct VtraceConfig {
 // finite is skipped or taken back, and UpdateStats says so.
 //
 // Save names: "policy.<parameter>", "adam_m.<parameter>", "adam_v.<parameter>" and the counter
-// "updates".
+// "updates". With settings.average_updates "policy" is the mean of the weights, which plays, and
+// "trained.<parameter>" are those that training goes on from; PolicyBlob gives the latter, which
+// act.
 std::unique_ptr<Trainer> MakeVtraceTrainer(
     const VtraceConfig& config, const EnvSpec& env, const RowSpec& rows,
     std::unique_ptr<GradientSync> sync = std::make_unique<OneLearner>());

@@ -56,8 +56,8 @@ TEST(RegistryTest, UnknownNamesAreAnsweredWithTheKnownOnes) {
             std::string::npos);
   EXPECT_NE(Refusal({.name = "tetris", .view = "packed2"}).find("planes"), std::string::npos);
   EXPECT_NE(Refusal({.name = "tetris", .view = "afterstates"}).find("planes"), std::string::npos);
-  EXPECT_NE(Refusal({.name = "tetris", .queue_size = 8}).find("1 to 7"), std::string::npos);
-  EXPECT_NE(Refusal({.name = "tetris", .queue_size = 0}).find("1 to 7"), std::string::npos);
+  EXPECT_NE(Refusal({.name = "tetris", .queue_size = 8}).find("0 to 7"), std::string::npos);
+  EXPECT_NE(Refusal({.name = "tetris", .queue_size = -1}).find("0 to 7"), std::string::npos);
   EXPECT_NE(Refusal({.name = "cartpole", .lanes = 0}).find("lanes"), std::string::npos);
 }
 

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -55,8 +56,28 @@ class MinibatchTest : public ::testing::Test {
 TEST_F(MinibatchTest, LanesOfABatchAreGatheredIntoColumns) {
   Minibatch minibatch(TestEnv(), kSteps, 1);
   minibatch.Fill(TestEnv(), BatchWith(2), 1, /*symlog_reward=*/false);
+  minibatch.Expand(TestEnv(), 0, 1);
   EXPECT_EQ(minibatch.view, std::vector<float>(kSteps + 1, 1.0F));
   EXPECT_EQ(minibatch.action.back(), 2);
+}
+
+TEST_F(MinibatchTest, PartsTogetherExpandEveryCellOnce) {
+  for (const int parts : {1, 2, 3, 100}) {
+    Minibatch minibatch(TestEnv(), kSteps, kLanes);
+    minibatch.Fill(TestEnv(), BatchWith(2), 0, false);
+    std::fill(minibatch.view.begin(), minibatch.view.end(), -1.0F);
+    for (int part = 0; part < parts; ++part) {
+      const std::vector<float> before = minibatch.view;
+      minibatch.Expand(TestEnv(), part, parts);
+      for (std::size_t i = 0; i < before.size(); ++i) {
+        if (before[i] < 0) continue;
+        EXPECT_EQ(minibatch.view[i], before[i]);
+      }
+    }
+    std::vector<float> expected;
+    for (int t = 0; t <= kSteps; ++t) expected.insert(expected.end(), {0.0F, 1.0F});
+    EXPECT_EQ(minibatch.view, expected) << parts;
+  }
 }
 
 TEST_F(MinibatchTest, ActionThatTheEnvironmentHasNotIsRefused) {

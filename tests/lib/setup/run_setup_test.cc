@@ -22,6 +22,8 @@ TEST(RunSetupTest, EverySettingOfTheEnvironmentArrives) {
   run.queue_size = 3;
   run.iid_pieces = true;
   run.board_rows = 10;
+  run.spawn_above = true;
+  run.reward = "lines";
   run.illegal = "noop";
   run.view = "planes";
   const EnvConfig config = EnvConfigOf(run);
@@ -31,8 +33,21 @@ TEST(RunSetupTest, EverySettingOfTheEnvironmentArrives) {
   EXPECT_EQ(config.queue_size, 3);
   EXPECT_TRUE(config.iid_pieces);
   EXPECT_EQ(config.rows, 10);
+  EXPECT_TRUE(config.spawn_above);
+  EXPECT_EQ(config.reward, TetrisReward::kLines);
   EXPECT_TRUE(config.illegal_is_noop);
   EXPECT_EQ(config.view, "planes");
+}
+
+TEST(RunSetupTest, TheScorersWidthIsWholeVectors) {
+  RunConfig run;
+  run.scorer_units = 40;
+  try {
+    Resolve(run);
+    FAIL() << "40 units";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("scorer_units = 40: expected a multiple of 16"));
+  }
 }
 
 TEST(RunSetupTest, RowsHaveTheEnvironmentsRecordAndMask) {

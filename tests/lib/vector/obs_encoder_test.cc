@@ -115,7 +115,7 @@ TEST(ObsEncoder, RefusesUnknownObservationsByName) {
   EXPECT_NE(message({.obs = "afterstates"}), "");
   EXPECT_NE(message({.env = "chess", .obs = "flat"}).find("unknown environment 'chess'"),
             std::string::npos);
-  EXPECT_NE(message({.obs = "flat", .queue_size = 8}).find("queue_size must be 1 to 7"),
+  EXPECT_NE(message({.obs = "flat", .queue_size = 8}).find("queue_size must be 0 to 7"),
             std::string::npos);
 }
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "lib/core/error.h"
+#include "lib/nn/network.h"
 #include "lib/setup/run_setup.h"
 
 namespace tetrion::learner {
@@ -30,6 +31,12 @@ bool CanBeTrained(const std::vector<Setting>& given) {
   } catch (const Error&) {
     return false;
   }
+}
+
+TEST(TrainerFactoryTest, ARunsScorerIsUsuallyAsWideAsTheNetwork) {
+  EXPECT_EQ(RunConfig().scorer_units, kScorerUnits);
+  EXPECT_FALSE(IsAccepted({{"scorer_units", "40"}}));
+  EXPECT_TRUE(IsAccepted({{"scorer_units", "48"}}));
 }
 
 TEST(TrainerFactoryTest, SettingsAreAcceptedExactlyWhenATrainerCanBeMadeOfThem) {

@@ -53,6 +53,16 @@ TEST_F(DeviceLanesTest, PlacementRowsEqualWithIllegalChoicesAsNoopsToo) {
   ExpectSamePlay(*device,
                  DeviceLanesOf({.name = "tetris-placement", .lanes = 64, .seed = 4, .rows = 10}),
                  10, 100);
+  ExpectSamePlay(*device,
+                 DeviceLanesOf({.name = "tetris-placement",
+                                .lanes = 64,
+                                .seed = 4,
+                                .queue_size = 0,
+                                .iid_pieces = true,
+                                .rows = 6,
+                                .spawn_above = true,
+                                .reward = TetrisReward::kLines}),
+                 10, 100);
 }
 
 TEST_F(DeviceLanesTest, CartPoleRowsEqualWhereSineAndCosineDo) {

@@ -223,6 +223,36 @@ TEST(VtraceTrainerTest, SavedAndLoadedTrainingContinuesBitForBit) {
   EXPECT_EQ(first->Save().counters.at("updates"), 40);
 }
 
+// What is saved under "policy." plays and is the mean; training goes on from the last weights.
+TEST(VtraceTrainerTest, MeanWeightsAreSavedForPlayAndContinueToo) {
+  VtraceConfig config = BanditConfig();
+  const auto plain = MakeBanditTrainer(config);
+  config.settings.average_updates = 8;
+  const auto first = MakeBanditTrainer(config), second = MakeBanditTrainer(config);
+  BanditSource source, same_source;
+  for (int i = 0; i < 20; ++i) (void)plain->Step(source, 0);
+  for (int i = 0; i < 20; ++i) (void)first->Step(same_source, 0);
+  EXPECT_EQ(BlobOf(*plain), BlobOf(*first)) << "the mean changes nothing that is trained";
+  const TrainerState last = plain->Save(), saved = first->Save();
+  EXPECT_EQ(saved.tensors.size(), last.tensors.size() / 3 * 4);
+  EXPECT_EQ(saved.tensors[0].name, last.tensors[0].name);
+  EXPECT_NE(saved.tensors[0].data, last.tensors[0].data);
+  const std::size_t pieces = last.tensors.size() / 3;
+  EXPECT_EQ(saved.tensors[pieces].name.rfind("trained.", 0), 0U);
+  EXPECT_EQ(saved.tensors[pieces].data, last.tensors[0].data);
+  second->Load(saved);
+  BanditSource one(same_source.batches()), other(same_source.batches());
+  for (int i = 0; i < 3; ++i) (void)first->Step(one, 0);
+  for (int i = 0; i < 3; ++i) (void)second->Step(other, 0);
+  EXPECT_EQ(BlobOf(*first), BlobOf(*second));
+  EXPECT_EQ(first->Save().tensors[0].data, second->Save().tensors[0].data);
+  // With and without a mean may take over from each other.
+  second->Load(last);
+  EXPECT_EQ(second->Save().tensors[0].data, last.tensors[0].data);
+  plain->Load(saved);
+  EXPECT_EQ(plain->Save().tensors[0].data, last.tensors[0].data);
+}
+
 UpdateStats FifthUpdate(const VtraceConfig& config) {
   const auto trainer = MakeBanditTrainer(config);
   BanditSource source;
