@@ -1,13 +1,13 @@
 // States per second of each network, inference and training (forward + backward), at M*T = 2048
 // states a call: JSON lines per network and thread count, each over five windows.
 //
-//   networks_bench [--quick]
+//   networks_bench [--quick | --smoke]
 
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lib/core/clock.h"
@@ -25,6 +25,7 @@ EnvSpec SpecFor(const std::string& view) {
   env.name = "bench";
   env.obs.view = view;
   env.obs.view_floats = view == "afterstates" ? 40 * 16 + 48 : view == "planes" ? 448 : 4;
+  env.obs.action_floats = view == "afterstates" ? 16 : 0;
   env.action = {.count = view == "vector" ? 2 : 40, .has_mask = view != "vector"};
   return env;
 }
@@ -35,11 +36,11 @@ double Rate(double seconds, const std::function<void()>& work) {
   const std::int64_t begin = clock.NowNs();
   int calls = 0;
   std::int64_t spent = 0;
-  while (spent < static_cast<std::int64_t>(seconds * 1e9)) {
+  do {
     work();
     ++calls;
     spent = clock.NowNs() - begin;
-  }
+  } while (spent < static_cast<std::int64_t>(seconds * 1e9));
   return calls * 1e9 / static_cast<double>(spent);
 }
 
@@ -92,8 +93,9 @@ void Measure(const std::string& network, const std::string& view, int distinct, 
 }  // namespace tetrion
 
 int main(int argc, char** argv) {
-  const bool quick = argc > 1 && std::strcmp(argv[1], "--quick") == 0;
-  const double seconds = quick ? 0.1 : 0.5;
+  const std::string_view flag = argc > 1 ? argv[1] : "";
+  const bool smoke = flag == "--smoke";  // measures nothing, shows that every network runs
+  const double seconds = smoke ? 0.0 : flag == "--quick" ? 0.1 : 0.5;
   for (int threads : {1, 2}) {
     tetrion::Measure("scorer", "afterstates", 23, threads, seconds);
     tetrion::Measure("scorer", "afterstates", 34, threads, seconds);
