@@ -282,8 +282,8 @@ class TetrisPlacementEnv(_CppEnv):
         iid_pieces: as of TetrisEnv.
         max_steps: an episode is truncated there; None: 5,000.
         board_rows: as of TetrisEnv.
-        spawn_above: pieces appear above the field, as in most publications, and a placement that
-            leaves cells there ends the episode; without it they appear in the highest rows.
+        spawn_above: pieces appear above the field, and a placement that leaves cells there ends
+            the episode; without it they appear in the highest rows.
         reward: as of TetrisEnv.
         render_mode: as of TetrisEnv.
         render_scale: as of TetrisEnv.
