@@ -335,6 +335,8 @@ int main(int argc, char** argv) {
                                     tetrion::AfterstatesLayout::Floats(4), "\"<= 2\"");
   tetrion::bench::AfterstatesFigure(windows, "afterstates-dt", tetrion::ExpandAfterstatesDt,
                                     tetrion::AfterstatesDtLayout::Floats(4), "null");
+  tetrion::bench::AfterstatesFigure(windows, "afterstates-boards", tetrion::ExpandAfterstatesBoards,
+                                    tetrion::AfterstatesBoardsLayout::Floats(4), "null");
   tetrion::bench::GymViewFigures(windows);
   tetrion::bench::FlatLanesFigure(windows);
   return 0;

@@ -20,14 +20,36 @@ namespace {
 constexpr int kStates = 2048;  // M*T
 constexpr int kWindows = 5;
 
+constexpr const char* kBoards = "afterstates-boards";
+constexpr int kColumns = 10;
+
 EnvSpec SpecFor(const std::string& view) {
   EnvSpec env;
   env.name = "bench";
   env.obs.view = view;
-  env.obs.view_floats = view == "afterstates" ? 40 * 16 + 48 : view == "planes" ? 448 : 4;
-  env.obs.action_floats = view == "afterstates" ? 16 : 0;
+  env.obs.view_floats = view == kBoards         ? 40 * 12 + 45
+                        : view == "afterstates" ? 40 * 16 + 48
+                        : view == "planes"      ? 448
+                                                : 4;
+  env.obs.action_floats = view == kBoards ? 12 : view == "afterstates" ? 16 : 0;
+  env.obs.board_columns = view == kBoards ? kColumns : 0;
   env.action = {.count = view == "vector" ? 2 : 40, .has_mask = view != "vector"};
   return env;
+}
+
+// Columns of up to five cells; a placement's board differs from the present one in three.
+void WriteBoards(const EnvSpec& env, std::vector<float>& input) {
+  for (int s = 0; s < kStates; ++s) {
+    float* state = input.data() + s * env.obs.view_floats;
+    const float* present = state + std::int64_t{env.action.count} * env.obs.action_floats;
+    for (int part = env.action.count; part >= 0; --part) {
+      float* column = state + part * env.obs.action_floats;
+      for (int c = 0; c < kColumns; ++c) {
+        const bool other = part == env.action.count || (c >= part / 5 && c < part / 5 + 3);
+        column[c] = other ? static_cast<float>(static_cast<int>(column[c] * 32)) : present[c];
+      }
+    }
+  }
 }
 
 // Calls per second of `work` over one window.
@@ -64,6 +86,7 @@ void Measure(const std::string& network, const std::string& view, int distinct, 
     input[i] =
         static_cast<float>(UnitDraw(PhiloxDraw(1, i / 4, 0, PhiloxPurpose::kSampler).word[i % 4]));
   }
+  if (view == kBoards) WriteBoards(env, input);
   const auto cells = static_cast<std::size_t>(kStates * env.action.count);
   std::vector<std::uint64_t> mask(kStates, (std::uint64_t{1} << distinct) - 1);
   std::vector<float> logits(cells), value(kStates), grad_logits(cells, 1e-3F),
@@ -99,6 +122,7 @@ int main(int argc, char** argv) {
   for (int threads : {1, 2}) {
     tetrion::Measure("scorer", "afterstates", 23, threads, seconds);
     tetrion::Measure("scorer", "afterstates", 34, threads, seconds);
+    tetrion::Measure("columns", "afterstates-boards", 23, threads, seconds);
     tetrion::Measure("mlp", "planes", 34, threads, seconds);
     tetrion::Measure("mlp", "vector", 2, threads, seconds);
     tetrion::Measure("conv", "planes", 34, threads, seconds);

@@ -73,6 +73,7 @@ EnvSpec SpecOf(const EnvEntry& entry, const EnvConfig& config) {
                   .view = view.name,
                   .view_floats = view.elements(queue_size),
                   .action_floats = view.action_floats,
+                  .board_columns = view.board_columns,
                   .queue_size = queue_size,
                   .expand = view.expand,
                   .check = view.record.check,

@@ -45,14 +45,16 @@ struct ViewEntry {
   std::string shown_as;  // its name among Python's observations; empty: `name`
   RecordKind record;     // what it is made from: the first bytes of any kind that the lanes keep
   std::int64_t (*elements)(int queue_size) = nullptr;
-  ExpandFn expand = nullptr;             // f32
-  ExpandBytesFn expand_bytes = nullptr;  // u8; neither: the record's bytes themselves
-  int action_floats = 0;                 // as ObsSpec's
+  ExpandFn expand = nullptr;                 // f32
+  ExpandBytesFn expand_bytes = nullptr;      // u8; neither: the record's bytes themselves
+  int action_floats = 0, board_columns = 0;  // as ObsSpec's
   // That can read it, what `auto` means first; empty for u8.
   std::vector<std::string> networks;
   // Bounds of the elements in Python's space: one for all, or one each.
   std::vector<float> low = {0}, high = {255};
   std::vector<ViewPart> (*parts)(int queue_size) = nullptr;  // null: one array; u8 only
+  // Settings of runs with this view; they stand between the environment's preset and the user's.
+  std::vector<std::pair<std::string, std::string>> preset;
 
   bool is_float() const { return expand != nullptr; }
   const std::string& observation() const { return shown_as.empty() ? name : shown_as; }

@@ -15,6 +15,9 @@ using ExpandFn = void (*)(const std::byte* records, std::int64_t n, int queue_si
 // what is wrong, as a constant string. Pure, no allocation, any thread.
 using CheckRecordsFn = const char* (*)(const std::byte* records, std::int64_t n);
 
+// Rows of a board that a view shows as columns.
+inline constexpr int kBoardRows = 20;
+
 // What travels and is stored (the record) and what a network eats (the view made from it). Used by
 // the actor's policy and by the learner's batch builder alike; views never travel.
 struct ObsSpec {
@@ -25,6 +28,9 @@ struct ObsSpec {
   // The view begins with so many floats for each action: what the action would lead to. 0: it does
   // not.
   int action_floats = 0;
+  // Those of an action, and the rest of the view, begin with so many columns of a board: the cells
+  // of each as an integer of kBoardRows bits, the floor's the lowest. 0: they do not.
+  int board_columns = 0;
   int queue_size = 0;
   ExpandFn expand = nullptr;
   CheckRecordsFn check = nullptr;  // null: views of any bytes are finite

@@ -26,6 +26,12 @@ struct DenseKernels {
                        const float* slope, float* grad);
   // sum [n] += column sums of x [m, n].
   void (*column_sum)(const float* x, std::int64_t m, std::int64_t n, float* sum);
+  // y [m, n] += the rows of w [64, n] whose bit is set in bits [m]: a product with zeros and ones.
+  void (*sum_bits)(const std::uint64_t* bits, std::int64_t m, const float* w, std::int64_t n,
+                   float* y);
+  // w [64, n]: row i += the rows of y [m, n] with bit i set: the gradient of such a weight.
+  void (*add_bits)(const std::uint64_t* bits, std::int64_t m, const float* y, std::int64_t n,
+                   float* w);
 
   // The two products of w and y whose rows lie one behind the other.
   void multiply_add(const float* x, std::int64_t ldx, std::int64_t m, std::int64_t k,

@@ -219,8 +219,46 @@ void ColumnSum(const float* x, std::int64_t m, std::int64_t n, float* sum) {
   }
 }
 
-constexpr DenseKernels kTable = {TETRION_KERNELS_NAME, Multiply, Outer, Silu, Dot,
-                                 DotBackward,          ColumnSum};
+// kVectors vectors of a row of y plus those of `count` rows of w, whose offsets are given.
+template <int kVectors>
+inline void SumRows(const std::int64_t* offset, int count, const float* w, float* y) {
+  AlignedVec acc[kVectors];
+#pragma GCC unroll 4
+  for (int v = 0; v < kVectors; ++v) acc[v] = Load(y + v * kLanes);
+  for (int i = 0; i < count; ++i) {
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) acc[v] += Load(w + offset[i] + v * kLanes);
+  }
+#pragma GCC unroll 4
+  for (int v = 0; v < kVectors; ++v) Store(y + v * kLanes, acc[v]);
+}
+
+void SumSetBits(const std::uint64_t* bits, std::int64_t m, const float* w, std::int64_t n,
+                float* y) {
+  std::int64_t offset[64];
+  for (std::int64_t row = 0; row < m; ++row, y += n) {
+    int count = 0;
+    for (std::uint64_t left = bits[row]; left != 0; left &= left - 1) {
+      offset[count++] = __builtin_ctzll(left) * n;
+    }
+    std::int64_t i = 0;
+    for (; i + kPanel <= n; i += kPanel) SumRows<kVectors>(offset, count, w + i, y + i);
+    for (; i < n; i += kLanes) SumRows<1>(offset, count, w + i, y + i);
+  }
+}
+
+void AddSetBits(const std::uint64_t* bits, std::int64_t m, const float* y, std::int64_t n,
+                float* w) {
+  for (std::int64_t row = 0; row < m; ++row, y += n) {
+    for (std::uint64_t left = bits[row]; left != 0; left &= left - 1) {
+      float* to = w + __builtin_ctzll(left) * n;
+      for (std::int64_t i = 0; i < n; i += kLanes) Store(to + i, Load(to + i) + Load(y + i));
+    }
+  }
+}
+
+constexpr DenseKernels kTable = {TETRION_KERNELS_NAME, Multiply,  Outer,      Silu,      Dot,
+                                 DotBackward,          ColumnSum, SumSetBits, AddSetBits};
 
 }  // namespace
 }  // namespace tetrion

@@ -1,5 +1,6 @@
 #include "lib/core/check.h"
 #include "lib/core/error.h"
+#include "lib/nn/column_scorer.h"
 #include "lib/nn/network.h"
 #include "lib/nn/scorer.h"
 #if defined(TETRION_WITH_TORCH)
@@ -12,6 +13,7 @@ std::unique_ptr<Network> MakeNetwork(const NetworkConfig& config, const EnvSpec&
   TETRION_CHECK(config.max_states > 0 && config.threads > 0, "a network works on something");
   const std::string name = ResolveNetworkName(config.name, env);
   if (name == "scorer") return MakeScorer(config, env);
+  if (name == "columns") return MakeColumnScorer(config, env);
 #if defined(TETRION_WITH_TORCH)
   if (name == "mlp") return MakeMlp(config, env);
   if (name == "conv") return MakeConv(config, env);
@@ -25,7 +27,7 @@ std::unique_ptr<Network> MakeNetwork(const NetworkConfig& config, const EnvSpec&
   }
 #endif
   throw Error(ExitCode::kUsage,
-              "there is no network \"" + name + "\": choose auto, scorer, mlp or conv");
+              "there is no network \"" + name + "\": choose auto, scorer, columns, mlp or conv");
 }
 
 }  // namespace tetrion

@@ -19,12 +19,12 @@ inline constexpr int kScorerUnitsStep = 16;
 inline constexpr int kScorerUnits = 64;
 
 struct NetworkConfig {
-  std::string name = "auto";  // scorer, mlp, conv; auto follows the view
+  std::string name = "auto";  // scorer, columns, mlp, conv; auto follows the view
   std::uint64_t seed = 1;     // initial weights: a pure function of (seed, network, environment)
   int max_states = 1;         // most states of one call; every buffer is allocated for it
   bool training = false;      // false: no gradient buffer, Forward and Backward are not allowed
   int threads = 1;            // threads of one call, the caller's included
-  int scorer_units = kScorerUnits;  // of a hidden layer of the scorer, a multiple of the step
+  int scorer_units = kScorerUnits;  // of a layer of scorer and columns, a multiple of it
 };
 
 // An actor-critic network: view -> logits and value. All parameters live in one flat f32 buffer and

@@ -1,42 +1,27 @@
 #include "lib/nn/scorer.h"
 
 #include <algorithm>
-#include <cmath>
 #include <vector>
 
 #include "lib/core/check.h"
 #include "lib/core/error.h"
 #include "lib/nn/dense_kernels.h"
-#include "lib/nn/init.h"
+#include "lib/nn/scorer_parts.h"
 #include "lib/nn/scorer_rows.h"
 #include "lib/nn/thread_team.h"
 
 namespace tetrion {
 namespace {
 
-constexpr int kValueTimes = 2;    // units of the value network for one of the scoring network's
-constexpr int kChunkStates = 16;  // at most 640 rows: 160 KiB an activation of 64 units
-constexpr double kPolicyHeadGain = 0.01;
-
-// Copies `row` [n] to every row of y [m, n].
-void FillRows(const float* row, std::int64_t m, std::int64_t n, float* y) {
-  for (std::int64_t i = 0; i < m; ++i) std::copy_n(row, n, y + i * n);
-}
-
-void Transpose(const float* x, std::int64_t rows, std::int64_t columns, float* y) {
-  for (std::int64_t r = 0; r < rows; ++r) {
-    for (std::int64_t c = 0; c < columns; ++c) y[c * rows + r] = x[r * columns + c];
-  }
-}
-
 // What Backward needs of a chunk: its rows and the inputs of the four SiLUs.
 struct Activations {
   void Allocate(int actions, int action_floats, std::int64_t units) {
-    const auto cells = static_cast<std::size_t>(kChunkStates * actions);
-    rows.Allocate(kChunkStates, actions, action_floats);
+    const auto cells = static_cast<std::size_t>(kScorerChunk * actions);
+    rows.Allocate(kScorerChunk, actions, action_floats);
     const auto width = static_cast<std::size_t>(units);
     for (auto* hidden : {&hidden1, &hidden2}) hidden->resize(cells * width);
-    for (auto* hidden : {&value1, &value2}) hidden->resize(kChunkStates * kValueTimes * width);
+    for (auto* hidden : {&value1, &value2})
+      hidden->resize(kScorerChunk * kScorerValueTimes * width);
   }
 
   ScorerRows rows;
@@ -45,14 +30,14 @@ struct Activations {
 };
 
 // Buffers of one team member, overwritten with every chunk.
-struct Scratch {
-  Scratch(int actions, int action_floats, std::int64_t units, std::size_t parameter_count,
-          bool training, bool own_gradient) {
-    const auto cells = static_cast<std::size_t>(kChunkStates * actions);
+struct ScorerScratch {
+  ScorerScratch(int actions, int action_floats, std::int64_t units, std::size_t parameter_count,
+                bool training, bool own_gradient) {
+    const auto cells = static_cast<std::size_t>(kScorerChunk * actions);
     const auto width = static_cast<std::size_t>(units);
-    const std::size_t wide = std::max(cells, std::size_t{kChunkStates * kValueTimes}) * width;
+    const std::size_t wide = std::max(cells, std::size_t{kScorerChunk * kScorerValueTimes}) * width;
     inference.Allocate(actions, action_floats, units);
-    state_part.resize(kChunkStates * width);
+    state_part.resize(kScorerChunk * width);
     score.resize(cells);
     active1.resize(wide);
     active2.resize(wide);
@@ -61,7 +46,7 @@ struct Scratch {
     slope2.resize(wide);
     grad1.resize(wide);
     grad2.resize(wide);
-    kept.Allocate(kChunkStates, actions, action_floats);
+    kept.Allocate(kScorerChunk, actions, action_floats);
     if (own_gradient) gradient.resize(parameter_count);
   }
 
@@ -84,19 +69,19 @@ class Scorer final : public Network {
         view_floats_(env.obs.view_floats),
         max_states_(config.max_states),
         hidden_(config.scorer_units),
-        value_hidden_(kValueTimes * config.scorer_units),
+        value_hidden_(kScorerValueTimes * config.scorer_units),
         kernels_(BestDenseKernels()),
         team_(std::max(1, config.threads)) {
     name_ = "scorer";
     DeclareParameters();
     AllocateBuffers(config.training);
-    Initialise(config.seed);
+    InitialiseScorer(layout_, w3_, value_w3_, config.seed, parameters());
     for (int member = 0; member < team_.size(); ++member) {
       scratch_.emplace_back(actions_, action_floats_, hidden_, parameters_.size(), config.training,
                             member > 0);
     }
     if (!config.training) return;
-    saved_.resize(static_cast<std::size_t>(ChunkCount(max_states_)));
+    saved_.resize(static_cast<std::size_t>(ScorerChunks(max_states_)));
     for (Activations& saved : saved_) saved.Allocate(actions_, action_floats_, hidden_);
     w2_transposed_.resize(static_cast<std::size_t>(hidden_ * hidden_));
     value_w2_transposed_.resize(static_cast<std::size_t>(value_hidden_ * value_hidden_));
@@ -118,22 +103,17 @@ class Scorer final : public Network {
   void Backward(const float* grad_logits, const float* grad_value) override;
 
  private:
-  static int ChunkCount(int states) { return (states + kChunkStates - 1) / kChunkStates; }
-
   void DeclareParameters();
-  void Initialise(std::uint64_t seed);
-  // Calls chunk(member, index) for every chunk; which member takes which depends on nothing else.
-  template <typename Work>
-  void ForEachChunk(int states, const Work& work);
   void Run(const float* view, const std::uint64_t* mask, int n, float* logits, float* value,
            bool save);
   void ScoreChunk(const float* view, const std::uint64_t* mask, int states, Activations& act,
-                  Scratch& scratch, float* logits);
-  void ValueChunk(const float* view, int states, Activations& act, Scratch& scratch, float* value);
+                  ScorerScratch& scratch, float* logits);
+  void ValueChunk(const float* view, int states, Activations& act, ScorerScratch& scratch,
+                  float* value);
   void ScoreChunkBackward(const float* view, int states, const Activations& act,
-                          const float* grad_logits, Scratch& scratch, float* gradient);
+                          const float* grad_logits, ScorerScratch& scratch, float* gradient);
   void ValueChunkBackward(const float* view, int states, const Activations& act,
-                          const float* grad_value, Scratch& scratch, float* gradient);
+                          const float* grad_value, ScorerScratch& scratch, float* gradient);
   const float* P(std::size_t offset) const { return parameters_.data() + offset; }
 
   const int actions_;
@@ -145,8 +125,8 @@ class Scorer final : public Network {
   const std::int64_t value_hidden_;  // of the value network
   const DenseKernels& kernels_;
   ThreadTeam team_;
-  std::vector<Scratch> scratch_;    // one a member
-  std::vector<Activations> saved_;  // one a chunk of the last Forward
+  std::vector<ScorerScratch> scratch_;  // one a member
+  std::vector<Activations> saved_;      // one a chunk of the last Forward
   std::vector<float> w2_transposed_, value_w2_transposed_;
   const float* forward_view_ = nullptr;
   int forward_states_ = 0;
@@ -171,36 +151,11 @@ void Scorer::DeclareParameters() {
   value_b3_ = AddParameter("value.3.bias", {1});
 }
 
-void Scorer::Initialise(std::uint64_t seed) {
-  std::uint64_t stream = 0;
-  for (const ParameterInfo& info : layout_) {
-    ++stream;
-    if (info.shape.size() != 2) continue;  // biases start at 0
-    const double gain = info.offset == w3_         ? kPolicyHeadGain
-                        : info.offset == value_w3_ ? 1.0
-                                                   : std::sqrt(2.0);
-    OrthogonalInit(parameters().subspan(info.offset, info.size), info.shape[0], info.shape[1], gain,
-                   seed, stream);
-  }
-}
-
-template <typename Work>
-void Scorer::ForEachChunk(int states, const Work& work) {
-  const int chunks = ChunkCount(states);
-  const int members = team_.size();
-  team_.Run([&](int member) {
-    for (int c = chunks * member / members; c < chunks * (member + 1) / members; ++c) {
-      const int begin = c * kChunkStates;
-      work(member, c, begin, std::min(kChunkStates, states - begin));
-    }
-  });
-}
-
 void Scorer::Run(const float* view, const std::uint64_t* mask, int n, float* logits, float* value,
                  bool save) {
   TETRION_CHECK(n >= 0 && n <= max_states_, "more states than the network was made for");
-  ForEachChunk(n, [&](int member, int chunk, int begin, int states) {
-    Scratch& scratch = scratch_[static_cast<std::size_t>(member)];
+  ForEachScorerChunk(team_, n, [&](int member, int chunk, int begin, int states) {
+    ScorerScratch& scratch = scratch_[static_cast<std::size_t>(member)];
     Activations& act = save ? saved_[static_cast<std::size_t>(chunk)] : scratch.inference;
     const float* chunk_view = view + begin * view_floats_;
     if (logits != nullptr || save) {
@@ -214,7 +169,7 @@ void Scorer::Run(const float* view, const std::uint64_t* mask, int n, float* log
 }
 
 void Scorer::ScoreChunk(const float* view, const std::uint64_t* mask, int states, Activations& act,
-                        Scratch& scratch, float* logits) {
+                        ScorerScratch& scratch, float* logits) {
   ScorerRows& plan = act.rows;
   plan.Plan(view, view_floats_, mask, states, actions_);
   const std::int64_t rows = plan.rows;
@@ -243,7 +198,7 @@ void Scorer::ScoreChunk(const float* view, const std::uint64_t* mask, int states
   }
 }
 
-void Scorer::ValueChunk(const float* view, int states, Activations& act, Scratch& scratch,
+void Scorer::ValueChunk(const float* view, int states, Activations& act, ScorerScratch& scratch,
                         float* value) {
   FillRows(P(value_b1_), states, value_hidden_, act.value1.data());
   kernels_.multiply_add(view + std::int64_t{actions_} * action_floats_, view_floats_, states,
@@ -259,12 +214,12 @@ void Scorer::ValueChunk(const float* view, int states, Activations& act, Scratch
 
 void Scorer::Backward(const float* grad_logits, const float* grad_value) {
   TETRION_CHECK(forward_view_ != nullptr, "Backward needs a Forward");
-  Transpose(P(w2_), hidden_, hidden_, w2_transposed_.data());
-  Transpose(P(value_w2_), value_hidden_, value_hidden_, value_w2_transposed_.data());
-  for (Scratch& scratch : scratch_)
+  TransposeSquare(P(w2_), hidden_, w2_transposed_.data());
+  TransposeSquare(P(value_w2_), value_hidden_, value_w2_transposed_.data());
+  for (ScorerScratch& scratch : scratch_)
     std::fill(scratch.gradient.begin(), scratch.gradient.end(), 0.0F);
-  ForEachChunk(forward_states_, [&](int member, int chunk, int begin, int states) {
-    Scratch& scratch = scratch_[static_cast<std::size_t>(member)];
+  ForEachScorerChunk(team_, forward_states_, [&](int member, int chunk, int begin, int states) {
+    ScorerScratch& scratch = scratch_[static_cast<std::size_t>(member)];
     const Activations& act = saved_[static_cast<std::size_t>(chunk)];
     float* gradient = member == 0 ? gradients_.data() : scratch.gradient.data();
     const float* view = forward_view_ + begin * view_floats_;
@@ -280,7 +235,7 @@ void Scorer::Backward(const float* grad_logits, const float* grad_value) {
 }
 
 void Scorer::ScoreChunkBackward(const float* view, int states, const Activations& act,
-                                const float* grad_logits, Scratch& scratch, float* gradient) {
+                                const float* grad_logits, ScorerScratch& scratch, float* gradient) {
   const ScorerRows& plan = act.rows;
   float* grad_score = scratch.score.data();
   std::fill_n(grad_score, plan.rows, 0.0F);
@@ -310,8 +265,7 @@ void Scorer::ScoreChunkBackward(const float* view, int states, const Activations
   float* grad1 = scratch.grad1.data();
   std::fill_n(grad1, rows * hidden_, 0.0F);
   kernels_.multiply_add(grad2, hidden_, rows, hidden_, w2_transposed_.data(), hidden_, grad1);
-  for (std::int64_t i = 0; i < rows * hidden_; ++i)
-    grad1[i] *= scratch.slope1[static_cast<std::size_t>(i)];
+  MultiplyBy(scratch.slope1.data(), rows * hidden_, grad1);
   kernels_.outer_add(kept.after.data(), action_floats_, rows, action_floats_, grad1, hidden_,
                      gradient + after_w_);
   float* grad_state = scratch.state_part.data();
@@ -328,7 +282,7 @@ void Scorer::ScoreChunkBackward(const float* view, int states, const Activations
 }
 
 void Scorer::ValueChunkBackward(const float* view, int states, const Activations& act,
-                                const float* grad_value, Scratch& scratch, float* gradient) {
+                                const float* grad_value, ScorerScratch& scratch, float* gradient) {
   float* active1 = scratch.active1.data();
   float* active2 = scratch.active2.data();
   kernels_.silu(act.value1.data(), states, value_hidden_, active1, scratch.slope1.data());
@@ -346,8 +300,7 @@ void Scorer::ValueChunkBackward(const float* view, int states, const Activations
   std::fill_n(grad1, states * value_hidden_, 0.0F);
   kernels_.multiply_add(grad2, value_hidden_, states, value_hidden_, value_w2_transposed_.data(),
                         value_hidden_, grad1);
-  for (int i = 0; i < states * value_hidden_; ++i)
-    grad1[i] *= scratch.slope1[static_cast<std::size_t>(i)];
+  MultiplyBy(scratch.slope1.data(), states * value_hidden_, grad1);
   kernels_.outer_add(view + std::int64_t{actions_} * action_floats_, view_floats_, states,
                      state_floats_, grad1, value_hidden_, gradient + value_w1_);
   kernels_.column_sum(grad1, states, value_hidden_, gradient + value_b1_);
@@ -356,13 +309,13 @@ void Scorer::ValueChunkBackward(const float* view, int states, const Activations
 }  // namespace
 
 std::unique_ptr<Network> MakeScorer(const NetworkConfig& config, const EnvSpec& env) {
-  if (env.obs.action_floats == 0 || env.action.count > 64 ||
+  if (env.obs.action_floats == 0 || env.obs.board_columns > 0 || env.action.count > 64 ||
       env.obs.view_floats <= std::int64_t{env.action.count} * env.obs.action_floats) {
     throw Error(ExitCode::kUsage,
-                "network scorer reads views that show what each action leads to, "
+                "network scorer reads views that say what each action leads to in features, "
                 "such as afterstates, but " +
                     env.name + " was given view " + env.obs.view +
-                    ": choose --network mlp or --view afterstates");
+                    ": choose --network auto or --view afterstates");
   }
   TETRION_CHECK(config.scorer_units > 0 && config.scorer_units % kScorerUnitsStep == 0,
                 "the kernels work on whole vectors");

@@ -6,19 +6,22 @@
 
 namespace tetrion {
 
-// Adam (Kingma and Ba, 2015) over one flat buffer.
+// Adam (Kingma and Ba, 2015) over one flat buffer, with decoupled weight decay as AdamW has it
+// (Loshchilov and Hutter, 2019).
 struct AdamConfig {
   double beta1 = 0.9;
   double beta2 = 0.999;
   double epsilon = 1e-5;
+  double weight_decay = 0;
 };
 
 class Adam {
  public:
   Adam(const AdamConfig& config, std::size_t size);
 
-  // parameters -= learning_rate * corrected mean / (sqrt(corrected square) + epsilon). A gradient
-  // whose square is beyond a float's range leaves parameters that are not finite.
+  // parameters -= learning_rate * (corrected mean / (sqrt(corrected square) + epsilon)
+  //                                + weight_decay * parameters). A gradient whose square is beyond
+  // a float's range leaves parameters that are not finite.
   void Step(std::span<float> parameters, std::span<const float> gradients, double learning_rate);
 
   std::span<float> mean() { return mean_; }

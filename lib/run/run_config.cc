@@ -79,11 +79,10 @@ void VisitCommon(RunConfig& c, FieldCollector v) {
            "rows published at once; divides ring_rows");
   // Learning, whatever the algorithm.
   v.Choice("algo", c.algo, AlgorithmNames(c), "learning algorithm");
-  v.Choice("network", c.network, "auto|scorer|mlp|conv", "network; auto follows the view");
-  v.Number(
-      "scorer_units", c.scorer_units, 16, 512, "units",
-      JoinedLater("units of a hidden layer of network scorer, a multiple of 16; its value's have "
-                  "twice as many"));
+  v.Choice("network", c.network, "auto|scorer|columns|mlp|conv", "network; auto follows the view");
+  v.Number("scorer_units", c.scorer_units, 16, 512, "units",
+           JoinedLater("units of a hidden layer of networks scorer and columns, a multiple of 16; "
+                       "their value's have twice as many"));
   v.Number("window", c.window, 0, 1024, "steps",
            ("length of a training window; 0: the algorithm's (" + UsualWindows(c) + ")").c_str());
   v.Number("batch_windows", c.batch_windows, 0, 1024, "windows",

@@ -42,8 +42,8 @@ struct RunConfig {
   int commit_stride = 8;  // rows per publication
   // Learning, whatever the algorithm.
   std::string algo = "vtrace";
-  std::string network = "auto";  // scorer, mlp, conv; auto follows the view
-  int scorer_units = 64;         // of a hidden layer of network scorer, whole vectors
+  std::string network = "auto";  // scorer, columns, mlp, conv; auto follows the view
+  int scorer_units = 64;         // of scorer and columns, whole vectors
   int window = 0;                // T; 0: the algorithm's, as the next
   int batch_windows = 0;         // windows per update
   // Settings of the algorithms; a run has those of `algo`.

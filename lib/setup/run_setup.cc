@@ -17,6 +17,11 @@ bool Reads(const std::string& network, const ViewEntry& view) {
   return std::find(view.networks.begin(), view.networks.end(), network) != view.networks.end();
 }
 
+// As EnvEntry::NetworkView takes it.
+std::string ViewOf(const RunConfig& run) {
+  return run.view == kAuto ? "" : run.view;
+}
+
 void CheckNetwork(const RunConfig& config, const EnvEntry& env) {
   const ViewEntry& given = env.NetworkView(config.view);
   if (Reads(config.network, given)) return;
@@ -35,7 +40,7 @@ static_assert(kMaxWorkersOfRun == wire::kMaxRings, "a run's rings fit one messag
 
 EnvConfig EnvConfigOf(const RunConfig& run) {
   return {.name = run.env,
-          .view = run.view == kAuto ? "" : run.view,
+          .view = ViewOf(run),
           .lanes = run.lanes,
           .seed = run.seed,
           .queue_size = run.queue_size,
@@ -77,11 +82,16 @@ void Resolve(RunConfig& config) {
 RunConfig MakeRunConfig(const std::vector<Setting>& given) {
   RunConfig config;
   for (const Setting& setting : given) {
-    if (setting.key == "env" || setting.key == "algo") Apply(setting, config);
+    if (setting.key == "env" || setting.key == "algo" || setting.key == "view") {
+      Apply(setting, config);
+    }
   }
-  for (const auto& [key, value] : EnvOf(config.env).preset) {
-    const std::string algorithm = AlgorithmOf(key);
-    if (algorithm.empty() || algorithm == config.algo) Apply({NameOf(key), value}, config);
+  const EnvEntry& env = EnvOf(config.env);
+  for (const auto* preset : {&env.preset, &env.NetworkView(ViewOf(config)).preset}) {
+    for (const auto& [key, value] : *preset) {
+      const std::string algorithm = AlgorithmOf(key);
+      if (algorithm.empty() || algorithm == config.algo) Apply({NameOf(key), value}, config);
+    }
   }
   ApplyAll(given, config);
   Resolve(config);

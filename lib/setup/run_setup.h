@@ -26,8 +26,8 @@ void AddRunSettings(ServiceOptions& parser, std::vector<Setting>* given);
 // decide (the network reads the view), then ResolveShapes. Throws Error(kUsage), also for an
 // unknown environment or view, with the names there are.
 void Resolve(RunConfig& config);
-// Defaults, then the preset of the environment that `given` names (or the default one), then
-// `given`, resolved. Throws as Apply and Resolve do.
+// Defaults, then the presets of the environment and of the view that `given` names (or the default
+// ones), then `given`, resolved. Throws as Apply and Resolve do.
 RunConfig MakeRunConfig(const std::vector<Setting>& given);
 // ApplyOnResume, resolved.
 std::vector<SettingChange> ChangeOnResume(const std::vector<Setting>& given, RunConfig& config);

@@ -12,7 +12,15 @@ from . import _checks, _core
 EnvName = Literal["tetris", "tetris-placement", "cartpole", "catch"]
 TetrisObs = Literal["dict", "flat", "planes", "pixels", "compact", "packed2"]
 PlacementObs = Literal[
-    "dict", "flat", "planes", "pixels", "compact", "packed2", "afterstates", "afterstates-dt"
+    "dict",
+    "flat",
+    "planes",
+    "pixels",
+    "compact",
+    "packed2",
+    "afterstates",
+    "afterstates-dt",
+    "afterstates-boards",
 ]
 CartPoleObs = Literal["flat", "compact"]
 CatchObs = Literal["flat", "compact"]

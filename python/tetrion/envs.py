@@ -276,7 +276,8 @@ class TetrisPlacementEnv(_CppEnv):
 
     Args:
         obs: as of TetrisEnv, and "afterstates" (float32 [660 + 7 q]: what every placement would
-            leave, 16 numbers each) or "afterstates-dt" (float32 [985 + 7 q]: 24 numbers each).
+            leave, 16 numbers each), "afterstates-dt" (float32 [985 + 7 q]: 24 numbers each) or
+            "afterstates-boards" (float32 [497 + 7 q]: the boards, a column an integer).
         illegal: what an illegal action does, "terminate" or "noop".
         queue_size: as of TetrisEnv.
         iid_pieces: as of TetrisEnv.

@@ -96,6 +96,48 @@ def _scorer(w: dict[str, Array]) -> Forward:
     return forward
 
 
+_BOARD_ROWS, _BOARD_COLUMNS = 20, 10
+_WALL = np.float32(2**_BOARD_ROWS - 1)
+_SUM_SCALE = np.float32(0.25)  # as lib/nn/board_net.cc has it
+
+
+def _board_net(w: dict[str, Array], name: str, columns: Array, rest: Array) -> Array:
+    """A number for each board: columns [N, C] of cells as integers, rest [N, E]."""
+    walls = np.full((len(columns), 1), _WALL)
+    padded = np.concatenate([walls, columns, walls], axis=1).astype(np.int64)
+    cells = (padded[:, :, None] >> np.arange(_BOARD_ROWS) & 1).astype(np.float32)
+    windows = np.concatenate([cells[:, :-2], cells[:, 1:-1], cells[:, 2:]], axis=2)
+    h = _silu(windows @ w[f"{name}.column.1.weight"] + w[f"{name}.column.1.bias"])
+    h = _silu(h @ w[f"{name}.column.2.weight"] + w[f"{name}.column.2.bias"])
+    board = h.sum(axis=1) * _SUM_SCALE @ w[f"{name}.board.weight"]
+    h = _silu(board + rest @ w[f"{name}.rest.weight"] + w[f"{name}.board.bias"])
+    out: Array = (h @ w[f"{name}.head.weight"] + w[f"{name}.head.bias"])[:, 0]
+    return out
+
+
+def _columns(w: dict[str, Array]) -> Forward:
+    """Boards that placements leave, and the present one, from their cells; weights are [in, out].
+
+    A placement's row is its board's columns and two numbers more; the state is the present board's
+    columns and the rest, which a placement's score sees, too.
+    """
+
+    def forward(view: Array) -> tuple[Array, Array]:
+        n = len(view)
+        rest_floats = w["value.rest.weight"].shape[0]
+        row_floats = w["score.rest.weight"].shape[0] - rest_floats + _BOARD_COLUMNS
+        cut = view.shape[1] - rest_floats - _BOARD_COLUMNS
+        rows = view[:, :cut].reshape(-1, row_floats)
+        rest = view[:, cut + _BOARD_COLUMNS :]
+        beside = np.repeat(rest, len(rows) // n, axis=0)
+        extra = np.concatenate([rows[:, _BOARD_COLUMNS:], beside], axis=1)
+        logits = _board_net(w, "score", rows[:, :_BOARD_COLUMNS], extra)
+        value = _board_net(w, "value", view[:, cut : cut + _BOARD_COLUMNS], rest)
+        return logits.reshape(n, -1), value
+
+    return forward
+
+
 def _small_mlp(w: dict[str, Array]) -> Forward:
     """Two separate trunks of two tanh layers."""
 
@@ -147,6 +189,7 @@ def _conv(w: dict[str, Array]) -> Forward:
 # Network -> (a tensor only it has, how many of its inputs do not depend on the view, builder).
 _NETWORKS = (
     ("scorer", "score.after.weight", _scorer),
+    ("columns", "score.column.1.weight", _columns),
     ("conv", "conv.1.weight", _conv),
     ("mlp", "trunk.1.weight", _wide_mlp),
     ("mlp", "policy.1.weight", _small_mlp),
@@ -163,5 +206,5 @@ def network_of(tensors: dict[str, Array], network: str, origin: Path) -> Forward
             return build(weights)
     raise RunError(
         f"{origin} holds a network {network!r} that this package does not know "
-        f"({len(weights)} policy tensors); it knows scorer, mlp and conv: update tetrion"
+        f"({len(weights)} policy tensors); it knows scorer, columns, mlp and conv: update tetrion"
     )

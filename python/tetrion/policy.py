@@ -73,8 +73,8 @@ class Policy:
 
         Args:
             observations: [n, ...], or a single one.
-            mask: bool [n, A], the legal actions; found from records and from views afterstates
-                and afterstates-dt, needed for other views of tetris-placement.
+            mask: bool [n, A], the legal actions; found from records and from views afterstates,
+                afterstates-dt and afterstates-boards, needed for other views of tetris-placement.
 
         Returns:
             int32 [n], an int for a single observation.

@@ -27,13 +27,14 @@ GateConfig GateConfigOf(const RunConfig& run, const ReplayShape& shape) {
       .shards = shape.shards, .capacity_rows = run.replay_rows, .commit_stride = run.commit_stride};
 }
 
-// The scorer's kernels divide a batch over every core it may use and take back the time that
-// workers wait, as the tensor library does with large networks; with small ones it loses more to
-// waking threads than it gains.
+// The kernels of scorer and columns divide a batch over every core they may use and take back the
+// time that workers wait, as the tensor library does with large networks; with small ones it loses
+// more to waking threads than it gains.
 int ThreadsFor(const RunConfig& run, int asked) {
   constexpr int kMostUseful = 8;
   if (asked > 0) return asked;
-  if (run.algo == "dreamer" ? run.dreamer.size == "nano" : run.network != "scorer") return 1;
+  const bool has_kernels = run.network == "scorer" || run.network == "columns";
+  if (run.algo == "dreamer" ? run.dreamer.size == "nano" : !has_kernels) return 1;
   return std::min(UsableCpus(), kMostUseful);
 }
 

@@ -277,6 +277,15 @@ EnvEntry TetrisPlacementEntry() {
                          .action_floats = AfterstatesDtLayout::kRowFloats,
                          .networks = {"scorer", "mlp"},
                          .high = {53}});  // five wells of 20 cells: 1050 / 20
+  entry.views.push_back({.name = "afterstates-boards",
+                         .record = Compact(),
+                         .elements = AfterstatesBoardsLayout::Floats,
+                         .expand = ExpandAfterstatesBoards,
+                         .action_floats = AfterstatesBoardsLayout::kRowFloats,
+                         .board_columns = kTetrisColumns,
+                         .networks = {"columns"},
+                         .high = {(1 << kTetrisRows) - 1},
+                         .preset = {{"vtrace.learning_rate", "0.002"}, {"vtrace.reuse", "1"}}});
   entry.default_view = "afterstates";
   for (int action = 0; action < kPlacementActions; ++action) {
     entry.actions.push_back(
@@ -285,11 +294,18 @@ EnvEntry TetrisPlacementEntry() {
   entry.max_steps = 5000;
   entry.options.push_back(kSpawnAboveOption);
   entry.options.push_back(kIllegalOption);
+  // Why: docs/decisions/0020-weights-are-bounded-by-decay.md.
   entry.preset = {{"lanes", "64"},
-                  {"vtrace.learning_rate", "0.001"},
-                  {"vtrace.lambda", "0.95"},
                   {"ring_rows", "64"},
-                  {"vtrace.reward_scale", "symlog"},
+                  {"vtrace.reward", "lines"},
+                  {"vtrace.discount", "0.999"},
+                  {"vtrace.lambda", "0.95"},
+                  {"vtrace.entropy_coef", "0.001"},
+                  {"vtrace.learning_rate", "0.001"},
+                  {"vtrace.decay", "harmonic"},
+                  {"vtrace.decay_updates", "8000"},
+                  {"vtrace.weight_decay", "0.02"},
+                  {"vtrace.average_updates", "300"},
                   {"vtrace.ppo_clip", "0.2"},
                   {"vtrace.normalise_advantage", "true"}};
   entry.mask = PlacementMaskOf;

@@ -1,16 +1,19 @@
-// The views `afterstates` and `afterstates-dt`, the hot path of placement training. Column heights
-// of the present field are found once; a placement that clears nothing and stays off the top row
-// only raises up to four of them, and every number of `afterstates` follows from the heights and
-// the count of cells. Anything rarer goes the slow way: build the rows and look. What
-// `afterstates-dt` has besides is counted on the rows, four at a time.
+// The views `afterstates`, `afterstates-dt` and `afterstates-boards`, the hot path of placement
+// training. Column heights of the present field are found once; a placement that clears nothing and
+// stays off the top row only raises up to four of them, and every number of `afterstates` follows
+// from the heights and the count of cells. Anything rarer goes the slow way: build the rows and
+// look. What `afterstates-dt` has besides is counted on the rows, four at a time;
+// `afterstates-boards` adds the piece's cells to the present columns.
 
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
 #include <cstring>
+#include <type_traits>
 
 #include "lib/envs/tetris/tetris_step.h"
 #include "lib/envs/views/field_shape.h"
+#include "lib/envs/views/outlines.h"
 #include "lib/envs/views/views.h"
 
 namespace tetrion {
@@ -30,80 +33,6 @@ struct Surface {
   Heights heights;
   int cells;  // locked cells in the rows that features see
 };
-
-// An oriented piece's outline in its box: per box column the last row with a cell (kAbsent where
-// there is none: it never stops a drop), and how far the column's top is above the box's top,
-// counted from a floor 20 rows below it (0 where there is none: it raises no column).
-constexpr int kAbsent = -64;
-struct Outline {
-  int bottom[4];
-  int rise[4];
-  int highest;  // first row with a cell
-  int lowest;   // greatest bottom
-};
-
-struct OutlineTable {
-  Outline of[32];
-};
-
-constexpr OutlineTable MakeOutlines() {
-  const tetris_tables::PieceTable pieces = tetris_tables::MakePieceTable();
-  OutlineTable table = {};
-  for (int oriented = 0; oriented < 32; ++oriented) {
-    Outline& outline = table.of[oriented];
-    outline.highest = 3;
-    for (int j = 0; j < 4; ++j) {
-      outline.bottom[j] = kAbsent;
-      for (int i = 0; i < 4; ++i) {
-        if ((pieces.rows[oriented] >> (16 * i + j) & 1) == 0) continue;
-        if (outline.rise[j] == 0) outline.rise[j] = kTetrisRows - i;
-        outline.bottom[j] = i;
-        outline.highest = std::min(outline.highest, i);
-      }
-      outline.lowest = std::max(outline.lowest, outline.bottom[j]);
-    }
-  }
-  return table;
-}
-
-constexpr OutlineTable kOutlines = MakeOutlines();
-
-// Where an oriented piece has the shape of another rotation of its id, as I, S, Z have every second
-// time and O every time: the cells of its box at (x, y) are those of the other box at
-// (x + left, y + up).
-struct Twin {
-  bool same;
-  int left, up;
-};
-
-struct TwinTable {
-  Twin of[32][4];  // [oriented][rotation of the other]
-};
-
-constexpr std::uint64_t MovedToCorner(std::uint64_t rows, int* column, int* row) {
-  constexpr std::uint64_t kFirstColumn = 0x0001000100010001ULL;
-  for (*column = 0; (rows & kFirstColumn) == 0; ++*column) rows >>= 1;
-  for (*row = 0; (rows & 0xF) == 0; ++*row) rows >>= 16;
-  return rows;
-}
-
-constexpr TwinTable MakeTwins() {
-  const tetris_tables::PieceTable pieces = tetris_tables::MakePieceTable();
-  TwinTable table = {};
-  for (int id = 0; id < kTetrisPieces; ++id) {
-    for (int rotation = 0; rotation < 16; ++rotation) {
-      const int oriented = tetris_tables::Oriented(id, rotation / 4);
-      int column = 0, row = 0, other_column = 0, other_row = 0;
-      const std::uint64_t shape = MovedToCorner(pieces.rows[oriented], &column, &row);
-      const std::uint64_t other = MovedToCorner(
-          pieces.rows[tetris_tables::Oriented(id, rotation % 4)], &other_column, &other_row);
-      table.of[oriented][rotation % 4] = {shape == other, column - other_column, row - other_row};
-    }
-  }
-  return table;
-}
-
-constexpr TwinTable kTwins = MakeTwins();
 
 // The first row that features see: the top row that is played on counts as empty, unless pieces
 // appear above it.
@@ -143,10 +72,34 @@ void WriteFeatures(const Surface& surface, float* out) {
   out[12] = static_cast<float>(bumpiness) * AfterstatesLayout::kBumpinessScale;
 }
 
+// The cells of each column, a bit a row, the floor's the lowest; padded as Heights.
+struct Columns {
+  std::uint32_t cells[kLanes];
+};
+
+Columns ColumnsOf(const TetrisRecord& field) {
+  Columns columns = {};
+  for (int r = TopRow(field); r < kTetrisRows; ++r) {
+    for (unsigned left = FieldRow(field, r); left != 0; left &= left - 1) {
+      columns.cells[kPad + std::countr_zero(left)] |= 1U << (kTetrisRows - 1 - r);
+    }
+  }
+  return columns;
+}
+
+void WriteColumns(const Columns& columns, float* out) {
+  for (int c = 0; c < kTetrisColumns; ++c) out[c] = static_cast<float>(columns.cells[kPad + c]);
+}
+
+// Layouts differ in whether a row begins with features or with cells.
+template <typename Layout>
+constexpr bool kShowsCells = std::is_same_v<Layout, AfterstatesBoardsLayout>;
+
 // The game a view row is made for: the record, what its field looks like and what comes next.
 struct Present {
   TetrisRecord record;
   Surface surface;
+  Columns columns;          // where the view shows cells
   bool unseen_row_used;     // the fast way needs it empty
   int active_y;             // where the drop really starts
   std::uint64_t next_rows;  // the next piece at its spawn position; 0 where it cannot be known
@@ -209,7 +162,7 @@ int CellsInFullRows(std::uint64_t merged, std::uint64_t cells) {
 template <typename Layout>
 void WriteEnd(float* out) {
   std::memset(out, 0, Layout::kRowFloats * sizeof(float));
-  out[15] = 1.0F;
+  out[Layout::kEnds] = 1.0F;
 }
 
 // A placement near the top, or one that fills rows. `piece.y` is the top row.
@@ -233,14 +186,19 @@ void WriteSlowRow(const Present& present, TetrisPiece piece, float* out) {
     StoreRows(field.row + piece.y, LoadRows(field.row + piece.y) | cells);
     lines = ClearRows(field, piece.y);
   }
-  const std::uint64_t merged = LoadRowsFromAbove(present.record, piece.y) | cells;
-  const int lowest = piece.y + kOutlines.of[piece.id | piece.rotation << 3].lowest;
-  const Surface surface = Measure(field);
-  WriteFeatures(surface, out);
-  out[13] = static_cast<float>(lines) * AfterstatesLayout::kLinesScale;
-  out[14] = static_cast<float>(kTetrisRows - 1 - lowest) * AfterstatesLayout::kRowScale;
-  out[15] = ends || NextCollides(field, present.next_rows) ? 1.0F : 0.0F;
-  WriteLanding<Layout>(field, surface.heights, piece, lines * CellsInFullRows(merged, cells), out);
+  out[Layout::kLines] = static_cast<float>(lines) * AfterstatesLayout::kLinesScale;
+  out[Layout::kEnds] = ends || NextCollides(field, present.next_rows) ? 1.0F : 0.0F;
+  if constexpr (kShowsCells<Layout>) {
+    WriteColumns(ColumnsOf(field), out);
+  } else {
+    const std::uint64_t merged = LoadRowsFromAbove(present.record, piece.y) | cells;
+    const int lowest = piece.y + kOutlines.of[piece.id | piece.rotation << 3].lowest;
+    const Surface surface = Measure(field);
+    WriteFeatures(surface, out);
+    out[14] = static_cast<float>(kTetrisRows - 1 - lowest) * AfterstatesLayout::kRowScale;
+    WriteLanding<Layout>(field, surface.heights, piece, lines * CellsInFullRows(merged, cells),
+                         out);
+  }
 }
 
 // Whether a box that comes to lie at `y` has nothing to do with the rows where games end.
@@ -262,15 +220,24 @@ int WriteRow(const Present& present, int id, int rotation, int x, float* out) {
     WriteSlowRow<Layout>(present, {id, rotation, x, top}, out);
     return -1;
   }
-  for (int j = 0; j < 4; ++j) {
-    under[j] = static_cast<std::uint8_t>(std::max<int>(under[j], outline.rise[j] - y));
-  }
-  surface.cells += 4;
-  WriteFeatures(surface, out);
-  out[13] = 0.0F;
-  out[14] = static_cast<float>(kTetrisRows - 1 - y - outline.lowest) * AfterstatesLayout::kRowScale;
+  out[Layout::kLines] = 0.0F;
   const std::uint64_t at_top = y - top >= 4 ? 0 : cells << (16 * (y - top));
-  out[15] = ((LoadRows(present.record.row + top) | at_top) & present.next_rows) != 0 ? 1.0F : 0.0F;
+  const bool ends = ((LoadRows(present.record.row + top) | at_top) & present.next_rows) != 0;
+  out[Layout::kEnds] = ends ? 1.0F : 0.0F;
+  if constexpr (kShowsCells<Layout>) {
+    Columns columns = present.columns;
+    std::uint32_t* fill = columns.cells + kPad + x - 4;
+    for (int j = 0; j < 4; ++j) fill[j] |= outline.cells[j] << (kTetrisRows - y) >> 4;
+    WriteColumns(columns, out);
+  } else {
+    for (int j = 0; j < 4; ++j) {
+      under[j] = static_cast<std::uint8_t>(std::max<int>(under[j], outline.rise[j] - y));
+    }
+    surface.cells += 4;
+    WriteFeatures(surface, out);
+    out[14] =
+        static_cast<float>(kTetrisRows - 1 - y - outline.lowest) * AfterstatesLayout::kRowScale;
+  }
   if constexpr (Layout::kRowFloats > AfterstatesLayout::kRowFloats) {
     TetrisRecord field = present.record;
     StoreRows(field.row + y, LoadRows(field.row + y) | cells);
@@ -314,11 +281,18 @@ void ExpandState(const TetrisRecord& record, int queue_size, float* out) {
   const TetrisPiece piece = UnpackActive(record.active);
   const int next = QueueSlot(record, 0);
   const bool next_in_field = !SpawnsAbove(record) && QueueSize(record) > 0;
-  const Present present = {record, Measure(record),
-                           !SpawnsAbove(record) && FieldRow(record, TopRow(record)) != 0, piece.y,
+  const Present present = {record,
+                           Measure(record),
+                           kShowsCells<Layout> ? ColumnsOf(record) : Columns{},
+                           !SpawnsAbove(record) && FieldRow(record, TopRow(record)) != 0,
+                           piece.y,
                            next_in_field ? PieceRows(next, 0) << (SpawnX(next) - 1) : 0};
   WriteRows<Layout>(present, piece, out);
-  WriteFeatures(present.surface, out + Layout::kPresent);
+  if constexpr (kShowsCells<Layout>) {
+    WriteColumns(present.columns, out + Layout::kPresent);
+  } else {
+    WriteFeatures(present.surface, out + Layout::kPresent);
+  }
   if constexpr (Layout::kRowFloats > AfterstatesLayout::kRowFloats) {
     WriteShape(record, out + Layout::kPresent + 13);
   }
@@ -345,6 +319,10 @@ void ExpandAfterstates(const std::byte* records, std::int64_t n, int queue_size,
 
 void ExpandAfterstatesDt(const std::byte* records, std::int64_t n, int queue_size, float* out) {
   Expand<AfterstatesDtLayout>(records, n, queue_size, out);
+}
+
+void ExpandAfterstatesBoards(const std::byte* records, std::int64_t n, int queue_size, float* out) {
+  Expand<AfterstatesBoardsLayout>(records, n, queue_size, out);
 }
 
 }  // namespace tetrion

@@ -40,7 +40,7 @@ struct PlanesLayout {
 //
 // Second part: 0-12 the same numbers of the present field, 13-19 active id, then [q][7] the queue.
 struct AfterstatesLayout {
-  static constexpr int kRowFloats = 16;
+  static constexpr int kRowFloats = 16, kLines = 13, kEnds = 15;
   static constexpr int kPresent = kPlacementActions * kRowFloats;  // 640
   static constexpr int kActiveId = kPresent + 13;                  // [7]
   static constexpr int kQueue = kPresent + 20;                     // [q][7], next piece first
@@ -63,7 +63,7 @@ struct AfterstatesLayout {
 // Second part: 0-12 and 13-17 the numbers of columns 0-12 and 16-20 of the present field, 18-24
 // active id, then [q][7] the queue.
 struct AfterstatesDtLayout {
-  static constexpr int kRowFloats = 24;
+  static constexpr int kRowFloats = 24, kLines = 13, kEnds = 15;
   static constexpr int kShape = 16;                                // of a row: columns 16-23
   static constexpr int kPresent = kPlacementActions * kRowFloats;  // 960
   static constexpr int kActiveId = kPresent + 18;                  // [7]
@@ -75,11 +75,29 @@ struct AfterstatesDtLayout {
   static constexpr float kLandingScale = 1.0F / 20, kPatternsScale = 1.0F / 5;
 };
 
+// `afterstates-boards`: f32[40][12] then f32[17 + 7 q]: boards as they are, and no more of them.
+//
+//   0-9   the cells of a column as an integer, bit r for row r from the floor; all rows are seen
+//   10    lines cleared / 4
+//   11    1 if the placement ends the game
+// A row is zeros where the placement is illegal, and zeros but for column 11 where the piece would
+// not fit. Lines and end are those of `afterstates`.
+//
+// Second part: 0-9 the columns of the present field, 10-16 active id, then [q][7] the queue.
+struct AfterstatesBoardsLayout {
+  static constexpr int kRowFloats = 12, kLines = 10, kEnds = 11;
+  static constexpr int kPresent = kPlacementActions * kRowFloats;  // 480
+  static constexpr int kActiveId = kPresent + kTetrisColumns;      // [7]
+  static constexpr int kQueue = kActiveId + 7;                     // [q][7], next piece first
+  static constexpr std::int64_t Floats(int queue_size) { return kQueue + 7 * queue_size; }
+};
+
 // Expanders as ObsSpec::expand wants them: `records` is [n, 64] u8, `out` is
 // [n, floats of the layout] f32. `queue_size` 0..7 is the view's: missing slots are all zero.
 void ExpandPlanes(const std::byte* records, std::int64_t n, int queue_size, float* out);
 void ExpandAfterstates(const std::byte* records, std::int64_t n, int queue_size, float* out);
 void ExpandAfterstatesDt(const std::byte* records, std::int64_t n, int queue_size, float* out);
+void ExpandAfterstatesBoards(const std::byte* records, std::int64_t n, int queue_size, float* out);
 
 // As ObsSpec::expand wants it, of planes that a device drew: `records` is [n, floats] u8, `out` is
 // [n, floats] f32, the same numbers.

@@ -21,7 +21,9 @@ struct VtraceSettings {
   double value_coef = 0.5;
   double entropy_coef = 0.01;
   double learning_rate = 3e-4;
+  std::string decay = "linear";
   std::uint64_t decay_updates = 0;
+  double weight_decay = 0;
   double grad_clip = 0.5;  // of the policy's and of the value's gradient, each
   std::uint64_t average_updates = 0;
   int reuse = 2;
@@ -58,8 +60,13 @@ void VtraceSettings::Visit(Visitor&& v) {
   v.Number("value_coef", value_coef, 0.0, 1e3, "", MayChange("weight of the value loss"));
   v.Number("entropy_coef", entropy_coef, 0.0, 1e3, "", MayChange("weight of the entropy bonus"));
   v.Number("learning_rate", learning_rate, 0.0, 1.0, "", MayChange("Adam's step size"));
+  v.Choice("decay", decay, "linear|harmonic",
+           MayChange("how the learning rate falls: linear, to 0 after decay_updates; harmonic, to "
+                     "half after so many, a third after twice so many, for ever"));
   v.Number("decay_updates", decay_updates, std::uint64_t{0}, kAny, "updates",
-           MayChange("the learning rate falls linearly to 0 over so many updates; 0: constant"));
+           MayChange("how fast the learning rate falls; 0: it is constant"));
+  v.Number("weight_decay", weight_decay, 0.0, 10.0, "",
+           MayChange("share of the weights that an update takes away, times the learning rate"));
   v.Number("grad_clip", grad_clip, 0.0, 1e6, "",
            MayChange("bound of the gradient's global norm; 0: none"));
   v.Number(

@@ -114,7 +114,8 @@ VtraceTrainer::VtraceTrainer(const VtraceConfig& config, const EnvSpec& env, con
       cells_(std::int64_t{config.window} * group_lanes_),
       network_(MakeTrainingNetwork(config, env, cells_)),
       expanders_(config.threads, "expand"),
-      adam_({.epsilon = config.adam_epsilon}, config.settings.grad_clip, *network_),
+      adam_({.epsilon = config.adam_epsilon, .weight_decay = config.settings.weight_decay},
+            config.settings.grad_clip, *network_),
       mean_(config.settings.average_updates, network_->parameters()),
       sync_(std::move(sync)) {
   TETRION_CHECK(rows.record_bytes == env.obs.record_bytes && rows.has_mask == env.action.has_mask,
@@ -308,7 +309,9 @@ double VtraceTrainer::LearningRate() const {
   if (config_.settings.decay_updates == 0) return config_.settings.learning_rate;
   const double done = static_cast<double>(adam_.adam().steps()) /
                       static_cast<double>(config_.settings.decay_updates);
-  return config_.settings.learning_rate * std::max(0.0, 1.0 - done);
+  const double share =
+      config_.settings.decay == "harmonic" ? 1.0 / (1.0 + done) : std::max(0.0, 1.0 - done);
+  return config_.settings.learning_rate * share;
 }
 
 void VtraceTrainer::PolicyBlob(std::vector<std::byte>& out) const {

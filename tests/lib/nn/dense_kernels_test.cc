@@ -106,6 +106,33 @@ TEST_P(DenseKernelsTest, DotItsBackwardAndColumnSumMatchLoops) {
   EXPECT_NEAR(sum[0], first, 1e-5);
 }
 
+// A product with a matrix of zeros and ones, of every count of ones.
+TEST_P(DenseKernelsTest, SumsAndGradientsByBitsMatchTheProductsOfZerosAndOnes) {
+  constexpr std::int64_t kRows = 67;
+  for (const std::int64_t n : {16, 48, 64, 80, 128}) {
+    std::vector<std::uint64_t> bits;
+    std::vector<float> ones(kRows * 64);
+    for (std::int64_t row = 0; row < kRows; ++row) {
+      bits.push_back(row < 65 ? (row == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << row) - 1)
+                              : 0x8000000000000001U);
+      for (std::int64_t i = 0; i < 64; ++i) {
+        ones[static_cast<std::size_t>(row * 64 + i)] = static_cast<float>(bits.back() >> i & 1);
+      }
+    }
+    const auto w = Noise(static_cast<std::size_t>(64 * n), 8);
+    auto y = Noise(static_cast<std::size_t>(kRows * n), 9), expected = y;
+    kernels().sum_bits(bits.data(), kRows, w.data(), n, y.data());
+    kernels().multiply_add(ones.data(), 64, kRows, 64, w.data(), n, expected.data());
+    for (std::size_t i = 0; i < y.size(); ++i) ASSERT_NEAR(y[i], expected[i], 1e-5) << n;
+    auto gradient = w, expected_gradient = w;
+    kernels().add_bits(bits.data(), kRows, y.data(), n, gradient.data());
+    kernels().outer_add(ones.data(), 64, kRows, 64, y.data(), n, expected_gradient.data());
+    for (std::size_t i = 0; i < w.size(); ++i) {
+      ASSERT_NEAR(gradient[i], expected_gradient[i], 2e-4) << n;
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Tables, DenseKernelsTest,
                          ::testing::Values(&BaselineDenseKernels(), &BestDenseKernels()),
                          [](const auto& info) {

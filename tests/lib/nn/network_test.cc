@@ -19,6 +19,7 @@ struct Case {
 
 std::vector<Case> Cases() {
   return {{"scorer", "scorer", testing::AfterstatesEnv()},
+          {"columns", "columns", testing::BoardsEnv()},
           {"mlp_vector", "mlp", testing::VectorEnv()},
           {"mlp_planes", "mlp", testing::PlanesEnv()},
           {"mlp_masked", "mlp", testing::MaskedPlanesEnv()},
@@ -28,7 +29,7 @@ std::vector<Case> Cases() {
 // A call's inputs and outputs for n states.
 struct Call {
   Call(const EnvSpec& env, int n, std::uint64_t seed)
-      : view(testing::Noise(static_cast<std::size_t>(n * env.obs.view_floats), seed)),
+      : view(testing::RandomViews(env, n, seed)),
         logits(static_cast<std::size_t>(n * env.action.count)),
         value(static_cast<std::size_t>(n)) {
     if (!env.action.has_mask) return;
@@ -220,6 +221,7 @@ INSTANTIATE_TEST_SUITE_P(All, NetworkTest, ::testing::ValuesIn(Cases()),
 
 TEST(NetworkChoiceTest, AutoFollowsTheView) {
   EXPECT_EQ(ResolveNetworkName("auto", testing::AfterstatesEnv()), "scorer");
+  EXPECT_EQ(ResolveNetworkName("auto", testing::BoardsEnv()), "columns");
   EXPECT_EQ(ResolveNetworkName("auto", testing::PlanesEnv()), "mlp");
   EXPECT_EQ(ResolveNetworkName("auto", testing::VectorEnv()), "mlp");
   EXPECT_EQ(ResolveNetworkName("conv", testing::PlanesEnv()), "conv");
@@ -227,13 +229,15 @@ TEST(NetworkChoiceTest, AutoFollowsTheView) {
 
 TEST(NetworkChoiceTest, UnfitNetworksAreRefusedWithTheAlternative) {
   EXPECT_THROW(MakeNetwork({.name = "scorer"}, testing::PlanesEnv()), Error);
+  EXPECT_THROW(MakeNetwork({.name = "columns"}, testing::AfterstatesEnv()), Error);
+  EXPECT_THROW(MakeNetwork({.name = "scorer"}, testing::BoardsEnv()), Error);
   EXPECT_THROW(MakeNetwork({.name = "conv"}, testing::VectorEnv()), Error);
   try {
     MakeNetwork({.name = "transformer"}, testing::VectorEnv());
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::kUsage);
-    EXPECT_NE(std::string(error.what()).find("scorer, mlp or conv"), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("scorer, columns, mlp or conv"), std::string::npos);
   }
 }
 

@@ -10,8 +10,9 @@
 #include "lib/nn/network.h"
 #include "tests/lib/nn/test_envs.h"
 
-// The scorer's kernels and its gradient are written by hand. Here the same network is tensor
-// operations in double, and every element is compared with automatic differentiation.
+// The kernels of the networks scorer and columns and their gradients are written by hand. Here the
+// same networks are tensor operations in double, and every element is compared with automatic
+// differentiation.
 
 namespace tetrion {
 namespace {
@@ -28,7 +29,7 @@ struct Case {
       : env(reads),
         n(states),
         units(scorer_units),
-        view(testing::Noise(Size(env.obs.view_floats), kSeed)),
+        view(testing::RandomViews(env, n, kSeed)),
         grad_logits(testing::Noise(Size(kActions), kSeed + 1)),
         grad_value(testing::Noise(Size(1), kSeed + 2)) {
     for (int i = 0; i < n; ++i) {
@@ -52,13 +53,9 @@ struct Case {
 };
 
 std::unique_ptr<Network> Make(const Case& c, int threads) {
-  auto network = MakeNetwork({.name = "scorer",
-                              .seed = 3,
-                              .max_states = c.n,
-                              .training = true,
-                              .threads = threads,
-                              .scorer_units = c.units},
-                             c.env);
+  auto network = MakeNetwork(
+      {.seed = 3, .max_states = c.n, .training = true, .threads = threads, .scorer_units = c.units},
+      c.env);
   const std::vector<float> noise = testing::Noise(network->parameters().size(), 77);
   for (std::size_t i = 0; i < noise.size(); ++i) network->parameters()[i] += 0.1F * noise[i];
   return network;
@@ -73,8 +70,51 @@ Tensor Double(const std::vector<float>& values, at::IntArrayRef shape) {
   return torch::from_blob(const_cast<float*>(values.data()), shape).to(torch::kFloat64);
 }
 
+using Weights = std::map<std::string, Tensor>;
+
+// Network scorer: afterstates [n, 40, F] and state [n, S] to logits [n, 40] and value [n].
+std::pair<Tensor, Tensor> ScorerOf(Weights& w, const Tensor& after, const Tensor& state) {
+  Tensor h = torch::matmul(after, w["score.after.weight"]) +
+             (torch::matmul(state, w["score.state.weight"]) + w["score.1.bias"]).unsqueeze(1);
+  h = torch::silu(torch::matmul(torch::silu(h), w["score.2.weight"]) + w["score.2.bias"]);
+  Tensor v = torch::silu(torch::matmul(state, w["value.1.weight"]) + w["value.1.bias"]);
+  v = torch::silu(torch::matmul(v, w["value.2.weight"]) + w["value.2.bias"]);
+  return {torch::matmul(h, w["score.3.weight"]) + w["score.3.bias"],
+          torch::matmul(v, w["value.3.weight"]) + w["value.3.bias"]};
+}
+
+// A BoardNet: columns [m, C] and what stands beside them [m, E] to [m].
+Tensor BoardNetOf(Weights& w, const std::string& name, const Tensor& columns, const Tensor& rest) {
+  const auto of = [&](const char* piece) { return w.at(name + piece); };
+  const Tensor wall =
+      torch::full({columns.size(0), 1}, double{(1 << kBoardRows) - 1}, torch::kFloat64);
+  const Tensor padded = torch::cat({wall, columns, wall}, 1).to(torch::kInt64).unsqueeze(2);
+  const Tensor cells =
+      torch::bitwise_and(torch::bitwise_right_shift(padded, torch::arange(kBoardRows)), 1)
+          .to(torch::kFloat64);
+  const std::int64_t count = columns.size(1);
+  const Tensor windows = torch::cat(
+      {cells.narrow(1, 0, count), cells.narrow(1, 1, count), cells.narrow(1, 2, count)}, 2);
+  Tensor h = torch::silu(torch::matmul(windows, of(".column.1.weight")) + of(".column.1.bias"));
+  h = torch::silu(torch::matmul(h, of(".column.2.weight")) + of(".column.2.bias"));
+  h = torch::matmul(h.sum(1) * 0.25, of(".board.weight")) +
+      torch::matmul(rest, of(".rest.weight")) + of(".board.bias");
+  return torch::matmul(torch::silu(h), of(".head.weight")) + of(".head.bias");
+}
+
+// Network columns.
+std::pair<Tensor, Tensor> ColumnsOf(Weights& w, const Tensor& after, const Tensor& state,
+                                    std::int64_t columns) {
+  const Tensor rest = state.narrow(1, columns, state.size(1) - columns);
+  const Tensor rows = after.reshape({-1, after.size(2)});
+  const Tensor beside = torch::cat(
+      {rows.narrow(1, columns, rows.size(1) - columns), rest.repeat_interleave(kActions, 0)}, 1);
+  return {BoardNetOf(w, "score", rows.narrow(1, 0, columns), beside),
+          BoardNetOf(w, "value", state.narrow(1, 0, columns), rest)};
+}
+
 Reference Differentiate(const Case& c, const Network& network) {
-  std::map<std::string, Tensor> w;
+  Weights w;
   for (const ParameterInfo& info : network.layout()) {
     const float* piece = network.parameters().data() + info.offset;
     w[info.name] = torch::from_blob(const_cast<float*>(piece), info.shape)
@@ -85,15 +125,12 @@ Reference Differentiate(const Case& c, const Network& network) {
   const std::int64_t floats = c.env.obs.action_floats, cut = kActions * floats;
   const Tensor after = view.narrow(1, 0, cut).reshape({c.n, kActions, floats});
   const Tensor state = view.narrow(1, cut, c.env.obs.view_floats - cut);
-  Tensor h = torch::matmul(after, w["score.after.weight"]) +
-             (torch::matmul(state, w["score.state.weight"]) + w["score.1.bias"]).unsqueeze(1);
-  h = torch::silu(torch::matmul(torch::silu(h), w["score.2.weight"]) + w["score.2.bias"]);
+  const int columns = c.env.obs.board_columns;
+  const auto [logits, value] =
+      columns > 0 ? ColumnsOf(w, after, state, columns) : ScorerOf(w, after, state);
   Reference reference;
-  reference.logits =
-      (torch::matmul(h, w["score.3.weight"]) + w["score.3.bias"]).reshape({c.n, kActions});
-  Tensor v = torch::silu(torch::matmul(state, w["value.1.weight"]) + w["value.1.bias"]);
-  v = torch::silu(torch::matmul(v, w["value.2.weight"]) + w["value.2.bias"]);
-  reference.value = (torch::matmul(v, w["value.3.weight"]) + w["value.3.bias"]).reshape({c.n});
+  reference.logits = logits.reshape({c.n, kActions});
+  reference.value = value.reshape({c.n});
   std::vector<float> slopes = c.grad_logits;  // a masked logit has none
   for (std::size_t cell = 0; cell < slopes.size(); ++cell) {
     if ((c.mask[cell / kActions] >> (cell % kActions) & 1) == 0) slopes[cell] = 0;
@@ -205,20 +242,23 @@ TEST(ScorerSparseGradientTest, WhatIsNotANumberIsKept) {
 }
 
 // Around the 16 states of a chunk, a training batch, and other widths.
-INSTANTIATE_TEST_SUITE_P(States, ScorerGradientTest,
-                         ::testing::Values(Batch{testing::AfterstatesEnv(), 1},
-                                           Batch{testing::AfterstatesDtEnv(), 5},
-                                           Batch{testing::AfterstatesEnv(), 16},
-                                           Batch{testing::AfterstatesDtEnv(), 17},
-                                           Batch{testing::AfterstatesEnv(), 83},
-                                           Batch{testing::AfterstatesDtEnv(), 2048},
-                                           Batch{testing::AfterstatesDtEnv(), 33, 16},
-                                           Batch{testing::AfterstatesDtEnv(), 34, 32},
-                                           Batch{testing::AfterstatesEnv(), 35, 80}),
-                         [](const auto& batch) {
-                           return (batch.param.env.obs.action_floats == 24 ? "dt_" : "plain_") +
-                                  std::to_string(batch.param.states);
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    States, ScorerGradientTest,
+    ::testing::Values(Batch{testing::AfterstatesEnv(), 1}, Batch{testing::AfterstatesDtEnv(), 5},
+                      Batch{testing::AfterstatesEnv(), 16}, Batch{testing::AfterstatesDtEnv(), 17},
+                      Batch{testing::AfterstatesEnv(), 83},
+                      Batch{testing::AfterstatesDtEnv(), 2048}, Batch{testing::BoardsEnv(), 1},
+                      Batch{testing::BoardsEnv(), 17}, Batch{testing::BoardsEnv(), 259, 32},
+                      Batch{testing::AfterstatesDtEnv(), 33, 16},
+                      Batch{testing::AfterstatesDtEnv(), 34, 32},
+                      Batch{testing::AfterstatesEnv(), 35, 80}),
+    [](const auto& batch) {
+      const int floats = batch.param.env.obs.action_floats;
+      return (floats == 24   ? "dt_"
+              : floats == 12 ? "boards_"
+                             : "plain_") +
+             std::to_string(batch.param.states);
+    });
 
 }  // namespace
 }  // namespace tetrion

@@ -38,6 +38,28 @@ inline std::vector<float> Noise(std::size_t count, std::uint64_t seed) {
   return values;
 }
 
+// Views of n states: noise, or where the view shows boards, columns of random cells before it.
+inline std::vector<float> RandomViews(const EnvSpec& env, int n, std::uint64_t seed) {
+  std::vector<float> views = Noise(static_cast<std::size_t>(n * env.obs.view_floats), seed);
+  const int columns = env.obs.board_columns, floats = env.obs.action_floats;
+  if (columns == 0) return views;
+  for (int s = 0; s < n; ++s) {
+    for (int part = 0; part <= env.action.count; ++part) {
+      float* column = views.data() + s * env.obs.view_floats + part * floats;
+      for (int c = 0; c < columns; ++c) {
+        const PhiloxBlock draw =
+            PhiloxDraw(seed, static_cast<std::uint64_t>(s),
+                       static_cast<std::uint32_t>(part * columns + c), PhiloxPurpose::kActions);
+        // Placements of a state differ in few columns.
+        const bool common = part > 0 && draw.word[0] % 4 != 0;
+        column[c] =
+            common ? column[c - floats] : static_cast<float>(draw.word[1] & draw.word[2] & 0xFFFFF);
+      }
+    }
+  }
+  return views;
+}
+
 inline constexpr int kAfterstatesFloats = 40 * 16 + 48;
 
 inline EnvSpec AfterstatesEnv() {
@@ -50,6 +72,15 @@ inline EnvSpec AfterstatesDtEnv() {
   EnvSpec env = EnvWithView<40 * 24 + 53>("afterstates-dt", 40, true);
   env.obs.action_floats = 24;
   env.obs.network = "scorer";
+  return env;
+}
+// Ten columns, lines and end of a placement; ten columns and 21 numbers of the state.
+inline constexpr int kBoardsFloats = 40 * 12 + 31;
+inline EnvSpec BoardsEnv() {
+  EnvSpec env = EnvWithView<kBoardsFloats>("afterstates-boards", 40, true);
+  env.obs.action_floats = 12;
+  env.obs.board_columns = 10;
+  env.obs.network = "columns";
   return env;
 }
 inline EnvSpec PlanesEnv() {

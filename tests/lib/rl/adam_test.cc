@@ -28,6 +28,23 @@ TEST(AdamTest, FollowsThePublishedAlgorithmInDouble) {
   for (std::size_t i = 0; i < 3; ++i) EXPECT_NEAR(parameters[i], expected[i], 1e-5);
 }
 
+TEST(AdamTest, WeightDecayTakesItsShareApartFromTheGradientAsAdamWDoes) {
+  Adam plain({}, 2), decayed({.weight_decay = 0.25}, 2);
+  std::vector<float> a = {4.0F, -8.0F}, b = a;
+  const std::vector<float> gradient = {3.0F, 0.0F};
+  double expected[2] = {4.0, -8.0};
+  for (int step = 0; step < 3; ++step) {
+    const std::vector<float> before = a;
+    plain.Step(a, gradient, 0.5);
+    decayed.Step(b, gradient, 0.5);
+    for (std::size_t i = 0; i < 2; ++i) {
+      expected[i] = expected[i] * (1 - 0.5 * 0.25) + (a[i] - before[i]);
+      EXPECT_NEAR(b[i], expected[i], 1e-5);
+    }
+  }
+  EXPECT_NEAR(b[1], -8 * std::pow(0.875, 3), 1e-5);  // no gradient: the decay alone
+}
+
 TEST(AdamTest, FirstStepIsTheLearningRateWhateverTheGradient) {
   for (const float gradient : {1e-2F, 1.0F, 1e4F}) {
     Adam adam({.epsilon = 1e-12}, 1);

@@ -56,7 +56,9 @@ RunConfig Unusual() {
   config.vtrace.value_coef = 123.456;
   config.vtrace.entropy_coef = 5e-324;
   config.vtrace.learning_rate = 3.1e-4;
+  config.vtrace.decay = "harmonic";
   config.vtrace.decay_updates = 1'000'000'007;
+  config.vtrace.weight_decay = 0.125;
   config.vtrace.grad_clip = 40;
   config.vtrace.average_updates = 300;
   config.vtrace.reuse = 5;
@@ -105,16 +107,17 @@ TEST(RunConfigTest, EveryFieldOfTheStructIsVisitedOnce) {
   (void)f1, (void)f2, (void)f3, (void)f4, (void)f5, (void)f6, (void)f7, (void)f8, (void)f9;
   (void)f10, (void)f11, (void)f12, (void)f13, (void)f14, (void)f15, (void)f16, (void)f17;
   (void)f18, (void)f19, (void)f20;
-  const auto& [v1, v2, v3, v4, v5, v6, v7, v8, v9, v10, v11, v12, v13, v14, v15, v16] = vtrace;
+  const auto& [v1, v2, v3, v4, v5, v6, v7, v8, v9, v10, v11, v12, v13, v14, v15, v16, v17, v18] =
+      vtrace;
   (void)v1, (void)v2, (void)v3, (void)v4, (void)v5, (void)v6, (void)v7, (void)v8, (void)v9;
-  (void)v10, (void)v11, (void)v12, (void)v13, (void)v14, (void)v15, (void)v16;
+  (void)v10, (void)v11, (void)v12, (void)v13, (void)v14, (void)v15, (void)v16, (void)v17, (void)v18;
   const auto& [d1, d2, d3, d4, d5, d6, d7, d8, d9, d10, d11, d12, d13, d14, d15, d16, d17, d18, d19,
                d20, d21, d22, d23, d24, d25, d26, d27, d28, d29, d30, d31] = dreamer;
   (void)d1, (void)d2, (void)d3, (void)d4, (void)d5, (void)d6, (void)d7, (void)d8, (void)d9;
   (void)d10, (void)d11, (void)d12, (void)d13, (void)d14, (void)d15, (void)d16, (void)d17, (void)d18;
   (void)d19, (void)d20, (void)d21, (void)d22, (void)d23, (void)d24, (void)d25, (void)d26, (void)d27;
   (void)d28, (void)d29, (void)d30, (void)d31;
-  EXPECT_EQ(fields.size(), 20U + 16U + 31U);
+  EXPECT_EQ(fields.size(), 20U + 18U + 31U);
 }
 
 TEST(RunConfigTest, TextMayBeReorderedAndIncomplete) {
@@ -218,7 +221,7 @@ TEST(RunConfigTest, ResumeMayChangeLearningAndNeitherEnvironmentNorShapes) {
   for (const char* key :
        {"learning_rate", "entropy_coef", "value_coef", "grad_clip", "discount", "lambda",
         "rho_clip", "c_clip", "reuse", "max_lag", "ppo_clip", "minibatches", "normalise_advantage",
-        "max_steps", "decay_updates", "average_updates"}) {
+        "max_steps", "decay", "decay_updates", "weight_decay", "average_updates"}) {
     EXPECT_TRUE(MayChangeOnResume(key)) << key;
   }
   for (const char* key :

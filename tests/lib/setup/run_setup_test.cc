@@ -74,6 +74,18 @@ TEST(RunSetupTest, PresetsStandBetweenDefaultsAndTheUser) {
   EXPECT_EQ(MakeRunConfig({{"env", "tetris"}}).max_steps, 10000U);
 }
 
+TEST(RunSetupTest, PresetOfAViewStandsBetweenThatOfItsEnvironmentAndTheUser) {
+  const RunConfig features = MakeRunConfig({}),
+                  boards = MakeRunConfig({{"view", "afterstates-boards"}});
+  EXPECT_EQ(boards.network, "columns");
+  EXPECT_EQ(features.vtrace.reuse, 2);
+  EXPECT_EQ(boards.vtrace.reuse, 1);
+  EXPECT_EQ(features.vtrace.learning_rate, 0.001);
+  EXPECT_EQ(boards.vtrace.learning_rate, 0.002);
+  EXPECT_EQ(boards.vtrace.weight_decay, features.vtrace.weight_decay);
+  EXPECT_EQ(MakeRunConfig({{"reuse", "3"}, {"view", "afterstates-boards"}}).vtrace.reuse, 3);
+}
+
 TEST(RunSetupTest, PresetsOfAnAlgorithmCountInItsRunsAlsoForCommonSettings) {
   const RunConfig preset = MakeRunConfig({{"env", "cartpole"}, {"algo", "dreamer"}});
   EXPECT_EQ(preset.lanes, 4);

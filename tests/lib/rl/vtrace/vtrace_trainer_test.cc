@@ -223,6 +223,17 @@ TEST(VtraceTrainerTest, SavedAndLoadedTrainingContinuesBitForBit) {
   EXPECT_EQ(first->Save().counters.at("updates"), 40);
 }
 
+TEST(VtraceTrainerTest, HarmonicDecayIsAHalfAThirdAQuarterAndSoOn) {
+  VtraceConfig config = BanditConfig();
+  config.settings.decay = "harmonic";
+  config.settings.decay_updates = 2;
+  const auto trainer = MakeBanditTrainer(config);
+  BanditSource source;
+  for (const double share : {1.0, 2.0 / 3, 1.0 / 2, 2.0 / 5, 1.0 / 3}) {
+    EXPECT_NEAR(Figure(trainer->Step(source, 0), "learning_rate"), share * 1e-2, 1e-12);
+  }
+}
+
 // What is saved under "policy." plays and is the mean; training goes on from the last weights.
 TEST(VtraceTrainerTest, MeanWeightsAreSavedForPlayAndContinueToo) {
   VtraceConfig config = BanditConfig();
@@ -436,6 +447,23 @@ TEST(VtraceTrainerTest, BatchIsReusedOnlyWhileItsLagAllows) {
   EXPECT_EQ(Figure(late, "lag_p50"), 50);
   EXPECT_EQ(Figure(late, "lag_p99"), 50);
   EXPECT_EQ(Figure(trainer->Step(source, 90), "lag_p99"), 0);  // a restarted counter is no lag
+}
+
+TEST(VtraceTrainerTest, WeightDecayTakesItsShareOfEveryWeightFromAnUpdate) {
+  VtraceConfig config = BanditConfig();
+  const auto plain = MakeBanditTrainer(config), decayed = [&] {
+    config.settings.weight_decay = 0.5;
+    return MakeBanditTrainer(config);
+  }();
+  const std::vector<float> before = plain->Save().tensors[0].data;
+  BanditSource source, same_source;
+  (void)plain->Step(source, 0);
+  (void)decayed->Step(same_source, 0);
+  const std::vector<float> without = plain->Save().tensors[0].data;
+  const std::vector<float> with = decayed->Save().tensors[0].data;
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    ASSERT_NEAR(with[i], without[i] - 1e-2F * 0.5F * before[i], 1e-6);
+  }
 }
 
 TEST(VtraceTrainerTest, LearningRateDecaysLinearlyToZero) {
