@@ -75,6 +75,18 @@ check_build() {
   fi
 }
 
+# Which arithmetic networks run with: "baseline" is what the build asks for, AVX2.
+check_kernels() {
+  local program=$root/build/cpu/bin/tetrion-kernels name
+  [[ -x $program ]] || return 0
+  if name=$("$program"); then
+    ok "kernels: $name"
+  else
+    fail "kernels: $program ended with status $?; if it was built on another processor," \
+      "remove '$root/build/cpu' and run ./tetrion up"
+  fi
+}
+
 check_machine() {
   local cores memory
   cores=$(nproc)
@@ -189,6 +201,7 @@ check_runs() {
 check_packages
 check_wheels
 check_build
+check_kernels
 check_machine
 check_shm
 check_files

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <span>
 
 #include "lib/nn/init.h"
@@ -44,12 +45,13 @@ template <typename Work>
 void ForEachScorerChunk(ThreadTeam& team, int states, const Work& work) {
   const int chunks = ScorerChunks(states);
   const int members = team.size();
-  team.Run([&](int member) {
+  const auto chunks_of = [&](int member) {
     for (int c = chunks * member / members; c < chunks * (member + 1) / members; ++c) {
       const int begin = c * kScorerChunk;
       work(member, c, begin, std::min(kScorerChunk, states - begin));
     }
-  });
+  };
+  team.Run(std::cref(chunks_of));  // by reference: a copy of it would be allocated
 }
 
 // Orthogonal weights [in, out], biases 0. The two heads are named by their offsets: logits start

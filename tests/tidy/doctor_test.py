@@ -62,6 +62,16 @@ class Doctor(unittest.TestCase):
         program.chmod(0o755)
         self.assertEqual(self.examine(0, "--shm", "--lanes", "8"), "--lanes 8\n")
 
+    def test_kernels_are_those_that_the_built_program_names(self):
+        self.assertNotIn("kernels", self.examine(0))  # nothing is built
+        program = self.root / "build/cpu/bin/tetrion-kernels"
+        program.parent.mkdir(parents=True)
+        program.write_text("#!/bin/bash\necho avx1024\n")
+        program.chmod(0o755)
+        self.assertIn("ok    kernels: avx1024\n", self.examine(0))
+        program.write_text("#!/bin/bash\nkill -ILL $$\n")
+        self.assertRegex(self.examine(1), "FAIL  kernels: .* ended with status 132")
+
     def test_missing_packages_fail_with_the_line_that_mends_it(self):
         self.fake("dpkg-query", 'printf "ii alpha\\n"; exit 1')
         self.assertRegex(self.examine(1), r"FAIL  packages: 1 missing; .*apt-get install -y beta\n")
