@@ -70,8 +70,10 @@ def steady_rates(folder, seconds):
     return rates
 
 
-def run(bin_dir, env, seconds):
-    """(seconds to the first update or None, {program: MB}, [steps/s of the second half])."""
+def run(bin_dir, options, seconds):
+    """(seconds to the first update or None, {program: MB}, [steps/s of the second half]).
+
+    `options` of tetrion-up."""
     with tempfile.TemporaryDirectory() as runs, \
             tempfile.TemporaryDirectory(dir="/dev/shm") as shm:
         os.chmod(shm, 0o700)
@@ -79,7 +81,7 @@ def run(bin_dir, env, seconds):
         started = time.monotonic()
         with open(pathlib.Path(runs) / "up.log", "wb") as log, subprocess.Popen(
                 [str(bin_dir / "tetrion-up"), "--runs-dir", runs, "--shm-dir", shm, "--run",
-                 "bench", "--env", env], stdout=log, stderr=log) as up:
+                 "bench", *options], stdout=log, stderr=log) as up:
             first, memory = None, {}
             while up.poll() is None and time.monotonic() - started < START_TIMEOUT_S:
                 if any(folder.glob("checkpoints/*.safetensors")):
@@ -98,7 +100,8 @@ def run(bin_dir, env, seconds):
                 up.kill()
         if first is None:
             tail = (pathlib.Path(runs) / "up.log").read_text(errors="replace").splitlines()[-3:]
-            print(f"{env}: no update within {START_TIMEOUT_S} s:", *tail, file=sys.stderr)
+            print(f"{' '.join(options)}: no update within {START_TIMEOUT_S} s:", *tail,
+                  file=sys.stderr)
         return first, memory, rates
 
 
@@ -106,14 +109,14 @@ def main():
     bin_dir, quick = pathlib.Path(sys.argv[1]), "--quick" in sys.argv
     starts = []
     for env in ("cartpole", "tetris-placement"):
-        first, memory, rates = run(bin_dir, env, 5 if quick else 10)
+        first, memory, rates = run(bin_dir, ["--env", env], 5 if quick else 10)
         starts += [first] if first is not None else []
         figure(f"whole system, {env}: environment", "steps/s", rates, TARGETS[env], NOTES[env])
         for program, megabytes in sorted(memory.items()):
             figure(f"memory, {env}: {program}", "MB", [megabytes],
                    None if program == "tetrion-learner" else "<= 300")
     for _ in range(0 if quick else 3):
-        first, _, _ = run(bin_dir, "tetris-placement", 0)
+        first, _, _ = run(bin_dir, ["--env", "tetris-placement"], 0)
         starts += [first] if first is not None else []
     figure("start-up: tetrion-up to the first update", "s", starts, "<= 3")
     return 0 if starts else 1
