@@ -1,6 +1,7 @@
 // Environments on one core: steps a second of lanes with a random policy and their rows, of the
 // bare rules, and of a plain cell-array Tetris, in turns within one run; the same with colours and
-// with flat observations; time of one afterstates, flat, dict, packed2 view and of one picture.
+// with flat observations; time of one afterstates, drops, flat, dict, packed2 view and of one
+// picture.
 // Prints one JSON line a figure. --quick: shorter windows.
 #include <bit>
 #include <cstdio>
@@ -225,8 +226,8 @@ void CartPoleFigure(const Windows& windows) {
 }
 
 // `floats` a state: of the view's layout.
-void AfterstatesFigure(const Windows& windows, const std::string& name, ExpandFn expand,
-                       std::int64_t floats, const std::string& target) {
+void ActionsFigure(const Windows& windows, const std::string& name, ExpandFn expand,
+                   std::int64_t floats, const std::string& target) {
   const std::vector<TetrisRecord> states = PlacementStates();
   constexpr int kBatch = 64;
   std::vector<float> view(static_cast<std::size_t>(kBatch * floats));
@@ -243,7 +244,7 @@ void AfterstatesFigure(const Windows& windows, const std::string& name, ExpandFn
     if (i >= 0) micros.push_back(1e6 / rate);
   }
   TETRION_CHECK(sum >= 0, "heights are not negative");
-  Print(name + " view, 40 placements", "us/state", Spread(micros), kNoRival, target);
+  Print(name, "us/state", Spread(micros), kNoRival, target);
 }
 
 // Median nanoseconds a record of `expand`, which is given the records of one batch.
@@ -331,12 +332,17 @@ int main(int argc, char** argv) {
   if (argc > 1 && std::strcmp(argv[1], "--quick") == 0) windows = {3, tetrion::kNanosPerSecond / 5};
   tetrion::bench::TetrisFigures(windows);
   tetrion::bench::CartPoleFigure(windows);
-  tetrion::bench::AfterstatesFigure(windows, "afterstates", tetrion::ExpandAfterstates,
-                                    tetrion::AfterstatesLayout::Floats(4), "\"<= 2\"");
-  tetrion::bench::AfterstatesFigure(windows, "afterstates-dt", tetrion::ExpandAfterstatesDt,
-                                    tetrion::AfterstatesDtLayout::Floats(4), "null");
-  tetrion::bench::AfterstatesFigure(windows, "afterstates-boards", tetrion::ExpandAfterstatesBoards,
-                                    tetrion::AfterstatesBoardsLayout::Floats(4), "null");
+  tetrion::bench::ActionsFigure(windows, "afterstates view, 40 placements",
+                                tetrion::ExpandAfterstates, tetrion::AfterstatesLayout::Floats(4),
+                                "\"<= 2\"");
+  tetrion::bench::ActionsFigure(windows, "afterstates-dt view, 40 placements",
+                                tetrion::ExpandAfterstatesDt,
+                                tetrion::AfterstatesDtLayout::Floats(4), "null");
+  tetrion::bench::ActionsFigure(windows, "afterstates-boards view, 40 placements",
+                                tetrion::ExpandAfterstatesBoards,
+                                tetrion::AfterstatesBoardsLayout::Floats(4), "null");
+  tetrion::bench::ActionsFigure(windows, "drops view, 8 moves", tetrion::ExpandDrops,
+                                tetrion::DropsLayout::Floats(4), "null");
   tetrion::bench::GymViewFigures(windows);
   tetrion::bench::FlatLanesFigure(windows);
   return 0;

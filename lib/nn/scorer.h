@@ -7,7 +7,8 @@
 namespace tetrion {
 
 // Scores every action of a view that shows what it leads to (ObsSpec::action_floats, F below: views
-// `afterstates` and `afterstates-dt` of placements, A = 40 actions) with one small shared network:
+// `afterstates` and `afterstates-dt` of placements, A = 40 actions, and `drops` of moves, A = 8)
+// with one small shared network:
 //
 //   after [N, A, F] -> H -+-> SiLU -> H -> SiLU -> 1 = logits [N, A]
 //   state [N, S] ----> H -'

@@ -10,7 +10,7 @@ from . import _checks, _core
 
 # For type checkers, which cannot ask the table; a test holds them against it.
 EnvName = Literal["tetris", "tetris-placement", "cartpole", "catch"]
-TetrisObs = Literal["dict", "flat", "planes", "pixels", "compact", "packed2"]
+TetrisObs = Literal["dict", "flat", "planes", "pixels", "compact", "packed2", "drops"]
 PlacementObs = Literal[
     "dict",
     "flat",

@@ -106,10 +106,9 @@ class BatchedTetrisCollector:
         timeout: seconds after which a request raises TimeoutError; None: 600. Without workers it is
             seen between calls of policy_fn and obs_flatten only.
         obs: without obs_flatten: "flat" (gymnasium's FlattenObservation, 944 floats at queue_size
-            4), "planes", "pixels", "afterstates", "afterstates-dt" or
-            "afterstates-boards"
-            (tetris-placement), or, as uint8, "compact" and
-            "packed2"; "flat" (4 floats) or "compact" of cartpole.
+            4), "planes", "pixels", "drops" (tetris), "afterstates", "afterstates-dt" or
+            "afterstates-boards" (tetris-placement), or, as uint8, "compact" and "packed2";
+            "flat" (4 floats) or "compact" of cartpole.
         on_episode: called in the requesting thread with a dict of each episode's job_id, length,
             episode_return, lines, terminated and truncated, in the batch's order.
 

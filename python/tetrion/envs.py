@@ -220,7 +220,9 @@ class TetrisEnv(_CppEnv):
             gymnasium's FlattenObservation order), "planes" (float32 [420 + 7 q]: cells and
             one-hots), "pixels" (float32 [5760]: a picture of 72x80 shades, 0 to 1), "packed2"
             (uint8 [1440]: that picture with 2 bits a pixel, 20 bytes a row, the leftmost pixel in
-            bits 0-1, 0 white to 3 black) or "compact" (uint8 [64]: the packed state).
+            bits 0-1, 0 white to 3 black), "compact" (uint8 [64]: the packed state) or "drops"
+            (float32 [245 + 7 q]: what a drop after each of the 8 actions would leave, 25 numbers
+            each, then the state).
         queue_size: pieces in the preview, 0 to 7.
         iid_pieces: independent pieces instead of 7-bags.
         max_steps: an episode is truncated there; None: 10,000.
@@ -275,9 +277,10 @@ class TetrisPlacementEnv(_CppEnv):
     episode with reward -0.1, or, with illegal="noop", acts as no action with that reward.
 
     Args:
-        obs: as of TetrisEnv, and "afterstates" (float32 [660 + 7 q]: what every placement would
-            leave, 16 numbers each), "afterstates-dt" (float32 [985 + 7 q]: 24 numbers each) or
-            "afterstates-boards" (float32 [497 + 7 q]: the boards, a column an integer).
+        obs: as of TetrisEnv but for "drops", and "afterstates" (float32 [660 + 7 q]: what every
+            placement would leave, 16 numbers each), "afterstates-dt" (float32 [985 + 7 q]: 24
+            numbers each) or "afterstates-boards" (float32 [497 + 7 q]: the boards, a column an
+            integer).
         illegal: what an illegal action does, "terminate" or "noop".
         queue_size: as of TetrisEnv.
         iid_pieces: as of TetrisEnv.

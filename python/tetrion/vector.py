@@ -43,8 +43,8 @@ class TetrionVectorEnv(  # pyright: ignore[reportIncompatibleVariableOverride]
         threads: C++ threads, each owning a range of environments; step() and reset() play along in
             the caller's thread, and with 0 everything does. None: one less than the cores that this
             process may use (affinity, a container's quota), fewer when there are few environments.
-        obs: "flat", "dict", "planes", "pixels", "compact", "packed2"; tetris-placement also
-            "afterstates", "afterstates-dt" and
+        obs: "flat", "dict", "planes", "pixels", "compact", "packed2"; tetris also
+            "drops", tetris-placement also "afterstates", "afterstates-dt" and
             "afterstates-boards". "dict" gives a dict of arrays [n, ...].
         seed: environment i gets seed + i, or the i-th of a sequence; used by the first reset
             without a seed. Environment i then plays what a single environment with that seed plays.

@@ -34,6 +34,7 @@ struct Case {
 };
 constexpr Case kCases[] = {{"scorer", "tetris-placement", "auto", "scorer"},
                            {"scorer-dt", "tetris-placement", "afterstates-dt", "scorer"},
+                           {"scorer-drops", "tetris", "drops", "auto"},
                            {"columns", "tetris-placement", "afterstates-boards", "auto"},
                            {"mlp-vector", "cartpole", "auto", "mlp"},
                            {"mlp-planes", "tetris", "auto", "auto"},

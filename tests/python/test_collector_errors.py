@@ -29,7 +29,7 @@ BAD_VALUES = [
     ({"timeout": float("nan")}, "timeout must be positive or None, not nan"),
     ({"timeout": -1}, "timeout must be positive or None, not -1"),
     ({"max_steps": 1 << 31}, r"max_steps must be 1 to 2\*\*24, not 2147483648"),
-    ({"obs": "dict"}, "obs must be one of flat, planes, pixels, compact, packed2, not 'dict'"),
+    ({"obs": "dict"}, "obs must be one of flat, planes, .*, drops, not 'dict'"),
     ({"obs": "planes", "env": "cartpole"}, "obs must be one of flat, compact, not 'planes'"),
     ({"obs_flatten": lambda o: [[1, 2], [3]]}, "returned what is no array: .*inhomogeneous"),
 ]

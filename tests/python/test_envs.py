@@ -12,7 +12,7 @@ from gymnasium.utils.env_checker import check_env
 
 IDS = ("tetrion/Tetris-v0", "tetrion/TetrisPlacement-v0", "tetrion/CartPole-v0", "tetrion/Catch-v0")
 TETRIS_OBS = ("flat", "dict", "planes", "pixels", "compact", "packed2")
-CASES = [(IDS[0], obs) for obs in TETRIS_OBS]
+CASES = [(IDS[0], obs) for obs in (*TETRIS_OBS, "drops")]
 CASES += [(IDS[1], obs) for obs in (*TETRIS_OBS, "afterstates")]
 CASES += [(env_id, obs) for env_id in IDS[2:] for obs in ("flat", "compact")]
 HARD_DROP, SWAP, NOOP = 5, 6, 7

@@ -10,7 +10,16 @@ import pytest
 import tetrion
 from tetrion.networks import read_safetensors
 
-CASES = ("scorer", "scorer-dt", "columns", "mlp-vector", "mlp-planes", "mlp-placement", "conv")
+CASES = (
+    "scorer",
+    "scorer-dt",
+    "scorer-drops",
+    "columns",
+    "mlp-vector",
+    "mlp-planes",
+    "mlp-placement",
+    "conv",
+)
 RECORD_BYTES = {"cartpole": 16, "tetris": 64, "tetris-placement": 64}
 
 

@@ -241,6 +241,13 @@ EnvEntry TetrisEntry() {
   EnvEntry entry = SharedEntry();
   entry.name = "tetris";
   entry.python_name = "Tetris";
+  entry.views.push_back({.name = "drops",
+                         .record = Compact(),
+                         .elements = DropsLayout::Floats,
+                         .expand = ExpandDrops,
+                         .action_floats = DropsLayout::kRowFloats,
+                         .networks = {"scorer", "mlp"},
+                         .high = {16}});  // no column is larger
   entry.default_view = "planes";
   entry.actions = {{"left", 'a'},
                    {"right", 'd'},

@@ -7,88 +7,36 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstdlib>
 #include <cstring>
 #include <type_traits>
 
 #include "lib/envs/tetris/tetris_step.h"
 #include "lib/envs/views/field_shape.h"
 #include "lib/envs/views/outlines.h"
+#include "lib/envs/views/surface.h"
 #include "lib/envs/views/views.h"
 
 namespace tetrion {
 namespace {
 
-// Columns padded to a register of bytes: field column c is at kPad + c, the others stay 0, and a
-// box that reaches over a wall with empty columns still lies inside.
-constexpr int kLanes = 16;
-constexpr int kPad = 2;
-
-struct alignas(16) Heights {
-  std::uint8_t column[kLanes];
-};
-
-// A field as the features need it.
-struct Surface {
-  Heights heights;
-  int cells;  // locked cells in the rows that features see
-};
-
-// The first row that features see: the top row that is played on counts as empty, unless pieces
-// appear above it.
-int FirstRowSeen(const TetrisRecord& field) {
-  return SpawnsAbove(field) ? TopRow(field) : TopRow(field) + 1;
-}
-
-// Heights and cells of a field.
-Surface Measure(const TetrisRecord& field) {
-  Surface surface = {};
-  unsigned seen = 0;
-  for (int r = FirstRowSeen(field); r < kTetrisRows; ++r) {
-    const unsigned cells = FieldRow(field, r);
-    surface.cells += std::popcount(cells);
-    for (unsigned fresh = cells & ~seen; fresh != 0; fresh &= fresh - 1) {
-      surface.heights.column[kPad + std::countr_zero(fresh)] =
-          static_cast<std::uint8_t>(kTetrisRows - r);
-    }
-    seen |= cells;
-  }
-  return surface;
-}
-
-// The 13 features, scaled, of a surface.
-void WriteFeatures(const Surface& surface, float* out) {
-  const std::uint8_t* h = surface.heights.column + kPad;
-  int sum = 0, bumpiness = 0;
-  std::uint8_t highest = 0;
-  for (int c = 0; c < kLanes; ++c) sum += surface.heights.column[c];
-  for (int c = 0; c < kLanes; ++c) highest = std::max(highest, surface.heights.column[c]);
-  for (int c = 0; c < kTetrisColumns - 1; ++c) bumpiness += std::abs(h[c] - h[c + 1]);
-  for (int c = 0; c < kTetrisColumns; ++c) {
-    out[c] = static_cast<float>(h[c]) * AfterstatesLayout::kHeightScale;
-  }
-  out[10] = static_cast<float>(highest) * AfterstatesLayout::kHeightScale;
-  out[11] = static_cast<float>(sum - surface.cells) * AfterstatesLayout::kHolesScale;
-  out[12] = static_cast<float>(bumpiness) * AfterstatesLayout::kBumpinessScale;
-}
-
 // The cells of each column, a bit a row, the floor's the lowest; padded as Heights.
 struct Columns {
-  std::uint32_t cells[kLanes];
+  std::uint32_t cells[kSurfaceColumns];
 };
 
 Columns ColumnsOf(const TetrisRecord& field) {
   Columns columns = {};
   for (int r = TopRow(field); r < kTetrisRows; ++r) {
     for (unsigned left = FieldRow(field, r); left != 0; left &= left - 1) {
-      columns.cells[kPad + std::countr_zero(left)] |= 1U << (kTetrisRows - 1 - r);
+      columns.cells[kSurfacePad + std::countr_zero(left)] |= 1U << (kTetrisRows - 1 - r);
     }
   }
   return columns;
 }
 
 void WriteColumns(const Columns& columns, float* out) {
-  for (int c = 0; c < kTetrisColumns; ++c) out[c] = static_cast<float>(columns.cells[kPad + c]);
+  for (int c = 0; c < kTetrisColumns; ++c)
+    out[c] = static_cast<float>(columns.cells[kSurfacePad + c]);
 }
 
 // Layouts differ in whether a row begins with features or with cells.
@@ -124,7 +72,7 @@ void WriteShape(const TetrisRecord& field, float* out) {
 
 // How many of the differences -2..2 there are between neighbouring columns.
 int PatternsOf(const Heights& heights) {
-  const std::uint8_t* h = heights.column + kPad;
+  const std::uint8_t* h = heights.column + kSurfacePad;
   unsigned found = 0;
   for (int c = 0; c < kTetrisColumns - 1; ++c) {
     const auto difference = static_cast<unsigned>(h[c] - h[c + 1] + 2);
@@ -211,7 +159,7 @@ template <typename Layout>
 int WriteRow(const Present& present, int id, int rotation, int x, float* out) {
   const Outline& outline = kOutlines.of[id | rotation << 3];
   Surface surface = present.surface;
-  std::uint8_t* under = surface.heights.column + kPad + x - 4;  // box column 0
+  std::uint8_t* under = surface.heights.column + kSurfacePad + x - 4;  // box column 0
   int y = kTetrisRows;
   for (int j = 0; j < 4; ++j) y = std::min(y, kTetrisRows - 1 - under[j] - outline.bottom[j]);
   const std::uint64_t cells = PieceRows(id, rotation) << (x - 1);
@@ -226,7 +174,7 @@ int WriteRow(const Present& present, int id, int rotation, int x, float* out) {
   out[Layout::kEnds] = ends ? 1.0F : 0.0F;
   if constexpr (kShowsCells<Layout>) {
     Columns columns = present.columns;
-    std::uint32_t* fill = columns.cells + kPad + x - 4;
+    std::uint32_t* fill = columns.cells + kSurfacePad + x - 4;
     for (int j = 0; j < 4; ++j) fill[j] |= outline.cells[j] << (kTetrisRows - y) >> 4;
     WriteColumns(columns, out);
   } else {

@@ -92,12 +92,40 @@ struct AfterstatesBoardsLayout {
   static constexpr std::int64_t Floats(int queue_size) { return kQueue + 7 * queue_size; }
 };
 
+// `drops`, of games played by moves: f32[8][25] then f32[45 + 7 q].
+//
+// Row a is what the field would be if the piece were dropped right after action a and the gravity
+// that follows it:
+//   0-15  the numbers of a row of `afterstates`
+//   16    1 if the action itself locks the piece: the hard drop, or gravity
+//   17-24 the action, one-hot
+// A row is zeros but for column 15 and those from 16 on where the piece finds no room and the game
+// ends, and zeros but for 17-24 where the piece that a swap would bring is not known (the holder is
+// empty and there is no preview). Where the piece after next is not known, it finds room.
+//
+// Second part: 0-12 the numbers of columns 0-12 of the present field, 13-19 active id, 20-23 its
+// rotation, 24-34 its box's column (array column - 2), 35 the row of its box / 20, 36-43 the
+// holder's id, 43 being "empty", 44 1 if a swap was done for this piece, then [q][7] the queue.
+struct DropsLayout {
+  static constexpr int kRowFloats = 25, kLocks = 16, kAction = 17;
+  static constexpr int kPresent = kTetrisActions * kRowFloats;  // 200
+  static constexpr int kActiveId = kPresent + 13;               // [7]
+  static constexpr int kRotation = kActiveId + 7;               // [4]
+  static constexpr int kColumn = kRotation + 4;                 // [11]
+  static constexpr int kRow = kColumn + 11;                     // [1]
+  static constexpr int kHolder = kRow + 1;                      // [8]
+  static constexpr int kSwapped = kHolder + 8;                  // [1]
+  static constexpr int kQueue = kSwapped + 1;                   // [q][7], next piece first
+  static constexpr std::int64_t Floats(int queue_size) { return kQueue + 7 * queue_size; }
+};
+
 // Expanders as ObsSpec::expand wants them: `records` is [n, 64] u8, `out` is
 // [n, floats of the layout] f32. `queue_size` 0..7 is the view's: missing slots are all zero.
 void ExpandPlanes(const std::byte* records, std::int64_t n, int queue_size, float* out);
 void ExpandAfterstates(const std::byte* records, std::int64_t n, int queue_size, float* out);
 void ExpandAfterstatesDt(const std::byte* records, std::int64_t n, int queue_size, float* out);
 void ExpandAfterstatesBoards(const std::byte* records, std::int64_t n, int queue_size, float* out);
+void ExpandDrops(const std::byte* records, std::int64_t n, int queue_size, float* out);
 
 // As ObsSpec::expand wants it, of planes that a device drew: `records` is [n, floats] u8, `out` is
 // [n, floats] f32, the same numbers.

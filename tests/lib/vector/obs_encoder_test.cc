@@ -109,7 +109,7 @@ TEST(ObsEncoder, RefusesUnknownObservationsByName) {
   };
   EXPECT_EQ(message({.obs = "rgb"}),
             "tetris has no observation 'rgb': choose one of flat, dict, planes, pixels, compact, "
-            "packed2");
+            "packed2, drops");
   EXPECT_EQ(message({.env = "cartpole", .obs = "planes"}),
             "cartpole has no observation 'planes': choose one of flat, compact");
   EXPECT_NE(message({.obs = "afterstates"}), "");
