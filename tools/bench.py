@@ -4,8 +4,8 @@
 Runs every program in build/release/bench, then the scripts beside their sources that need Python:
 rivals (bench/replay/rivals.py, bench/rl/sheeprl_update.py), rows over a network
 (bench/services/remote_rows.py), the Python package (bench/python), the whole system
-(bench/services/system.py), idle sessions (bench/services/sessions.py) and streamed inference
-(bench/stream/stream.py). Each prints JSON lines, one a figure:
+(bench/services/system.py, training_rivals.py), idle sessions (bench/services/sessions.py) and
+streamed inference (bench/stream/stream.py). Each prints JSON lines, one a figure:
   {"what", "unit", "ours": {median, min, max}, "rival": {"name", median, min, max} | null,
    "ratio": {median, min, max} | null, "target": ">= 1.2x" | "<= 0.75x" | ">= 25M" | null}
 A target ending in x is about the ratio, any other about our own figure; a "note" is printed below.
@@ -65,6 +65,8 @@ def scripts(folder, only):
     bin_dir = folder.parent / "bin"  # the same build's services: one set of flags for all figures
     if (bin_dir / "tetrion-up").exists() and (bin_dir / "tetrion-learner").exists():
         found.append(("system", [python, str(ROOT / "bench/services/system.py"), str(bin_dir)]))
+        rivals = ROOT / "bench/services/training_rivals.py"
+        found.append(("training-rivals", [python, str(rivals), str(bin_dir)]))
     if (bin_dir / "tetrion-load").exists():
         found.append(("sessions", [python, str(ROOT / "bench/services/sessions.py"), str(bin_dir)]))
     if (bin_dir / "tetrion-stream").exists():

@@ -1,8 +1,7 @@
 // Environments on one core: steps a second of lanes with a random policy and their rows, of the
 // bare rules, and of a plain cell-array Tetris, in turns within one run; the same with colours and
-// with flat observations; time of one afterstates, drops, flat, dict, packed2 view and of one
-// picture.
-// Prints one JSON line a figure. --quick: shorter windows.
+// with flat observations; time of one afterstates, drops, flat, dict and packed2 view, and of one
+// picture. Prints one JSON line a figure. --quick: shorter windows.
 #include <bit>
 #include <cstdio>
 #include <cstring>

@@ -1,8 +1,9 @@
-"""The host replay beside cpprb and dm-reverb: inserts, and 16 windows of 65 records in both orders.
+"""The host replay beside cpprb, dm-reverb and torchrl: inserts, and 16 windows of 65 records in
+both orders.
 
 rivals.py PROGRAM [--quick]: PROGRAM is bench_replay, which measures our windows between those of
-the rivals. Each rival runs in an environment of its own (.deps/cpprb, .deps/reverb, which
-./tetrion bench installs) and in one thread; dm-reverb has many, and gets one core. Prints one JSON
+the rivals. Each rival runs in an environment of ./tetrion bench (.deps/cpprb, .deps/reverb,
+.deps/rl) and in one thread; dm-reverb has many, and gets one core. Prints one JSON
 line a figure; a rival that is not there is left out with a remark.
 rivals.py --serve RIVAL BYTES: the other end: one window of insert, fifo or uniform a line.
 """
@@ -20,15 +21,17 @@ RECORD_BYTES, LANES, STEPS, BLOCK = 1440, 16, 64, 1024
 WINDOWS = 5
 COLUMNS = {"act": "int32", "logp": "float32", "rew": "float32", "flags": "uint8",
            "cont": "float32", "episode": "int32"}
-# (rival, memory; dm-reverb takes minutes to fill a GiB, and its cost does not depend on it)
-RIVALS = (("cpprb", 1 << 30), ("reverb", 64 << 20))
-# (ours, the rival's, title, target by rival)
+# (rival, its environment, memory; dm-reverb takes minutes to fill a GiB, and its cost does not
+# depend on it)
+RIVALS = (("cpprb", "cpprb", 1 << 30), ("reverb", "reverb", 64 << 20), ("torchrl", "rl", 1 << 30))
+# (ours, the rival's, title, target by rival that does it)
 FIGURES = (
-    ("insert", "insert", "insert", {"cpprb": ">= 1.2x", "reverb": None}),
+    ("insert", "insert", "insert", {"cpprb": ">= 1.2x", "reverb": None, "torchrl": None}),
     ("fifo", "fifo", "fifo windows 16x64", {"cpprb": ">= 1.0x", "reverb": ">= 4x"}),
-    ("uniform", "uniform", "uniform windows 16x64", {"cpprb": ">= 1.0x", "reverb": ">= 4x"}),
+    ("uniform", "uniform", "uniform windows 16x64",
+     {"cpprb": ">= 1.0x", "reverb": ">= 4x", "torchrl": ">= 8x"}),
     ("lanes", "uniform", "uniform windows of a lane each 16x64",
-     {"cpprb": ">= 1.0x", "reverb": ">= 4x"}),
+     {"cpprb": ">= 1.0x", "reverb": ">= 4x", "torchrl": ">= 8x"}),
 )
 
 
@@ -126,16 +129,49 @@ class Reverb:
         return LANES * (STEPS + 1)
 
 
+class Torchrl:
+    """SliceSampler over trajectories of 1,024 records, whose ends it has found before."""
+
+    def __init__(self, total_bytes):
+        import logging
+
+        import torch
+        from tensordict import TensorDict
+        from torchrl.data import LazyTensorStorage, SliceSampler, TensorDictReplayBuffer
+
+        logging.disable(logging.INFO)
+        torch.set_num_threads(1)
+        rows = total_bytes // (RECORD_BYTES + 21) // BLOCK * BLOCK
+        sampler = SliceSampler(slice_len=STEPS + 1, traj_key="episode", cache_values=True,
+                               strict_length=True)
+        self.buffer = TensorDictReplayBuffer(storage=LazyTensorStorage(rows), sampler=sampler,
+                                             batch_size=LANES * (STEPS + 1))
+        self.block = TensorDict(
+            {"obs": torch.zeros((BLOCK, RECORD_BYTES), dtype=torch.uint8),
+             **{name: torch.zeros(BLOCK, dtype=getattr(torch, dtype))
+                for name, dtype in COLUMNS.items()}}, [BLOCK])
+        for block in range(rows // BLOCK):
+            self.block["episode"].fill_(block)
+            self.insert()
+
+    def insert(self):
+        self.buffer.extend(self.block)
+        return BLOCK
+
+    def uniform(self):
+        return self.buffer.sample().shape[0]
+
+
 def serve(rival, total_bytes):
     """The rival, one window a line of input: what and for how long; prints its rate."""
     try:
-        contestant = {"cpprb": Cpprb, "reverb": Reverb}[rival](total_bytes)
+        contestant = {"cpprb": Cpprb, "reverb": Reverb, "torchrl": Torchrl}[rival](total_bytes)
     except Exception as error:  # a wheel may be there and not fit this machine
         print(f"not measured: {error!r}".splitlines()[0][:200], flush=True)
         return
     import importlib.metadata
 
-    package = {"cpprb": "cpprb", "reverb": "dm-reverb"}[rival]
+    package = {"reverb": "dm-reverb"}.get(rival, rival)
     print(f"{package} {importlib.metadata.version(package)}", flush=True)
     for line in sys.stdin:
         what, seconds = line.split()
@@ -178,6 +214,8 @@ def spread(values):
 def measure(ours, rival, name, seconds):
     """Prints the figures of one rival."""
     for what, theirs, title, targets in FIGURES:
+        if name_of(name) not in targets:
+            continue
         our_rates, rival_rates = [], []
         for _ in range(WINDOWS):
             our_rates.append(ours.ask(what))
@@ -197,16 +235,16 @@ def name_of(name):
 def main():
     program, quick = sys.argv[1], "--quick" in sys.argv
     ours = Served([program, "--serve"])
-    for folder, total_bytes in RIVALS:
+    for package, folder, total_bytes in RIVALS:
         python = DEPS / folder / "bin" / "python"
         if not python.exists():
-            print(f"skipped: {folder}: not measured: .deps/{folder} is not installed")
+            print(f"skipped: {package}: not measured: .deps/{folder} is not installed")
             continue
         bytes_there = total_bytes // 4 if quick else total_bytes
-        rival = Served([str(python), __file__, "--serve", folder, str(bytes_there)])
+        rival = Served([str(python), __file__, "--serve", package, str(bytes_there)])
         name = rival.process.stdout.readline().strip()
         if not name or name.startswith("not measured"):
-            print(f"skipped: {folder}: {name or 'not measured: it ended at its start'}")
+            print(f"skipped: {package}: {name or 'not measured: it ended at its start'}")
         else:
             measure(ours, rival, name, 0.1 if quick else 0.5)
         rival.end()

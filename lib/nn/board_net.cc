@@ -65,9 +65,8 @@ void BoardNet::Forward(const float* parameters, const float* boards, int n, Work
   FillRows(parameters + b1_, windows, h, work.active1.data());
   kernels_.sum_bits(work.windows.bits(), windows, parameters + w1_, h, work.active1.data());
   silu(work.active1, windows, work.slope1);
-  FillRows(parameters + b2_, windows, h, work.active2.data());
-  kernels_.multiply_add(work.active1.data(), h, windows, h, parameters + w2_, h,
-                        work.active2.data());
+  kernels_.multiply_from(parameters + b2_, nullptr, work.active1.data(), h, windows, h,
+                         parameters + w2_, h, work.active2.data());
   silu(work.active2, windows, work.slope2);
   for (int board = 0; board < n; ++board) {
     float* sum = work.sum.data() + board * h;
@@ -77,8 +76,8 @@ void BoardNet::Forward(const float* parameters, const float* boards, int n, Work
     for (std::int64_t i = 0; i < h; ++i) sum[i] *= kSumScale;
   }
   float* active3 = work.active3.data();
-  FillRows(parameters + b3_, n, h, active3);
-  kernels_.multiply_add(work.sum.data(), h, n, h, parameters + w3_, h, active3);
+  kernels_.multiply_from(parameters + b3_, nullptr, work.sum.data(), h, n, h, parameters + w3_, h,
+                         active3);
   kernels_.multiply_add(boards + columns_, stride, n, rest_, parameters + rest_w_, h, active3);
   silu(work.active3, n, work.slope3);
   kernels_.dot(active3, n, h, parameters + w4_, parameters[b4_], out);

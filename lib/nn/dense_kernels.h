@@ -5,7 +5,7 @@
 namespace tetrion {
 
 // Single-thread f32 kernels of the scorer and of DreamerV3, one table per instruction set. All
-// matrices are row-major; column counts n of all but the two products are multiples of 16. Pointers
+// matrices are row-major; column counts n of all but the products are multiples of 16. Pointers
 // need float alignment only. Outputs must not overlap inputs unless said. A row's result does not
 // depend on how many rows share the call.
 struct DenseKernels {
@@ -13,6 +13,11 @@ struct DenseKernels {
   // y [m, n] += x [m, k] * w [k, n]; rows of x are ldx floats apart, those of w ldw, of y ldy.
   void (*multiply)(const float* x, std::int64_t ldx, std::int64_t m, std::int64_t k, const float* w,
                    std::int64_t ldw, std::int64_t n, float* y, std::int64_t ldy);
+  // y [m, n] = start + x [m, k] * w [k, n]. Row i starts from row `of[i]` of start [., n], every
+  // row from its first one where `of` is null; rows of x are ldx floats apart.
+  void (*multiply_from)(const float* start, const std::int32_t* of, const float* x,
+                        std::int64_t ldx, std::int64_t m, std::int64_t k, const float* w,
+                        std::int64_t n, float* y);
   // w [k, n] += x^T [k, m] * y [m, n]: the gradient of a weight.
   void (*outer)(const float* x, std::int64_t ldx, std::int64_t m, std::int64_t k, const float* y,
                 std::int64_t ldy, std::int64_t n, float* w, std::int64_t ldw);
@@ -33,7 +38,7 @@ struct DenseKernels {
   void (*add_bits)(const std::uint64_t* bits, std::int64_t m, const float* y, std::int64_t n,
                    float* w);
 
-  // The two products of w and y whose rows lie one behind the other.
+  // The first and the last product of w and y whose rows lie one behind the other.
   void multiply_add(const float* x, std::int64_t ldx, std::int64_t m, std::int64_t k,
                     const float* w, std::int64_t n, float* y) const {
     multiply(x, ldx, m, k, w, n, n, y, n);

@@ -87,7 +87,8 @@ inline AlignedVec LoadAt(const float* row, int v, const Part& last) {
   return v + 1 < kVectors ? Load(row + v * kLanes) : last.Load(row + v * kLanes);
 }
 
-// A product's operands: out [rows, n] += a * b, where a's element (r, i) is a[r * row + i * step].
+// A product's operands: out [rows, n] = start + a * b, where a's element (r, i) is
+// a[r * row + i * step], and row r of start is start[Of(r) * lds].
 struct Product {
   const float* a;
   std::int64_t row, step, depth;
@@ -95,6 +96,11 @@ struct Product {
   std::int64_t ldb;
   float* out;
   std::int64_t ldo;
+  const float* start;
+  std::int64_t lds;
+  const std::int32_t* of = nullptr;
+
+  std::int64_t Of(std::int64_t r) const { return of == nullptr ? r : of[r]; }
 };
 
 // kRows rows of kVectors vectors, accumulated in registers: where a loop over them stayed a loop,
@@ -107,8 +113,9 @@ inline void ProductBlock(const Product& p, std::int64_t first, std::int64_t colu
   float* out = p.out + first * ldo + column;
 #pragma GCC unroll 32
   for (int r = 0; r < kRows; ++r) {
+    const float* start = p.start + p.Of(first + r) * p.lds + column;
 #pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) acc[r][v] = LoadAt<kVectors>(out + r * ldo, v, last);
+    for (int v = 0; v < kVectors; ++v) acc[r][v] = LoadAt<kVectors>(start, v, last);
   }
   const float* a = p.a + first * row;
   const float* b = p.b + column;
@@ -155,7 +162,7 @@ void ProductPanel(const Product& p, std::int64_t rows, std::int64_t column, cons
   LastRows<kRows - 1, kVectors>(p, row, rows, column, last);
 }
 
-void ProductAdd(const Product& p, std::int64_t rows, std::int64_t n) {
+void WriteProduct(const Product& p, std::int64_t rows, std::int64_t n) {
   const Part whole(kLanes);
   std::int64_t column = 0;
   for (; column + kPanel <= n; column += kPanel) ProductPanel<kVectors>(p, rows, column, whole);
@@ -172,12 +179,17 @@ void ProductAdd(const Product& p, std::int64_t rows, std::int64_t n) {
 
 void Multiply(const float* x, std::int64_t ldx, std::int64_t m, std::int64_t k, const float* w,
               std::int64_t ldw, std::int64_t n, float* y, std::int64_t ldy) {
-  ProductAdd({x, ldx, 1, k, w, ldw, y, ldy}, m, n);
+  WriteProduct({x, ldx, 1, k, w, ldw, y, ldy, y, ldy}, m, n);
+}
+
+void MultiplyFrom(const float* start, const std::int32_t* of, const float* x, std::int64_t ldx,
+                  std::int64_t m, std::int64_t k, const float* w, std::int64_t n, float* y) {
+  WriteProduct({x, ldx, 1, k, w, n, y, n, start, of == nullptr ? 0 : n, of}, m, n);
 }
 
 void Outer(const float* x, std::int64_t ldx, std::int64_t m, std::int64_t k, const float* y,
            std::int64_t ldy, std::int64_t n, float* w, std::int64_t ldw) {
-  ProductAdd({x, 1, ldx, m, y, ldy, w, ldw}, k, n);
+  WriteProduct({x, 1, ldx, m, y, ldy, w, ldw, w, ldw}, k, n);
 }
 
 void Silu(const float* x, std::int64_t m, std::int64_t n, float* y, float* slope) {
@@ -257,8 +269,9 @@ void AddSetBits(const std::uint64_t* bits, std::int64_t m, const float* y, std::
   }
 }
 
-constexpr DenseKernels kTable = {TETRION_KERNELS_NAME, Multiply,  Outer,      Silu,      Dot,
-                                 DotBackward,          ColumnSum, SumSetBits, AddSetBits};
+constexpr DenseKernels kTable = {
+    TETRION_KERNELS_NAME, Multiply,  MultiplyFrom, Outer,     Silu, Dot,
+    DotBackward,          ColumnSum, SumSetBits,   AddSetBits};
 
 }  // namespace
 }  // namespace tetrion

@@ -5,10 +5,10 @@
 
 #include "lib/core/check.h"
 #include "lib/core/error.h"
+#include "lib/nn/chunked_scorer.h"
 #include "lib/nn/dense_kernels.h"
 #include "lib/nn/scorer_parts.h"
 #include "lib/nn/scorer_rows.h"
-#include "lib/nn/thread_team.h"
 
 namespace tetrion {
 namespace {
@@ -16,12 +16,13 @@ namespace {
 // What Backward needs of a chunk: its rows and the inputs of the four SiLUs.
 struct Activations {
   void Allocate(int actions, int action_floats, std::int64_t units) {
-    const auto cells = static_cast<std::size_t>(kScorerChunk * actions);
-    rows.Allocate(kScorerChunk, actions, action_floats);
+    constexpr auto kStates = static_cast<std::size_t>(ChunkedScorer::kChunk);
     const auto width = static_cast<std::size_t>(units);
-    for (auto* hidden : {&hidden1, &hidden2}) hidden->resize(cells * width);
-    for (auto* hidden : {&value1, &value2})
-      hidden->resize(kScorerChunk * kScorerValueTimes * width);
+    rows.Allocate(ChunkedScorer::kChunk, actions, action_floats);
+    for (auto* hidden : {&hidden1, &hidden2}) {
+      hidden->resize(kStates * static_cast<std::size_t>(actions) * width);
+    }
+    for (auto* hidden : {&value1, &value2}) hidden->resize(kStates * kScorerValueTimes * width);
   }
 
   ScorerRows rows;
@@ -31,13 +32,13 @@ struct Activations {
 
 // Buffers of one team member, overwritten with every chunk.
 struct ScorerScratch {
-  ScorerScratch(int actions, int action_floats, std::int64_t units, std::size_t parameter_count,
-                bool training, bool own_gradient) {
-    const auto cells = static_cast<std::size_t>(kScorerChunk * actions);
+  ScorerScratch(int actions, int action_floats, std::int64_t units, bool training) {
+    constexpr auto kStates = static_cast<std::size_t>(ChunkedScorer::kChunk);
+    const auto cells = kStates * static_cast<std::size_t>(actions);
     const auto width = static_cast<std::size_t>(units);
-    const std::size_t wide = std::max(cells, std::size_t{kScorerChunk * kScorerValueTimes}) * width;
+    const std::size_t wide = std::max(cells, kStates * kScorerValueTimes) * width;
     inference.Allocate(actions, action_floats, units);
-    state_part.resize(kScorerChunk * width);
+    state_part.resize(kStates * width);
     score.resize(cells);
     active1.resize(wide);
     active2.resize(wide);
@@ -46,8 +47,7 @@ struct ScorerScratch {
     slope2.resize(wide);
     grad1.resize(wide);
     grad2.resize(wide);
-    kept.Allocate(kScorerChunk, actions, action_floats);
-    if (own_gradient) gradient.resize(parameter_count);
+    kept.Allocate(ChunkedScorer::kChunk, actions, action_floats);
   }
 
   Activations inference;
@@ -57,79 +57,49 @@ struct ScorerScratch {
   std::vector<float> slope1, slope2;    // SiLU'
   std::vector<float> grad1, grad2;      // loss gradient before SiLU
   KeptRows kept;
-  std::vector<float> gradient;  // [parameters] of this member; member 0 adds to the network's
 };
 
-class Scorer final : public Network {
+class Scorer final : public ChunkedScorer {
  public:
   Scorer(const NetworkConfig& config, const EnvSpec& env)
-      : actions_(env.action.count),
-        action_floats_(env.obs.action_floats),
-        state_floats_(env.obs.view_floats - std::int64_t{actions_} * action_floats_),
-        view_floats_(env.obs.view_floats),
-        max_states_(config.max_states),
+      : ChunkedScorer(config, env, "scorer"),
         hidden_(config.scorer_units),
         value_hidden_(kScorerValueTimes * config.scorer_units),
-        kernels_(BestDenseKernels()),
-        team_(std::max(1, config.threads)) {
-    name_ = "scorer";
+        kernels_(BestDenseKernels()) {
     DeclareParameters();
-    AllocateBuffers(config.training);
-    InitialiseScorer(layout_, w3_, value_w3_, config.seed, parameters());
-    for (int member = 0; member < team_.size(); ++member) {
-      scratch_.emplace_back(actions_, action_floats_, hidden_, parameters_.size(), config.training,
-                            member > 0);
+    AllocateParameters(config, w3_, value_w3_);
+    for (int member = 0; member < members(); ++member) {
+      scratch_.emplace_back(actions_, action_floats_, hidden_, config.training);
     }
     if (!config.training) return;
-    saved_.resize(static_cast<std::size_t>(ScorerChunks(max_states_)));
+    saved_.resize(static_cast<std::size_t>(most_chunks()));
     for (Activations& saved : saved_) saved.Allocate(actions_, action_floats_, hidden_);
     w2_transposed_.resize(static_cast<std::size_t>(hidden_ * hidden_));
     value_w2_transposed_.resize(static_cast<std::size_t>(value_hidden_ * value_hidden_));
   }
 
-  void Infer(const float* view, const std::uint64_t* mask, int n, float* logits,
-             float* value) override {
-    Run(view, mask, n, logits, value, /*save=*/false);
-  }
-
-  void Forward(const float* view, const std::uint64_t* mask, int n, float* logits,
-               float* value) override {
-    TETRION_CHECK(!gradients_.empty(), "Forward is for networks made for training");
-    Run(view, mask, n, logits, value, /*save=*/true);
-    forward_view_ = view;
-    forward_states_ = n;
-  }
-
-  void Backward(const float* grad_logits, const float* grad_value) override;
-
  private:
-  void DeclareParameters();
-  void Run(const float* view, const std::uint64_t* mask, int n, float* logits, float* value,
-           bool save);
-  void ScoreChunk(const float* view, const std::uint64_t* mask, int states, Activations& act,
-                  ScorerScratch& scratch, float* logits);
-  void ValueChunk(const float* view, int states, Activations& act, ScorerScratch& scratch,
-                  float* value);
-  void ScoreChunkBackward(const float* view, int states, const Activations& act,
-                          const float* grad_logits, ScorerScratch& scratch, float* gradient);
-  void ValueChunkBackward(const float* view, int states, const Activations& act,
-                          const float* grad_value, ScorerScratch& scratch, float* gradient);
-  const float* P(std::size_t offset) const { return parameters_.data() + offset; }
+  void ForwardChunk(const Chunk& chunk, const std::uint64_t* mask, bool keep, float* logits,
+                    float* value) override;
+  void PrepareBackward() override;
+  void BackwardChunk(const Chunk& chunk, const float* grad_logits, const float* grad_value,
+                     float* gradient) override;
 
-  const int actions_;
-  const int action_floats_;          // F, of an afterstate
-  const std::int64_t state_floats_;  // S
-  const std::int64_t view_floats_;
-  const int max_states_;
+  void DeclareParameters();
+  void Score(const Chunk& chunk, const std::uint64_t* mask, Activations& act, float* logits);
+  void Value(const Chunk& chunk, Activations& act, float* value);
+  void ScoreBackward(const Chunk& chunk, const float* grad_logits, float* gradient);
+  void ValueBackward(const Chunk& chunk, const float* grad_value, float* gradient);
+  ScorerScratch& ScratchOf(const Chunk& chunk) {
+    return scratch_[static_cast<std::size_t>(chunk.member)];
+  }
+
   const std::int64_t hidden_;        // H, of the shared scoring network
   const std::int64_t value_hidden_;  // of the value network
   const DenseKernels& kernels_;
-  ThreadTeam team_;
   std::vector<ScorerScratch> scratch_;  // one a member
   std::vector<Activations> saved_;      // one a chunk of the last Forward
   std::vector<float> w2_transposed_, value_w2_transposed_;
-  const float* forward_view_ = nullptr;
-  int forward_states_ = 0;
   // Offsets in the flat buffer; weights are [in, out].
   std::size_t after_w_, state_w_, b1_, w2_, b2_, w3_, b3_;
   std::size_t value_w1_, value_b1_, value_w2_, value_b2_, value_w3_, value_b3_;
@@ -151,98 +121,64 @@ void Scorer::DeclareParameters() {
   value_b3_ = AddParameter("value.3.bias", {1});
 }
 
-void Scorer::Run(const float* view, const std::uint64_t* mask, int n, float* logits, float* value,
-                 bool save) {
-  TETRION_CHECK(n >= 0 && n <= max_states_, "more states than the network was made for");
-  ForEachScorerChunk(team_, n, [&](int member, int chunk, int begin, int states) {
-    ScorerScratch& scratch = scratch_[static_cast<std::size_t>(member)];
-    Activations& act = save ? saved_[static_cast<std::size_t>(chunk)] : scratch.inference;
-    const float* chunk_view = view + begin * view_floats_;
-    if (logits != nullptr || save) {
-      ScoreChunk(chunk_view, mask == nullptr ? nullptr : mask + begin, states, act, scratch,
-                 logits == nullptr ? nullptr : logits + std::int64_t{begin} * actions_);
-    }
-    if (value != nullptr || save) {
-      ValueChunk(chunk_view, states, act, scratch, value == nullptr ? nullptr : value + begin);
-    }
-  });
+void Scorer::ForwardChunk(const Chunk& chunk, const std::uint64_t* mask, bool keep, float* logits,
+                          float* value) {
+  Activations& act =
+      keep ? saved_[static_cast<std::size_t>(chunk.index)] : ScratchOf(chunk).inference;
+  if (logits != nullptr || keep) Score(chunk, mask, act, logits);
+  if (value != nullptr || keep) Value(chunk, act, value);
 }
 
-void Scorer::ScoreChunk(const float* view, const std::uint64_t* mask, int states, Activations& act,
-                        ScorerScratch& scratch, float* logits) {
+void Scorer::Score(const Chunk& chunk, const std::uint64_t* mask, Activations& act, float* logits) {
+  ScorerScratch& scratch = ScratchOf(chunk);
   ScorerRows& plan = act.rows;
-  plan.Plan(view, view_floats_, mask, states, actions_);
+  plan.Plan(chunk.view, view_floats_, mask, chunk.states, actions_);
   const std::int64_t rows = plan.rows;
   float* state_part = scratch.state_part.data();
-  FillRows(P(b1_), states, hidden_, state_part);
-  kernels_.multiply_add(view + std::int64_t{actions_} * action_floats_, view_floats_, states,
-                        state_floats_, P(state_w_), hidden_, state_part);
-  float* hidden1 = act.hidden1.data();
-  for (int s = 0; s < states; ++s) {
-    const std::int32_t begin = plan.first[static_cast<std::size_t>(s)];
-    FillRows(state_part + s * hidden_, plan.first[static_cast<std::size_t>(s) + 1] - begin, hidden_,
-             hidden1 + std::int64_t{begin} * hidden_);
-  }
-  kernels_.multiply_add(plan.after.data(), action_floats_, rows, action_floats_, P(after_w_),
-                        hidden_, hidden1);
-  kernels_.silu(hidden1, rows, hidden_, scratch.active1.data(), nullptr);
-  float* hidden2 = act.hidden2.data();
-  FillRows(P(b2_), rows, hidden_, hidden2);
-  kernels_.multiply_add(scratch.active1.data(), hidden_, rows, hidden_, P(w2_), hidden_, hidden2);
-  kernels_.silu(hidden2, rows, hidden_, scratch.active2.data(), nullptr);
-  kernels_.dot(scratch.active2.data(), rows, hidden_, P(w3_), *P(b3_), scratch.score.data());
+  kernels_.multiply_from(P(b1_), nullptr, StateOf(chunk.view, 0), view_floats_, chunk.states,
+                         state_floats_, P(state_w_), hidden_, state_part);
+  kernels_.multiply_from(state_part, plan.state.data(), plan.after.data(), action_floats_, rows,
+                         action_floats_, P(after_w_), hidden_, act.hidden1.data());
+  kernels_.silu(act.hidden1.data(), rows, hidden_, scratch.active1.data(), nullptr);
+  kernels_.multiply_from(P(b2_), nullptr, scratch.active1.data(), hidden_, rows, hidden_, P(w2_),
+                         hidden_, act.hidden2.data());
   if (logits == nullptr) return;
-  for (int cell = 0; cell < states * actions_; ++cell) {
-    const std::int32_t row = plan.row_of[static_cast<std::size_t>(cell)];
-    logits[cell] = row < 0 ? kMaskedLogit : scratch.score[static_cast<std::size_t>(row)];
-  }
+  kernels_.silu(act.hidden2.data(), rows, hidden_, scratch.active2.data(), nullptr);
+  kernels_.dot(scratch.active2.data(), rows, hidden_, P(w3_), *P(b3_), scratch.score.data());
+  plan.Scatter(scratch.score.data(), chunk.states * actions_, logits);
 }
 
-void Scorer::ValueChunk(const float* view, int states, Activations& act, ScorerScratch& scratch,
-                        float* value) {
-  FillRows(P(value_b1_), states, value_hidden_, act.value1.data());
-  kernels_.multiply_add(view + std::int64_t{actions_} * action_floats_, view_floats_, states,
-                        state_floats_, P(value_w1_), value_hidden_, act.value1.data());
-  kernels_.silu(act.value1.data(), states, value_hidden_, scratch.active1.data(), nullptr);
-  FillRows(P(value_b2_), states, value_hidden_, act.value2.data());
-  kernels_.multiply_add(scratch.active1.data(), value_hidden_, states, value_hidden_, P(value_w2_),
-                        value_hidden_, act.value2.data());
+void Scorer::Value(const Chunk& chunk, Activations& act, float* value) {
+  ScorerScratch& scratch = ScratchOf(chunk);
+  const std::int64_t n = value_hidden_;
+  kernels_.multiply_from(P(value_b1_), nullptr, StateOf(chunk.view, 0), view_floats_, chunk.states,
+                         state_floats_, P(value_w1_), n, act.value1.data());
+  kernels_.silu(act.value1.data(), chunk.states, n, scratch.active1.data(), nullptr);
+  kernels_.multiply_from(P(value_b2_), nullptr, scratch.active1.data(), n, chunk.states, n,
+                         P(value_w2_), n, act.value2.data());
   if (value == nullptr) return;
-  kernels_.silu(act.value2.data(), states, value_hidden_, scratch.active2.data(), nullptr);
-  kernels_.dot(scratch.active2.data(), states, value_hidden_, P(value_w3_), *P(value_b3_), value);
+  kernels_.silu(act.value2.data(), chunk.states, n, scratch.active2.data(), nullptr);
+  kernels_.dot(scratch.active2.data(), chunk.states, n, P(value_w3_), *P(value_b3_), value);
 }
 
-void Scorer::Backward(const float* grad_logits, const float* grad_value) {
-  TETRION_CHECK(forward_view_ != nullptr, "Backward needs a Forward");
+void Scorer::PrepareBackward() {
   TransposeSquare(P(w2_), hidden_, w2_transposed_.data());
   TransposeSquare(P(value_w2_), value_hidden_, value_w2_transposed_.data());
-  for (ScorerScratch& scratch : scratch_)
-    std::fill(scratch.gradient.begin(), scratch.gradient.end(), 0.0F);
-  ForEachScorerChunk(team_, forward_states_, [&](int member, int chunk, int begin, int states) {
-    ScorerScratch& scratch = scratch_[static_cast<std::size_t>(member)];
-    const Activations& act = saved_[static_cast<std::size_t>(chunk)];
-    float* gradient = member == 0 ? gradients_.data() : scratch.gradient.data();
-    const float* view = forward_view_ + begin * view_floats_;
-    ScoreChunkBackward(view, states, act, grad_logits + std::int64_t{begin} * actions_, scratch,
-                       gradient);
-    ValueChunkBackward(view, states, act, grad_value + begin, scratch, gradient);
-  });
-  for (std::size_t member = 1; member < scratch_.size(); ++member) {
-    const std::vector<float>& part = scratch_[member].gradient;
-    for (std::size_t i = 0; i < part.size(); ++i) gradients_[i] += part[i];
-  }
-  forward_view_ = nullptr;
 }
 
-void Scorer::ScoreChunkBackward(const float* view, int states, const Activations& act,
-                                const float* grad_logits, ScorerScratch& scratch, float* gradient) {
+void Scorer::BackwardChunk(const Chunk& chunk, const float* grad_logits, const float* grad_value,
+                           float* gradient) {
+  ScoreBackward(chunk, grad_logits, gradient);
+  ValueBackward(chunk, grad_value, gradient);
+}
+
+void Scorer::ScoreBackward(const Chunk& chunk, const float* grad_logits, float* gradient) {
+  const Activations& act = saved_[static_cast<std::size_t>(chunk.index)];
+  ScorerScratch& scratch = ScratchOf(chunk);
   const ScorerRows& plan = act.rows;
+  const int states = chunk.states;
   float* grad_score = scratch.score.data();
-  std::fill_n(grad_score, plan.rows, 0.0F);
-  for (int cell = 0; cell < states * actions_; ++cell) {
-    const std::int32_t row = plan.row_of[static_cast<std::size_t>(cell)];
-    if (row >= 0) grad_score[row] += grad_logits[cell];
-  }
+  plan.Gather(grad_logits, states * actions_, grad_score);
   KeptRows& kept = scratch.kept;
   kept.Choose(plan, states, grad_score);
   const std::int64_t rows = kept.rows;
@@ -276,13 +212,15 @@ void Scorer::ScoreChunkBackward(const float* view, int states, const Activations
                         kept.first[static_cast<std::size_t>(s) + 1] - begin, hidden_,
                         grad_state + s * hidden_);
   }
-  kernels_.outer_add(view + std::int64_t{actions_} * action_floats_, view_floats_, states,
-                     state_floats_, grad_state, hidden_, gradient + state_w_);
+  kernels_.outer_add(StateOf(chunk.view, 0), view_floats_, states, state_floats_, grad_state,
+                     hidden_, gradient + state_w_);
   kernels_.column_sum(grad_state, states, hidden_, gradient + b1_);
 }
 
-void Scorer::ValueChunkBackward(const float* view, int states, const Activations& act,
-                                const float* grad_value, ScorerScratch& scratch, float* gradient) {
+void Scorer::ValueBackward(const Chunk& chunk, const float* grad_value, float* gradient) {
+  const Activations& act = saved_[static_cast<std::size_t>(chunk.index)];
+  ScorerScratch& scratch = ScratchOf(chunk);
+  const int states = chunk.states;
   float* active1 = scratch.active1.data();
   float* active2 = scratch.active2.data();
   kernels_.silu(act.value1.data(), states, value_hidden_, active1, scratch.slope1.data());
@@ -301,8 +239,8 @@ void Scorer::ValueChunkBackward(const float* view, int states, const Activations
   kernels_.multiply_add(grad2, value_hidden_, states, value_hidden_, value_w2_transposed_.data(),
                         value_hidden_, grad1);
   MultiplyBy(scratch.slope1.data(), states * value_hidden_, grad1);
-  kernels_.outer_add(view + std::int64_t{actions_} * action_floats_, view_floats_, states,
-                     state_floats_, grad1, value_hidden_, gradient + value_w1_);
+  kernels_.outer_add(StateOf(chunk.view, 0), view_floats_, states, state_floats_, grad1,
+                     value_hidden_, gradient + value_w1_);
   kernels_.column_sum(grad1, states, value_hidden_, gradient + value_b1_);
 }
 

@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstring>
 
+#include "lib/nn/categorical.h"
+
 namespace tetrion {
 namespace {
 
@@ -26,6 +28,7 @@ void ScorerRows::Allocate(int max_states, int actions, int floats_of_action) {
   action_floats = floats_of_action;
   after.resize(cells * static_cast<std::size_t>(action_floats));
   first.resize(static_cast<std::size_t>(max_states) + 1);
+  state.resize(cells);
   row_of.resize(cells);
 }
 
@@ -54,12 +57,28 @@ void ScorerRows::Plan(const float* view, std::int64_t view_floats, const std::ui
       if (row == rows) {
         keys[rows - begin] = key;
         std::memcpy(after.data() + rows * floats, source, bytes);
+        state[static_cast<std::size_t>(rows)] = s;
         ++rows;
       }
       row_of_state[a] = row;
     }
   }
   first[static_cast<std::size_t>(states)] = rows;
+}
+
+void ScorerRows::Scatter(const float* score, int cells, float* logits) const {
+  for (int cell = 0; cell < cells; ++cell) {
+    const std::int32_t row = row_of[static_cast<std::size_t>(cell)];
+    logits[cell] = row < 0 ? kMaskedLogit : score[row];
+  }
+}
+
+void ScorerRows::Gather(const float* grad_logits, int cells, float* grad_score) const {
+  std::fill_n(grad_score, rows, 0.0F);
+  for (int cell = 0; cell < cells; ++cell) {
+    const std::int32_t row = row_of[static_cast<std::size_t>(cell)];
+    if (row >= 0) grad_score[row] += grad_logits[cell];
+  }
 }
 
 void KeptRows::Allocate(int max_states, int actions, int action_floats) {

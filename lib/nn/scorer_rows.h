@@ -15,10 +15,16 @@ struct ScorerRows {
   void Plan(const float* view, std::int64_t view_floats, const std::uint64_t* mask, int states,
             int actions);
 
+  // score [rows] -> logits [states, actions], kMaskedLogit where illegal; cells: states * actions.
+  void Scatter(const float* score, int cells, float* logits) const;
+  // The other way round, of slopes: those of equal afterstates are added up.
+  void Gather(const float* grad_logits, int cells, float* grad_score) const;
+
   int rows = 0;
   int action_floats = 0;             // F
   std::vector<float> after;          // [rows, F] f32, the distinct afterstates
   std::vector<std::int32_t> first;   // [states + 1]: rows of state s are [first[s], first[s+1])
+  std::vector<std::int32_t> state;   // [rows] the state of a row
   std::vector<std::int32_t> row_of;  // [states, actions]: row of an action, -1 where illegal
 };
 

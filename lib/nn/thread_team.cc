@@ -2,6 +2,8 @@
 
 #include <pthread.h>
 
+#include <atomic>
+
 #include "lib/core/clock.h"
 
 namespace tetrion {
@@ -11,6 +13,18 @@ namespace {
 constexpr std::int64_t kRecheckNs = 100 * kNanosPerMilli;
 
 }  // namespace
+
+// A call of Share.
+struct ThreadTeam::Loop {
+  const std::function<void(int, int)>& work;
+  const int items;
+  std::atomic<int> next = 0;
+
+  // Takes items until there are none.
+  void Work(int member) {
+    for (int item = next.fetch_add(1); item < items; item = next.fetch_add(1)) work(member, item);
+  }
+};
 
 ThreadTeam::ThreadTeam(int size, const std::string& name) {
   for (int member = 1; member < size; ++member) {
@@ -29,35 +43,37 @@ ThreadTeam::~ThreadTeam() {
   for (std::thread& helper : helpers_) helper.join();
 }
 
-void ThreadTeam::Run(const std::function<void(int)>& work) {
-  if (helpers_.empty()) {
-    work(0);
+void ThreadTeam::Share(int items, const std::function<void(int, int)>& work) {
+  Loop loop = {work, items};
+  if (helpers_.empty() || items < 2) {
+    loop.Work(0);
     return;
   }
   {
     MutexLock lock(mu_);
-    work_ = &work;
-    busy_ = static_cast<int>(helpers_.size());
+    loop_ = &loop;
     ++round_;
   }
   changed_.NotifyAll();
-  work(0);
+  loop.Work(0);
   MutexLock lock(mu_);
+  loop_ = nullptr;
   while (busy_ > 0) changed_.WaitFor(mu_, kRecheckNs);
 }
 
 void ThreadTeam::Help(int member) {
   std::uint64_t seen = 0;
   while (true) {
-    const std::function<void(int)>* work = nullptr;
+    Loop* loop = nullptr;
     {
       MutexLock lock(mu_);
-      while (!stop_ && round_ == seen) changed_.WaitFor(mu_, kRecheckNs);
+      while (!stop_ && (round_ == seen || loop_ == nullptr)) changed_.WaitFor(mu_, kRecheckNs);
       if (stop_) return;
       seen = round_;
-      work = work_;
+      loop = loop_;
+      ++busy_;
     }
-    (*work)(member);
+    loop->Work(member);
     MutexLock lock(mu_);
     if (--busy_ == 0) changed_.NotifyAll();
   }

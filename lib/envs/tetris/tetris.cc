@@ -247,7 +247,15 @@ EnvEntry TetrisEntry() {
                          .expand = ExpandDrops,
                          .action_floats = DropsLayout::kRowFloats,
                          .networks = {"scorer", "mlp"},
-                         .high = {16}});  // no column is larger
+                         .high = {16},  // no column is larger
+                         .preset = {{"vtrace.discount", "0.998"},
+                                    {"vtrace.entropy_coef", "0.002"},
+                                    {"vtrace.learning_rate", "0.002"},
+                                    {"vtrace.decay", "harmonic"},
+                                    {"vtrace.decay_updates", "16000"},
+                                    {"vtrace.weight_decay", "0.02"},
+                                    {"vtrace.ppo_clip", "0.2"},
+                                    {"vtrace.normalise_advantage", "true"}}});
   entry.default_view = "planes";
   entry.actions = {{"left", 'a'},
                    {"right", 'd'},

@@ -36,16 +36,28 @@ double RowEntropy(const float* logits, int actions, float log_normaliser, float*
 
 }  // namespace
 
+void ActorCriticLoss::Add(const ActorCriticLoss& part) {
+  policy += part.policy;
+  value += part.value;
+  entropy += part.entropy;
+  total += part.total;
+}
+
+std::int64_t CountTrained(const ActorCriticInput& in) {
+  return std::count_if(in.flags, in.flags + in.rows,
+                       [](std::uint8_t flags) { return (flags & kIsLast) == 0; });
+}
+
 ActorCriticLoss ComputeActorCriticLoss(const ActorCriticCoefficients& coefficients,
-                                       const ActorCriticInput& in, float* grad_logits,
+                                       const ActorCriticInput& in, std::int64_t begin,
+                                       std::int64_t end, std::int64_t trained, float* grad_logits,
                                        float* grad_value) {
   ActorCriticLoss loss;
-  std::fill_n(grad_logits, in.rows * in.actions, 0.0F);
-  std::fill_n(grad_value, in.rows, 0.0F);
-  for (std::int64_t i = 0; i < in.rows; ++i) loss.valid += (in.flags[i] & kIsLast) == 0 ? 1 : 0;
-  if (loss.valid == 0) return loss;
-  const double weight = 1.0 / static_cast<double>(loss.valid);
-  for (std::int64_t i = 0; i < in.rows; ++i) {
+  std::fill_n(grad_logits + begin * in.actions, (end - begin) * in.actions, 0.0F);
+  std::fill_n(grad_value + begin, end - begin, 0.0F);
+  if (trained == 0) return loss;
+  const double weight = 1.0 / static_cast<double>(trained);
+  for (std::int64_t i = begin; i < end; ++i) {
     if ((in.flags[i] & kIsLast) != 0) continue;
     const float* logits = in.logits + i * in.actions;
     float* grad = grad_logits + i * in.actions;

@@ -30,14 +30,20 @@ struct ActorCriticLoss {
   double value = 0;   // 0.5 * (v - V)^2
   double entropy = 0;
   double total = 0;  // policy + c_v * value - c_e * entropy
-  std::int64_t valid = 0;
+
+  void Add(const ActorCriticLoss& part);
 };
 
-// The loss and its gradient: grad_logits [N, A] and grad_value [N] are overwritten. Pure, no
-// allocation. With ppo_clip e > 0 the policy part is -min(r A, clip(r, 1-e, 1+e) A), r = exp(pi -
+// How many rows are not is_last.
+std::int64_t CountTrained(const ActorCriticInput& in);
+
+// What rows [begin, end) add to the loss, and its gradient: these rows of grad_logits [N, A] and
+// grad_value [N] are overwritten. `trained` is CountTrained. Pure, no allocation; threads may share
+// the rows. With ppo_clip e > 0 the policy part is -min(r A, clip(r, 1-e, 1+e) A), r = exp(pi -
 // mu) (Schulman et al., PPO, 2017), for which `advantage` must not carry an importance weight.
 ActorCriticLoss ComputeActorCriticLoss(const ActorCriticCoefficients& coefficients,
-                                       const ActorCriticInput& in, float* grad_logits,
+                                       const ActorCriticInput& in, std::int64_t begin,
+                                       std::int64_t end, std::int64_t trained, float* grad_logits,
                                        float* grad_value);
 
 }  // namespace tetrion

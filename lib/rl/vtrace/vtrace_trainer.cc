@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -57,11 +58,23 @@ class VtraceTrainer final : public Trainer {
   void Load(const TrainerState& state) override;
 
  private:
+  static constexpr int kParts = 8;  // of the rows of a group
+
   // Gathers the next batch into groups_ and versions_.
   BatchStatus Take(BatchSource& source, StageTimer& timer, UpdateStats& stats);
   // Fills the lag figures and returns the largest lag of the batch's acting rows.
   std::int64_t MeasureLag(std::uint32_t version, UpdateStats& stats);
   void Update(const Minibatch& group, UpdateStats& stats);
+  // Calls work(part) for 0..kParts-1, shared among the team. How many parts there are does not
+  // depend on the threads, so neither do sums over them.
+  template <typename Work>
+  void ForEachPart(const Work& work) {
+    const auto one = [&](int, int part) { work(part); };
+    team_.Share(kParts, std::cref(one));  // by reference: a copy of it would be allocated
+  }
+  std::int64_t FirstOf(int part) const { return cells_ * part / kParts; }
+  // log_normaliser_ and log_prob_ of rows [begin, end).
+  void FindLogProbs(const Minibatch& group, std::int64_t begin, std::int64_t end);
   // Network outputs, targets, loss and its gradient of a group; nullptr, or what is not finite.
   const char* ForwardAndLoss(const Minibatch& group, UpdateStats& stats);
   static void Skip(const std::string& problem, UpdateStats& stats);
@@ -78,7 +91,7 @@ class VtraceTrainer final : public Trainer {
   const std::int64_t cells_;  // T * b: rows with actions of a group
   // State of learning.
   std::unique_ptr<Network> network_;
-  ThreadTeam expanders_;
+  ThreadTeam team_;  // for what the network does not do
   GuardedAdam adam_;
   MeanWeights mean_;
   const std::unique_ptr<GradientSync> sync_;
@@ -113,7 +126,7 @@ VtraceTrainer::VtraceTrainer(const VtraceConfig& config, const EnvSpec& env, con
                    config.settings.minibatches),
       cells_(std::int64_t{config.window} * group_lanes_),
       network_(MakeTrainingNetwork(config, env, cells_)),
-      expanders_(config.threads, "expand"),
+      team_(config.threads, "batch"),
       adam_({.epsilon = config.adam_epsilon, .weight_decay = config.settings.weight_decay},
             config.settings.grad_clip, *network_),
       mean_(config.settings.average_updates, network_->parameters()),
@@ -143,8 +156,8 @@ UpdateStats VtraceTrainer::Step(BatchSource& source, std::uint32_t version) {
   stats.status = Take(source, timer, stats);
   if (stats.status != BatchStatus::kReady) return stats;
   const std::int64_t lag = MeasureLag(version, stats);
-  expanders_.Run([this](int member) {
-    for (Minibatch& group : groups_) group.Expand(env_, member, expanders_.size());
+  ForEachPart([this](int part) {
+    for (Minibatch& group : groups_) group.Expand(env_, part, kParts);
   });
   timer.AddTo(stats.sample_s);
   for (int pass = 0; pass < config_.settings.reuse; ++pass) {
@@ -218,14 +231,7 @@ const char* VtraceTrainer::ForwardAndLoss(const Minibatch& group, UpdateStats& s
                   value_.data() + cells_);
   network_->Forward(group.view.data(), mask, static_cast<int>(cells_), logits_.data(),
                     value_.data());
-  const int actions = env_.action.count;
-  for (std::int64_t i = 0; i < cells_; ++i) {
-    const auto at = static_cast<std::size_t>(i);
-    const float* logits = logits_.data() + i * actions;
-    TETRION_CHECK(group.action[at] >= 0 && group.action[at] < actions, "row holds no action");
-    log_normaliser_[at] = LogNormaliser(logits, actions);
-    log_prob_[at] = logits[group.action[at]] - log_normaliser_[at];
-  }
+  ForEachPart([&](int part) { FindLogProbs(group, FirstOf(part), FirstOf(part + 1)); });
   const VtraceSummary summary =
       ComputeVtrace({config_.settings.discount, config_.settings.lambda, config_.settings.rho_clip,
                      config_.settings.c_clip},
@@ -241,20 +247,24 @@ const char* VtraceTrainer::ForwardAndLoss(const Minibatch& group, UpdateStats& s
   if (config_.settings.normalise_advantage) WeighAdvantage(group);
   // The clipped surrogate weighs by the ratio itself.
   const float* advantage = config_.settings.ppo_clip > 0 ? unweighted_.data() : advantage_.data();
-  const ActorCriticLoss loss = ComputeActorCriticLoss(
-      {config_.settings.value_coef, config_.settings.entropy_coef, config_.settings.ppo_clip},
-      {.rows = cells_,
-       .actions = actions,
-       .logits = logits_.data(),
-       .log_normaliser = log_normaliser_.data(),
-       .value = value_.data(),
-       .action = group.action.data(),
-       .flags = group.flags.data(),
-       .behaviour_log_prob = group.behaviour_log_prob.data(),
-       .target = target_.data(),
-       .advantage = advantage},
-      grad_logits_.data(), grad_value_.data());
-  valid_ = loss.valid;
+  const ActorCriticInput input = {.rows = cells_,
+                                  .actions = env_.action.count,
+                                  .logits = logits_.data(),
+                                  .log_normaliser = log_normaliser_.data(),
+                                  .value = value_.data(),
+                                  .action = group.action.data(),
+                                  .flags = group.flags.data(),
+                                  .behaviour_log_prob = group.behaviour_log_prob.data(),
+                                  .target = target_.data(),
+                                  .advantage = advantage};
+  valid_ = CountTrained(input);
+  ActorCriticLoss parts[kParts], loss;
+  ForEachPart([&](int part) {
+    parts[part] = ComputeActorCriticLoss(
+        {config_.settings.value_coef, config_.settings.entropy_coef, config_.settings.ppo_clip},
+        input, FirstOf(part), FirstOf(part + 1), valid_, grad_logits_.data(), grad_value_.data());
+  });
+  for (const ActorCriticLoss& part : parts) loss.Add(part);
   Figure(stats, "policy_loss") = loss.policy;
   Figure(stats, "value_loss") = loss.value;
   Figure(stats, "entropy") = loss.entropy;
@@ -267,6 +277,17 @@ const char* VtraceTrainer::ForwardAndLoss(const Minibatch& group, UpdateStats& s
          : !AllFinite(value_)     ? "the value of a state"
          : !AllFinite(log_prob_)  ? "the log-probability of an action"
                                   : "the loss";
+}
+
+void VtraceTrainer::FindLogProbs(const Minibatch& group, std::int64_t begin, std::int64_t end) {
+  const int actions = env_.action.count;
+  for (std::int64_t i = begin; i < end; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    const float* logits = logits_.data() + i * actions;
+    TETRION_CHECK(group.action[at] >= 0 && group.action[at] < actions, "row holds no action");
+    log_normaliser_[at] = LogNormaliser(logits, actions);
+    log_prob_[at] = logits[group.action[at]] - log_normaliser_[at];
+  }
 }
 
 // To mean 0 and deviation 1 first, times rho afterwards: the other way round a row that the policy

@@ -62,6 +62,33 @@ TEST_P(DenseKernelsTest, ProductsMatchLoopsForEveryRemainderOfRowsAndColumns) {
   }
 }
 
+TEST_P(DenseKernelsTest, ProductsStartFromOneRowOrFromTheRowThatIsNamed) {
+  constexpr std::int64_t kDepth = 17, kStarts = 3;
+  for (const std::int64_t m : {1, 5, 6, 14}) {
+    for (const std::int64_t n : {16, 64, 80}) {
+      const auto size = static_cast<std::size_t>(m * n);
+      const auto x = Noise(static_cast<std::size_t>(m * kDepth), 1);
+      const auto w = Noise(static_cast<std::size_t>(kDepth * n), 2);
+      const auto start = Noise(static_cast<std::size_t>(kStarts * n), 3);
+      std::vector<std::int32_t> of;
+      for (std::int64_t row = 0; row < m; ++row) of.push_back(static_cast<std::int32_t>(row % 3));
+      for (const bool are_named : {false, true}) {
+        const std::int32_t* named = are_named ? of.data() : nullptr;
+        std::vector<float> y(size, 42.0F), expected(size);
+        for (std::size_t i = 0; i < size; ++i) {
+          const std::size_t row = i / static_cast<std::size_t>(n);
+          const auto from = static_cast<std::size_t>(named == nullptr ? 0 : of[row]);
+          expected[i] = start[from * static_cast<std::size_t>(n) + i % static_cast<std::size_t>(n)];
+        }
+        kernels().multiply_add(x.data(), kDepth, m, kDepth, w.data(), n, expected.data());
+        kernels().multiply_from(start.data(), named, x.data(), kDepth, m, kDepth, w.data(), n,
+                                y.data());
+        ASSERT_EQ(y, expected) << m << " " << n;
+      }
+    }
+  }
+}
+
 TEST_P(DenseKernelsTest, SiluAndItsSlopeAreAccurateFromTinyToHuge) {
   std::vector<float> x;
   for (int i = 0; i < 64; ++i) x.push_back(static_cast<float>(i - 32) * 0.37F);

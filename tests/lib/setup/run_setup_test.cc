@@ -84,6 +84,10 @@ TEST(RunSetupTest, PresetOfAViewStandsBetweenThatOfItsEnvironmentAndTheUser) {
   EXPECT_EQ(boards.vtrace.learning_rate, 0.002);
   EXPECT_EQ(boards.vtrace.weight_decay, features.vtrace.weight_decay);
   EXPECT_EQ(MakeRunConfig({{"reuse", "3"}, {"view", "afterstates-boards"}}).vtrace.reuse, 3);
+  const RunConfig drops = MakeRunConfig({{"env", "tetris"}, {"view", "drops"}});
+  EXPECT_EQ(drops.network, "scorer");
+  EXPECT_EQ(drops.vtrace.discount, 0.998);
+  EXPECT_EQ(drops.vtrace.reward_scale, "symlog");
 }
 
 TEST(RunSetupTest, PresetsOfAnAlgorithmCountInItsRunsAlsoForCommonSettings) {
