@@ -46,16 +46,26 @@ void BoardNet::Allocate(int max_boards, bool training, Workspace& work) const {
   for (auto* buffer : {&work.slope3, &work.grad3, &work.grad_sum}) buffer->resize(of_boards);
 }
 
-void BoardNet::Transpose(const float* parameters, Transposed& transposed) const {
-  for (auto* square : {&transposed.w2, &transposed.w3}) {
-    square->resize(static_cast<std::size_t>(units_ * units_));
-  }
-  TransposeSquare(parameters + w2_, units_, transposed.w2.data());
-  TransposeSquare(parameters + w3_, units_, transposed.w3.data());
+BoardNet::Packed BoardNet::AllocatePacked() const {
+  const PackedWeights square(kernels_, units_, units_);
+  const std::vector<float> transposed(static_cast<std::size_t>(units_ * units_));
+  return {square, square, square, square, transposed, transposed};
 }
 
-void BoardNet::Forward(const float* parameters, const float* boards, int n, Workspace& work,
-                       float* out) const {
+void BoardNet::PackForward(const float* parameters, Packed& packed) const {
+  packed.w2.Pack(parameters + w2_);
+  packed.w3.Pack(parameters + w3_);
+}
+
+void BoardNet::PackBackward(const float* parameters, Packed& packed) const {
+  TransposeSquare(parameters + w2_, units_, packed.w2_transposed.data());
+  TransposeSquare(parameters + w3_, units_, packed.w3_transposed.data());
+  packed.w2_back.Pack(packed.w2_transposed.data());
+  packed.w3_back.Pack(packed.w3_transposed.data());
+}
+
+void BoardNet::Forward(const float* parameters, const Packed& packed, const float* boards, int n,
+                       Workspace& work, float* out) const {
   const std::int64_t h = units_, stride = columns_ + rest_;
   const auto silu = [&](std::vector<float>& active, std::int64_t rows, std::vector<float>& slope) {
     kernels_.silu(active.data(), rows, h, active.data(), slope.empty() ? nullptr : slope.data());
@@ -65,8 +75,8 @@ void BoardNet::Forward(const float* parameters, const float* boards, int n, Work
   FillRows(parameters + b1_, windows, h, work.active1.data());
   kernels_.sum_bits(work.windows.bits(), windows, parameters + w1_, h, work.active1.data());
   silu(work.active1, windows, work.slope1);
-  kernels_.multiply_from(parameters + b2_, nullptr, work.active1.data(), h, windows, h,
-                         parameters + w2_, h, work.active2.data());
+  packed.w2.Multiply(parameters + b2_, nullptr, work.active1.data(), h, windows,
+                     work.active2.data());
   silu(work.active2, windows, work.slope2);
   for (int board = 0; board < n; ++board) {
     float* sum = work.sum.data() + board * h;
@@ -76,14 +86,13 @@ void BoardNet::Forward(const float* parameters, const float* boards, int n, Work
     for (std::int64_t i = 0; i < h; ++i) sum[i] *= kSumScale;
   }
   float* active3 = work.active3.data();
-  kernels_.multiply_from(parameters + b3_, nullptr, work.sum.data(), h, n, h, parameters + w3_, h,
-                         active3);
+  packed.w3.Multiply(parameters + b3_, nullptr, work.sum.data(), h, n, active3);
   kernels_.multiply_add(boards + columns_, stride, n, rest_, parameters + rest_w_, h, active3);
   silu(work.active3, n, work.slope3);
   kernels_.dot(active3, n, h, parameters + w4_, parameters[b4_], out);
 }
 
-void BoardNet::Backward(const float* parameters, const Transposed& transposed, const float* boards,
+void BoardNet::Backward(const float* parameters, const Packed& packed, const float* boards,
                         const float* grad_out, Workspace& work, float* gradients) const {
   const std::int64_t h = units_, stride = columns_ + rest_;
   const std::int64_t n = work.windows.boards(), windows = work.windows.count();
@@ -96,8 +105,7 @@ void BoardNet::Backward(const float* parameters, const Transposed& transposed, c
   kernels_.outer_add(boards + columns_, stride, n, rest_, grad3, h, gradients + rest_w_);
   kernels_.column_sum(grad3, n, h, gradients + b3_);
   float* grad_sum = work.grad_sum.data();
-  std::fill_n(grad_sum, n * h, 0.0F);
-  kernels_.multiply_add(grad3, h, n, h, transposed.w3.data(), h, grad_sum);
+  packed.w3_back.Multiply(nullptr, nullptr, grad3, h, n, grad_sum);
   for (std::int64_t i = 0; i < n * h; ++i) grad_sum[i] *= kSumScale;
   // Through the sums: a window has the slopes of all boards that it is in.
   float* grad2 = work.grad2.data();
@@ -110,8 +118,7 @@ void BoardNet::Backward(const float* parameters, const Transposed& transposed, c
   kernels_.outer_add(work.active1.data(), h, windows, h, grad2, h, gradients + w2_);
   kernels_.column_sum(grad2, windows, h, gradients + b2_);
   float* grad1 = work.grad1.data();
-  std::fill_n(grad1, windows * h, 0.0F);
-  kernels_.multiply_add(grad2, h, windows, h, transposed.w2.data(), h, grad1);
+  packed.w2_back.Multiply(nullptr, nullptr, grad2, h, windows, grad1);
   MultiplyBy(work.slope1.data(), windows * h, grad1);
   kernels_.add_bits(work.windows.bits(), windows, grad1, h, gradients + w1_);
   kernels_.column_sum(grad1, windows, h, gradients + b1_);

@@ -31,9 +31,10 @@ class BoardNet {
     std::vector<float> active3, slope3;   // [boards, H]
     std::vector<float> grad1, grad2, grad3, grad_sum;
   };
-  // What Backward needs of the weights besides; filled by Transpose.
-  struct Transposed {
-    std::vector<float> w2, w3;  // [H, H]
+  // The weights as products read them; those of Backward are transposed.
+  struct Packed {
+    PackedWeights w2, w3, w2_back, w3_back;  // [H, H]
+    std::vector<float> w2_transposed, w3_transposed;
   };
   // Adds a tensor of the shape to the caller's flat buffer; returns its offset.
   using AddTensor = std::function<std::size_t(const std::string&, std::vector<std::int64_t>)>;
@@ -47,15 +48,18 @@ class BoardNet {
 
   // For calls of at most `max_boards`; with `training` Backward may be called.
   void Allocate(int max_boards, bool training, Workspace& work) const;
-  void Transpose(const float* parameters, Transposed& transposed) const;
+  Packed AllocatePacked() const;
+  // Again whenever the parameters have changed, which must stay until the last call.
+  void PackForward(const float* parameters, Packed& packed) const;
+  void PackBackward(const float* parameters, Packed& packed) const;
 
   // boards [n, columns + rest], rows one behind the other -> out [n]. Keeps what Backward needs in
   // `work` where `work` was allocated for training.
-  void Forward(const float* parameters, const float* boards, int n, Workspace& work,
-               float* out) const;
+  void Forward(const float* parameters, const Packed& packed, const float* boards, int n,
+               Workspace& work, float* out) const;
   // Adds the slopes of the loss to `gradients`, as long as the parameters, for d loss / d out [n]
   // of the last Forward of `work`.
-  void Backward(const float* parameters, const Transposed& transposed, const float* boards,
+  void Backward(const float* parameters, const Packed& packed, const float* boards,
                 const float* grad_out, Workspace& work, float* gradients) const;
 
  private:

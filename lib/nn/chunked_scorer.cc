@@ -61,6 +61,7 @@ void ChunkedScorer::Forward(const float* view, const std::uint64_t* mask, int n,
 void ChunkedScorer::Run(const float* view, const std::uint64_t* mask, int n, bool keep,
                         float* logits, float* value) {
   TETRION_CHECK(n >= 0 && n <= max_states_, "more states than the network was made for");
+  PrepareForward();
   const auto work = [&](int member, int index) {
     const int begin = index * kChunk;
     ForwardChunk(ChunkOf(member, index, view, n), mask == nullptr ? nullptr : mask + begin, keep,

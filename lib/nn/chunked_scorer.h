@@ -40,7 +40,8 @@ class ChunkedScorer : public Network {
   // logits [states, A], masked, and value [states]; either may be null. Any member's thread.
   virtual void ForwardChunk(const Chunk& chunk, const std::uint64_t* mask, bool keep, float* logits,
                             float* value) = 0;
-  // Before the chunks of a Backward, on the caller's thread.
+  // Before the chunks of a call, on the caller's thread: parameters may have changed.
+  virtual void PrepareForward() = 0;
   virtual void PrepareBackward() = 0;
   // Adds to gradient [parameters]. Any member's thread.
   virtual void BackwardChunk(const Chunk& chunk, const float* grad_logits, const float* grad_value,

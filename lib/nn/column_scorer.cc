@@ -30,7 +30,9 @@ class ColumnScorer final : public ChunkedScorer {
         columns_(env.obs.board_columns),
         policy_("score", columns_, RowFloats() - columns_, config.scorer_units, Adder()),
         value_("value", columns_, static_cast<int>(state_floats_) - columns_,
-               kScorerValueTimes * std::int64_t{config.scorer_units}, Adder()) {
+               kScorerValueTimes * std::int64_t{config.scorer_units}, Adder()),
+        packed_policy_(policy_.AllocatePacked()),
+        packed_value_(value_.AllocatePacked()) {
     AllocateParameters(config, policy_.head_weight(), value_.head_weight());
     const int most_rows = kChunk * actions_;
     for (int member = 0; member < members(); ++member) {
@@ -52,9 +54,13 @@ class ColumnScorer final : public ChunkedScorer {
  private:
   void ForwardChunk(const Chunk& chunk, const std::uint64_t* mask, bool keep, float* logits,
                     float* value) override;
+  void PrepareForward() override {
+    policy_.PackForward(parameters_.data(), packed_policy_);
+    value_.PackForward(parameters_.data(), packed_value_);
+  }
   void PrepareBackward() override {
-    policy_.Transpose(parameters_.data(), policy_transposed_);
-    value_.Transpose(parameters_.data(), value_transposed_);
+    policy_.PackBackward(parameters_.data(), packed_policy_);
+    value_.PackBackward(parameters_.data(), packed_value_);
   }
   void BackwardChunk(const Chunk& chunk, const float* grad_logits, const float* grad_value,
                      float* gradient) override;
@@ -79,7 +85,7 @@ class ColumnScorer final : public ChunkedScorer {
   const BoardNet policy_, value_;
   std::vector<ColumnScratch> scratch_;  // one a member
   std::vector<ScorerRows> saved_;       // one a chunk of the last Forward
-  BoardNet::Transposed policy_transposed_, value_transposed_;
+  BoardNet::Packed packed_policy_, packed_value_;
 };
 
 void ColumnScorer::WriteBoards(const Chunk& chunk, const std::vector<std::int32_t>& first,
@@ -110,14 +116,15 @@ void ColumnScorer::ForwardChunk(const Chunk& chunk, const std::uint64_t* mask, b
     rows.Plan(chunk.view, view_floats_, mask, chunk.states, actions_);
     if (logits != nullptr) {
       WriteBoards(chunk, rows.first, rows.after, scratch.boards);
-      policy_.Forward(parameters_.data(), scratch.boards.data(), rows.rows, scratch.policy,
-                      scratch.score.data());
+      policy_.Forward(parameters_.data(), packed_policy_, scratch.boards.data(), rows.rows,
+                      scratch.policy, scratch.score.data());
       rows.Scatter(scratch.score.data(), chunk.states * actions_, logits);
     }
   }
   if (value == nullptr) return;
   CopyStates(chunk, scratch.boards);
-  value_.Forward(parameters_.data(), scratch.boards.data(), chunk.states, scratch.value, value);
+  value_.Forward(parameters_.data(), packed_value_, scratch.boards.data(), chunk.states,
+                 scratch.value, value);
 }
 
 void ColumnScorer::BackwardChunk(const Chunk& chunk, const float* grad_logits,
@@ -129,14 +136,14 @@ void ColumnScorer::BackwardChunk(const Chunk& chunk, const float* grad_logits,
   KeptRows& kept = scratch.kept;
   kept.Choose(rows, chunk.states, grad_score);
   WriteBoards(chunk, kept.first, kept.after, scratch.boards);
-  policy_.Forward(parameters_.data(), scratch.boards.data(), static_cast<int>(kept.rows),
-                  scratch.policy, scratch.unused.data());
-  policy_.Backward(parameters_.data(), policy_transposed_, scratch.boards.data(), grad_score,
+  policy_.Forward(parameters_.data(), packed_policy_, scratch.boards.data(),
+                  static_cast<int>(kept.rows), scratch.policy, scratch.unused.data());
+  policy_.Backward(parameters_.data(), packed_policy_, scratch.boards.data(), grad_score,
                    scratch.policy, gradient);
   CopyStates(chunk, scratch.boards);
-  value_.Forward(parameters_.data(), scratch.boards.data(), chunk.states, scratch.value,
-                 scratch.unused.data());
-  value_.Backward(parameters_.data(), value_transposed_, scratch.boards.data(), grad_value,
+  value_.Forward(parameters_.data(), packed_value_, scratch.boards.data(), chunk.states,
+                 scratch.value, scratch.unused.data());
+  value_.Backward(parameters_.data(), packed_value_, scratch.boards.data(), grad_value,
                   scratch.value, gradient);
 }
 

@@ -12,27 +12,46 @@
 namespace tetrion {
 namespace {
 
-// True unless the tensor library's variable asks for an older processor's code.
-bool AskedForAvx512() {
-  const char* capability = std::getenv("ATEN_CPU_CAPABILITY");
-  return capability == nullptr || std::string_view(capability) == "avx512";
+// Whether the tensor library's variable lets its code for `capability` run.
+bool Asked(std::string_view capability) {
+  const char* asked = std::getenv("ATEN_CPU_CAPABILITY");
+  return asked == nullptr || asked == capability;
+}
+
+bool HasAvx512() {
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512cd");
 }
 
 }  // namespace
 
-// Defined in dense_kernels_avx512.cc, which is compiled for x86-64-v4.
+// Defined in dense_kernels_avx512.cc, which is compiled for x86-64-v4, and dense_kernels_amx.cc:
+// null where this machine has no such unit.
 const DenseKernels& Avx512DenseKernels();
+const DenseKernels* AmxDenseKernels();
 
-const DenseKernels& BaselineDenseKernels() {
-  return kTable;
+namespace {
+
+const DenseKernels& ChooseKernels() {
+  if (!HasAvx512() || !Asked("avx512")) return kTable;
+  const bool any = std::getenv("ATEN_CPU_CAPABILITY") == nullptr;
+  return any && AmxDenseKernels() != nullptr ? *AmxDenseKernels() : Avx512DenseKernels();
 }
 
+}  // namespace
+
 const DenseKernels& BestDenseKernels() {
-  static const bool use_avx512 =
-      AskedForAvx512() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512cd");
-  return use_avx512 ? Avx512DenseKernels() : kTable;
+  static const DenseKernels& best = ChooseKernels();
+  return best;
+}
+
+std::vector<const DenseKernels*> AllDenseKernels() {
+  std::vector<const DenseKernels*> all = {&kTable};
+  if (!HasAvx512()) return all;
+  all.push_back(&Avx512DenseKernels());
+  if (AmxDenseKernels() != nullptr) all.push_back(AmxDenseKernels());
+  return all;
 }
 
 }  // namespace tetrion

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 namespace tetrion {
 
@@ -13,11 +14,15 @@ struct DenseKernels {
   // y [m, n] += x [m, k] * w [k, n]; rows of x are ldx floats apart, those of w ldw, of y ldy.
   void (*multiply)(const float* x, std::int64_t ldx, std::int64_t m, std::int64_t k, const float* w,
                    std::int64_t ldw, std::int64_t n, float* y, std::int64_t ldy);
-  // y [m, n] = start + x [m, k] * w [k, n]. Row i starts from row `of[i]` of start [., n], every
-  // row from its first one where `of` is null; rows of x are ldx floats apart.
+  // y [m, n] = start + x [m, k] * w [k, n] of packed weights (PackedWeights, which see). Row i
+  // starts from row `of[i]` of start [., n], every row from its first one where `of` is null, from
+  // zeros where start is null, too; rows of x are ldx floats apart. k is at most 1024.
   void (*multiply_from)(const float* start, const std::int32_t* of, const float* x,
-                        std::int64_t ldx, std::int64_t m, std::int64_t k, const float* w,
+                        std::int64_t ldx, std::int64_t m, std::int64_t k, const float* packed,
                         std::int64_t n, float* y);
+  // Floats that w [k, n] takes when it is packed; 0 where it is used as it is.
+  std::int64_t (*packed_floats)(std::int64_t k, std::int64_t n);
+  void (*pack)(const float* w, std::int64_t k, std::int64_t n, float* packed);
   // w [k, n] += x^T [k, m] * y [m, n]: the gradient of a weight.
   void (*outer)(const float* x, std::int64_t ldx, std::int64_t m, std::int64_t k, const float* y,
                 std::int64_t ldy, std::int64_t n, float* w, std::int64_t ldw);
@@ -49,11 +54,39 @@ struct DenseKernels {
   }
 };
 
-// The fastest table this processor runs: AVX-512 or the build's baseline. With the tensor library's
-// variable ATEN_CPU_CAPABILITY=avx2 or default it is the baseline, so that a test can run as on an
-// older processor.
+// Weights w [k, n] in the order in which a table's products read them.
+class PackedWeights {
+ public:
+  PackedWeights(const DenseKernels& kernels, std::int64_t k, std::int64_t n)
+      : kernels_(&kernels),
+        k_(k),
+        n_(n),
+        packed_(static_cast<std::size_t>(kernels.packed_floats(k, n))) {}
+
+  // Again whenever w has changed; w must stay until the last product. Allocates nothing.
+  void Pack(const float* w) {
+    if (!packed_.empty()) kernels_->pack(w, k_, n_, packed_.data());
+    w_ = packed_.empty() ? w : packed_.data();
+  }
+  // DenseKernels::multiply_from. Any threads, between two calls of Pack.
+  void Multiply(const float* start, const std::int32_t* of, const float* x, std::int64_t ldx,
+                std::int64_t m, float* y) const {
+    kernels_->multiply_from(start, of, x, ldx, m, k_, w_, n_, y);
+  }
+
+ private:
+  const DenseKernels* kernels_;
+  std::int64_t k_, n_;
+  std::vector<float> packed_;
+  const float* w_ = nullptr;
+};
+
+// The fastest table this processor runs: AVX-512, with products of packed weights on the matrix
+// unit (AMX) where there is one, or the build's baseline. With the tensor library's variable
+// ATEN_CPU_CAPABILITY=avx512 it does without the matrix unit, with avx2 or default it is the
+// baseline, so that a test can run as on an older processor.
 const DenseKernels& BestDenseKernels();
-// The build's baseline, for tests that compare the two.
-const DenseKernels& BaselineDenseKernels();
+// Every table that this processor runs, whatever the variable says: for tests that compare them.
+std::vector<const DenseKernels*> AllDenseKernels();
 
 }  // namespace tetrion

@@ -13,44 +13,25 @@
 namespace tetrion {
 namespace {
 
-// What Backward needs of a chunk: its rows and the inputs of the four SiLUs.
-struct Activations {
-  void Allocate(int actions, int action_floats, std::int64_t units) {
-    constexpr auto kStates = static_cast<std::size_t>(ChunkedScorer::kChunk);
-    const auto width = static_cast<std::size_t>(units);
-    rows.Allocate(ChunkedScorer::kChunk, actions, action_floats);
-    for (auto* hidden : {&hidden1, &hidden2}) {
-      hidden->resize(kStates * static_cast<std::size_t>(actions) * width);
-    }
-    for (auto* hidden : {&value1, &value2}) hidden->resize(kStates * kScorerValueTimes * width);
-  }
-
-  ScorerRows rows;
-  std::vector<float> hidden1, hidden2;  // [rows, H] before SiLU
-  std::vector<float> value1, value2;    // [states, 2 H] before SiLU
-};
-
-// Buffers of one team member, overwritten with every chunk.
+// Buffers of one team member, overwritten with every chunk. Wide ones hold rows of the policy's
+// layers or of the value's.
 struct ScorerScratch {
   ScorerScratch(int actions, int action_floats, std::int64_t units, bool training) {
     constexpr auto kStates = static_cast<std::size_t>(ChunkedScorer::kChunk);
     const auto cells = kStates * static_cast<std::size_t>(actions);
     const auto width = static_cast<std::size_t>(units);
     const std::size_t wide = std::max(cells, kStates * kScorerValueTimes) * width;
-    inference.Allocate(actions, action_floats, units);
+    rows.Allocate(ChunkedScorer::kChunk, actions, action_floats);
     state_part.resize(kStates * width);
     score.resize(cells);
     active1.resize(wide);
     active2.resize(wide);
     if (!training) return;
-    slope1.resize(wide);
-    slope2.resize(wide);
-    grad1.resize(wide);
-    grad2.resize(wide);
+    for (auto* buffer : {&slope1, &slope2, &grad1, &grad2}) buffer->resize(wide);
     kept.Allocate(ChunkedScorer::kChunk, actions, action_floats);
   }
 
-  Activations inference;
+  ScorerRows rows;                      // of a call that keeps none
   std::vector<float> state_part;        // [states, H]; in Backward its gradient
   std::vector<float> score;             // [rows]; in Backward its gradient
   std::vector<float> active1, active2;  // after SiLU
@@ -65,7 +46,14 @@ class Scorer final : public ChunkedScorer {
       : ChunkedScorer(config, env, "scorer"),
         hidden_(config.scorer_units),
         value_hidden_(kScorerValueTimes * config.scorer_units),
-        kernels_(BestDenseKernels()) {
+        kernels_(BestDenseKernels()),
+        after_(kernels_, action_floats_, hidden_),
+        state_(kernels_, state_floats_, hidden_),
+        layer2_(kernels_, hidden_, hidden_),
+        value1_(kernels_, state_floats_, value_hidden_),
+        value2_(kernels_, value_hidden_, value_hidden_),
+        layer2_back_(kernels_, hidden_, hidden_),
+        value2_back_(kernels_, value_hidden_, value_hidden_) {
     DeclareParameters();
     AllocateParameters(config, w3_, value_w3_);
     for (int member = 0; member < members(); ++member) {
@@ -73,7 +61,7 @@ class Scorer final : public ChunkedScorer {
     }
     if (!config.training) return;
     saved_.resize(static_cast<std::size_t>(most_chunks()));
-    for (Activations& saved : saved_) saved.Allocate(actions_, action_floats_, hidden_);
+    for (ScorerRows& rows : saved_) rows.Allocate(kChunk, actions_, action_floats_);
     w2_transposed_.resize(static_cast<std::size_t>(hidden_ * hidden_));
     value_w2_transposed_.resize(static_cast<std::size_t>(value_hidden_ * value_hidden_));
   }
@@ -81,13 +69,18 @@ class Scorer final : public ChunkedScorer {
  private:
   void ForwardChunk(const Chunk& chunk, const std::uint64_t* mask, bool keep, float* logits,
                     float* value) override;
+  void PrepareForward() override;
   void PrepareBackward() override;
   void BackwardChunk(const Chunk& chunk, const float* grad_logits, const float* grad_value,
                      float* gradient) override;
 
   void DeclareParameters();
-  void Score(const Chunk& chunk, const std::uint64_t* mask, Activations& act, float* logits);
-  void Value(const Chunk& chunk, Activations& act, float* value);
+  // The policy's two hidden layers of `rows` afterstates [rows, F] of the chunk's states [rows],
+  // after SiLU, and with `slopes` its slopes, in the member's scratch.
+  void PolicyLayers(const Chunk& chunk, const std::vector<float>& after,
+                    const std::vector<std::int32_t>& state, std::int64_t rows, bool slopes);
+  // The value's.
+  void ValueLayers(const Chunk& chunk, bool slopes);
   void ScoreBackward(const Chunk& chunk, const float* grad_logits, float* gradient);
   void ValueBackward(const Chunk& chunk, const float* grad_value, float* gradient);
   ScorerScratch& ScratchOf(const Chunk& chunk) {
@@ -97,8 +90,10 @@ class Scorer final : public ChunkedScorer {
   const std::int64_t hidden_;        // H, of the shared scoring network
   const std::int64_t value_hidden_;  // of the value network
   const DenseKernels& kernels_;
-  std::vector<ScorerScratch> scratch_;  // one a member
-  std::vector<Activations> saved_;      // one a chunk of the last Forward
+  PackedWeights after_, state_, layer2_, value1_, value2_;
+  PackedWeights layer2_back_, value2_back_;  // transposed
+  std::vector<ScorerScratch> scratch_;       // one a member
+  std::vector<ScorerRows> saved_;            // one a chunk of the last Forward
   std::vector<float> w2_transposed_, value_w2_transposed_;
   // Offsets in the flat buffer; weights are [in, out].
   std::size_t after_w_, state_w_, b1_, w2_, b2_, w3_, b3_;
@@ -123,47 +118,62 @@ void Scorer::DeclareParameters() {
 
 void Scorer::ForwardChunk(const Chunk& chunk, const std::uint64_t* mask, bool keep, float* logits,
                           float* value) {
-  Activations& act =
-      keep ? saved_[static_cast<std::size_t>(chunk.index)] : ScratchOf(chunk).inference;
-  if (logits != nullptr || keep) Score(chunk, mask, act, logits);
-  if (value != nullptr || keep) Value(chunk, act, value);
-}
-
-void Scorer::Score(const Chunk& chunk, const std::uint64_t* mask, Activations& act, float* logits) {
   ScorerScratch& scratch = ScratchOf(chunk);
-  ScorerRows& plan = act.rows;
-  plan.Plan(chunk.view, view_floats_, mask, chunk.states, actions_);
-  const std::int64_t rows = plan.rows;
-  float* state_part = scratch.state_part.data();
-  kernels_.multiply_from(P(b1_), nullptr, StateOf(chunk.view, 0), view_floats_, chunk.states,
-                         state_floats_, P(state_w_), hidden_, state_part);
-  kernels_.multiply_from(state_part, plan.state.data(), plan.after.data(), action_floats_, rows,
-                         action_floats_, P(after_w_), hidden_, act.hidden1.data());
-  kernels_.silu(act.hidden1.data(), rows, hidden_, scratch.active1.data(), nullptr);
-  kernels_.multiply_from(P(b2_), nullptr, scratch.active1.data(), hidden_, rows, hidden_, P(w2_),
-                         hidden_, act.hidden2.data());
-  if (logits == nullptr) return;
-  kernels_.silu(act.hidden2.data(), rows, hidden_, scratch.active2.data(), nullptr);
-  kernels_.dot(scratch.active2.data(), rows, hidden_, P(w3_), *P(b3_), scratch.score.data());
-  plan.Scatter(scratch.score.data(), chunk.states * actions_, logits);
+  if (logits != nullptr || keep) {
+    ScorerRows& plan = keep ? saved_[static_cast<std::size_t>(chunk.index)] : scratch.rows;
+    plan.Plan(chunk.view, view_floats_, mask, chunk.states, actions_);
+    if (logits != nullptr) {
+      PolicyLayers(chunk, plan.after, plan.state, plan.rows, /*slopes=*/false);
+      kernels_.dot(scratch.active2.data(), plan.rows, hidden_, P(w3_), *P(b3_),
+                   scratch.score.data());
+      plan.Scatter(scratch.score.data(), chunk.states * actions_, logits);
+    }
+  }
+  if (value == nullptr) return;
+  ValueLayers(chunk, /*slopes=*/false);
+  kernels_.dot(scratch.active2.data(), chunk.states, value_hidden_, P(value_w3_), *P(value_b3_),
+               value);
 }
 
-void Scorer::Value(const Chunk& chunk, Activations& act, float* value) {
+void Scorer::PolicyLayers(const Chunk& chunk, const std::vector<float>& after,
+                          const std::vector<std::int32_t>& state, std::int64_t rows, bool slopes) {
+  ScorerScratch& scratch = ScratchOf(chunk);
+  float* active1 = scratch.active1.data();
+  float* active2 = scratch.active2.data();
+  state_.Multiply(P(b1_), nullptr, StateOf(chunk.view, 0), view_floats_, chunk.states,
+                  scratch.state_part.data());
+  after_.Multiply(scratch.state_part.data(), state.data(), after.data(), action_floats_, rows,
+                  active1);
+  kernels_.silu(active1, rows, hidden_, active1, slopes ? scratch.slope1.data() : nullptr);
+  layer2_.Multiply(P(b2_), nullptr, active1, hidden_, rows, active2);
+  kernels_.silu(active2, rows, hidden_, active2, slopes ? scratch.slope2.data() : nullptr);
+}
+
+void Scorer::ValueLayers(const Chunk& chunk, bool slopes) {
   ScorerScratch& scratch = ScratchOf(chunk);
   const std::int64_t n = value_hidden_;
-  kernels_.multiply_from(P(value_b1_), nullptr, StateOf(chunk.view, 0), view_floats_, chunk.states,
-                         state_floats_, P(value_w1_), n, act.value1.data());
-  kernels_.silu(act.value1.data(), chunk.states, n, scratch.active1.data(), nullptr);
-  kernels_.multiply_from(P(value_b2_), nullptr, scratch.active1.data(), n, chunk.states, n,
-                         P(value_w2_), n, act.value2.data());
-  if (value == nullptr) return;
-  kernels_.silu(act.value2.data(), chunk.states, n, scratch.active2.data(), nullptr);
-  kernels_.dot(scratch.active2.data(), chunk.states, n, P(value_w3_), *P(value_b3_), value);
+  float* active1 = scratch.active1.data();
+  float* active2 = scratch.active2.data();
+  value1_.Multiply(P(value_b1_), nullptr, StateOf(chunk.view, 0), view_floats_, chunk.states,
+                   active1);
+  kernels_.silu(active1, chunk.states, n, active1, slopes ? scratch.slope1.data() : nullptr);
+  value2_.Multiply(P(value_b2_), nullptr, active1, n, chunk.states, active2);
+  kernels_.silu(active2, chunk.states, n, active2, slopes ? scratch.slope2.data() : nullptr);
+}
+
+void Scorer::PrepareForward() {
+  after_.Pack(P(after_w_));
+  state_.Pack(P(state_w_));
+  layer2_.Pack(P(w2_));
+  value1_.Pack(P(value_w1_));
+  value2_.Pack(P(value_w2_));
 }
 
 void Scorer::PrepareBackward() {
   TransposeSquare(P(w2_), hidden_, w2_transposed_.data());
   TransposeSquare(P(value_w2_), value_hidden_, value_w2_transposed_.data());
+  layer2_back_.Pack(w2_transposed_.data());
+  value2_back_.Pack(value_w2_transposed_.data());
 }
 
 void Scorer::BackwardChunk(const Chunk& chunk, const float* grad_logits, const float* grad_value,
@@ -173,24 +183,17 @@ void Scorer::BackwardChunk(const Chunk& chunk, const float* grad_logits, const f
 }
 
 void Scorer::ScoreBackward(const Chunk& chunk, const float* grad_logits, float* gradient) {
-  const Activations& act = saved_[static_cast<std::size_t>(chunk.index)];
   ScorerScratch& scratch = ScratchOf(chunk);
-  const ScorerRows& plan = act.rows;
+  const ScorerRows& plan = saved_[static_cast<std::size_t>(chunk.index)];
   const int states = chunk.states;
   float* grad_score = scratch.score.data();
   plan.Gather(grad_logits, states * actions_, grad_score);
   KeptRows& kept = scratch.kept;
   kept.Choose(plan, states, grad_score);
   const std::int64_t rows = kept.rows;
-  float* active1 = scratch.active1.data();
-  float* active2 = scratch.active2.data();
-  for (std::int64_t row = 0; row < rows; ++row) {
-    const std::int64_t from = kept.row[static_cast<std::size_t>(row)];
-    std::copy_n(act.hidden1.data() + from * hidden_, hidden_, active1 + row * hidden_);
-    std::copy_n(act.hidden2.data() + from * hidden_, hidden_, active2 + row * hidden_);
-  }
-  kernels_.silu(active1, rows, hidden_, active1, scratch.slope1.data());
-  kernels_.silu(active2, rows, hidden_, active2, scratch.slope2.data());
+  PolicyLayers(chunk, kept.after, kept.state, rows, /*slopes=*/true);
+  const float* active1 = scratch.active1.data();
+  const float* active2 = scratch.active2.data();
   // Through the dot product: d w3 = active2^T g, d b3 = sum g.
   kernels_.multiply_add(grad_score, rows, 1, rows, active2, hidden_, gradient + w3_);
   for (std::int64_t row = 0; row < rows; ++row) gradient[b3_] += grad_score[row];
@@ -199,8 +202,7 @@ void Scorer::ScoreBackward(const Chunk& chunk, const float* grad_logits, float* 
   kernels_.outer_add(active1, hidden_, rows, hidden_, grad2, hidden_, gradient + w2_);
   kernels_.column_sum(grad2, rows, hidden_, gradient + b2_);
   float* grad1 = scratch.grad1.data();
-  std::fill_n(grad1, rows * hidden_, 0.0F);
-  kernels_.multiply_add(grad2, hidden_, rows, hidden_, w2_transposed_.data(), hidden_, grad1);
+  layer2_back_.Multiply(nullptr, nullptr, grad2, hidden_, rows, grad1);
   MultiplyBy(scratch.slope1.data(), rows * hidden_, grad1);
   kernels_.outer_add(kept.after.data(), action_floats_, rows, action_floats_, grad1, hidden_,
                      gradient + after_w_);
@@ -218,13 +220,11 @@ void Scorer::ScoreBackward(const Chunk& chunk, const float* grad_logits, float* 
 }
 
 void Scorer::ValueBackward(const Chunk& chunk, const float* grad_value, float* gradient) {
-  const Activations& act = saved_[static_cast<std::size_t>(chunk.index)];
   ScorerScratch& scratch = ScratchOf(chunk);
   const int states = chunk.states;
-  float* active1 = scratch.active1.data();
-  float* active2 = scratch.active2.data();
-  kernels_.silu(act.value1.data(), states, value_hidden_, active1, scratch.slope1.data());
-  kernels_.silu(act.value2.data(), states, value_hidden_, active2, scratch.slope2.data());
+  ValueLayers(chunk, /*slopes=*/true);
+  const float* active1 = scratch.active1.data();
+  const float* active2 = scratch.active2.data();
   kernels_.multiply_add(grad_value, states, 1, states, active2, value_hidden_,
                         gradient + value_w3_);
   for (int s = 0; s < states; ++s) gradient[value_b3_] += grad_value[s];
@@ -235,9 +235,7 @@ void Scorer::ValueBackward(const Chunk& chunk, const float* grad_value, float* g
                      gradient + value_w2_);
   kernels_.column_sum(grad2, states, value_hidden_, gradient + value_b2_);
   float* grad1 = scratch.grad1.data();
-  std::fill_n(grad1, states * value_hidden_, 0.0F);
-  kernels_.multiply_add(grad2, value_hidden_, states, value_hidden_, value_w2_transposed_.data(),
-                        value_hidden_, grad1);
+  value2_back_.Multiply(nullptr, nullptr, grad2, value_hidden_, states, grad1);
   MultiplyBy(scratch.slope1.data(), states * value_hidden_, grad1);
   kernels_.outer_add(StateOf(chunk.view, 0), view_floats_, states, state_floats_, grad1,
                      value_hidden_, gradient + value_w1_);

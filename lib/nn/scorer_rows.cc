@@ -83,7 +83,7 @@ void ScorerRows::Gather(const float* grad_logits, int cells, float* grad_score) 
 
 void KeptRows::Allocate(int max_states, int actions, int action_floats) {
   const auto cells = static_cast<std::size_t>(max_states) * static_cast<std::size_t>(actions);
-  row.resize(cells);
+  state.resize(cells);
   first.resize(static_cast<std::size_t>(max_states) + 1);
   after.resize(cells * static_cast<std::size_t>(action_floats));
 }
@@ -100,7 +100,7 @@ void KeptRows::Choose(const ScorerRows& plan, int states, float* gradient) {
     for (std::int32_t from = plan.first[static_cast<std::size_t>(s)]; from < end; ++from) {
       if (std::abs(gradient[from]) < largest * kNegligible || gradient[from] == 0.0F) continue;
       gradient[rows] = gradient[from];
-      row[static_cast<std::size_t>(rows)] = from;
+      state[static_cast<std::size_t>(rows)] = s;
       std::copy_n(plan.after.data() + from * floats, floats, after.data() + rows * floats);
       ++rows;
     }

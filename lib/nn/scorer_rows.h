@@ -41,7 +41,7 @@ struct KeptRows {
   void Choose(const ScorerRows& plan, int states, float* gradient);
 
   std::int64_t rows = 0;
-  std::vector<std::int32_t> row;    // [rows] its row in the plan
+  std::vector<std::int32_t> state;  // [rows] the state of a row
   std::vector<std::int32_t> first;  // [states + 1]: rows of state s are [first[s], first[s+1])
   std::vector<float> after;         // [rows, F] f32
 };

@@ -39,7 +39,7 @@ WITHOUT_PRODUCT_USER = {
     ("lib/rl/torch/window_tensors.h", "ViewWindow"): "for trainers on a device",
     ("lib/envs/registry.h", "RegisterEnv"): "programs that bring an environment of their own",
     ("lib/episodes/episode_obs.h", "MakeRecordWriter"): "the plainest writer, for tests",
-    ("lib/nn/dense_kernels.h", "BaselineDenseKernels"): "tests compare the fast kernels with it",
+    ("lib/nn/dense_kernels.h", "AllDenseKernels"): "tests hold each table against plain loops",
     ("lib/nn/dreamer/dreamer_shape.h", "DreamerModules"): "tests of the buffer's order",
     ("lib/region_v2/compat_kernel.h", "Metadata"): "a command of the foreign protocol",
     ("lib/region_v2/compat_kernel.h", "Ping"): "a command of the foreign protocol",

@@ -62,30 +62,73 @@ TEST_P(DenseKernelsTest, ProductsMatchLoopsForEveryRemainderOfRowsAndColumns) {
   }
 }
 
-TEST_P(DenseKernelsTest, ProductsStartFromOneRowOrFromTheRowThatIsNamed) {
-  constexpr std::int64_t kDepth = 17, kStarts = 3;
-  for (const std::int64_t m : {1, 5, 6, 14}) {
-    for (const std::int64_t n : {16, 64, 80}) {
-      const auto size = static_cast<std::size_t>(m * n);
-      const auto x = Noise(static_cast<std::size_t>(m * kDepth), 1);
-      const auto w = Noise(static_cast<std::size_t>(kDepth * n), 2);
-      const auto start = Noise(static_cast<std::size_t>(kStarts * n), 3);
-      std::vector<std::int32_t> of;
-      for (std::int64_t row = 0; row < m; ++row) of.push_back(static_cast<std::int32_t>(row % 3));
-      for (const bool are_named : {false, true}) {
-        const std::int32_t* named = are_named ? of.data() : nullptr;
-        std::vector<float> y(size, 42.0F), expected(size);
-        for (std::size_t i = 0; i < size; ++i) {
-          const std::size_t row = i / static_cast<std::size_t>(n);
-          const auto from = static_cast<std::size_t>(named == nullptr ? 0 : of[row]);
-          expected[i] = start[from * static_cast<std::size_t>(n) + i % static_cast<std::size_t>(n)];
+// What a product of packed weights starts from.
+enum class Start { kZeros, kOneRow, kNamedRows };
+
+// x [m, k] times packed w [k, n], against sums in double: off by at most 2^-15 of the sum of the
+// products' absolute values, which is what the matrix unit's three bf16 products promise.
+void ExpectPackedProduct(const DenseKernels& kernels, std::int64_t m, std::int64_t k,
+                         std::int64_t n, Start kind) {
+  constexpr std::int64_t kStarts = 3;
+  const auto at = [](const std::vector<float>& v, std::int64_t i) {
+    return static_cast<double>(v[static_cast<std::size_t>(i)]);
+  };
+  const std::int64_t ldx = k + 3;
+  const auto x = Noise(static_cast<std::size_t>(m * ldx), 1);
+  const auto w = Noise(static_cast<std::size_t>(k * n), 2);
+  const auto start = Noise(static_cast<std::size_t>(kStarts * n), 3);
+  std::vector<std::int32_t> of;
+  for (std::int64_t row = 0; row < m; ++row) of.push_back(static_cast<std::int32_t>(row % kStarts));
+  PackedWeights packed(kernels, k, n);
+  packed.Pack(w.data());
+  std::vector<float> y(static_cast<std::size_t>(m * n), 42.0F), alone(static_cast<std::size_t>(n));
+  const float* from = kind == Start::kZeros ? nullptr : start.data();
+  const std::int32_t* named = kind == Start::kNamedRows ? of.data() : nullptr;
+  packed.Multiply(from, named, x.data(), ldx, m, y.data());
+  for (std::int64_t row = 0; row < m; ++row) {
+    for (std::int64_t c = 0; c < n; ++c) {
+      double sum = kind == Start::kZeros    ? 0.0
+                   : kind == Start::kOneRow ? at(start, c)
+                                            : at(start, row % kStarts * n + c);
+      double size = std::abs(sum);
+      for (std::int64_t i = 0; i < k; ++i) {
+        sum += at(x, row * ldx + i) * at(w, i * n + c);
+        size += std::abs(at(x, row * ldx + i) * at(w, i * n + c));
+      }
+      ASSERT_NEAR(at(y, row * n + c), sum, std::ldexp(size, -15)) << m << " " << k << " " << n;
+    }
+    // The same row, and no other in the call.
+    packed.Multiply(from, named == nullptr ? nullptr : named + row, x.data() + row * ldx, ldx, 1,
+                    alone.data());
+    ASSERT_TRUE(std::equal(alone.begin(), alone.end(), y.begin() + row * n)) << row;
+  }
+}
+
+TEST_P(DenseKernelsTest, PackedProductsMatchLoopsWhateverTheyStartFrom) {
+  for (const std::int64_t m : {1, 15, 16, 17, 33, 64}) {
+    for (const std::int64_t k : {16, 33, 64, 100, 128}) {
+      for (const std::int64_t n : {16, 48, 64}) {
+        for (const Start kind : {Start::kZeros, Start::kOneRow, Start::kNamedRows}) {
+          ASSERT_NO_FATAL_FAILURE(ExpectPackedProduct(kernels(), m, k, n, kind));
         }
-        kernels().multiply_add(x.data(), kDepth, m, kDepth, w.data(), n, expected.data());
-        kernels().multiply_from(start.data(), named, x.data(), kDepth, m, kDepth, w.data(), n,
-                                y.data());
-        ASSERT_EQ(y, expected) << m << " " << n;
       }
     }
+  }
+}
+
+TEST_P(DenseKernelsTest, NanAndInfinityAreNeverHiddenByPackedProducts) {
+  constexpr std::int64_t kDepth = 64, kWidth = 16, kRows = 3;
+  const std::vector<float> w(kDepth * kWidth, 0.5F), start(kWidth, 0.0F);
+  PackedWeights packed(kernels(), kDepth, kWidth);
+  packed.Pack(w.data());
+  for (const float odd :
+       {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    std::vector<float> x(kRows * kDepth, 1.0F), y(kRows * kWidth);
+    x[kDepth + 7] = odd;
+    packed.Multiply(start.data(), nullptr, x.data(), kDepth, kRows, y.data());
+    EXPECT_FALSE(std::isfinite(y[kWidth]));
+    EXPECT_EQ(y[0], 32.0F);
+    EXPECT_EQ(y[2 * kWidth], 32.0F);
   }
 }
 
@@ -160,8 +203,7 @@ TEST_P(DenseKernelsTest, SumsAndGradientsByBitsMatchTheProductsOfZerosAndOnes) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Tables, DenseKernelsTest,
-                         ::testing::Values(&BaselineDenseKernels(), &BestDenseKernels()),
+INSTANTIATE_TEST_SUITE_P(Tables, DenseKernelsTest, ::testing::ValuesIn(AllDenseKernels()),
                          [](const auto& info) {
                            return std::to_string(info.index) + "_" + std::string(info.param->name);
                          });
