@@ -4,10 +4,11 @@ training_rivals.py BIN_DIR [--quick]: environment steps trained a second, and se
 of training until the mean return of the last 100 episodes, as played, is 475. The rivals run in an
 environment of their own (.deps/rl, which ./tetrion bench installs), alternate with ours and have
 both cores; prints one JSON line a figure, or a remark where a rival is not there.
-Settings: ours the preset, for the rate with --reuse 1; PPO those of RL Baselines3 Zoo for
-CartPole-v1 (hyperparams/ppo.yml); APPO the defaults of sample-factory's train_gym_env, which brings
-no others. Ours counts from the start of its processes, stable-baselines3 from that of learn(),
-sample-factory from its first report of a rate, so that no import of a library is in it.
+Settings: ours the preset, for the rate with --lanes 64 --reuse 1 (500 greedy after 5 s, three
+seeds); PPO those of RL Baselines3 Zoo for CartPole-v1 (hyperparams/ppo.yml); APPO the defaults of
+sample-factory's train_gym_env, which brings no others. Ours counts from the start of its processes,
+stable-baselines3 from that of learn(), sample-factory from its first report of a rate, so that no
+import of a library is in it.
 training_rivals.py --serve sb3: the rival's end: "rate SECONDS" or "solve SEED" a line of input.
 """
 
@@ -33,7 +34,7 @@ from rivals import Served  # noqa: E402
 VENV = pathlib.Path(__file__).resolve().parents[2] / ".deps" / "rl"
 SOLVED, EPISODES = 475.0, 100
 GIVE_UP_S = 90
-SPEED = ["--env", "cartpole", "--reuse", "1"]
+SPEED = ["--env", "cartpole", "--lanes", "64", "--reuse", "1"]
 
 
 class StableBaselines:
