@@ -6,6 +6,7 @@
 // This file alone is compiled for AMX and reached only through AmxDenseKernels, which asks the
 // processor and the system first. What it shares with the AVX-512 table it takes from there.
 
+#include <cpuid.h>
 #include <immintrin.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -206,10 +207,13 @@ void MultiplyFrom(const float* start, const std::int32_t* of, const float* x, st
   _tile_release();  // or the kernel would save the tiles with every switch of threads
 }
 
-// The processor has the unit, and the kernel lets this process use its registers.
+// The processor has the unit, and the system lets this process use its registers. Leaf 7 of cpuid,
+// edx: not every compiler has names for these two.
 bool MayUseTiles() {
   constexpr long kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE
-  return __builtin_cpu_supports("amx-tile") && __builtin_cpu_supports("amx-bf16") &&
+  constexpr unsigned kBf16 = 1U << 22, kTile = 1U << 24;
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & kBf16) != 0 && (d & kTile) != 0 &&
          __builtin_cpu_supports("avx512bf16") &&
          syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
 }
