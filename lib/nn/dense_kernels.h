@@ -14,9 +14,10 @@ struct DenseKernels {
   // y [m, n] += x [m, k] * w [k, n]; rows of x are ldx floats apart, those of w ldw, of y ldy.
   void (*multiply)(const float* x, std::int64_t ldx, std::int64_t m, std::int64_t k, const float* w,
                    std::int64_t ldw, std::int64_t n, float* y, std::int64_t ldy);
-  // y [m, n] = start + x [m, k] * w [k, n] of packed weights (PackedWeights, which see). Row i
-  // starts from row `of[i]` of start [., n], every row from its first one where `of` is null, from
-  // zeros where start is null, too; rows of x are ldx floats apart. k is at most 1024.
+  // y [m, n] = start + x [m, k] * w [k, n], where `packed` is what `pack` wrote, or w itself where
+  // packed_floats is 0. Row i starts from row `of[i]` of start [., n], every row from its first one
+  // where `of` is null, and from zeros where start is null, as `of` must be then; rows of x are ldx
+  // floats apart.
   void (*multiply_from)(const float* start, const std::int32_t* of, const float* x,
                         std::int64_t ldx, std::int64_t m, std::int64_t k, const float* packed,
                         std::int64_t n, float* y);

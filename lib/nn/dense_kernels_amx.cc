@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <bit>
 #include <cstdint>
 
@@ -75,8 +76,13 @@ __m512 LoadSome(const float* p, std::int64_t count) {
 // saves.
 constexpr std::int64_t kLeastDepth = 64;
 
+// Others that the unit's tiles do not fit go there, too.
+bool IsForTheUnit(std::int64_t k, std::int64_t n) {
+  return k >= kLeastDepth && k <= kMostDepths * kDepth && n % kColumns == 0;
+}
+
 std::int64_t PackedFloats(std::int64_t k, std::int64_t n) {
-  if (k < kLeastDepth) return 0;
+  if (!IsForTheUnit(k, n)) return 0;
   return DepthsOf(k) * (n / kColumns) * kHalves;  // two parts of half a float each
 }
 
@@ -130,6 +136,8 @@ void TakeApartRows(const float* x, std::int64_t ldx, std::int64_t rows, std::int
 template <int kTiles>
 void MultiplyBlocks(const float* start, std::int64_t start_bytes, const std::uint16_t* x,
                     const std::uint16_t* w, std::int64_t depths, float* y, std::int64_t y_bytes) {
+  // g++ 12's tile loads do not say that they read memory: what was stored must be there.
+  std::atomic_signal_fence(std::memory_order_seq_cst);
   const std::int64_t next = depths * 2 * kHalves;  // to the other block of rows or columns
   const auto* second = reinterpret_cast<const char*>(start) + kRows * start_bytes;
   _tile_loadd(0, start, start_bytes);
@@ -168,8 +176,9 @@ void MultiplyBlocks(const float* start, std::int64_t start_bytes, const std::uin
 
 void MultiplyFrom(const float* start, const std::int32_t* of, const float* x, std::int64_t ldx,
                   std::int64_t m, std::int64_t k, const float* packed, std::int64_t n, float* y) {
-  if (k < kLeastDepth)
+  if (!IsForTheUnit(k, n)) {
     return Avx512DenseKernels().multiply_from(start, of, x, ldx, m, k, packed, n, y);
+  }
   constexpr std::int64_t kBoth = 2 * kRows, kPanel = 2 * kColumns, kPanelBytes = kPanel * 4;
   alignas(64) std::uint16_t parts[2 * kMostDepths * 2 * kHalves];
   alignas(64) float rows_apart[kBoth * kPanel];  // of start or y, where the unit cannot reach them

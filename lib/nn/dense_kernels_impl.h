@@ -69,18 +69,6 @@ inline AlignedVec Exp(AlignedVec x) {
   return Scaled(p, n);
 }
 
-// 1 / x for x in 1..2^120. AVX-512: an estimate of 14 bits and a step of Newton's, which take a
-// third of a division's time and are off by a unit in the last place at most.
-inline AlignedVec Reciprocal(AlignedVec x) {
-#ifdef __AVX512F__
-  const auto estimate =
-      reinterpret_cast<AlignedVec>(_mm512_maskz_rcp14_ps(0xFFFF, reinterpret_cast<__m512>(x)));
-  return estimate * (2.0F - x * estimate);
-#else
-  return 1.0F / x;
-#endif
-}
-
 // The first `count` floats of a vector, 1..kLanes of them; the others are neither read nor written.
 struct Part {
   explicit Part(std::int64_t count) : count(count) {
@@ -238,7 +226,7 @@ void Silu(const float* x, std::int64_t m, std::int64_t n, float* y, float* slope
   const AlignedVec one = Splat(1.0F);
   for (std::int64_t i = 0; i < m * n; i += kLanes) {
     const AlignedVec v = Load(x + i);
-    const AlignedVec sigmoid = Reciprocal(one + Exp(-v));
+    const AlignedVec sigmoid = one / (one + Exp(-v));
     const AlignedVec out = v * sigmoid;
     Store(y + i, out);
     if (slope != nullptr) Store(slope + i, sigmoid + out * (one - sigmoid));

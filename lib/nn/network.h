@@ -51,7 +51,8 @@ class Network {
   // kMaskedLogit, and value [n]; either output may be null.
   virtual void Infer(const float* view, const std::uint64_t* mask, int n, float* logits,
                      float* value) = 0;
-  // The same, and keeps what Backward needs. `view` and `mask` must stay unchanged until then.
+  // The same, and keeps what Backward needs. `view`, `mask` and the parameters must stay unchanged
+  // until then; Infer may be called.
   virtual void Forward(const float* view, const std::uint64_t* mask, int n, float* logits,
                        float* value) = 0;
   // Adds the gradient of the last Forward for d loss/d logits [n, A] and d loss/d value [n]. The

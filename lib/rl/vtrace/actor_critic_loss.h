@@ -24,7 +24,8 @@ struct ActorCriticInput {
   const float* advantage = nullptr;           // [N] f32, constant
 };
 
-// Means over the rows that are not is_last.
+// What some rows add to the means over all rows that are not is_last; the parts of a batch add up
+// to these.
 struct ActorCriticLoss {
   double policy = 0;  // -A * pi, or the clipped surrogate
   double value = 0;   // 0.5 * (v - V)^2
@@ -38,9 +39,10 @@ struct ActorCriticLoss {
 std::int64_t CountTrained(const ActorCriticInput& in);
 
 // What rows [begin, end) add to the loss, and its gradient: these rows of grad_logits [N, A] and
-// grad_value [N] are overwritten. `trained` is CountTrained. Pure, no allocation; threads may share
-// the rows. With ppo_clip e > 0 the policy part is -min(r A, clip(r, 1-e, 1+e) A), r = exp(pi -
-// mu) (Schulman et al., PPO, 2017), for which `advantage` must not carry an importance weight.
+// grad_value [N] are overwritten. `trained` is CountTrained; with 0 all are zeros. Pure, no
+// allocation; threads may share the rows. With ppo_clip e > 0 the policy part is -min(r A, clip(r,
+// 1-e, 1+e) A), r = exp(pi - mu) (Schulman et al., PPO, 2017), for which `advantage` must not carry
+// an importance weight.
 ActorCriticLoss ComputeActorCriticLoss(const ActorCriticCoefficients& coefficients,
                                        const ActorCriticInput& in, std::int64_t begin,
                                        std::int64_t end, std::int64_t trained, float* grad_logits,

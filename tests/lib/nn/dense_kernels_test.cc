@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -113,6 +114,15 @@ TEST_P(DenseKernelsTest, PackedProductsMatchLoopsWhateverTheyStartFrom) {
         }
       }
     }
+  }
+}
+
+// Shapes that a table's fastest way cannot do: it has to notice.
+TEST_P(DenseKernelsTest, PackedProductsOfOddShapesMatchLoops) {
+  using Shape = std::array<std::int64_t, 3>;
+  for (const auto& [m, k, n] :
+       {Shape{0, 64, 64}, Shape{3, 64, 24}, Shape{5, 1024, 16}, Shape{5, 1025, 16}}) {
+    ASSERT_NO_FATAL_FAILURE(ExpectPackedProduct(kernels(), m, k, n, Start::kOneRow));
   }
 }
 
