@@ -15,6 +15,11 @@ void AddRow(const float* x, std::int64_t n, float* y) {
   for (std::int64_t i = 0; i < n; ++i) y[i] += x[i];
 }
 
+// Copies `row` [n] to every row of y [m, n].
+void RepeatRow(const float* row, std::int64_t m, std::int64_t n, float* y) {
+  for (std::int64_t i = 0; i < m; ++i) std::copy_n(row, n, y + i * n);
+}
+
 }  // namespace
 
 BoardNet::BoardNet(const std::string& prefix, int columns, int rest, std::int64_t units,
@@ -65,14 +70,14 @@ void BoardNet::PackBackward(const float* parameters, Packed& packed) const {
 }
 
 void BoardNet::Forward(const float* parameters, const Packed& packed, const float* boards, int n,
-                       Workspace& work, float* out) const {
+                       bool slopes, Workspace& work, float* out) const {
   const std::int64_t h = units_, stride = columns_ + rest_;
   const auto silu = [&](std::vector<float>& active, std::int64_t rows, std::vector<float>& slope) {
-    kernels_.silu(active.data(), rows, h, active.data(), slope.empty() ? nullptr : slope.data());
+    kernels_.silu(active.data(), rows, h, active.data(), slopes ? slope.data() : nullptr);
   };
   work.windows.Find(boards, stride, n);
   const std::int64_t windows = work.windows.count();
-  FillRows(parameters + b1_, windows, h, work.active1.data());
+  RepeatRow(parameters + b1_, windows, h, work.active1.data());
   kernels_.sum_bits(work.windows.bits(), windows, parameters + w1_, h, work.active1.data());
   silu(work.active1, windows, work.slope1);
   packed.w2.Multiply(parameters + b2_, nullptr, work.active1.data(), h, windows,

@@ -53,12 +53,12 @@ class BoardNet {
   void PackForward(const float* parameters, Packed& packed) const;
   void PackBackward(const float* parameters, Packed& packed) const;
 
-  // boards [n, columns + rest], rows one behind the other -> out [n]. Keeps what Backward needs in
-  // `work` where `work` was allocated for training.
+  // boards [n, columns + rest], rows one behind the other -> out [n]. With `slopes` keeps what
+  // Backward needs in `work`, which was allocated for training.
   void Forward(const float* parameters, const Packed& packed, const float* boards, int n,
-               Workspace& work, float* out) const;
+               bool slopes, Workspace& work, float* out) const;
   // Adds the slopes of the loss to `gradients`, as long as the parameters, for d loss / d out [n]
-  // of the last Forward of `work`.
+  // of the last Forward of `work` with slopes.
   void Backward(const float* parameters, const Packed& packed, const float* boards,
                 const float* grad_out, Workspace& work, float* gradients) const;
 

@@ -117,14 +117,14 @@ void ColumnScorer::ForwardChunk(const Chunk& chunk, const std::uint64_t* mask, b
     if (logits != nullptr) {
       WriteBoards(chunk, rows.first, rows.after, scratch.boards);
       policy_.Forward(parameters_.data(), packed_policy_, scratch.boards.data(), rows.rows,
-                      scratch.policy, scratch.score.data());
+                      /*slopes=*/false, scratch.policy, scratch.score.data());
       rows.Scatter(scratch.score.data(), chunk.states * actions_, logits);
     }
   }
   if (value == nullptr) return;
   CopyStates(chunk, scratch.boards);
   value_.Forward(parameters_.data(), packed_value_, scratch.boards.data(), chunk.states,
-                 scratch.value, value);
+                 /*slopes=*/false, scratch.value, value);
 }
 
 void ColumnScorer::BackwardChunk(const Chunk& chunk, const float* grad_logits,
@@ -137,12 +137,13 @@ void ColumnScorer::BackwardChunk(const Chunk& chunk, const float* grad_logits,
   kept.Choose(rows, chunk.states, grad_score);
   WriteBoards(chunk, kept.first, kept.after, scratch.boards);
   policy_.Forward(parameters_.data(), packed_policy_, scratch.boards.data(),
-                  static_cast<int>(kept.rows), scratch.policy, scratch.unused.data());
+                  static_cast<int>(kept.rows), /*slopes=*/true, scratch.policy,
+                  scratch.unused.data());
   policy_.Backward(parameters_.data(), packed_policy_, scratch.boards.data(), grad_score,
                    scratch.policy, gradient);
   CopyStates(chunk, scratch.boards);
   value_.Forward(parameters_.data(), packed_value_, scratch.boards.data(), chunk.states,
-                 scratch.value, scratch.unused.data());
+                 /*slopes=*/true, scratch.value, scratch.unused.data());
   value_.Backward(parameters_.data(), packed_value_, scratch.boards.data(), grad_value,
                   scratch.value, gradient);
 }

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 
 // Small loops that the networks scorer and columns have in common.
@@ -8,11 +7,6 @@
 namespace tetrion {
 
 inline constexpr int kScorerValueTimes = 2;  // units of the value's network for one of the other
-
-// Copies `row` [n] to every row of y [m, n].
-inline void FillRows(const float* row, std::int64_t m, std::int64_t n, float* y) {
-  for (std::int64_t i = 0; i < m; ++i) std::copy_n(row, n, y + i * n);
-}
 
 // x [n, n] -> y, its transpose.
 inline void TransposeSquare(const float* x, std::int64_t n, float* y) {
