@@ -17,25 +17,35 @@ namespace tetrion {
 // flags), `Game` keeps the games, structure-of-arrays. Game provides
 //   Record                                  a POD, what the record column holds
 //   Game(const EnvConfig&)                  allocates for config.lanes
-//   void Reset(int lane, const Token&)      starts the token's game
+//   void Reset(int lane, std::uint64_t seed, const Token&)
+//                                           starts the token's game; randomness is of (seed, id)
 //   LaneOutcome Step(int lane, int action)  the action is in range
 //   const Record& record(int lane)
 //   std::uint64_t Mask(int lane)            only asked for if the environment has masks
 //   Saved                                   a POD without padding, of a multiple of 8 bytes,
 //                                           what Step goes on from
 //   Saved Save(int lane)
-//   bool Load(int lane, const Token&, const Saved&, bool running)
+//   bool Load(int lane, std::uint64_t seed, const Token&, const Saved&, bool running)
 //                                           false where Step could not go on from it
+// Different lanes share nothing that a game writes.
 template <typename Game>
 class LaneEnv final : public VecEnv {
  public:
   LaneEnv(EnvSpec spec, const EnvConfig& config)
-      : spec_(std::move(spec)), game_(config), lane_(static_cast<std::size_t>(config.lanes)) {
+      : spec_(std::move(spec)),
+        game_(config),
+        lane_(static_cast<std::size_t>(config.lanes)),
+        seed_(lane_.size(), config.seed) {
     TETRION_CHECK(spec_.obs.record_bytes == sizeof(typename Game::Record), "record size");
   }
 
   const EnvSpec& spec() const override { return spec_; }
   int lanes() const override { return static_cast<int>(lane_.size()); }
+
+  void Seed(int lane, std::uint64_t seed) override {
+    At(lane) = {};
+    seed_[static_cast<std::size_t>(lane)] = seed;
+  }
 
   void Reset(int lane, const Token& token) override {
     LaneState& state = At(lane);
@@ -44,7 +54,7 @@ class LaneEnv final : public VecEnv {
     state.phase = Phase::kFresh;
     state.account = {};
     state.episode_id += 1;
-    game_.Reset(lane, token);
+    game_.Reset(lane, seed_[static_cast<std::size_t>(lane)], token);
   }
 
   void Step(std::span<const int> active, const std::int32_t* actions, const RowView& row) override {
@@ -91,7 +101,8 @@ class LaneEnv final : public VecEnv {
     const bool running = saved.running == 1;
     if (saved.running > 1 || saved.steps > saved.token.max_steps ||
         (running && saved.steps == saved.token.max_steps) ||
-        !game_.Load(lane, saved.token, saved.game, running)) {
+        !game_.Load(lane, seed_[static_cast<std::size_t>(lane)], saved.token, saved.game,
+                    running)) {
       return false;
     }
     LaneState& state = At(lane);
@@ -163,7 +174,8 @@ class LaneEnv final : public VecEnv {
 
   const EnvSpec spec_;
   Game game_;
-  std::vector<LaneState> lane_;  // [M]
+  std::vector<LaneState> lane_;      // [M]
+  std::vector<std::uint64_t> seed_;  // [M]
 };
 
 }  // namespace tetrion

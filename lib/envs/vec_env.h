@@ -16,8 +16,8 @@ namespace tetrion {
 
 // M environment lanes stepped together, written straight into a row (lib/frame/row_layout.h).
 //
-// Thread role: one worker thread owns a VecEnv; nothing here locks, blocks or allocates after
-// construction.
+// Thread role: a lane belongs to one thread at a time, and threads may play different lanes of one
+// VecEnv at once; nothing here locks, blocks or allocates after construction.
 //
 // Autoreset is next-step: the row in which an episode ends carries its terminal observation with
 // is_last; the lane must then be given a token with Reset before the next Step, whose row is the
@@ -29,6 +29,8 @@ class VecEnv {
   virtual const EnvSpec& spec() const = 0;
   virtual int lanes() const = 0;
 
+  // Lane `lane` is as new and plays the tokens of `seed`, instead of EnvConfig's, from now on.
+  virtual void Seed(int lane, std::uint64_t seed) = 0;
   // Lane `lane` plays `token` from the next Step on. May cut a running episode (its rows simply go
   // on with is_first).
   virtual void Reset(int lane, const Token& token) = 0;
@@ -36,7 +38,7 @@ class VecEnv {
   // Writes record, mask, reward, flags, cont and episode_id of every lane in `active` into `row`.
   // A freshly reset lane writes its first observation and ignores actions[lane]; any other lane
   // takes actions[lane]. CHECKs that actions are in range and that no lane steps past is_last.
-  // `actions` is [M], indexed by lane. `active` holds lane numbers, ascending.
+  // `actions` is [M], indexed by lane. `active` holds lane numbers, each once.
   virtual void Step(std::span<const int> active, const std::int32_t* actions,
                     const RowView& row) = 0;
 
@@ -46,8 +48,8 @@ class VecEnv {
   // The token the lane plays or has just finished.
   virtual const Token& token(int lane) const = 0;
 
-  // Everything but seed and configuration that lane `lane`'s next rows depend on, as bytes that any
-  // VecEnv of the same seed and configuration can Load. Allocates. Empty where the environment
+  // Everything but its seed and the configuration that lane `lane`'s next rows depend on, as bytes that any
+  // VecEnv of the same configuration can Load into a lane of the same seed. Allocates. Empty where the environment
   // cannot be saved, or before the lane's first Step.
   virtual std::vector<std::byte> Save(int /*lane*/) const { return {}; }
   // Lane `lane` goes on as the saved one: its record, mask and episode id are written into `row`,
@@ -62,7 +64,7 @@ struct EnvConfig {
   std::string name;          // see envs/registry.h
   std::string view;          // of those that networks read; "" takes the default
   int lanes = 1;             // M
-  std::uint64_t seed = 0;    // run seed
+  std::uint64_t seed = 0;    // run seed, of every lane that is given no other
   int queue_size = 4;        // Tetris: pieces in the preview, 0..7
   bool iid_pieces = false;   // Tetris: independent pieces instead of 7-bags
   int rows = 20;             // Tetris: rows of the field, 5..20

@@ -6,6 +6,14 @@
 #include "lib/core/check.h"
 
 namespace tetrion {
+namespace {
+
+EnvConfig WithLanes(EnvConfig config, int lanes) {
+  config.lanes = lanes;
+  return config;
+}
+
+}  // namespace
 
 Lanes::Lanes(const PyEnvConfig& config, int count)
     : config_(config),
@@ -13,6 +21,7 @@ Lanes::Lanes(const PyEnvConfig& config, int count)
       spec_(MakeEnvSpec(env_config_)),
       encoder_(MakeObsEncoder(config, spec_)),
       max_steps_(config.max_steps > 0 ? config.max_steps : EnvOf(config.env).max_steps),
+      env_(MakeVecEnv(WithLanes(env_config_, count))),
       lane_(static_cast<std::size_t>(count)),
       record_(static_cast<std::size_t>(count) * spec_.obs.record_bytes),
       action_(static_cast<std::size_t>(count)),
@@ -25,43 +34,55 @@ Lanes::Lanes(const PyEnvConfig& config, int count)
 }
 
 void Lanes::Seed(int env, std::uint64_t seed) {
-  EnvConfig config = env_config_;
-  config.seed = seed;
-  Lane& lane = lane_[static_cast<std::size_t>(env)];
-  lane = {.env = MakeVecEnv(config), .seed = seed, .episode = 0, .begins = true};
+  lane_[static_cast<std::size_t>(env)] = {
+      .seed = seed, .episode = 0, .is_seeded = true, .begins = true};
+  env_->Seed(env, seed);
 }
 
-RowView Lanes::RowOf(std::size_t env) {
+RowView Lanes::Row() {
   RowView row;
-  row.record = record_.data() + env * spec_.obs.record_bytes;
-  row.action = &action_[env];
-  row.mask = spec_.action.has_mask ? &mask_[env] : nullptr;
-  row.reward = &columns_.reward[env];
-  row.flags = &flags_[env];
-  row.cont = &cont_[env];
-  row.episode_id = &episode_id_[env];
+  row.record = record_.data();
+  row.action = action_.data();
+  row.mask = spec_.action.has_mask ? mask_.data() : nullptr;
+  row.reward = columns_.reward.data();
+  row.flags = flags_.data();
+  row.cont = cont_.data();
+  row.episode_id = episode_id_.data();
   return row;
 }
 
-void Lanes::PlayOne(std::size_t env) {
-  constexpr int kOnlyLane = 0;
-  Lane& lane = lane_[env];
-  TETRION_CHECK(lane.env != nullptr, "an environment is seeded before it plays");
-  const std::int32_t lines_before = lane.begins ? 0 : columns_.lines[env];
-  if (lane.begins) {
-    lane.env->Reset(kOnlyLane, {.id = lane.episode, .attempt = 0, .max_steps = max_steps_});
+void Lanes::Play(std::span<const int> envs) {
+  for (const int env : envs) {
+    const auto at = static_cast<std::size_t>(env);
+    Lane& lane = lane_[at];
+    TETRION_CHECK(lane.is_seeded, "an environment is seeded before it plays");
+    columns_.lines_cleared[at] = lane.begins ? 0 : -columns_.lines[at];
+    if (!lane.begins) continue;
+    env_->Reset(env, {.id = lane.episode, .attempt = 0, .max_steps = max_steps_});
     lane.episode += 1;
   }
-  lane.env->Step({&kOnlyLane, 1}, &action_[env], RowOf(env));
-  lane.begins = (flags_[env] & kIsLast) != 0;
-  columns_.terminated[env] = (flags_[env] & kTerminated) != 0 ? 1 : 0;
-  columns_.truncated[env] = (flags_[env] & kTruncated) != 0 ? 1 : 0;
-  Show(env);
-  columns_.lines_cleared[env] = columns_.lines[env] - lines_before;
+  env_->Step(envs, action_.data(), Row());
+  for (const int env : envs) {
+    const auto at = static_cast<std::size_t>(env);
+    lane_[at].begins = (flags_[at] & kIsLast) != 0;
+    columns_.terminated[at] = (flags_[at] & kTerminated) != 0 ? 1 : 0;
+    columns_.truncated[at] = (flags_[at] & kTruncated) != 0 ? 1 : 0;
+    Show(at);
+    columns_.lines_cleared[at] += columns_.lines[at];
+  }
+  for (std::size_t begin = 0; begin < envs.size();) {
+    // Neighbours are encoded together.
+    std::size_t end = begin + 1;
+    while (end < envs.size() && envs[end] == envs[end - 1] + 1) ++end;
+    const auto first = static_cast<std::size_t>(envs[begin]);
+    encoder_.Encode(record(envs[begin]), static_cast<std::int64_t>(end - begin),
+                    columns_.obs.data() + first * columns_.obs_bytes);
+    begin = end;
+  }
 }
 
 void Lanes::Show(std::size_t env) {
-  const EpisodeResult episode = lane_[env].env->Episode(0);
+  const EpisodeResult episode = env_->Episode(static_cast<int>(env));
   columns_.episode_return[env] = episode.episode_return;
   columns_.episode_length[env] = static_cast<std::int32_t>(episode.length_steps);
   columns_.lines[env] = static_cast<std::int32_t>(episode.lines);
@@ -72,8 +93,7 @@ void Lanes::Show(std::size_t env) {
 std::vector<std::byte> Lanes::Save(int env) const {
   const auto at = static_cast<std::size_t>(env);
   const Lane& lane = lane_[at];
-  if (lane.env == nullptr) return {};
-  const std::vector<std::byte> game = lane.env->Save(0);
+  const std::vector<std::byte> game = env_->Save(env);
   if (game.empty()) return {};
   const SavedHead head = {.version = kSavedVersion,
                           .lines_cleared = columns_.lines_cleared[at],
@@ -99,8 +119,8 @@ std::optional<Lanes::Saved> Lanes::Opened(std::span<const std::byte> saved) cons
   }
   EnvConfig config = env_config_;
   config.seed = head.seed;
-  std::unique_ptr<VecEnv> env = MakeVecEnv(config);
-  // Tried on a row of its own: the environment to be replaced still has its.
+  const std::unique_ptr<VecEnv> env = MakeVecEnv(config);
+  // Tried on a lane and a row of its own: the environment to be replaced still has its.
   std::vector<std::byte> record(spec_.obs.record_bytes);
   std::uint64_t mask = 0;
   std::int32_t episode_id = 0;
@@ -113,37 +133,23 @@ std::optional<Lanes::Saved> Lanes::Opened(std::span<const std::byte> saved) cons
   const std::span<const std::byte> game = saved.subspan(sizeof(head));
   if (!env->Load(0, game, row) || env->token(0).max_steps != max_steps_) return {};
   if ((flags & kIsLast) != 0 && head.begins == 0) return {};  // would step past the episode's end
-  return Saved{head, game, std::move(env)};
+  return Saved{head, game};
 }
 
-void Lanes::Put(int env, Saved saved) {
+void Lanes::Put(int env, const Saved& saved) {
   const auto at = static_cast<std::size_t>(env);
   const SavedHead& head = saved.head;
-  const bool loaded = saved.env->Load(0, saved.game, RowOf(at));
+  Seed(env, head.seed);
+  const bool loaded = env_->Load(env, saved.game, Row());
   TETRION_CHECK(loaded, "a state that was opened can be loaded");
-  lane_[at] = {.env = std::move(saved.env),
-               .seed = head.seed,
-               .episode = head.episode,
-               .begins = head.begins != 0};
+  lane_[at].episode = head.episode;
+  lane_[at].begins = head.begins != 0;
   columns_.reward[at] = head.reward;
   columns_.terminated[at] = head.terminated;
   columns_.truncated[at] = head.truncated;
   columns_.lines_cleared[at] = head.lines_cleared;
   Show(at);
   encoder_.Encode(record(env), 1, columns_.obs.data() + at * columns_.obs_bytes);
-}
-
-void Lanes::Play(std::span<const int> envs) {
-  for (std::size_t begin = 0; begin < envs.size();) {
-    // Neighbours are encoded together.
-    std::size_t end = begin + 1;
-    while (end < envs.size() && envs[end] == envs[end - 1] + 1) ++end;
-    const auto first = static_cast<std::size_t>(envs[begin]);
-    for (std::size_t i = 0; i < end - begin; ++i) PlayOne(first + i);
-    encoder_.Encode(record(envs[begin]), static_cast<std::int64_t>(end - begin),
-                    columns_.obs.data() + first * columns_.obs_bytes);
-    begin = end;
-  }
 }
 
 }  // namespace tetrion

@@ -19,7 +19,7 @@ namespace tetrion {
 // token k of that seed.
 //
 // Thread role: different environments may be used by different threads at once; one environment by
-// one thread at a time. Seed, Save and Opened allocate, nothing else does.
+// one thread at a time. Save and Opened allocate, nothing else does.
 class Lanes {
  public:
   // Throws Error(kUsage) for an unknown environment or observation.
@@ -47,7 +47,7 @@ class Lanes {
   struct Saved;
   std::optional<Saved> Opened(std::span<const std::byte> saved) const;
   // The environment goes on as the saved one, and its row of columns() shows it.
-  void Put(int env, Saved saved);
+  void Put(int env, const Saved& saved);
 
   StepColumns& columns() { return columns_; }
   // [record_bytes] of one environment, as of its last Play.
@@ -57,10 +57,10 @@ class Lanes {
 
  private:
   struct Lane {
-    std::unique_ptr<VecEnv> env;  // of one lane
     std::uint64_t seed = 0;
     std::uint64_t episode = 0;  // the next token
-    bool begins = true;         // the next step is a reset
+    bool is_seeded = false;
+    bool begins = true;  // the next step is a reset
   };
 
   // The head of a saved environment; what VecEnv::Save wrote follows.
@@ -75,8 +75,8 @@ class Lanes {
   static_assert(sizeof(SavedHead) == 32);
   static constexpr std::uint32_t kSavedVersion = 1;  // of the bytes of Save
 
-  RowView RowOf(std::size_t env);
-  void PlayOne(std::size_t env);
+  // The columns of a row that a VecEnv writes.
+  RowView Row();
   // Writes the columns that tell of the episode so far.
   void Show(std::size_t env);
 
@@ -85,6 +85,7 @@ class Lanes {
   const EnvSpec spec_;
   const ObsEncoder encoder_;
   const std::uint32_t max_steps_;
+  const std::unique_ptr<VecEnv> env_;  // environment i is its lane i
   std::vector<Lane> lane_;
   // Columns of a row with every environment a lane, [count] each.
   std::vector<std::byte> record_;
@@ -97,8 +98,7 @@ class Lanes {
 
 struct Lanes::Saved {
   SavedHead head;
-  std::span<const std::byte> game;  // of the caller's bytes
-  std::unique_ptr<VecEnv> env;      // has taken `game`
+  std::span<const std::byte> game;  // of the caller's bytes; a VecEnv has taken it
 };
 
 }  // namespace tetrion

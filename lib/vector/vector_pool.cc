@@ -273,7 +273,7 @@ PoolResult VectorPool::Load(std::span<const int> envs,
   const PoolResult rest = AtRest(envs);
   if (rest.status != PoolStatus::kOk) return rest;
   for (std::size_t i = 0; i < envs.size(); ++i) {
-    lanes_.Put(envs[i], std::move(opened[i]));
+    lanes_.Put(envs[i], opened[i]);
     state_[static_cast<std::size_t>(envs[i])] = State::kHeld;
   }
   return {};

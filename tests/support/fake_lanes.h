@@ -28,6 +28,7 @@ class CountingEnv final : public VecEnv {
   }
   const EnvSpec& spec() const override { return spec_; }
   int lanes() const override { return static_cast<int>(lanes_.size()); }
+  void Seed(int /*lane*/, std::uint64_t /*seed*/) override {}
   void Reset(int lane, const Token& token) override {
     Lane& l = lanes_[static_cast<std::size_t>(lane)];
     l.token = token;

@@ -21,24 +21,26 @@ class SnakeGames {
   };
 
   explicit SnakeGames(const EnvConfig& config)
-      : seed_(config.seed),
+      : seed_(static_cast<std::size_t>(config.lanes)),
         snake_(static_cast<std::size_t>(config.lanes)),
         token_(static_cast<std::size_t>(config.lanes)) {}
 
-  void Reset(int lane, const Token& token) {
+  void Reset(int lane, std::uint64_t seed, const Token& token) {
+    seed_[static_cast<std::size_t>(lane)] = seed;
     token_[static_cast<std::size_t>(lane)] = token.id;
-    snake(lane) = SnakeReset(seed_, token.id);
+    snake(lane) = SnakeReset(seed, token.id);
   }
   LaneOutcome Step(int lane, int action) {
-    const int reward =
-        SnakeStep(snake(lane), action, seed_, token_[static_cast<std::size_t>(lane)]);
+    const auto at = static_cast<std::size_t>(lane);
+    const int reward = SnakeStep(snake(lane), action, seed_[at], token_[at]);
     return {static_cast<float>(reward), 0, reward < 0};
   }
   const Record& record(int lane) const { return snake_[static_cast<std::size_t>(lane)]; }
   std::uint64_t Mask(int) const { return 0; }
   Saved Save(int lane) const { return {record(lane), 0}; }
-  bool Load(int lane, const Token& token, const Saved& saved, bool) {
+  bool Load(int lane, std::uint64_t seed, const Token& token, const Saved& saved, bool) {
     if (saved.snake.head >= kSnakeCells) return false;
+    seed_[static_cast<std::size_t>(lane)] = seed;
     token_[static_cast<std::size_t>(lane)] = token.id;
     snake(lane) = saved.snake;
     return true;
@@ -47,7 +49,7 @@ class SnakeGames {
  private:
   SnakeRecord& snake(int lane) { return snake_[static_cast<std::size_t>(lane)]; }
 
-  const std::uint64_t seed_;
+  std::vector<std::uint64_t> seed_;   // [M]
   std::vector<SnakeRecord> snake_;    // [M]
   std::vector<std::uint64_t> token_;  // [M]
 };

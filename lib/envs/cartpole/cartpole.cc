@@ -17,11 +17,12 @@ class CartPoleGames {
   using Record = CartPoleRecord;
 
   explicit CartPoleGames(const EnvConfig& config)
-      : seed_(config.seed),
-        state_(static_cast<std::size_t>(config.lanes)),
+      : state_(static_cast<std::size_t>(config.lanes)),
         record_(static_cast<std::size_t>(config.lanes)) {}
 
-  void Reset(int lane, const Token& token) { Set(lane, CartPoleReset(seed_, token.id)); }
+  void Reset(int lane, std::uint64_t seed, const Token& token) {
+    Set(lane, CartPoleReset(seed, token.id));
+  }
 
   LaneOutcome Step(int lane, int action) {
     CartPoleState state = state_[static_cast<std::size_t>(lane)];
@@ -35,7 +36,8 @@ class CartPoleGames {
 
   using Saved = CartPoleState;
   Saved Save(int lane) const { return state_[static_cast<std::size_t>(lane)]; }
-  bool Load(int lane, const Token& /*token*/, const Saved& saved, bool /*running*/) {
+  bool Load(int lane, std::uint64_t /*seed*/, const Token& /*token*/, const Saved& saved,
+            bool /*running*/) {
     const bool finite = std::isfinite(saved.x) && std::isfinite(saved.x_dot) &&
                         std::isfinite(saved.theta) && std::isfinite(saved.theta_dot);
     if (finite) Set(lane, saved);
@@ -48,7 +50,6 @@ class CartPoleGames {
     record_[static_cast<std::size_t>(lane)] = RecordOf(state);
   }
 
-  const std::uint64_t seed_;
   std::vector<CartPoleState> state_;  // [M]
   std::vector<Record> record_;        // [M]
 };

@@ -17,9 +17,11 @@ class CatchGames {
   using Record = CatchRecord;
 
   explicit CatchGames(const EnvConfig& config)
-      : seed_(config.seed), state_(static_cast<std::size_t>(config.lanes)) {}
+      : state_(static_cast<std::size_t>(config.lanes)) {}
 
-  void Reset(int lane, const Token& token) { state(lane) = CatchReset(seed_, token.id); }
+  void Reset(int lane, std::uint64_t seed, const Token& token) {
+    state(lane) = CatchReset(seed, token.id);
+  }
   LaneOutcome Step(int lane, int action) {
     const int reward = CatchStep(state(lane), action);
     return {static_cast<float>(reward), 0, CatchOver(state(lane))};
@@ -29,7 +31,8 @@ class CatchGames {
 
   using Saved = CatchRecord;
   Saved Save(int lane) const { return record(lane); }
-  bool Load(int lane, const Token& /*token*/, const Saved& saved, bool running) {
+  bool Load(int lane, std::uint64_t /*seed*/, const Token& /*token*/, const Saved& saved,
+            bool running) {
     constexpr std::uint8_t kZeros[sizeof saved.reserved] = {};
     const bool possible = saved.ball_row < kCatchRows && saved.ball_column < kCatchColumns &&
                           saved.paddle < kCatchColumns &&
@@ -42,7 +45,6 @@ class CatchGames {
  private:
   CatchRecord& state(int lane) { return state_[static_cast<std::size_t>(lane)]; }
 
-  const std::uint64_t seed_;
   std::vector<CatchRecord> state_;  // [M]
 };
 

@@ -63,14 +63,13 @@ class TetrisGames {
   using Record = RecordType;
 
   explicit TetrisGames(const EnvConfig& config)
-      : seed_(config.seed),
-        setup_{config.queue_size, config.rows, config.spawn_above, config.reward},
+      : setup_{config.queue_size, config.rows, config.spawn_above, config.reward},
         iid_pieces_(config.iid_pieces),
         record_(static_cast<std::size_t>(config.lanes)),
         pieces_(static_cast<std::size_t>(config.lanes)) {}
 
-  void Reset(int lane, const Token& token) {
-    pieces(lane) = PhiloxPieces::Of(seed_, token.id, iid_pieces_);
+  void Reset(int lane, std::uint64_t seed, const Token& token) {
+    pieces(lane) = PhiloxPieces::Of(seed, token.id, iid_pieces_);
     TetrisReset(compact(lane), setup_, pieces(lane), colours(lane));
   }
 
@@ -86,8 +85,8 @@ class TetrisGames {
     const PhiloxPieces& source = pieces_[static_cast<std::size_t>(lane)];
     return {Coloured(record(lane)), source.drawn, source.bag, kColoured ? 1U : 0U, 0};
   }
-  bool Load(int lane, const Token& token, const Saved& saved, bool running) {
-    const PhiloxPieces source = {seed_, token.id, saved.drawn, saved.bag};
+  bool Load(int lane, std::uint64_t seed, const Token& token, const Saved& saved, bool running) {
+    const PhiloxPieces source = {seed, token.id, saved.drawn, saved.bag};
     if ((kColoured && saved.has_colours != 1) || !source.IsValid() ||
         (saved.bag == PhiloxPieces::kIid) != iid_pieces_ ||
         !IsPlayable(saved.record.compact, setup_, running)) {
@@ -107,7 +106,6 @@ class TetrisGames {
  private:
   static constexpr bool kColoured = sizeof(Record) == sizeof(ColourRecord);
 
-  const std::uint64_t seed_;
   const TetrisSetup setup_;
   const bool iid_pieces_;
   std::vector<Record> record_;        // [M]

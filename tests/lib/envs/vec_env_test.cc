@@ -131,6 +131,35 @@ TEST_P(EveryEnvTest, EpisodeIsTheSameInAnyLane) {
   }
 }
 
+TEST_P(EveryEnvTest, LaneGivenASeedPlaysWhatAnEnvironmentOfThatSeedPlays) {
+  RowedEnv mixed({.name = GetParam(), .lanes = 3, .seed = 8, .illegal_is_noop = true});
+  RowedEnv other({.name = GetParam(), .lanes = 1, .seed = 99, .illegal_is_noop = true});
+  RowedEnv own({.name = GetParam(), .lanes = 1, .seed = 8, .illegal_is_noop = true});
+  mixed.env->Reset(1, {40, 0, 60});
+  mixed.env->Seed(1, 99);  // an episode that was begun is forgotten
+  EXPECT_TRUE(mixed.env->Save(1).empty());
+  for (const int lane : {1, 2}) mixed.env->Reset(lane, {41, 0, 60});
+  for (RowedEnv* one : {&other, &own}) one->env->Reset(0, {41, 0, 60});
+  const std::size_t bytes = mixed.env->spec().obs.record_bytes;
+  const std::vector<int> active = {1, 2};
+  Draws draws(4);
+  bool differ = false;
+  for (int t = 0; t < 20; ++t) {
+    mixed.env->Step(active, mixed.actions.data(), mixed.row);
+    for (const int lane : active) {
+      RowedEnv& one = lane == 1 ? other : own;
+      one.StepAll();
+      ASSERT_EQ(std::memcmp(mixed.row.record + lane * bytes, one.row.record, bytes), 0) << t;
+      ASSERT_EQ(mixed.row.flags[lane], one.row.flags[0]);
+      if ((one.row.flags[0] & kIsLast) != 0) one.env->Reset(0, {42U + t, 0, 60});
+      if ((one.row.flags[0] & kIsLast) != 0) mixed.env->Reset(lane, {42U + t, 0, 60});
+      mixed.actions[lane] = one.actions[0] = draws.Below(mixed.env->spec().action.count);
+    }
+    differ = differ || std::memcmp(mixed.row.record + bytes, mixed.row.record + 2 * bytes, bytes);
+  }
+  EXPECT_TRUE(differ);
+}
+
 TEST_P(EveryEnvTest, ResetMayCutARunningEpisode) {
   RowedEnv rows({.name = GetParam()});
   rows.env->Reset(0, {1, 0, 50});
