@@ -155,6 +155,17 @@ def cartpoles(tetrion, seconds):
     mine = ours(tetrion, "cartpole")
     report(name, mine, Stepper(vector, ENVS), "gymnasium CartPoleVectorEnv", seconds, ">= 1.0x")
     report(name, mine, envpool_rival(), "envpool", seconds, ">= 1.0x")
+    many = 16384
+    report(
+        f"python cartpole x{many}",
+        ours(tetrion, "cartpole", many),
+        Stepper(
+            gymnasium.make_vec("CartPole-v1", many, vectorization_mode="vector_entry_point"), many
+        ),
+        "gymnasium CartPoleVectorEnv",
+        seconds,
+        ">= 3x",
+    )
     report(
         "python cartpole x64",
         ours(tetrion, "cartpole", 64),

@@ -252,5 +252,6 @@ int main(int argc, char** argv) {
     std::fflush(stdout);
     std::_Exit(0);  // ZeroMQ's threads are left as they are
   }
-  return 0;  // bench/services/remote_rows.py runs both ends
+  std::puts("skipped: bench/services/remote_rows.py runs both ends");
+  return 0;
 }

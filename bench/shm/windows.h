@@ -32,7 +32,9 @@ struct Shared {
 
 // Core 0 or 1; -1 for any.
 inline void PinTo(int core) {
-  if (UsableCpus() < 2) return;
+  // Asked once, before the first pin: a pinned thread's children may use one core only.
+  static const bool may = UsableCpus() >= 2;
+  if (!may) return;
   cpu_set_t set;
   CPU_ZERO(&set);
   for (int c = 0; c < CPU_SETSIZE; ++c) {

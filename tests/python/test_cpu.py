@@ -50,7 +50,7 @@ def test_cpus_that_the_process_may_not_use_do_not_count():
         "import os, tetrion\n"
         "os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n"
         "before = len(os.listdir('/proc/self/task'))\n"
-        "envs = tetrion.vector.make('cartpole', 4096)\n"
+        "envs = tetrion.vector.make('tetris', 4096)\n"
         "print(tetrion._core.usable_cpus(), len(os.listdir('/proc/self/task')) - before)\n"
     )
     done = subprocess.run(

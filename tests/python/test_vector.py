@@ -42,6 +42,25 @@ def test_shapes_and_types_are_the_documented_ones(obs, threads):
     envs.close()
 
 
+@pytest.mark.parametrize(
+    ("env", "obs", "num_envs", "copied", "not_copied"),
+    [
+        ("cartpole", "flat", 4096, 0, 0),  # 64 KiB a step
+        ("tetris", "compact", 4096, 0, 0),  # 256 KiB
+        ("tetris", "flat", 600, 0, 2),  # 2.2 MiB
+        ("tetris", "flat", 1200, 1, 3),  # 4.3 MiB; no more than cores beside the caller's
+    ],
+)
+def test_threads_come_with_the_observations_they_have_to_write(
+    env, obs, num_envs, copied, not_copied, monkeypatch
+):
+    monkeypatch.setattr(tetrion._core, "usable_cpus", lambda: 4)
+    for copy, threads in ((True, copied), (False, not_copied)):
+        envs = tetrion.vector.make(env, num_envs, obs=obs, copy=copy)
+        assert envs.threads == threads
+        envs.close()
+
+
 @pytest.mark.parametrize(("env", "obs"), [("tetris", o) for o in OBS] + [("cartpole", "flat")])
 def test_environment_i_plays_what_a_single_one_with_its_seed_plays(env, obs):
     single_class = {"tetris": tetrion.TetrisEnv, "cartpole": tetrion.CartPoleEnv}[env]
