@@ -333,6 +333,9 @@ def main():
     print(table(figures))
     print(*(f"note: {f['what']}: {f['note']}" for f in figures if f.get("note")), sep="\n")
     print(*(f"failed: {error}" for error in errors), sep="\n")
+    if not figures:
+        print("nothing was measured: no result is written")
+        return 1 if errors else 0
     now = datetime.datetime.now()
     out = args.out or (RESULTS / f"{now:%Y%m%d-%H%M%S}-{platform.node() or 'machine'}.json")
     out.parent.mkdir(parents=True, exist_ok=True)
