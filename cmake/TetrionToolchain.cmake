@@ -23,8 +23,8 @@ target_include_directories(tetrion_flags INTERFACE ${CMAKE_SOURCE_DIR})
 # Warnings are no errors in a release build: those of another compiler must not keep its user from
 # measuring.
 target_compile_options(tetrion_flags INTERFACE
-  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wconversion -Wno-missing-field-initializers $<$<NOT:$<CONFIG:Release>>:-Werror>
-  -fno-omit-frame-pointer -fstack-protector-strong>)
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wconversion -Wno-missing-field-initializers
+  $<$<NOT:$<CONFIG:Release>>:-Werror> -fno-omit-frame-pointer -fstack-protector-strong>)
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   # GCC 12 warns at -O3 of overlapping copies in std::string's operator+ (GCC bug 105651) and of
   # strings in an aggregate that was just made.

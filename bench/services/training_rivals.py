@@ -127,7 +127,7 @@ def last_returns(folder):
 
 
 def seconds_to_solve(bin_dir, seed):
-    """From the start of tetrion-up until the run's store, looked at every 20 ms, says it; or nan."""
+    """From the start of tetrion-up until the run's store, read every 20 ms, says it; or nan."""
     with tempfile.TemporaryDirectory() as runs, \
             tempfile.TemporaryDirectory(dir="/dev/shm") as shm:
         os.chmod(shm, 0o700)

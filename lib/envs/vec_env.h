@@ -48,9 +48,9 @@ class VecEnv {
   // The token the lane plays or has just finished.
   virtual const Token& token(int lane) const = 0;
 
-  // Everything but its seed and the configuration that lane `lane`'s next rows depend on, as bytes that any
-  // VecEnv of the same configuration can Load into a lane of the same seed. Allocates. Empty where the environment
-  // cannot be saved, or before the lane's first Step.
+  // Everything but its seed and the configuration that lane `lane`'s next rows depend on, as bytes
+  // that any VecEnv of the same configuration can Load into a lane of the same seed. Allocates.
+  // Empty where the environment cannot be saved, or before the lane's first Step.
   virtual std::vector<std::byte> Save(int /*lane*/) const { return {}; }
   // Lane `lane` goes on as the saved one: its record, mask and episode id are written into `row`,
   // and as flags kIsLast where its episode is over. False, and nothing has changed, where `saved`

@@ -16,8 +16,7 @@ class CatchGames {
  public:
   using Record = CatchRecord;
 
-  explicit CatchGames(const EnvConfig& config)
-      : state_(static_cast<std::size_t>(config.lanes)) {}
+  explicit CatchGames(const EnvConfig& config) : state_(static_cast<std::size_t>(config.lanes)) {}
 
   void Reset(int lane, std::uint64_t seed, const Token& token) {
     state(lane) = CatchReset(seed, token.id);
