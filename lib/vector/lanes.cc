@@ -1,7 +1,6 @@
 #include "lib/vector/lanes.h"
 
 #include <cstring>
-#include <utility>
 
 #include "lib/core/check.h"
 
@@ -56,7 +55,7 @@ void Lanes::Play(std::span<const int> envs) {
     const auto at = static_cast<std::size_t>(env);
     Lane& lane = lane_[at];
     TETRION_CHECK(lane.is_seeded, "an environment is seeded before it plays");
-    columns_.lines_cleared[at] = lane.begins ? 0 : -columns_.lines[at];
+    columns_.lines_cleared[at] = lane.begins ? 0 : columns_.lines[at];  // those before, for now
     if (!lane.begins) continue;
     env_->Reset(env, {.id = lane.episode, .attempt = 0, .max_steps = max_steps_});
     lane.episode += 1;
@@ -68,7 +67,10 @@ void Lanes::Play(std::span<const int> envs) {
     columns_.terminated[at] = (flags_[at] & kTerminated) != 0 ? 1 : 0;
     columns_.truncated[at] = (flags_[at] & kTruncated) != 0 ? 1 : 0;
     Show(at);
-    columns_.lines_cleared[at] += columns_.lines[at];
+    // Without a sign: a state from elsewhere may say any number of lines.
+    columns_.lines_cleared[at] =
+        static_cast<std::int32_t>(static_cast<std::uint32_t>(columns_.lines[at]) -
+                                  static_cast<std::uint32_t>(columns_.lines_cleared[at]));
   }
   for (std::size_t begin = 0; begin < envs.size();) {
     // Neighbours are encoded together.

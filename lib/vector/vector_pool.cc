@@ -6,7 +6,6 @@
 #include <array>
 #include <exception>
 #include <optional>
-#include <utility>
 
 #include "lib/core/check.h"
 #include "lib/core/clock.h"
@@ -266,7 +265,7 @@ PoolResult VectorPool::Load(std::span<const int> envs,
   for (std::size_t i = 0; i < envs.size(); ++i) {
     std::optional<Lanes::Saved> one = lanes_.Opened(saved[i]);
     if (!one.has_value()) return {PoolStatus::kBadState, i};
-    opened.push_back(std::move(*one));
+    opened.push_back(*one);
   }
   const MutexLock lock(mu_);
   if (closed_) return {PoolStatus::kClosed};
