@@ -50,17 +50,22 @@ class Stepper:
 
 
 class Envpool:
-    """envpool's CartPole in this interpreter."""
+    """A task of envpool's in this interpreter."""
 
-    def __init__(self, num_envs):
+    def __init__(self, task, num_envs):
         import envpool
 
         rng = np.random.default_rng(1)
         self.envs = envpool.make_gymnasium(
-            "CartPole-v1", num_envs=num_envs, seed=1, num_threads=os.cpu_count()
+            task, num_envs=num_envs, seed=1, num_threads=os.cpu_count()
         )
+        space = self.envs.action_space
+        least, beyond = (0, space.n) if hasattr(space, "n") else (space.low, space.high + 1)
+        shape = (num_envs, *space.shape)
         self.num_envs, self.at = num_envs, 0
-        self.actions = [rng.integers(2, size=num_envs).astype(np.int32) for _ in range(ACTION_SETS)]
+        self.actions = [
+            rng.integers(least, beyond, size=shape).astype(np.int32) for _ in range(ACTION_SETS)
+        ]
         self.envs.reset()
 
     rate = Stepper.rate
@@ -69,8 +74,8 @@ class Envpool:
 class Elsewhere:
     """Envpool behind another interpreter's pipe: one window a line."""
 
-    def __init__(self, python, num_envs):
-        command = [python, __file__, "--serve-envpool", str(num_envs)]
+    def __init__(self, python, task, num_envs):
+        command = [python, __file__, "--serve-envpool", task, str(num_envs)]
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
@@ -83,24 +88,24 @@ class Elsewhere:
         return float(self.process.stdout.readline())
 
 
-def serve_envpool(num_envs):
+def serve_envpool(task, num_envs):
     """The other end of Elsewhere."""
-    stepper = Envpool(num_envs)
+    stepper = Envpool(task, num_envs)
     print("ready", flush=True)
     for line in sys.stdin:
         print(stepper.rate(float(line)), flush=True)
 
 
-def envpool_rival():
+def envpool_rival(task):
     """envpool here or elsewhere; None with a remark."""
     try:
-        return Envpool(ENVS)
+        return Envpool(task, ENVS)
     except Exception as here:  # its import also fails for want of its assets
         python = os.environ.get("TETRION_ENVPOOL_PYTHON") or (
             str(ENVPOOL_PYTHON) if ENVPOOL_PYTHON.exists() else None
         )
         try:
-            return Elsewhere(python, ENVS) if python else print(f"no envpool: {here}")
+            return Elsewhere(python, task, ENVS) if python else print(f"no envpool: {here}")
         except (ImportError, OSError) as elsewhere:
             print(f"no envpool: {elsewhere}")
     return None
@@ -154,7 +159,7 @@ def cartpoles(tetrion, seconds):
     name = f"python cartpole x{ENVS}"
     mine = ours(tetrion, "cartpole")
     report(name, mine, Stepper(vector, ENVS), "gymnasium CartPoleVectorEnv", seconds, ">= 1.0x")
-    report(name, mine, envpool_rival(), "envpool", seconds, ">= 1.0x")
+    report(name, mine, envpool_rival("CartPole-v1"), "envpool", seconds, ">= 1.0x")
     many = 16384
     report(
         f"python cartpole x{many}",
@@ -178,7 +183,7 @@ def cartpoles(tetrion, seconds):
 
 def main():
     if sys.argv[1] == "--serve-envpool":
-        serve_envpool(int(sys.argv[2]))
+        serve_envpool(sys.argv[2], int(sys.argv[3]))
         return
     sys.path.insert(0, str(pathlib.Path(sys.argv[1]).resolve()))
     import tetrion
@@ -200,6 +205,14 @@ def main():
         ours(tetrion, "tetris", obs="flat", copy=False),
         None,
         "",
+        seconds,
+    )
+    # Its rules are Jumanji's: a rotation and a column on a 10x10 grid, at most 400 steps.
+    report(
+        f"python tetris-placement x{ENVS} compact, 10x10",
+        ours(tetrion, "tetris-placement", obs="compact", board_rows=10, illegal="noop"),
+        envpool_rival("Jumanji/Tetris-v0"),
+        "envpool Jumanji/Tetris-v0",
         seconds,
     )
     report(
