@@ -21,23 +21,22 @@ import re
 import signal
 import sqlite3
 import statistics
-import struct
 import subprocess
 import sys
 import tempfile
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests" / "support"))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "replay"))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 import system  # noqa: E402
+from check_account import EPISODE, RETURN_FIELD  # noqa: E402
 from rivals import Served  # noqa: E402
 
 VENV = pathlib.Path(__file__).resolve().parents[2] / ".deps" / "rl"
 SOLVED, EPISODES = 475.0, 100
 GIVE_UP_S = 90
-EPISODE = struct.Struct("<QIIIIfHH")  # of a report batch, as in tests/support/check_account.py
-RETURN_FIELD = 5
 SPEED = ["--env", "cartpole", "--lanes", "64", "--reuse", "1"]
 
 

@@ -21,7 +21,6 @@ import re
 import shutil
 import signal
 import sqlite3
-import struct
 import subprocess
 import sys
 import tempfile
@@ -33,14 +32,13 @@ import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import check_account  # noqa: E402
+from check_account import EPISODE, VERSION_FIELD, WORKER_FIELD  # noqa: E402
 
 BIN = pathlib.Path()  # set by main()
 DEADLINE_S = 30  # for anything to happen on a loaded machine; never decides what is right
 # Small and quick: updates within a second, episodes by the hundred.
 SETTINGS = {"env": "cartpole", "lanes": 8, "max_steps": 50, "seed": 7}
 SESSION_LEASE_S, HEARTBEAT_S = 2, 0.2
-EPISODE = struct.Struct("<QIIIIfHH")  # token, attempt, length, lines, version, return, lane, worker
-VERSION_FIELD, WORKER_FIELD = 4, 7
 
 
 def main():

@@ -15,8 +15,8 @@ import struct
 import sys
 
 RANGE_TOKENS = 256
-EPISODE = struct.Struct("<QIIIIfHH")
-LENGTH_FIELD = 2
+EPISODE = struct.Struct("<QIIIIfHH")  # token, attempt, length, lines, version, return, lane, worker
+LENGTH_FIELD, VERSION_FIELD, RETURN_FIELD, WORKER_FIELD = 2, 4, 5, 7
 
 
 def bits(blob):
