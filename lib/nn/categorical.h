@@ -29,7 +29,21 @@ TETRION_HOST_DEVICE inline float LogNormaliser(const Logits& logits, int count) 
 }
 
 // The action whose share of the unit interval holds `uniform` in [0, 1): inverse of the cumulative
-// distribution in action order. Never an action of probability 0 while another has more.
+// distribution in action order, of probabilities [count]. Never an action of probability 0 while
+// another has more.
+inline std::int32_t SampleProbability(const float* probability, int count, double uniform) {
+  double cumulative = 0;
+  std::int32_t last_possible = 0;
+  for (int a = 0; a < count; ++a) {
+    if (!(probability[a] > 0.0F)) continue;
+    cumulative += static_cast<double>(probability[a]);
+    last_possible = a;
+    if (uniform < cumulative) return a;
+  }
+  return last_possible;  // rounding left the sum just below 1
+}
+
+// The same of logits.
 template <typename Logits>
 TETRION_HOST_DEVICE inline std::int32_t SampleCategorical(const Logits& logits, int count,
                                                           float log_normaliser, double uniform) {

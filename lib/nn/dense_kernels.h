@@ -35,6 +35,11 @@ struct DenseKernels {
   // grad [m, n] = g [m] (outer) w [n] * slope [m, n]: back through a dot and the SiLU before it.
   void (*dot_backward)(const float* g, std::int64_t m, std::int64_t n, const float* w,
                        const float* slope, float* grad);
+  // Of each row of logits [m, n], any n >= 1: its probabilities [m, n], 0 below e^-80 of the
+  // greatest, as those of masked logits are; log sum exp [m]; the entropy [m] in nats. All of a row
+  // but the zeros are NaN where one of its logits is NaN or plus infinity.
+  void (*softmax)(const float* logits, std::int64_t m, std::int64_t n, float* probability,
+                  float* log_normaliser, float* entropy);
   // sum [n] += column sums of x [m, n].
   void (*column_sum)(const float* x, std::int64_t m, std::int64_t n, float* sum);
   // y [m, n] += the rows of w [64, n] whose bit is set in bits [m]: a product with zeros and ones.

@@ -69,6 +69,31 @@ inline AlignedVec Exp(AlignedVec x) {
   return Scaled(p, n);
 }
 
+typedef float Eight __attribute__((vector_size(32)));
+typedef float Four __attribute__((vector_size(16)));
+
+// One number of a vector's floats, by op(a, b), which is associative and takes vectors of any size.
+template <typename Op>
+inline float Folded(AlignedVec v, const Op& op) {
+#ifdef __AVX512F__
+  const Eight eight = op(__builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7),
+                         __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15));
+#else
+  const Eight eight = v;
+#endif
+  const Four four = op(__builtin_shufflevector(eight, eight, 0, 1, 2, 3),
+                       __builtin_shufflevector(eight, eight, 4, 5, 6, 7));
+  const Four two = op(four, __builtin_shufflevector(four, four, 2, 3, 2, 3));
+  return op(two, __builtin_shufflevector(two, two, 1, 1, 1, 1))[0];
+}
+
+inline AlignedVec Greater(AlignedVec a, AlignedVec b) {
+  return a > b ? a : b;
+}
+inline float Sum(AlignedVec v) {
+  return Folded(v, [](auto a, auto b) { return a + b; });
+}
+
 // The first `count` floats of a vector, 1..kLanes of them; the others are neither read nor written.
 struct Part {
   explicit Part(std::int64_t count) : count(count) {
@@ -83,6 +108,15 @@ struct Part {
     return reinterpret_cast<AlignedVec>(_mm512_maskz_loadu_ps(mask, p));
 #else
     return reinterpret_cast<AlignedVec>(_mm256_maskload_ps(p, reinterpret_cast<__m256i>(mask)));
+#endif
+  }
+  // And `rest` in place of the others.
+  AlignedVec LoadOr(const float* p, AlignedVec rest) const {
+#ifdef __AVX512F__
+    return reinterpret_cast<AlignedVec>(
+        _mm512_mask_loadu_ps(reinterpret_cast<__m512>(rest), mask, p));
+#else
+    return mask != 0 ? Load(p) : rest;
 #endif
   }
   void Store(float* p, AlignedVec v) const {
@@ -237,9 +271,7 @@ void Dot(const float* y, std::int64_t m, std::int64_t n, const float* w, float b
   for (std::int64_t row = 0; row < m; ++row) {
     AlignedVec acc = {};
     for (std::int64_t i = 0; i < n; i += kLanes) acc += Load(y + row * n + i) * Load(w + i);
-    float sum = 0.0F;
-    for (std::int64_t i = 0; i < kLanes; ++i) sum += acc[i];
-    out[row] = sum + bias;
+    out[row] = Sum(acc) + bias;
   }
 }
 
@@ -250,6 +282,46 @@ void DotBackward(const float* g, std::int64_t m, std::int64_t n, const float* w,
     for (std::int64_t i = 0; i < n; i += kLanes) {
       Store(grad + row * n + i, scale * Load(w + i) * Load(slope + row * n + i));
     }
+  }
+}
+
+// A vector of a row's logits below its highest one.
+struct Below {
+  AlignedVec e;         // e^below, 0 where that is less than e^-80
+  AlignedVec weighted;  // below e^below
+};
+
+inline Below ExpBelow(AlignedVec below) {
+  below = below < -80.0F ? Splat(-80.0F) : below;  // NaN stays NaN
+  const AlignedVec e = below == -80.0F ? AlignedVec{} : Exp(below);
+  return {e, below * e};
+}
+
+void Softmax(const float* logits, std::int64_t m, std::int64_t n, float* probability,
+             float* log_normaliser, float* entropy) {
+  const std::int64_t whole = (n - 1) / kLanes * kLanes;
+  const Part last(n - whole);
+  for (std::int64_t row = 0; row < m; ++row, logits += n, probability += n) {
+    AlignedVec most = last.LoadOr(logits + whole, Splat(logits[0]));
+    for (std::int64_t i = 0; i < whole; i += kLanes) most = Greater(Load(logits + i), most);
+    const AlignedVec highest = Splat(Folded(most, [](auto a, auto b) { return a > b ? a : b; }));
+    AlignedVec sum = {}, weighted = {};
+    for (std::int64_t i = 0; i < whole; i += kLanes) {
+      const Below at = ExpBelow(Load(logits + i) - highest);
+      Store(probability + i, at.e);
+      sum += at.e;
+      weighted += at.weighted;
+    }
+    const Below at = ExpBelow(last.LoadOr(logits + whole, Splat(-__builtin_inff())) - highest);
+    last.Store(probability + whole, at.e);
+    const float total = Sum(sum + at.e), log_total = __builtin_logf(total);
+    log_normaliser[row] = highest[0] + log_total;
+    entropy[row] = log_total - Sum(weighted + at.weighted) / total;
+    const AlignedVec scale = Splat(1.0F / total);
+    for (std::int64_t i = 0; i < whole; i += kLanes) {
+      Store(probability + i, Load(probability + i) * scale);
+    }
+    last.Store(probability + whole, at.e * scale);
   }
 }
 
@@ -308,6 +380,7 @@ constexpr DenseKernels kTable = {.name = TETRION_KERNELS_NAME,
                                  .silu = Silu,
                                  .dot = Dot,
                                  .dot_backward = DotBackward,
+                                 .softmax = Softmax,
                                  .column_sum = ColumnSum,
                                  .sum_bits = SumSetBits,
                                  .add_bits = AddSetBits};

@@ -1,12 +1,13 @@
 #include "lib/policy/network_policy.h"
 
 #include <algorithm>
-#include <cmath>
 #include <vector>
 
 #include "lib/core/check.h"
+#include "lib/core/finite.h"
 #include "lib/core/philox.h"
 #include "lib/nn/categorical.h"
+#include "lib/nn/dense_kernels.h"
 #include "lib/nn/network.h"
 #include "lib/policy/judge_weights.h"
 
@@ -26,7 +27,8 @@ class NetworkPolicy final : public Policy {
     const auto lanes = static_cast<std::size_t>(std::max(1, config.max_lanes));
     view_.resize(lanes * static_cast<std::size_t>(env.obs.view_floats));
     logits_.resize(lanes * static_cast<std::size_t>(env.action.count));
-    log_normaliser_.resize(lanes);
+    probability_.resize(logits_.size());
+    for (auto* buffer : {&log_normaliser_, &entropy_}) buffer->resize(lanes);
     value_.resize(lanes);
   }
 
@@ -40,10 +42,10 @@ class NetworkPolicy final : public Policy {
   const EnvSpec env_;
   std::unique_ptr<Network> network_;
   std::uint32_t version_ = 0;
-  std::vector<float> view_;            // [max_lanes, F]
-  std::vector<float> logits_;          // [max_lanes, A]
-  std::vector<float> log_normaliser_;  // [max_lanes]
-  std::vector<float> value_;           // [max_lanes]
+  std::vector<float> view_;                      // [max_lanes, F]
+  std::vector<float> logits_, probability_;      // [max_lanes, A]
+  std::vector<float> log_normaliser_, entropy_;  // [max_lanes]
+  std::vector<float> value_;                     // [max_lanes]
 };
 
 ActResult NetworkPolicy::Act(const PolicyInput& in, const PolicyOutput& out) {
@@ -53,27 +55,25 @@ ActResult NetworkPolicy::Act(const PolicyInput& in, const PolicyOutput& out) {
   network_->Infer(view_.data(), env_.action.has_mask ? in.masks : nullptr, in.n, logits_.data(),
                   out.value == nullptr ? nullptr : value_.data());
   const int actions = env_.action.count;
+  const auto lanes = static_cast<std::size_t>(in.n);
   // Judge everything before anything is written.
-  for (int lane = 0; lane < in.n; ++lane) {
-    const float* logits = logits_.data() + std::int64_t{lane} * actions;
-    const auto at = static_cast<std::size_t>(lane);
-    log_normaliser_[at] = LogNormaliser(logits, actions);
-    for (int a = 0; a < actions; ++a) {
-      if (!std::isfinite(logits[a])) return ActResult::kNotFinite;
-    }
-    if (out.value != nullptr && !std::isfinite(value_[at])) return ActResult::kNotFinite;
+  if (!AllFinite(std::span(logits_).first(lanes * static_cast<std::size_t>(actions))) ||
+      (out.value != nullptr && !AllFinite(std::span(value_).first(lanes)))) {
+    return ActResult::kNotFinite;
   }
+  BestDenseKernels().softmax(logits_.data(), in.n, actions, probability_.data(),
+                             log_normaliser_.data(), entropy_.data());
   for (int lane = 0; lane < in.n; ++lane) {
     const float* logits = logits_.data() + std::int64_t{lane} * actions;
-    const float log_normaliser = log_normaliser_[static_cast<std::size_t>(lane)];
     if (config_.greedy) {
       out.action[lane] = MostProbable(logits, actions);
     } else {
       const PhiloxBlock draw =
           PhiloxDraw(config_.seed, in.token_ids[lane], in.steps[lane], PhiloxPurpose::kActions);
-      out.action[lane] = SampleCategorical(logits, actions, log_normaliser, UnitDraw(draw.word[0]));
+      const float* probability = probability_.data() + std::int64_t{lane} * actions;
+      out.action[lane] = SampleProbability(probability, actions, UnitDraw(draw.word[0]));
     }
-    out.log_prob[lane] = logits[out.action[lane]] - log_normaliser;
+    out.log_prob[lane] = logits[out.action[lane]] - log_normaliser_[static_cast<std::size_t>(lane)];
   }
   if (out.value != nullptr) std::copy_n(value_.data(), in.n, out.value);
   return ActResult::kOk;

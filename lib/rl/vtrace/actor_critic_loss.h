@@ -16,6 +16,7 @@ struct ActorCriticInput {
   int actions = 0;                            // A
   const float* logits = nullptr;              // [N, A] f32, masked
   const float* log_normaliser = nullptr;      // [N] f32, log sum exp of the logits
+  const float* entropy = nullptr;             // [N] f32, of the rows' probabilities, in nats
   const float* value = nullptr;               // [N] f32
   const std::int32_t* action = nullptr;       // [N]
   const std::uint8_t* flags = nullptr;        // [N] RowFlags
@@ -38,7 +39,8 @@ struct ActorCriticLoss {
 // How many rows are not is_last.
 std::int64_t CountTrained(const ActorCriticInput& in);
 
-// What rows [begin, end) add to the loss, and its gradient: these rows of grad_logits [N, A] and
+// What rows [begin, end) add to the loss, and its gradient: these rows of grad_logits [N, A], which
+// come as the rows' probabilities (DenseKernels::softmax), leave as the gradient; those of
 // grad_value [N] are overwritten. `trained` is CountTrained; with 0 all are zeros. Pure, no
 // allocation; threads may share the rows. With ppo_clip e > 0 the policy part is -min(r A, clip(r,
 // 1-e, 1+e) A), r = exp(pi - mu) (Schulman et al., PPO, 2017), for which `advantage` must not carry

@@ -11,7 +11,7 @@
 #include "lib/core/error.h"
 #include "lib/core/finite.h"
 #include "lib/core/setting_check.h"
-#include "lib/nn/categorical.h"
+#include "lib/nn/dense_kernels.h"
 #include "lib/nn/network.h"
 #include "lib/nn/thread_team.h"
 #include "lib/rl/guarded_adam.h"
@@ -73,7 +73,8 @@ class VtraceTrainer final : public Trainer {
     team_.Share(kParts, std::cref(one));  // by reference: a copy of it would be allocated
   }
   std::int64_t FirstOf(int part) const { return cells_ * part / kParts; }
-  // log_normaliser_ and log_prob_ of rows [begin, end).
+  // log_normaliser_, entropy_, log_prob_ and, in grad_logits_, the probabilities of rows [begin,
+  // end).
   void FindLogProbs(const Minibatch& group, std::int64_t begin, std::int64_t end);
   // Network outputs, targets, loss and its gradient of a group; nullptr, or what is not finite.
   const char* ForwardAndLoss(const Minibatch& group, UpdateStats& stats);
@@ -98,7 +99,7 @@ class VtraceTrainer final : public Trainer {
   // Buffers, overwritten by every call.
   std::vector<Minibatch> groups_;
   std::vector<float> logits_, grad_logits_;                   // [T, b, A]
-  std::vector<float> log_normaliser_;                         // [T, b]
+  std::vector<float> log_normaliser_, entropy_;               // [T, b]
   std::vector<float> log_prob_;                               // [T+1, b]
   std::vector<float> value_, grad_value_;                     // [T+1, b], [T, b]
   std::vector<float> target_, advantage_, unweighted_, rho_;  // [T, b]
@@ -141,7 +142,7 @@ VtraceTrainer::VtraceTrainer(const VtraceConfig& config, const EnvSpec& env, con
     buffer->resize(cells * static_cast<std::size_t>(env.action.count));
   }
   for (auto* buffer :
-       {&log_normaliser_, &grad_value_, &target_, &advantage_, &unweighted_, &rho_}) {
+       {&log_normaliser_, &entropy_, &grad_value_, &target_, &advantage_, &unweighted_, &rho_}) {
     buffer->resize(cells);
   }
   log_prob_.resize(with_last);
@@ -251,6 +252,7 @@ const char* VtraceTrainer::ForwardAndLoss(const Minibatch& group, UpdateStats& s
                                   .actions = env_.action.count,
                                   .logits = logits_.data(),
                                   .log_normaliser = log_normaliser_.data(),
+                                  .entropy = entropy_.data(),
                                   .value = value_.data(),
                                   .action = group.action.data(),
                                   .flags = group.flags.data(),
@@ -281,12 +283,15 @@ const char* VtraceTrainer::ForwardAndLoss(const Minibatch& group, UpdateStats& s
 
 void VtraceTrainer::FindLogProbs(const Minibatch& group, std::int64_t begin, std::int64_t end) {
   const int actions = env_.action.count;
+  BestDenseKernels().softmax(logits_.data() + begin * actions, end - begin, actions,
+                             grad_logits_.data() + begin * actions, log_normaliser_.data() + begin,
+                             entropy_.data() + begin);
   for (std::int64_t i = begin; i < end; ++i) {
     const auto at = static_cast<std::size_t>(i);
-    const float* logits = logits_.data() + i * actions;
     TETRION_CHECK(group.action[at] >= 0 && group.action[at] < actions, "row holds no action");
-    log_normaliser_[at] = LogNormaliser(logits, actions);
-    log_prob_[at] = logits[group.action[at]] - log_normaliser_[at];
+    log_prob_[at] = logits_[at * static_cast<std::size_t>(actions) +
+                            static_cast<std::size_t>(group.action[at])] -
+                    log_normaliser_[at];
   }
 }
 

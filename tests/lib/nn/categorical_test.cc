@@ -29,6 +29,24 @@ TEST(CategoricalTest, EndsOfTheUnitIntervalGiveTheFirstAndLastLegalAction) {
   EXPECT_EQ(MostProbable(logits, 4), 1);
 }
 
+TEST(CategoricalTest, DrawsFromProbabilitiesAreThoseFromTheirLogits) {
+  const float logits[] = {0.0F, kMaskedLogit, 1.0F, -1.0F, kMaskedLogit};
+  const float normaliser = LogNormaliser(logits, 5);
+  float probability[5];
+  for (int a = 0; a < 5; ++a) probability[a] = std::exp(logits[a] - normaliser);
+  constexpr int kDraws = 1000;
+  for (int i = 0; i < kDraws; ++i) {
+    const double uniform = (i + 0.5) / kDraws;
+    EXPECT_EQ(SampleProbability(probability, 5, uniform),
+              SampleCategorical(logits, 5, normaliser, uniform));
+  }
+  EXPECT_EQ(SampleProbability(probability, 5, 0.0), 0);
+  EXPECT_EQ(SampleProbability(probability, 5, std::nextafter(1.0, 0.0)), 3);
+  const float less_than_one[] = {0.0F, 0.25F, 0.5F, 0.0F};
+  EXPECT_EQ(SampleProbability(less_than_one, 4, 0.0), 1);
+  EXPECT_EQ(SampleProbability(less_than_one, 4, 0.9), 2) << "never one of probability 0";
+}
+
 TEST(CategoricalTest, MostProbableTakesTheLowestOfEquals) {
   const float logits[] = {0.5F, 2.0F, 2.0F};
   EXPECT_EQ(MostProbable(logits, 3), 1);

@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
 
+#include "lib/nn/categorical.h"
 #include "tests/lib/nn/test_envs.h"
 
 namespace tetrion {
@@ -163,6 +165,63 @@ TEST_P(DenseKernelsTest, NanIsNeverHidden) {
   kernels().silu(x.data(), 1, kColumns, y.data(), nullptr);
   EXPECT_TRUE(std::isnan(y[7]));
   EXPECT_FALSE(std::isnan(y[8]));
+}
+
+// Rows of n logits, every third of them masked, the largest about `scale`.
+std::vector<float> MaskedLogits(std::int64_t rows, std::int64_t n, float scale) {
+  std::vector<float> logits = Noise(static_cast<std::size_t>(rows * n), 8);
+  for (std::size_t i = 0; i < logits.size(); ++i) {
+    logits[i] = i % 3 == 1 && n > 1 ? kMaskedLogit : logits[i] * scale;
+  }
+  return logits;
+}
+
+TEST_P(DenseKernelsTest, ProbabilitiesNormaliserAndEntropyMatchLoopsForEveryCount) {
+  constexpr std::int64_t kRows = 3;
+  for (const float scale : {1e-3F, 1.0F, 30.0F, 1e4F}) {
+    for (const std::int64_t n : {1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 40, 64, 100}) {
+      const std::vector<float> logits = MaskedLogits(kRows, n, scale);
+      std::vector<float> p(logits.size() + 1, 42.0F), normaliser(kRows), entropy(kRows);
+      kernels().softmax(logits.data(), kRows, n, p.data(), normaliser.data(), entropy.data());
+      for (std::int64_t row = 0; row < kRows; ++row) {
+        const float* own = logits.data() + row * n;
+        const double highest = *std::max_element(own, own + n);
+        double sum = 0, expected = 0;
+        for (std::int64_t a = 0; a < n; ++a) sum += std::exp(own[a] - highest);
+        for (std::int64_t a = 0; a < n; ++a) {
+          const double below = own[a] - highest, chance = std::exp(below) / sum;
+          const float got = p[static_cast<std::size_t>(row * n + a)];
+          if (chance > 0) expected -= chance * (below - std::log(sum));
+          // The difference of two logits is rounded to a float, too.
+          ASSERT_NEAR(got, chance, (2e-6 + 1e-7 * std::abs(below)) * chance + 1e-34)
+              << n << " " << below;
+          ASSERT_TRUE(own[a] != kMaskedLogit || got == 0.0F) << got;
+        }
+        const auto at = static_cast<std::size_t>(row);
+        EXPECT_NEAR(normaliser[at], highest + std::log(sum), 1e-6 + 1e-7 * std::abs(highest));
+        EXPECT_NEAR(entropy[at], expected, 3e-6) << n << " " << scale;
+      }
+      EXPECT_EQ(p.back(), 42.0F) << "written past the last row";
+    }
+  }
+}
+
+TEST_P(DenseKernelsTest, ALogitThatIsNotFiniteShowsInEveryFigureOfItsRowAndInNoOther) {
+  constexpr std::int64_t kActions = 21;
+  for (const float odd :
+       {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    for (const std::size_t place : {0U, 5U, 20U}) {
+      std::vector<float> logits(3 * kActions, 0.5F), p(logits.size()), normaliser(3), entropy(3);
+      logits[kActions + place] = odd;
+      kernels().softmax(logits.data(), 3, kActions, p.data(), normaliser.data(), entropy.data());
+      EXPECT_TRUE(std::isnan(p[kActions + place])) << odd << " " << place;
+      EXPECT_TRUE(std::isnan(normaliser[1]) && std::isnan(entropy[1])) << odd << " " << place;
+      for (const std::size_t row : {0U, 2U}) {
+        EXPECT_TRUE(std::isfinite(normaliser[row]) && std::isfinite(entropy[row]));
+        EXPECT_NEAR(p[row * kActions + place], 1.0 / kActions, 1e-7);
+      }
+    }
+  }
 }
 
 TEST_P(DenseKernelsTest, DotItsBackwardAndColumnSumMatchLoops) {

@@ -26,17 +26,23 @@ struct Tiny {
   std::int64_t trained = -1;
 
   ActorCriticLoss Run(const ActorCriticCoefficients& coefficients) {
-    std::vector<float> normaliser;
-    for (int i = 0; i < 3; ++i) {
-      double sum = 0;
-      for (int a = 0; a < 3; ++a)
-        sum += std::exp(static_cast<double>(logits[static_cast<std::size_t>(3 * i + a)]));
+    std::vector<float> normaliser, entropies;
+    for (std::size_t i = 0; i < 3; ++i) {
+      double sum = 0, entropy = 0;
+      for (std::size_t a = 0; a < 3; ++a) sum += std::exp(static_cast<double>(logits[3 * i + a]));
+      for (std::size_t a = 0; a < 3; ++a) {
+        const double p = std::exp(static_cast<double>(logits[3 * i + a])) / sum;
+        if (p > 0) entropy -= p * std::log(p);
+        grad_logits[3 * i + a] = static_cast<float>(p);
+      }
       normaliser.push_back(static_cast<float>(std::log(sum)));
+      entropies.push_back(static_cast<float>(entropy));
     }
     const ActorCriticInput in = {.rows = 3,
                                  .actions = 3,
                                  .logits = logits.data(),
                                  .log_normaliser = normaliser.data(),
+                                 .entropy = entropies.data(),
                                  .value = value.data(),
                                  .action = action.data(),
                                  .flags = flags.data(),
