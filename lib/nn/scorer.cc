@@ -13,6 +13,9 @@
 namespace tetrion {
 namespace {
 
+// Rows whose two hidden layers of 64 units lie in a first-level cache of 32 KiB beside their weights.
+constexpr std::int64_t kCachedRows = 48;
+
 // Buffers of one team member, overwritten with every chunk. Wide ones hold rows of the policy's
 // layers or of the value's.
 struct ScorerScratch {
@@ -75,10 +78,14 @@ class Scorer final : public ChunkedScorer {
                      float* gradient) override;
 
   void DeclareParameters();
-  // The policy's two hidden layers of `rows` afterstates [rows, F] of the chunk's states [rows],
-  // after SiLU, and with `slopes` its slopes, in the member's scratch.
+  // What the chunk's states add to the policy's first layer, in the member's scratch.
+  void StateParts(const Chunk& chunk);
+  // The policy's two hidden layers of rows [begin, begin + rows) of afterstates [., F] and their
+  // states [.], after SiLU, and with `slopes` its slopes, in the member's scratch from its start.
+  // Reads what StateParts left.
   void PolicyLayers(const Chunk& chunk, const std::vector<float>& after,
-                    const std::vector<std::int32_t>& state, std::int64_t rows, bool slopes);
+                    const std::vector<std::int32_t>& state, std::int64_t begin, std::int64_t rows,
+                    bool slopes);
   // The value's.
   void ValueLayers(const Chunk& chunk, bool slopes);
   void ScoreBackward(const Chunk& chunk, const float* grad_logits, float* gradient);
@@ -123,9 +130,13 @@ void Scorer::ForwardChunk(const Chunk& chunk, const std::uint64_t* mask, bool ke
     ScorerRows& plan = keep ? saved_[static_cast<std::size_t>(chunk.index)] : scratch.rows;
     plan.Plan(chunk.view, view_floats_, mask, chunk.states, actions_);
     if (logits != nullptr) {
-      PolicyLayers(chunk, plan.after, plan.state, plan.rows, /*slopes=*/false);
-      kernels_.dot(scratch.active2.data(), plan.rows, hidden_, P(w3_), *P(b3_),
-                   scratch.score.data());
+      StateParts(chunk);
+      for (std::int64_t begin = 0; begin < plan.rows; begin += kCachedRows) {
+        const std::int64_t rows = std::min(kCachedRows, plan.rows - begin);
+        PolicyLayers(chunk, plan.after, plan.state, begin, rows, /*slopes=*/false);
+        kernels_.dot(scratch.active2.data(), rows, hidden_, P(w3_), *P(b3_),
+                     scratch.score.data() + begin);
+      }
       plan.Scatter(scratch.score.data(), chunk.states * actions_, logits);
     }
   }
@@ -135,15 +146,19 @@ void Scorer::ForwardChunk(const Chunk& chunk, const std::uint64_t* mask, bool ke
                value);
 }
 
+void Scorer::StateParts(const Chunk& chunk) {
+  state_.Multiply(P(b1_), nullptr, StateOf(chunk.view, 0), view_floats_, chunk.states,
+                  ScratchOf(chunk).state_part.data());
+}
+
 void Scorer::PolicyLayers(const Chunk& chunk, const std::vector<float>& after,
-                          const std::vector<std::int32_t>& state, std::int64_t rows, bool slopes) {
+                          const std::vector<std::int32_t>& state, std::int64_t begin,
+                          std::int64_t rows, bool slopes) {
   ScorerScratch& scratch = ScratchOf(chunk);
   float* active1 = scratch.active1.data();
   float* active2 = scratch.active2.data();
-  state_.Multiply(P(b1_), nullptr, StateOf(chunk.view, 0), view_floats_, chunk.states,
-                  scratch.state_part.data());
-  after_.Multiply(scratch.state_part.data(), state.data(), after.data(), action_floats_, rows,
-                  active1);
+  after_.Multiply(scratch.state_part.data(), state.data() + begin,
+                  after.data() + begin * action_floats_, action_floats_, rows, active1);
   kernels_.silu(active1, rows, hidden_, active1, slopes ? scratch.slope1.data() : nullptr);
   layer2_.Multiply(P(b2_), nullptr, active1, hidden_, rows, active2);
   kernels_.silu(active2, rows, hidden_, active2, slopes ? scratch.slope2.data() : nullptr);
@@ -191,7 +206,8 @@ void Scorer::ScoreBackward(const Chunk& chunk, const float* grad_logits, float* 
   KeptRows& kept = scratch.kept;
   kept.Choose(plan, states, grad_score);
   const std::int64_t rows = kept.rows;
-  PolicyLayers(chunk, kept.after, kept.state, rows, /*slopes=*/true);
+  StateParts(chunk);
+  PolicyLayers(chunk, kept.after, kept.state, 0, rows, /*slopes=*/true);
   const float* active1 = scratch.active1.data();
   const float* active2 = scratch.active2.data();
   // Through the dot product: d w3 = active2^T g, d b3 = sum g.

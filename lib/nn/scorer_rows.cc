@@ -38,36 +38,52 @@ void ScorerRows::Allocate(int max_states, int actions, int floats_of_action) {
 
 void ScorerRows::Plan(const float* view, std::int64_t view_floats, const std::uint64_t* mask,
                       int states, int actions) {
-  const std::int64_t floats = action_floats;
-  const std::size_t bytes = static_cast<std::size_t>(floats) * sizeof(float);
-  std::uint64_t keys[64];
   rows = 0;
+  std::fill_n(row_of.data(), std::int64_t{states} * actions, -1);
+  const std::uint64_t all = actions == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << actions) - 1;
   for (int s = 0; s < states; ++s) {
-    const int begin = rows;
-    first[static_cast<std::size_t>(s)] = begin;
-    const std::uint64_t legal = mask == nullptr ? ~std::uint64_t{0} : mask[s];
+    first[static_cast<std::size_t>(s)] = rows;
+    const std::uint64_t legal = mask == nullptr ? all : mask[s] & all;
     std::int32_t* row_of_state = row_of.data() + std::int64_t{s} * actions;
-    for (int a = 0; a < actions; ++a) {
-      row_of_state[a] = -1;
-      if ((legal >> a & 1) == 0) continue;
-      const float* source = view + s * view_floats + a * floats;
-      const std::uint64_t key = KeyOf(source, floats);
-      int row = begin;
-      for (; row < rows; ++row) {
-        // Stricter than ==: 0 and -0 differ, which costs a row and no more.
-        const float* known = after.data() + row * floats;
-        if (keys[row - begin] == key && std::memcmp(known, source, bytes) == 0) break;
-      }
-      if (row == rows) {
-        keys[rows - begin] = key;
-        std::memcpy(after.data() + rows * floats, source, bytes);
-        state[static_cast<std::size_t>(rows)] = s;
-        ++rows;
-      }
-      row_of_state[a] = row;
+    if (action_floats == 16) {
+      PlanState<16>(s, view + s * view_floats, legal, row_of_state);
+    } else {
+      PlanState<0>(s, view + s * view_floats, legal, row_of_state);
     }
   }
   first[static_cast<std::size_t>(states)] = rows;
+}
+
+// The rows of this state that are known are found by their keys: `place` has a place for twice as
+// many as there can be, each the row's number in this state plus 1, or 0.
+template <int kFloats>
+void ScorerRows::PlanState(int s, const float* view, std::uint64_t legal, std::int32_t* row_of) {
+  constexpr unsigned kPlaces = 128;
+  const std::int64_t floats = kFloats > 0 ? kFloats : action_floats;
+  const std::size_t bytes = static_cast<std::size_t>(floats) * sizeof(float);
+  std::uint8_t place[kPlaces] = {};
+  std::uint64_t keys[64];
+  const int begin = rows;
+  for (; legal != 0; legal &= legal - 1) {
+    const int a = std::countr_zero(legal);
+    const float* source = view + a * floats;
+    const std::uint64_t key = KeyOf(source, floats);
+    // Stricter than ==: 0 and -0 differ, which costs a row and no more.
+    const auto is_known_as = [&](int row) {
+      return keys[row] == key &&
+             std::memcmp(after.data() + (begin + row) * floats, source, bytes) == 0;
+    };
+    unsigned at = static_cast<unsigned>(key >> 57);
+    while (place[at] != 0 && !is_known_as(place[at] - 1)) at = (at + 1) % kPlaces;
+    if (place[at] == 0) {
+      const int row = rows++ - begin;
+      keys[row] = key;
+      place[at] = static_cast<std::uint8_t>(row + 1);
+      std::memcpy(after.data() + (begin + row) * floats, source, bytes);
+      state[static_cast<std::size_t>(begin + row)] = s;
+    }
+    row_of[a] = begin + place[at] - 1;
+  }
 }
 
 void ScorerRows::Scatter(const float* score, int cells, float* logits) const {

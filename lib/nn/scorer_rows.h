@@ -26,6 +26,12 @@ struct ScorerRows {
   std::vector<std::int32_t> first;   // [states + 1]: rows of state s are [first[s], first[s+1])
   std::vector<std::int32_t> state;   // [rows] the state of a row
   std::vector<std::int32_t> row_of;  // [states, actions]: row of an action, -1 where illegal
+
+ private:
+  // Adds the rows of state s, whose view and legal actions are given; row_of [actions] is its part.
+  // kFloats is F where the compiler may know it, or 0.
+  template <int kFloats>
+  void PlanState(int s, const float* view, std::uint64_t legal, std::int32_t* row_of);
 };
 
 // The rows of a chunk that have a backward pass: those whose loss gradient is at least kNegligible

@@ -2,15 +2,19 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <set>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "lib/core/clock.h"
+#include "lib/core/philox.h"
 #include "lib/nn/network.h"
 #include "lib/nn/scorer_rows.h"
 #include "lib/nn/thread_team.h"
@@ -92,6 +96,49 @@ TEST(ScorerRowsTest, DistinctLegalAfterstatesGetOneRowEach) {
   EXPECT_EQ(rows.row_of, (std::vector<std::int32_t>{0, 1, -1, -1, 1, 2, 3, -1, -1, -1, -1, -1}));
   for (int i = 0; i < kAfter; ++i) {
     EXPECT_EQ(rows.after[static_cast<std::size_t>(2 * kAfter + i)], after(0, 5)[i]);
+  }
+}
+
+// Against a map of whole rows, with many, few and no equal ones of up to 64 actions.
+TEST(ScorerRowsTest, PlansOfRandomViewsAreThoseOfAMap) {
+  constexpr int kStates = 40, kActions = 64;
+  for (const int floats : {12, 16, 17}) {
+    const int view_floats = kActions * floats + 3;
+    std::vector<float> view = testing::Noise(
+        static_cast<std::size_t>(kStates) * static_cast<std::size_t>(view_floats), 5);
+    std::vector<std::uint64_t> mask;
+    for (int s = 0; s < kStates; ++s) {
+      const PhiloxBlock draw =
+          PhiloxDraw(3, static_cast<std::uint64_t>(s), 0, PhiloxPurpose::kSampler);
+      mask.push_back(s == 0 ? ~std::uint64_t{0}
+                            : draw.word[0] | std::uint64_t{draw.word[1] & draw.word[2]} << 32);
+      float* own = view.data() + s * view_floats;
+      const int kinds = s % 4 == 0 ? kActions : 1 + s;
+      for (int a = kinds; a < kActions; ++a)
+        std::copy_n(own + a % kinds * floats, floats, own + a * floats);
+    }
+    ScorerRows rows;
+    rows.Allocate(kStates, kActions, floats);
+    rows.Plan(view.data(), view_floats, mask.data(), kStates, kActions);
+    int expected = 0;
+    for (int s = 0; s < kStates; ++s) {
+      std::map<std::vector<float>, int> known;
+      ASSERT_EQ(rows.first[static_cast<std::size_t>(s)], expected);
+      for (int a = 0; a < kActions; ++a) {
+        const int row = rows.row_of[static_cast<std::size_t>(s * kActions + a)];
+        if ((mask[static_cast<std::size_t>(s)] >> a & 1) == 0) {
+          ASSERT_EQ(row, -1);
+          continue;
+        }
+        const float* own = view.data() + s * view_floats + a * floats;
+        const auto [at, added] = known.try_emplace(std::vector<float>(own, own + floats), expected);
+        if (added) ++expected;
+        ASSERT_EQ(row, at->second) << floats << " " << s << " " << a;
+        ASSERT_EQ(rows.state[static_cast<std::size_t>(row)], s);
+        ASSERT_TRUE(std::equal(own, own + floats, rows.after.data() + row * floats));
+      }
+    }
+    EXPECT_EQ(rows.rows, expected);
   }
 }
 
