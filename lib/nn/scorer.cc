@@ -29,6 +29,7 @@ struct ScorerScratch {
     score.resize(cells);
     active1.resize(wide);
     active2.resize(wide);
+    for (auto* buffer : {&sum1, &sum2}) buffer->resize(kStates * kScorerValueTimes * width);
     if (!training) return;
     for (auto* buffer : {&slope1, &slope2, &grad1, &grad2}) buffer->resize(wide);
     kept.Allocate(ChunkedScorer::kChunk, actions, action_floats);
@@ -40,7 +41,14 @@ struct ScorerScratch {
   std::vector<float> active1, active2;  // after SiLU
   std::vector<float> slope1, slope2;    // SiLU'
   std::vector<float> grad1, grad2;      // loss gradient before SiLU
+  std::vector<float> sum1, sum2;        // of a call that keeps none, see ValueSums
   KeptRows kept;
+};
+
+// What the value's hidden layers give before SiLU, [states, units] each.
+struct ValueSums {
+  float* layer1;
+  float* layer2;
 };
 
 class Scorer final : public ChunkedScorer {
@@ -65,6 +73,7 @@ class Scorer final : public ChunkedScorer {
     if (!config.training) return;
     saved_.resize(static_cast<std::size_t>(most_chunks()));
     for (ScorerRows& rows : saved_) rows.Allocate(kChunk, actions_, action_floats_);
+    saved_sums_.resize(static_cast<std::size_t>(2 * most_chunks() * kChunk * value_hidden_));
     w2_transposed_.resize(static_cast<std::size_t>(hidden_ * hidden_));
     value_w2_transposed_.resize(static_cast<std::size_t>(value_hidden_ * value_hidden_));
   }
@@ -86,10 +95,16 @@ class Scorer final : public ChunkedScorer {
   void PolicyLayers(const Chunk& chunk, const std::vector<float>& after,
                     const std::vector<std::int32_t>& state, std::int64_t begin, std::int64_t rows,
                     bool slopes);
-  // The value's.
-  void ValueLayers(const Chunk& chunk, bool slopes);
+  // value [states], unless null, and the sums on the way to it.
+  void ValueForward(const Chunk& chunk, const ValueSums& sums, float* value);
   void ScoreBackward(const Chunk& chunk, const float* grad_logits, float* gradient);
   void ValueBackward(const Chunk& chunk, const float* grad_value, float* gradient);
+  // Those that Backward will read.
+  ValueSums SavedSumsOf(const Chunk& chunk) {
+    const std::int64_t layer = kChunk * value_hidden_;
+    float* first = saved_sums_.data() + 2 * chunk.index * layer;
+    return {first, first + layer};
+  }
   ScorerScratch& ScratchOf(const Chunk& chunk) {
     return scratch_[static_cast<std::size_t>(chunk.member)];
   }
@@ -101,6 +116,7 @@ class Scorer final : public ChunkedScorer {
   PackedWeights layer2_back_, value2_back_;  // transposed
   std::vector<ScorerScratch> scratch_;       // one a member
   std::vector<ScorerRows> saved_;            // one a chunk of the last Forward
+  std::vector<float> saved_sums_;            // both layers of a chunk, of each of them
   std::vector<float> w2_transposed_, value_w2_transposed_;
   // Offsets in the flat buffer; weights are [in, out].
   std::size_t after_w_, state_w_, b1_, w2_, b2_, w3_, b3_;
@@ -140,10 +156,25 @@ void Scorer::ForwardChunk(const Chunk& chunk, const std::uint64_t* mask, bool ke
       plan.Scatter(scratch.score.data(), chunk.states * actions_, logits);
     }
   }
+  if (value != nullptr || keep) {
+    ValueForward(chunk,
+                 keep ? SavedSumsOf(chunk) : ValueSums{scratch.sum1.data(), scratch.sum2.data()},
+                 value);
+  }
+}
+
+void Scorer::ValueForward(const Chunk& chunk, const ValueSums& sums, float* value) {
+  ScorerScratch& scratch = ScratchOf(chunk);
+  const std::int64_t n = value_hidden_;
+  float* active1 = scratch.active1.data();
+  float* active2 = scratch.active2.data();
+  value1_.Multiply(P(value_b1_), nullptr, StateOf(chunk.view, 0), view_floats_, chunk.states,
+                   sums.layer1);
+  kernels_.silu(sums.layer1, chunk.states, n, active1, nullptr);
+  value2_.Multiply(P(value_b2_), nullptr, active1, n, chunk.states, sums.layer2);
   if (value == nullptr) return;
-  ValueLayers(chunk, /*slopes=*/false);
-  kernels_.dot(scratch.active2.data(), chunk.states, value_hidden_, P(value_w3_), *P(value_b3_),
-               value);
+  kernels_.silu(sums.layer2, chunk.states, n, active2, nullptr);
+  kernels_.dot(active2, chunk.states, n, P(value_w3_), *P(value_b3_), value);
 }
 
 void Scorer::StateParts(const Chunk& chunk) {
@@ -162,18 +193,6 @@ void Scorer::PolicyLayers(const Chunk& chunk, const std::vector<float>& after,
   kernels_.silu(active1, rows, hidden_, active1, slopes ? scratch.slope1.data() : nullptr);
   layer2_.Multiply(P(b2_), nullptr, active1, hidden_, rows, active2);
   kernels_.silu(active2, rows, hidden_, active2, slopes ? scratch.slope2.data() : nullptr);
-}
-
-void Scorer::ValueLayers(const Chunk& chunk, bool slopes) {
-  ScorerScratch& scratch = ScratchOf(chunk);
-  const std::int64_t n = value_hidden_;
-  float* active1 = scratch.active1.data();
-  float* active2 = scratch.active2.data();
-  value1_.Multiply(P(value_b1_), nullptr, StateOf(chunk.view, 0), view_floats_, chunk.states,
-                   active1);
-  kernels_.silu(active1, chunk.states, n, active1, slopes ? scratch.slope1.data() : nullptr);
-  value2_.Multiply(P(value_b2_), nullptr, active1, n, chunk.states, active2);
-  kernels_.silu(active2, chunk.states, n, active2, slopes ? scratch.slope2.data() : nullptr);
 }
 
 void Scorer::PrepareForward() {
@@ -238,9 +257,11 @@ void Scorer::ScoreBackward(const Chunk& chunk, const float* grad_logits, float* 
 void Scorer::ValueBackward(const Chunk& chunk, const float* grad_value, float* gradient) {
   ScorerScratch& scratch = ScratchOf(chunk);
   const int states = chunk.states;
-  ValueLayers(chunk, /*slopes=*/true);
-  const float* active1 = scratch.active1.data();
-  const float* active2 = scratch.active2.data();
+  const ValueSums sums = SavedSumsOf(chunk);
+  float* active1 = scratch.active1.data();
+  float* active2 = scratch.active2.data();
+  kernels_.silu(sums.layer1, states, value_hidden_, active1, scratch.slope1.data());
+  kernels_.silu(sums.layer2, states, value_hidden_, active2, scratch.slope2.data());
   kernels_.multiply_add(grad_value, states, 1, states, active2, value_hidden_,
                         gradient + value_w3_);
   for (int s = 0; s < states; ++s) gradient[value_b3_] += grad_value[s];
