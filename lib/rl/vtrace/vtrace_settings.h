@@ -71,8 +71,8 @@ void VtraceSettings::Visit(Visitor&& v) {
            MayChange("bound of the gradient's global norm; 0: none"));
   v.Number(
       "average_updates", average_updates, std::uint64_t{0}, std::uint64_t{1} << 40, "updates",
-      MayChange("checkpoints play with the mean of the weights over about so many last updates; 0: "
-                "with the last weights"));
+      MayChange("checkpoints play with the mean of the weights over about so many last updates, at "
+                "most an eighth of all; 0: with the last weights"));
   v.Number("reuse", reuse, 1, 64, "updates", MayChange("updates taken from one batch"));
   v.Number("minibatches", minibatches, 1, 1024, "updates",
            MayChange("optimiser steps of one pass over a batch, each over a part of its lanes"));

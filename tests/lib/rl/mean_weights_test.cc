@@ -7,20 +7,28 @@
 namespace tetrion {
 namespace {
 
-TEST(MeanWeightsTest, TheFirstStepsCountEquallyAndLaterOnesFade) {
+TEST(MeanWeightsTest, SpansAnEighthOfTheStepsAndAtMostWhatWasAskedFor) {
   const std::vector<float> before = {7, 70};
-  MeanWeights mean(4, before);
+  MeanWeights mean(3, before);
   EXPECT_EQ(mean.values()[0], 7);
-  for (std::int64_t step = 1; step <= 4; ++step) {
-    const auto weight = static_cast<float>(step);
-    mean.Add(std::vector<float>{weight, 10 * weight}, step);
+  double expected = 7;
+  for (std::int64_t step = 1; step <= 100; ++step) {
+    const double span = step <= 8 ? 1 : step <= 16 ? 2 : 3;
+    const double weight = static_cast<double>(step % 7);
+    expected += (weight - expected) / span;
+    mean.Add(std::vector<float>{static_cast<float>(weight), static_cast<float>(10 * weight)}, step);
+    ASSERT_NEAR(mean.values()[0], expected, 1e-4) << step;
+    ASSERT_NEAR(mean.values()[1], 10 * expected, 1e-3) << step;
   }
-  EXPECT_FLOAT_EQ(mean.values()[0], 2.5F);  // of 1, 2, 3, 4: what was before has no part
-  EXPECT_FLOAT_EQ(mean.values()[1], 25);
-  mean.Add(std::vector<float>{6.5F, 65}, 5);
-  EXPECT_FLOAT_EQ(mean.values()[0], 2.5F + 4.0F / 4);
-  for (std::int64_t step = 6; step < 200; ++step) mean.Add(std::vector<float>{1, 1}, step);
-  EXPECT_NEAR(mean.values()[0], 1, 1e-5);
+}
+
+// Of weights that rise by 1 a step the mean lies behind by what it spans.
+TEST(MeanWeightsTest, WithoutABoundTheMeanLiesBehindByAShareOfAllSteps) {
+  MeanWeights mean(std::uint64_t{1} << 40, std::vector<float>{0});
+  for (std::int64_t step = 1; step <= 8000; ++step) {
+    mean.Add(std::vector<float>{static_cast<float>(step)}, step);
+  }
+  EXPECT_NEAR(mean.values()[0], 8000 - 8000 / 9.0, 10);
 }
 
 TEST(MeanWeightsTest, OverNoStepsThereIsNone) {
