@@ -1,5 +1,6 @@
-// States per second of each network, inference and training (forward + backward), at M*T = 2048
-// states a call: JSON lines per network and thread count, each over five windows.
+// GFLOPS of one core in products of the scorer's shape, by each set of kernels that this processor
+// runs; states per second of each network, inference and training (forward + backward), at M*T =
+// 2048 states a call: JSON lines per set, network and thread count, each over five windows.
 //
 //   networks_bench [--quick | --smoke]
 
@@ -12,6 +13,7 @@
 
 #include "lib/core/clock.h"
 #include "lib/core/philox.h"
+#include "lib/nn/dense_kernels.h"
 #include "lib/nn/network.h"
 
 namespace tetrion {
@@ -66,12 +68,12 @@ double Rate(double seconds, const std::function<void()>& work) {
   return calls * 1e9 / static_cast<double>(spent);
 }
 
-void Print(const std::string& what, std::vector<double> rates) {
+void Print(const std::string& what, const char* unit, std::vector<double> rates) {
   std::sort(rates.begin(), rates.end());
   std::printf(
-      "{\"what\": \"%s\", \"unit\": \"states/s\", \"ours\": {\"median\": %.0f, \"min\": %.0f, "
+      "{\"what\": \"%s\", \"unit\": \"%s\", \"ours\": {\"median\": %.0f, \"min\": %.0f, "
       "\"max\": %.0f}, \"rival\": null, \"ratio\": null, \"target\": null}\n",
-      what.c_str(), rates[rates.size() / 2], rates.front(), rates.back());
+      what.c_str(), unit, rates[rates.size() / 2], rates.front(), rates.back());
   std::fflush(stdout);
 }
 
@@ -108,8 +110,27 @@ void Measure(const std::string& network, const std::string& view, int distinct, 
   const std::string what = network + " on " + view + ", " + std::to_string(distinct) +
                            (distinct == 1 ? " row" : " rows") + " a state, " +
                            std::to_string(threads) + (threads == 1 ? " thread: " : " threads: ");
-  Print(what + "inference", inference);
-  Print(what + "training", training);
+  Print(what + "inference", "states/s", inference);
+  Print(what + "training", "states/s", training);
+}
+
+// The second layer of a chunk of the scorer: a bound for what whole updates can reach.
+void MeasureProduct(const DenseKernels& kernels, double seconds) {
+  constexpr std::int64_t kRows = 368, kUnits = 64;
+  const std::vector<float> x(kRows * kUnits, 0.3F), w(kUnits * kUnits, 0.01F), start(kUnits, 0.1F);
+  std::vector<float> y(kRows * kUnits);
+  PackedWeights packed(kernels, kUnits, kUnits);
+  packed.Pack(w.data());
+  const auto work = [&] {
+    packed.Multiply(start.data(), nullptr, x.data(), kUnits, kRows, y.data());
+  };
+  work();  // warm
+  std::vector<double> rates;
+  for (int i = 0; i < kWindows; ++i) {
+    rates.push_back(Rate(seconds, work) * 2e-9 * kRows * kUnits * kUnits);
+  }
+  Print(std::string("product 368 x 64 x 64, kernels ") + kernels.name + ", 1 thread", "GFLOPS",
+        rates);
 }
 
 }  // namespace
@@ -119,6 +140,9 @@ int main(int argc, char** argv) {
   const std::string_view flag = argc > 1 ? argv[1] : "";
   const bool smoke = flag == "--smoke";  // measures nothing, shows that every network runs
   const double seconds = smoke ? 0.0 : flag == "--quick" ? 0.1 : 0.5;
+  for (const tetrion::DenseKernels* kernels : tetrion::AllDenseKernels()) {
+    tetrion::MeasureProduct(*kernels, seconds);
+  }
   for (int threads : {1, 2}) {
     tetrion::Measure("scorer", "afterstates", 23, threads, seconds);
     tetrion::Measure("scorer", "afterstates", 34, threads, seconds);

@@ -13,8 +13,9 @@
 namespace tetrion {
 namespace {
 
-// Rows whose two hidden layers of 64 units lie in a first-level cache of 32 KiB beside their weights.
-constexpr std::int64_t kCachedRows = 48;
+// Rows whose two hidden layers of 64 units fill a first-level cache of 32 KiB; a multiple of the 32
+// that the matrix unit takes at once.
+constexpr std::int64_t kCachedRows = 64;
 
 // Buffers of one team member, overwritten with every chunk. Wide ones hold rows of the policy's
 // layers or of the value's.
