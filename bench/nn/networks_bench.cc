@@ -114,7 +114,7 @@ void Measure(const std::string& network, const std::string& view, int distinct, 
   Print(what + "training", "states/s", training);
 }
 
-// The second layer of a chunk of the scorer: a bound for what whole updates can reach.
+// A bound for what whole updates can reach: the scorer's second layer, rows of a chunk at once.
 void MeasureProduct(const DenseKernels& kernels, double seconds) {
   constexpr std::int64_t kRows = 368, kUnits = 64;
   const std::vector<float> x(kRows * kUnits, 0.3F), w(kUnits * kUnits, 0.01F), start(kUnits, 0.1F);

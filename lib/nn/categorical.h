@@ -7,9 +7,9 @@
 
 namespace tetrion {
 
-// The distribution over actions that masked logits mean; policies on CPU and device and the losses
-// share it, so that what acted and what is trained agree. `logits` is a pointer to [count] f32, or
-// what gives logit a for logits[a] where they lie in another way.
+// The distribution over actions that masked logits mean, for code on CPU and device alike. `logits`
+// is a pointer to [count] f32, or what gives logit a for logits[a] where they lie in another way.
+// V-trace on the CPU takes many rows at once, acting and training: DenseKernels::softmax.
 
 // Logit of an illegal action: finite, so that no arithmetic meets infinity, and so low that its
 // probability is exactly 0 in f32. Logits at or below half of it have probability 0.
@@ -36,7 +36,7 @@ inline std::int32_t SampleProbability(const float* probability, int count, doubl
   std::int32_t last_possible = 0;
   for (int a = 0; a < count; ++a) {
     if (!(probability[a] > 0.0F)) continue;
-    cumulative += static_cast<double>(probability[a]);
+    cumulative += probability[a];
     last_possible = a;
     if (uniform < cumulative) return a;
   }

@@ -5,10 +5,10 @@
 
 namespace tetrion {
 
-// Single-thread f32 kernels of the scorer and of DreamerV3, one table per instruction set. All
-// matrices are row-major; column counts n of all but the products are multiples of 16. Pointers
-// need float alignment only. Outputs must not overlap inputs unless said. A row's result does not
-// depend on how many rows share the call.
+// Single-thread f32 kernels of the scorer, of DreamerV3 and of V-trace, one table per instruction
+// set. All matrices are row-major; column counts n of all but the products and softmax are
+// multiples of 16. Pointers need float alignment only. Outputs must not overlap inputs unless said.
+// A row's result does not depend on how many rows share the call.
 struct DenseKernels {
   const char* name;
   // y [m, n] += x [m, k] * w [k, n]; rows of x are ldx floats apart, those of w ldw, of y ldy.
@@ -35,9 +35,9 @@ struct DenseKernels {
   // grad [m, n] = g [m] (outer) w [n] * slope [m, n]: back through a dot and the SiLU before it.
   void (*dot_backward)(const float* g, std::int64_t m, std::int64_t n, const float* w,
                        const float* slope, float* grad);
-  // Of each row of logits [m, n], any n >= 1: its probabilities [m, n], 0 below e^-80 of the
-  // greatest, as those of masked logits are; log sum exp [m]; the entropy [m] in nats. All of a row
-  // but the zeros are NaN where one of its logits is NaN or plus infinity.
+  // Of each row of logits [m, n], any n >= 1: its probabilities [m, n], 0 from e^-80 of the
+  // greatest downwards, as those of masked logits and of minus infinity are; log sum exp [m];
+  // unless null the entropy [m] in nats. All of a row is NaN where a logit is NaN or plus infinity.
   void (*softmax)(const float* logits, std::int64_t m, std::int64_t n, float* probability,
                   float* log_normaliser, float* entropy);
   // sum [n] += column sums of x [m, n].

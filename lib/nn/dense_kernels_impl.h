@@ -1,6 +1,7 @@
 // The kernels of dense_kernels.h for one vector width. Included by exactly the files that define
 // TETRION_LANES, each compiled for its instruction set; everything here is file-local and calls
-// nothing outside, so that no function built for AVX-512 can be linked into another file.
+// no function outside but libm's logf, so that none built for AVX-512 can be linked into another
+// file.
 
 #include <immintrin.h>
 
@@ -17,6 +18,8 @@ constexpr int kAccumulators = TETRION_ACCUMULATORS;  // vectors of a block of re
 typedef float Vec __attribute__((vector_size(TETRION_LANES * 4), aligned(4), may_alias));
 typedef std::int32_t IntVec __attribute__((vector_size(TETRION_LANES * 4)));
 typedef float AlignedVec __attribute__((vector_size(TETRION_LANES * 4)));
+typedef float Eight __attribute__((vector_size(32)));
+typedef float Four __attribute__((vector_size(16)));
 
 inline AlignedVec Load(const float* p) {
   return *reinterpret_cast<const Vec*>(p);
@@ -35,8 +38,9 @@ struct Split {
 
 inline Split SplitPower(AlignedVec x) {
 #ifdef __AVX512F__
-  // The difference is exact, a whole number; contracted with the product it would not be.
-  const auto t = reinterpret_cast<__m512>(x * 1.44269504F);
+  auto t = reinterpret_cast<__m512>(x * 1.44269504F);
+  // What is subtracted below gives a whole number; contracted with the product it would not.
+  asm("" : "+v"(t));
   const __m512 f = _mm512_maskz_reduce_ps(0xFFFF, t, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
   return {reinterpret_cast<AlignedVec>(_mm512_maskz_sub_ps(0xFFFF, t, f)),
           reinterpret_cast<AlignedVec>(f)};
@@ -62,8 +66,8 @@ inline AlignedVec Scaled(AlignedVec p, AlignedVec n) {
 }
 
 // e^x, with the polynomial of degree 5 for 2^f whose largest relative error is least (by reweighted
-// least squares, 2^0 kept exact): off by 5e-7 + 7e-8 |x| of it for |x| <= 80. Beyond that 0 and
-// infinity follow in good time with AVX-512, and what is at -80 and 80 without.
+// least squares, 2^0 kept exact): off by 5e-7 + 8e-8 |x| of it for |x| <= 80. Beyond that AVX-512
+// goes on to 0 and infinity; the baseline stays at e^-80 and e^80.
 inline AlignedVec Exp(AlignedVec x) {
   const auto [n, f] = SplitPower(x);
   AlignedVec p = Splat(0.00132645917F);
@@ -75,10 +79,7 @@ inline AlignedVec Exp(AlignedVec x) {
   return Scaled(p, n);
 }
 
-typedef float Eight __attribute__((vector_size(32)));
-typedef float Four __attribute__((vector_size(16)));
-
-// One number of a vector's floats, by op(a, b), which is associative and takes vectors of any size.
+// One number of a vector's floats, by op(a, b) of vectors of any size, halves first.
 template <typename Op>
 inline float Folded(AlignedVec v, const Op& op) {
 #ifdef __AVX512F__
@@ -93,7 +94,8 @@ inline float Folded(AlignedVec v, const Op& op) {
   return op(two, __builtin_shufflevector(two, two, 1, 1, 1, 1))[0];
 }
 
-inline AlignedVec Greater(AlignedVec a, AlignedVec b) {
+template <typename V>
+inline V Greater(V a, V b) {
   return a > b ? a : b;
 }
 inline float Sum(AlignedVec v) {
@@ -293,7 +295,7 @@ void DotBackward(const float* g, std::int64_t m, std::int64_t n, const float* w,
 
 // A vector of a row's logits below its highest one.
 struct Below {
-  AlignedVec e;         // e^below, 0 where that is less than e^-80
+  AlignedVec e;         // e^below, 0 from e^-80 downwards
   AlignedVec weighted;  // below e^below
 };
 
@@ -310,7 +312,7 @@ void Softmax(const float* logits, std::int64_t m, std::int64_t n, float* probabi
   for (std::int64_t row = 0; row < m; ++row, logits += n, probability += n) {
     AlignedVec most = last.LoadOr(logits + whole, Splat(logits[0]));
     for (std::int64_t i = 0; i < whole; i += kLanes) most = Greater(Load(logits + i), most);
-    const AlignedVec highest = Splat(Folded(most, [](auto a, auto b) { return a > b ? a : b; }));
+    const AlignedVec highest = Splat(Folded(most, [](auto a, auto b) { return Greater(a, b); }));
     AlignedVec sum = {}, weighted = {};
     for (std::int64_t i = 0; i < whole; i += kLanes) {
       const Below at = ExpBelow(Load(logits + i) - highest);
@@ -319,10 +321,9 @@ void Softmax(const float* logits, std::int64_t m, std::int64_t n, float* probabi
       weighted += at.weighted;
     }
     const Below at = ExpBelow(last.LoadOr(logits + whole, Splat(-__builtin_inff())) - highest);
-    last.Store(probability + whole, at.e);
     const float total = Sum(sum + at.e), log_total = __builtin_logf(total);
     log_normaliser[row] = highest[0] + log_total;
-    entropy[row] = log_total - Sum(weighted + at.weighted) / total;
+    if (entropy != nullptr) entropy[row] = log_total - Sum(weighted + at.weighted) / total;
     const AlignedVec scale = Splat(1.0F / total);
     for (std::int64_t i = 0; i < whole; i += kLanes) {
       Store(probability + i, Load(probability + i) * scale);

@@ -13,8 +13,8 @@
 namespace tetrion {
 namespace {
 
-// Rows whose two hidden layers of 64 units fill a first-level cache of 32 KiB; a multiple of the 32
-// that the matrix unit takes at once.
+// Rows that go through all layers at a time: two layers of 64 units take 32 KiB. Half or twice as
+// many are no better (docs/PERFORMANCE.md); a multiple of the 32 that the matrix unit takes at once.
 constexpr std::int64_t kCachedRows = 64;
 
 // Buffers of one team member, overwritten with every chunk. Wide ones hold rows of the policy's
@@ -28,8 +28,7 @@ struct ScorerScratch {
     rows.Allocate(ChunkedScorer::kChunk, actions, action_floats);
     state_part.resize(kStates * width);
     score.resize(cells);
-    active1.resize(wide);
-    active2.resize(wide);
+    for (auto* buffer : {&active1, &active2}) buffer->resize(wide);
     for (auto* buffer : {&sum1, &sum2}) buffer->resize(kStates * kScorerValueTimes * width);
     if (!training) return;
     for (auto* buffer : {&slope1, &slope2, &grad1, &grad2}) buffer->resize(wide);

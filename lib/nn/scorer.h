@@ -17,9 +17,10 @@ namespace tetrion {
 // H is config.scorer_units, a multiple of kScorerUnitsStep.
 // The view is f32[A*F] followed by f32[S]. Rows of illegal placements are skipped, and placements
 // of one state with the same afterstate (symmetric pieces) are computed once: about 23 rows of 40.
-// States are worked on in chunks whose activations stay in the second-level cache. Forward keeps
-// none of them: they would go through memory, and Backward computes them again for the rows that
-// have a slope, which are few once a policy has learnt.
+// Rows are worked on a few at a time, so that their activations stay in the cache. Forward keeps
+// what the value's layers give before SiLU and nothing of the policy's, which would go through
+// memory: Backward computes that again for the rows that have a slope, which are few once a policy
+// has learnt.
 std::unique_ptr<Network> MakeScorer(const NetworkConfig& config, const EnvSpec& env);
 
 }  // namespace tetrion

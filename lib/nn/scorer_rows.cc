@@ -57,7 +57,8 @@ void ScorerRows::Plan(const float* view, std::int64_t view_floats, const std::ui
 // The rows of this state that are known are found by their keys: `place` has a place for twice as
 // many as there can be, each the row's number in this state plus 1, or 0.
 template <int kFloats>
-void ScorerRows::PlanState(int s, const float* view, std::uint64_t legal, std::int32_t* row_of) {
+void ScorerRows::PlanState(int s, const float* view, std::uint64_t legal,
+                           std::int32_t* row_of_state) {
   constexpr unsigned kPlaces = 128;
   const std::int64_t floats = kFloats > 0 ? kFloats : action_floats;
   const std::size_t bytes = static_cast<std::size_t>(floats) * sizeof(float);
@@ -82,7 +83,7 @@ void ScorerRows::PlanState(int s, const float* view, std::uint64_t legal, std::i
       std::memcpy(after.data() + (begin + row) * floats, source, bytes);
       state[static_cast<std::size_t>(begin + row)] = s;
     }
-    row_of[a] = begin + place[at] - 1;
+    row_of_state[a] = begin + place[at] - 1;
   }
 }
 

@@ -28,10 +28,10 @@ struct ScorerRows {
   std::vector<std::int32_t> row_of;  // [states, actions]: row of an action, -1 where illegal
 
  private:
-  // Adds the rows of state s, whose view and legal actions are given; row_of [actions] is its part.
-  // kFloats is F where the compiler may know it, or 0.
+  // Adds the rows of state s, whose view and legal actions are given; row_of_state [actions] is its
+  // part. kFloats is F where the compiler may know it, or 0.
   template <int kFloats>
-  void PlanState(int s, const float* view, std::uint64_t legal, std::int32_t* row_of);
+  void PlanState(int s, const float* view, std::uint64_t legal, std::int32_t* row_of_state);
 };
 
 // The rows of a chunk that have a backward pass: those whose loss gradient is at least kNegligible

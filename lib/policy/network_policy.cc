@@ -28,7 +28,7 @@ class NetworkPolicy final : public Policy {
     view_.resize(lanes * static_cast<std::size_t>(env.obs.view_floats));
     logits_.resize(lanes * static_cast<std::size_t>(env.action.count));
     probability_.resize(logits_.size());
-    for (auto* buffer : {&log_normaliser_, &entropy_}) buffer->resize(lanes);
+    log_normaliser_.resize(lanes);
     value_.resize(lanes);
   }
 
@@ -42,10 +42,9 @@ class NetworkPolicy final : public Policy {
   const EnvSpec env_;
   std::unique_ptr<Network> network_;
   std::uint32_t version_ = 0;
-  std::vector<float> view_;                      // [max_lanes, F]
-  std::vector<float> logits_, probability_;      // [max_lanes, A]
-  std::vector<float> log_normaliser_, entropy_;  // [max_lanes]
-  std::vector<float> value_;                     // [max_lanes]
+  std::vector<float> view_;                    // [max_lanes, F]
+  std::vector<float> logits_, probability_;    // [max_lanes, A]
+  std::vector<float> log_normaliser_, value_;  // [max_lanes]
 };
 
 ActResult NetworkPolicy::Act(const PolicyInput& in, const PolicyOutput& out) {
@@ -62,7 +61,7 @@ ActResult NetworkPolicy::Act(const PolicyInput& in, const PolicyOutput& out) {
     return ActResult::kNotFinite;
   }
   BestDenseKernels().softmax(logits_.data(), in.n, actions, probability_.data(),
-                             log_normaliser_.data(), entropy_.data());
+                             log_normaliser_.data(), /*entropy=*/nullptr);
   for (int lane = 0; lane < in.n; ++lane) {
     const float* logits = logits_.data() + std::int64_t{lane} * actions;
     if (config_.greedy) {

@@ -9,14 +9,12 @@ namespace tetrion {
 
 // The mean of weights over about the last `updates` optimiser steps, which plays better than the
 // weights of one step, whose noise it leaves out (Polyak and Juditsky, Acceleration of Stochastic
-// Approximation by Averaging, 1992), but never over more than the last eighth of all steps, so that
-// weights from before much was learnt have no part in it however early it is asked for (the
-// polynomial decay of Shamir and Zhang, Stochastic Gradient Descent for Non-smooth Optimization,
-// 2013). Each step counts 1 / span and older ones fade.
+// Approximation by Averaging, 1992), and over about the last eighth of all steps while that is
+// less, so that weights from before much was learnt have hardly a part in it however early it is
+// asked for (the polynomial decay of Shamir and Zhang, Stochastic Gradient Descent for Non-smooth
+// Optimization, 2013). Each step counts 1 / span and older ones fade.
 class MeanWeights {
  public:
-  static constexpr std::uint64_t kShareOfSteps = 8;
-
   // `updates` 0: there is no mean. `weights` are those before the first step.
   MeanWeights(std::uint64_t updates, std::span<const float> weights) : updates_(updates) {
     if (updates_ > 0) mean_.assign(weights.begin(), weights.end());
@@ -30,13 +28,14 @@ class MeanWeights {
   // Adds the weights that optimiser step number `step`, 1 for the first, has left.
   void Add(std::span<const float> weights, std::int64_t step) {
     if (!is_on()) return;
-    const std::uint64_t most =
-        (static_cast<std::uint64_t>(step) + kShareOfSteps - 1) / kShareOfSteps;
+    const std::uint64_t most = (static_cast<std::uint64_t>(step) + kStepsASpan - 1) / kStepsASpan;
     const float share = 1.0F / static_cast<float>(std::min(updates_, most));
     for (std::size_t i = 0; i < mean_.size(); ++i) mean_[i] += share * (weights[i] - mean_[i]);
   }
 
  private:
+  static constexpr std::uint64_t kStepsASpan = 8;  // all steps are eight spans
+
   const std::uint64_t updates_;
   std::vector<float> mean_;
 };

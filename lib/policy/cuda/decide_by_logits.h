@@ -6,8 +6,8 @@
 
 namespace tetrion {
 
-// Enqueues the actions of a row, a thread a lane, by the arithmetic of the CPU's policies: from
-// logits [A, M] f32 a draw, or with `greedy` the most probable action. May be captured.
+// Enqueues the actions of a row, a thread a lane, as the CPU's policies do: from logits
+// [A, M] f32 a draw, or with `greedy` the most probable action. May be captured.
 //
 // Numeric policy: as lib/nn/categorical.h, with the device's exp and log; so a draw may fall on the
 // other side of a boundary that is within their error.

@@ -21,9 +21,9 @@ RowLoss PolicyLoss(double log_prob, double behaviour_log_prob, double advantage,
   return {-clipped * advantage, 0.0};
 }
 
-// From probabilities [actions] to w (slope ([a = action] - p_a) + c_e p_a (log p_a + entropy)), as
-// d log-probability(action) / d logit_a = [a = action] - p_a and
-// d entropy / d logit_a = -p_a (log p_a + entropy).
+// From probabilities [actions] to slope ([a = action] - p_a) + entropy_coef p_a (log p_a +
+// entropy), as d log-probability(action) / d logit_a = [a = action] - p_a and d entropy / d logit_a
+// = -p_a (log p_a + entropy), where log p_a + entropy is logit_a + entropy_less_normaliser.
 void ToGradient(const float* __restrict logits, int actions, std::int32_t action, double slope,
                 double entropy_coef, double entropy_less_normaliser, float* __restrict grad) {
   const auto constant = static_cast<float>(entropy_coef * entropy_less_normaliser - slope);

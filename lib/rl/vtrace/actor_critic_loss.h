@@ -14,7 +14,7 @@ struct ActorCriticCoefficients {
 struct ActorCriticInput {
   std::int64_t rows = 0;                      // N
   int actions = 0;                            // A
-  const float* logits = nullptr;              // [N, A] f32, masked
+  const float* logits = nullptr;              // [N, A] f32, masked, no infinity
   const float* log_normaliser = nullptr;      // [N] f32, log sum exp of the logits
   const float* entropy = nullptr;             // [N] f32, of the rows' probabilities, in nats
   const float* value = nullptr;               // [N] f32

@@ -197,6 +197,24 @@ TEST_P(NetworkTest, BackwardAddsToTheGradientAndTwoThreadsGiveTheSame) {
     ASSERT_NEAR(one_logits[i], call.logits[i], 1e-4);
 }
 
+// Gradients do not depend on calls of Infer in between, nor on which outputs Forward was asked for.
+TEST_P(NetworkTest, WhatForwardKeepsForBackwardStaysWhateverElseIsAsked) {
+  constexpr int kStates = 20;
+  const auto plain = Make(kStates, true), disturbed = Make(kStates, true);
+  Call call(GetParam().env, kStates, 15), other(GetParam().env, kStates, 16);
+  const std::vector<float> grad_logits = testing::Noise(call.logits.size(), 17);
+  const std::vector<float> grad_value = testing::Noise(call.value.size(), 18);
+  plain->Forward(call.view.data(), call.masks(), kStates, call.logits.data(), call.value.data());
+  plain->Backward(grad_logits.data(), grad_value.data());
+  disturbed->Forward(call.view.data(), call.masks(), kStates, nullptr, nullptr);
+  disturbed->Infer(other.view.data(), other.masks(), kStates, other.logits.data(),
+                   other.value.data());
+  disturbed->Backward(grad_logits.data(), grad_value.data());
+  for (std::size_t i = 0; i < plain->gradients().size(); ++i) {
+    ASSERT_EQ(plain->gradients()[i], disturbed->gradients()[i]) << i;
+  }
+}
+
 TEST_P(NetworkTest, SameSeedSameWeightsOtherSeedOtherWeights) {
   const auto make = [&](std::uint64_t seed) {
     const auto network = MakeNetwork({.name = GetParam().network, .seed = seed}, GetParam().env);

@@ -21,8 +21,8 @@ struct Tiny {
   std::vector<float> behaviour = {-0.9F, -1.0F, -1.2F};
   std::vector<float> target = {1.0F, 0.0F, 0.2F};
   std::vector<float> advantage = {0.7F, 5.0F, -1.1F};
-  std::vector<float> grad_logits = std::vector<float>(9, NAN),
-                     grad_value = std::vector<float>(3, NAN);
+  std::vector<float> grad_logits = std::vector<float>(9);  // comes as the probabilities
+  std::vector<float> grad_value = std::vector<float>(3, NAN);
   std::int64_t trained = -1;
 
   ActorCriticLoss Run(const ActorCriticCoefficients& coefficients) {
@@ -139,12 +139,16 @@ TEST(ActorCriticLossTest, OnlyLastRowsMeanNoLossAndZeroGradient) {
   EXPECT_EQ(tiny.trained, 0);
   EXPECT_EQ(loss.total, 0.0);
   EXPECT_EQ(tiny.grad_logits, std::vector<float>(9, 0.0F));
+  EXPECT_EQ(tiny.grad_value, std::vector<float>(3, 0.0F));
 }
 
 TEST(ActorCriticLossTest, NotANumberShowsInTheTotal) {
   Tiny tiny;
   tiny.advantage[0] = NAN;
   EXPECT_FALSE(std::isfinite(tiny.Run({}).total));
+  Tiny other;
+  other.logits[1] = NAN;  // and with it the row's normaliser and entropy
+  EXPECT_FALSE(std::isfinite(other.Run({}).total));
 }
 
 TEST(ActorCriticLossTest, EntropyOfUniformLogitsIsTheLogarithmOfTheirNumber) {
