@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -140,6 +141,26 @@ TEST(ScorerRowsTest, PlansOfRandomViewsAreThoseOfAMap) {
     }
     EXPECT_EQ(rows.rows, expected);
   }
+}
+
+// Pairs of floats count with factors that rise by the same step, so that one more, two less and one
+// more of three such pairs cancel: equal keys, which the rows themselves must tell apart.
+TEST(ScorerRowsTest, UnequalRowsWithEqualKeysStayApart) {
+  constexpr int kActions = 3, kAfter = 16;
+  std::vector<float> view = testing::Noise(kActions * kAfter, 6);
+  const auto row = [&](int action) { return view.begin() + action * kAfter; };
+  std::copy_n(row(0), kAfter, row(1));
+  std::copy_n(row(0), kAfter, row(2));
+  std::uint64_t pairs[3];
+  std::memcpy(pairs, &*row(1), sizeof(pairs));
+  pairs[0] += 1;
+  pairs[1] -= 2;
+  pairs[2] += 1;
+  std::memcpy(&*row(1), pairs, sizeof(pairs));
+  ScorerRows rows;
+  rows.Allocate(1, kActions, kAfter);
+  rows.Plan(view.data(), kActions * kAfter, nullptr, 1, kActions);
+  EXPECT_EQ(rows.row_of, (std::vector<std::int32_t>{0, 1, 0}));
 }
 
 TEST(ScorerRowsTest, RowsThatDifferInOneBitStayApart) {
