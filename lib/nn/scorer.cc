@@ -14,7 +14,7 @@ namespace tetrion {
 namespace {
 
 // Rows that go through all layers at a time: two layers of 64 units take 32 KiB. Half or twice as
-// many are no better (docs/PERFORMANCE.md); a multiple of the 32 that the matrix unit takes at once.
+// many are no better (docs/PERFORMANCE.md). A multiple of 32, which the matrix unit takes at once.
 constexpr std::int64_t kCachedRows = 64;
 
 // Buffers of one team member, overwritten with every chunk. Wide ones hold rows of the policy's
