@@ -25,6 +25,11 @@ std::uint64_t KeyOf(const float* after, std::int64_t floats) {
   return key;
 }
 
+// Stricter than ==: 0 and -0 differ, which costs a row and no more.
+bool HaveEqualBits(const void* a, const void* b, std::size_t bytes) {
+  return std::memcmp(a, b, bytes) == 0;
+}
+
 }  // namespace
 
 void ScorerRows::Allocate(int max_states, int actions, int floats_of_action) {
@@ -69,10 +74,9 @@ void ScorerRows::PlanState(int s, const float* view, std::uint64_t legal,
     const int a = std::countr_zero(legal);
     const float* source = view + a * floats;
     const std::uint64_t key = KeyOf(source, floats);
-    // Stricter than ==: 0 and -0 differ, which costs a row and no more.
     const auto is_known_as = [&](int row) {
       return keys[row] == key &&
-             std::memcmp(after.data() + (begin + row) * floats, source, bytes) == 0;
+             HaveEqualBits(after.data() + (begin + row) * floats, source, bytes);
     };
     unsigned at = static_cast<unsigned>(key >> 57);
     while (place[at] != 0 && !is_known_as(place[at] - 1)) at = (at + 1) % kPlaces;
