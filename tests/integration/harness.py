@@ -314,6 +314,10 @@ class Run:
         lines = file.read_text().splitlines() if file.exists() else []
         return [json.loads(line) for line in lines]
 
+    def config(self):
+        """The run's settings, as its folder keeps them."""
+        return tomllib.loads((self.folder / "config.toml").read_text())["run"]
+
     def actor_logs(self):
         """Of all that play: a learner that does is an actor of the account, too."""
         files = [*self.base.glob("actor-*.log"), *self.folder.glob("logs/actor-*.log")]
@@ -337,7 +341,7 @@ class Run:
     def check_steps(self, figures, rows):
         """Every step is counted once: also of an actor that was frozen, fenced and came back, and
         over every restart of coordinator and learner."""
-        config = tomllib.loads((self.folder / "config.toml").read_text())["run"]
+        config = self.config()
         told, counted = 0, figures["env_steps"]
         for text in self.actor_logs().values():
             told += sum(int(n) for n in re.findall(r"drained: (\d+) steps", text))
@@ -380,9 +384,13 @@ class Run:
             return rows  # a killed learner takes its count along
         counts = re.findall(r"drained: (\d+) rows ingested, (\d+) lost", learner)
         ingested, lost = (sum(int(n) for n in column) for column in zip(*counts))
-        if spoilt:  # what is lost with a spoilt ring lies behind its end
+        if spoilt:
+            # What is lost with a spoilt ring lies behind the row where the learner gave it up. Its
+            # actor plays on until it is told so, as far as the ring has room.
+            room = len(spoilt) * self.config()["ring_rows"]
             assert ingested <= rows <= ingested + lost, f"{ingested} + {lost} lost rows of {rows}"
-            return rows + lost
+            assert lost <= room, f"{lost} rows lost in {len(spoilt)} rings"
+            return rows + room
         assert ingested + lost == rows, f"{ingested} + {lost} lost rows, the rings ended at {rows}"
         assert lost == 0 or self.killed, f"{lost} rows lost without a kill"
         return rows

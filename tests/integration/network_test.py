@@ -13,8 +13,11 @@ import networks
 
 REASON = networks.problem()
 PORT, ROWS_PORT = 9000, 9001
+# Twice that of other tests: more processes share the processor here, and an actor that gets none of
+# it for a whole lease of its last drain can tell no more steps.
+SESSION_LEASE_S = 4
 # Longer than a session's lease and than the silence after which a member reconnects.
-CUT_S = 6
+CUT_S = 8
 PATIENCE_S = 120  # to reconnect over a bad cable; never decides what is right
 # Of an actor's last rows over it: at 5% loss a packet is sent again and again, ever later.
 DRAIN_S = 90
@@ -28,6 +31,7 @@ class Network(harness.Case):
         """Coordinator and learner in the middle, an actor on each of two hosts; actor-1's cable is
         the one that a test spoils."""
         run = self.new_run()
+        coordinator_options = {"session_lease": SESSION_LEASE_S, **coordinator_options}
         self.keys = keys.Keys(self, self.base)
         run.start_coordinator(bind=f"tcp://0.0.0.0:{PORT}", drain_timeout=2 * DRAIN_S,
                               **self.keys.server(), **coordinator_options)
