@@ -79,10 +79,14 @@ void Print(const std::string& what, const char* unit, std::vector<double> rates)
 
 // `distinct` afterstates of 40: 23 is the mean over the seven pieces, 34 a piece without symmetry.
 void Measure(const std::string& network, const std::string& view, int distinct, int threads,
-             double seconds) {
+             double seconds, Precision precision = Precision::kF32) {
   const EnvSpec env = SpecFor(view);
-  const auto instance = MakeNetwork(
-      {.name = network, .max_states = kStates, .training = true, .threads = threads}, env);
+  const auto instance = MakeNetwork({.name = network,
+                                     .max_states = kStates,
+                                     .training = true,
+                                     .threads = threads,
+                                     .precision = precision},
+                                    env);
   std::vector<float> input(static_cast<std::size_t>(kStates * env.obs.view_floats));
   for (std::size_t i = 0; i < input.size(); ++i) {
     input[i] =
@@ -107,7 +111,8 @@ void Measure(const std::string& network, const std::string& view, int distinct, 
     inference.push_back(Rate(seconds, infer) * kStates);
     training.push_back(Rate(seconds, train) * kStates);
   }
-  const std::string what = network + " on " + view + ", " + std::to_string(distinct) +
+  const std::string what = network + (precision == Precision::kBf16 ? ", bf16" : "") + " on " +
+                           view + ", " + std::to_string(distinct) +
                            (distinct == 1 ? " row" : " rows") + " a state, " +
                            std::to_string(threads) + (threads == 1 ? " thread: " : " threads: ");
   Print(what + "inference", "states/s", inference);
@@ -143,10 +148,17 @@ int main(int argc, char** argv) {
   for (const tetrion::DenseKernels* kernels : tetrion::AllDenseKernels()) {
     tetrion::MeasureProduct(*kernels, seconds);
   }
+  const bool rounds =
+      &tetrion::BestDenseKernels(tetrion::Precision::kBf16) != &tetrion::BestDenseKernels();
   for (int threads : {1, 2}) {
     tetrion::Measure("scorer", "afterstates", 23, threads, seconds);
     tetrion::Measure("scorer", "afterstates", 34, threads, seconds);
     tetrion::Measure("columns", "afterstates-boards", 23, threads, seconds);
+    if (rounds) {
+      constexpr auto kBf16 = tetrion::Precision::kBf16;
+      tetrion::Measure("scorer", "afterstates", 23, threads, seconds, kBf16);
+      tetrion::Measure("columns", "afterstates-boards", 23, threads, seconds, kBf16);
+    }
     tetrion::Measure("mlp", "planes", 34, threads, seconds);
     tetrion::Measure("mlp", "vector", 2, threads, seconds);
     tetrion::Measure("conv", "planes", 34, threads, seconds);

@@ -23,8 +23,8 @@ void RepeatRow(const float* row, std::int64_t m, std::int64_t n, float* y) {
 }  // namespace
 
 BoardNet::BoardNet(const std::string& prefix, int columns, int rest, std::int64_t units,
-                   const AddTensor& add)
-    : columns_(columns), rest_(rest), units_(units), kernels_(BestDenseKernels()) {
+                   Precision precision, const AddTensor& add)
+    : columns_(columns), rest_(rest), units_(units), kernels_(BestDenseKernels(precision)) {
   w1_ = add(prefix + ".column.1.weight", {BoardWindows::kBits, units});
   b1_ = add(prefix + ".column.1.bias", {units});
   w2_ = add(prefix + ".column.2.weight", {units, units});

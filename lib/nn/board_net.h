@@ -42,7 +42,7 @@ class BoardNet {
   // Parameters are called `prefix`.column.1.weight and so on. `columns` of a board, `rest` numbers
   // more, `units` H, a multiple of kScorerUnitsStep.
   BoardNet(const std::string& prefix, int columns, int rest, std::int64_t units,
-           const AddTensor& add);
+           Precision precision, const AddTensor& add);
 
   std::size_t head_weight() const { return w4_; }
 

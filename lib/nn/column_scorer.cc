@@ -28,9 +28,10 @@ class ColumnScorer final : public ChunkedScorer {
   ColumnScorer(const NetworkConfig& config, const EnvSpec& env)
       : ChunkedScorer(config, env, "columns"),
         columns_(env.obs.board_columns),
-        policy_("score", columns_, RowFloats() - columns_, config.scorer_units, Adder()),
+        policy_("score", columns_, RowFloats() - columns_, config.scorer_units, config.precision,
+                Adder()),
         value_("value", columns_, static_cast<int>(state_floats_) - columns_,
-               kScorerValueTimes * std::int64_t{config.scorer_units}, Adder()),
+               kScorerValueTimes * std::int64_t{config.scorer_units}, config.precision, Adder()),
         packed_policy_(policy_.AllocatePacked()),
         packed_value_(value_.AllocatePacked()) {
     AllocateParameters(config, policy_.head_weight(), value_.head_weight());

@@ -26,31 +26,37 @@ bool HasAvx512() {
 
 }  // namespace
 
-// Defined in dense_kernels_avx512.cc, which is compiled for x86-64-v4, and dense_kernels_amx.cc:
-// null where this machine has no such unit.
+// Defined in dense_kernels_avx512.cc, which is compiled for x86-64-v4, and in dense_kernels_bf16.cc
+// and dense_kernels_amx.cc: null where this machine has no such instructions.
 const DenseKernels& Avx512DenseKernels();
+const DenseKernels* Bf16DenseKernels();
 const DenseKernels* AmxDenseKernels();
 
 namespace {
 
-const DenseKernels& ChooseKernels() {
+const DenseKernels& ChooseKernels(Precision precision) {
   if (!HasAvx512() || !Asked("avx512")) return kTable;
   const bool any = std::getenv("ATEN_CPU_CAPABILITY") == nullptr;
-  return any && AmxDenseKernels() != nullptr ? *AmxDenseKernels() : Avx512DenseKernels();
+  if (any && AmxDenseKernels() != nullptr) return *AmxDenseKernels();
+  const bool rounds = any && precision == Precision::kBf16 && Bf16DenseKernels() != nullptr;
+  return rounds ? *Bf16DenseKernels() : Avx512DenseKernels();
 }
 
 }  // namespace
 
-const DenseKernels& BestDenseKernels() {
-  static const DenseKernels& best = ChooseKernels();
-  return best;
+const DenseKernels& BestDenseKernels(Precision precision) {
+  static const DenseKernels* const best[] = {&ChooseKernels(Precision::kF32),
+                                             &ChooseKernels(Precision::kBf16)};
+  return *best[static_cast<std::size_t>(precision)];
 }
 
 std::vector<const DenseKernels*> AllDenseKernels() {
   std::vector<const DenseKernels*> all = {&kTable};
   if (!HasAvx512()) return all;
   all.push_back(&Avx512DenseKernels());
-  if (AmxDenseKernels() != nullptr) all.push_back(AmxDenseKernels());
+  for (const DenseKernels* table : {Bf16DenseKernels(), AmxDenseKernels()}) {
+    if (table != nullptr) all.push_back(table);
+  }
   return all;
 }
 

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "lib/nn/precision.h"
+
 namespace tetrion {
 
 // Single-thread f32 kernels of the scorer, of DreamerV3 and of V-trace, one table per instruction
@@ -21,6 +23,8 @@ struct DenseKernels {
   void (*multiply_from)(const float* start, const std::int32_t* of, const float* x,
                         std::int64_t ldx, std::int64_t m, std::int64_t k, const float* packed,
                         std::int64_t n, float* y);
+  // A packed product is off by at most this share of the sum of its terms' absolute values.
+  float packed_error;
   // Floats that w [k, n] takes when it is packed; 0 where it is used as it is.
   std::int64_t (*packed_floats)(std::int64_t k, std::int64_t n);
   void (*pack)(const float* w, std::int64_t k, std::int64_t n, float* packed);
@@ -87,11 +91,13 @@ class PackedWeights {
   const float* w_ = nullptr;
 };
 
-// The fastest table this processor runs: AVX-512, with products of packed weights on the matrix
-// unit (AMX) where there is one, or the build's baseline. With the tensor library's variable
-// ATEN_CPU_CAPABILITY=avx512 it does without the matrix unit, with avx2 or default it is the
-// baseline, so that a test can run as on an older processor.
-const DenseKernels& BestDenseKernels();
+// The fastest table of the precision that this processor runs. kF32: AVX-512, with products of
+// packed weights on the matrix unit (AMX) where there is one, or the build's baseline. kBf16:
+// AVX-512 BF16, where there is that and no matrix unit, whose products are as exact as f32 and no
+// slower; otherwise kF32's. With the tensor library's variable ATEN_CPU_CAPABILITY=avx512 it does
+// without both, with avx2 or default it is the baseline, so that a test can run as on an older
+// processor.
+const DenseKernels& BestDenseKernels(Precision precision = Precision::kF32);
 // Every table that this processor runs, whatever the variable says: for tests that compare them.
 std::vector<const DenseKernels*> AllDenseKernels();
 

@@ -381,6 +381,7 @@ void AddSetBits(const std::uint64_t* bits, std::int64_t m, const float* y, std::
 constexpr DenseKernels kTable = {.name = TETRION_KERNELS_NAME,
                                  .multiply = Multiply,
                                  .multiply_from = MultiplyFrom,
+                                 .packed_error = 0x1p-15F,
                                  .packed_floats = PackedFloats,
                                  .pack = Pack,
                                  .outer = Outer,

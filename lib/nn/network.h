@@ -10,6 +10,7 @@
 #include "lib/frame/specs.h"
 #include "lib/nn/categorical.h"
 #include "lib/nn/parameters.h"
+#include "lib/nn/precision.h"
 
 namespace tetrion {
 
@@ -24,7 +25,8 @@ struct NetworkConfig {
   int max_states = 1;         // most states of one call; every buffer is allocated for it
   bool training = false;      // false: no gradient buffer, Forward and Backward are not allowed
   int threads = 1;            // threads of one call, the caller's included
-  int scorer_units = kScorerUnits;  // of a layer of scorer and columns, a multiple of it
+  int scorer_units = kScorerUnits;        // of a layer of scorer and columns, a multiple of it
+  Precision precision = Precision::kF32;  // of scorer and columns
 };
 
 // An actor-critic network: view -> logits and value. All parameters live in one flat f32 buffer and

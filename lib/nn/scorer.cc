@@ -57,7 +57,7 @@ class Scorer final : public ChunkedScorer {
       : ChunkedScorer(config, env, "scorer"),
         hidden_(config.scorer_units),
         value_hidden_(kScorerValueTimes * config.scorer_units),
-        kernels_(BestDenseKernels()),
+        kernels_(BestDenseKernels(config.precision)),
         after_(kernels_, action_floats_, hidden_),
         state_(kernels_, state_floats_, hidden_),
         layer2_(kernels_, hidden_, hidden_),

@@ -22,7 +22,8 @@ class NetworkPolicy final : public Policy {
         network_(MakeNetwork({.name = config.network,
                               .seed = config.seed,
                               .max_states = std::max(1, config.max_lanes),
-                              .scorer_units = config.scorer_units},
+                              .scorer_units = config.scorer_units,
+                              .precision = config.precision},
                              env)) {
     const auto lanes = static_cast<std::size_t>(std::max(1, config.max_lanes));
     view_.resize(lanes * static_cast<std::size_t>(env.obs.view_floats));

@@ -13,9 +13,10 @@ namespace tetrion {
 struct NetworkPolicyConfig {
   std::string network = "auto";     // as NetworkConfig::name
   int scorer_units = kScorerUnits;  // as NetworkConfig's
-  std::uint64_t seed = 1;           // initial weights and, with token and step, every action drawn
-  bool greedy = false;              // the most probable action instead of a draw
-  int max_lanes = 1;                // most lanes of one Act
+  Precision precision = Precision::kF32;
+  std::uint64_t seed = 1;  // initial weights and, with token and step, every action drawn
+  bool greedy = false;     // the most probable action instead of a draw
+  int max_lanes = 1;       // most lanes of one Act
 };
 
 // A policy that runs a network of lib/nn on one thread: records -> view -> masked softmax -> draw.

@@ -42,10 +42,11 @@ struct RunConfig {
   int commit_stride = 8;  // rows per publication
   // Learning, whatever the algorithm.
   std::string algo = "vtrace";
-  std::string network = "auto";  // scorer, columns, mlp, conv; auto follows the view
-  int scorer_units = 64;         // of scorer and columns, whole vectors
-  int window = 0;                // T; 0: the algorithm's, as the next
-  int batch_windows = 0;         // windows per update
+  std::string network = "auto";   // scorer, columns, mlp, conv; auto follows the view
+  int scorer_units = 64;          // of scorer and columns, whole vectors
+  std::string precision = "f32";  // of scorer and columns
+  int window = 0;                 // T; 0: the algorithm's, as the next
+  int batch_windows = 0;          // windows per update
   // Settings of the algorithms; a run has those of `algo`.
   VtraceSettings vtrace;
   DreamerSettings dreamer;

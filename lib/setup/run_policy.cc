@@ -43,6 +43,7 @@ std::unique_ptr<Policy> MakeRunPolicy(const RunConfig& run, const RunPolicyConfi
   if (run.algo == kDreamer) return MakeDreamer(run, config, env);
   return MakeNetworkPolicy({.network = run.network,
                             .scorer_units = run.scorer_units,
+                            .precision = PrecisionOf(run.precision),
                             .seed = config.seed,
                             .greedy = config.greedy,
                             .max_lanes = config.max_lanes},

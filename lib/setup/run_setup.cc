@@ -34,6 +34,16 @@ void CheckNetwork(const RunConfig& config, const EnvEntry& env) {
                                     (other == env.views.end() ? "" : " or --view " + other->name));
 }
 
+void CheckPrecision(const RunConfig& config) {
+  const bool knows = config.network == "scorer" || config.network == "columns";
+  if (config.precision == "f32" || (config.algo == "vtrace" && knows)) return;
+  throw Error(ExitCode::kUsage, "run setting precision = " + config.precision +
+                                    " is for V-trace with network scorer or columns, and this "
+                                    "run has algo " +
+                                    config.algo + " and network " + config.network +
+                                    ": leave it out, or give --precision f32");
+}
+
 }  // namespace
 
 static_assert(kMaxWorkersOfRun == wire::kMaxRings, "a run's rings fit one message");
@@ -76,6 +86,7 @@ void Resolve(RunConfig& config) {
   if (config.max_steps == 0) config.max_steps = env.max_steps;
   if (config.network == kAuto) config.network = env.NetworkView(config.view).networks.front();
   CheckNetwork(config, env);
+  CheckPrecision(config);
   ResolveShapes(config);
 }
 

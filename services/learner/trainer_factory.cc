@@ -45,6 +45,7 @@ std::unique_ptr<Trainer> MakeTrainer(const RunConfig& run, const RowSpec& row, i
   return MakeVtraceTrainer({.settings = run.vtrace,
                             .network = run.network,
                             .scorer_units = run.scorer_units,
+                            .precision = PrecisionOf(run.precision),
                             .seed = run.seed,
                             .window = run.window,
                             .batch_windows = run.batch_windows,

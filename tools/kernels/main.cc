@@ -1,8 +1,13 @@
-// Prints which of the networks' kernels this processor runs, for ./tetrion doctor.
+// Prints which of the networks' kernels this processor runs, and which with --precision bf16, for
+// ./tetrion doctor.
 #include <cstdio>
 
 #include "lib/nn/dense_kernels.h"
 
 int main() {
-  return std::printf("%s\n", tetrion::BestDenseKernels().name) < 0 ? 1 : 0;
+  using tetrion::BestDenseKernels;
+  return std::printf("%s (--precision bf16: %s)\n", BestDenseKernels().name,
+                     BestDenseKernels(tetrion::Precision::kBf16).name) < 0
+             ? 1
+             : 0;
 }

@@ -115,7 +115,8 @@ std::unique_ptr<Network> MakeTrainingNetwork(const VtraceConfig& config, const E
                       .max_states = static_cast<int>(states),
                       .training = true,
                       .threads = config.threads,
-                      .scorer_units = config.scorer_units},
+                      .scorer_units = config.scorer_units,
+                      .precision = config.precision},
                      env);
 }
 

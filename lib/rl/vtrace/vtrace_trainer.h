@@ -17,9 +17,10 @@ struct VtraceConfig {
   VtraceSettings settings;
   std::string network = "auto";     // as NetworkConfig::name
   int scorer_units = kScorerUnits;  // as NetworkConfig's
-  std::uint64_t seed = 1;           // initial weights
-  int window = 1;                   // T, transitions of a window
-  int batch_windows = 1;            // windows of a batch; lanes of a batch B = batch_windows * M
+  Precision precision = Precision::kF32;
+  std::uint64_t seed = 1;  // initial weights
+  int window = 1;          // T, transitions of a window
+  int batch_windows = 1;   // windows of a batch; lanes of a batch B = batch_windows * M
   double adam_epsilon = 1e-5;
   int threads = 1;  // of the network, the caller's included
 };

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
+#include <string_view>
 
 #include "lib/nn/categorical.h"
 #include "tests/lib/nn/test_envs.h"
@@ -68,8 +70,8 @@ TEST_P(DenseKernelsTest, ProductsMatchLoopsForEveryRemainderOfRowsAndColumns) {
 // What a product of packed weights starts from.
 enum class Start { kZeros, kOneRow, kNamedRows };
 
-// x [m, k] times packed w [k, n], against sums in double: off by at most 2^-15 of the sum of the
-// products' absolute values, which is what the matrix unit's three bf16 products promise.
+// x [m, k] times packed w [k, n], against sums in double: off by at most what the table says, of
+// the sum of the products' absolute values.
 void ExpectPackedProduct(const DenseKernels& kernels, std::int64_t m, std::int64_t k,
                          std::int64_t n, Start kind) {
   constexpr std::int64_t kStarts = 3;
@@ -98,7 +100,8 @@ void ExpectPackedProduct(const DenseKernels& kernels, std::int64_t m, std::int64
         sum += at(x, row * ldx + i) * at(w, i * n + c);
         size += std::abs(at(x, row * ldx + i) * at(w, i * n + c));
       }
-      ASSERT_NEAR(at(y, row * n + c), sum, std::ldexp(size, -15)) << m << " " << k << " " << n;
+      ASSERT_NEAR(at(y, row * n + c), sum, size * kernels.packed_error)
+          << m << " " << k << " " << n;
     }
     // The same row, and no other in the call.
     packed.Multiply(from, named == nullptr ? nullptr : named + row, x.data() + row * ldx, ldx, 1,
@@ -116,6 +119,29 @@ TEST_P(DenseKernelsTest, PackedProductsMatchLoopsWhateverTheyStartFrom) {
         }
       }
     }
+  }
+}
+
+// The f32 tables promise 2^-15; rounded to 8 bits, two factors are off by 2^-9 each.
+TEST_P(DenseKernelsTest, OnlyTheTableThatIsNamedSoRoundsFactors) {
+  const bool rounds = std::string_view(kernels().name) == "avx512_bf16";
+  EXPECT_EQ(kernels().packed_error, rounds ? 0x1p-8F + 0x1p-15F : 0x1p-15F);
+  if (rounds) {
+    EXPECT_NE(&BestDenseKernels(), &kernels()) << "nobody has asked for it";
+  }
+}
+
+TEST(DenseKernelsChoiceTest, FactorsAreRoundedWhereThatIsAskedForAndNoTableIsFasterWithout) {
+  const auto all = AllDenseKernels();
+  const auto has = [&](std::string_view name) {
+    return std::any_of(all.begin(), all.end(),
+                       [&](const DenseKernels* table) { return table->name == name; });
+  };
+  const bool rounds =
+      std::getenv("ATEN_CPU_CAPABILITY") == nullptr && has("avx512_bf16") && !has("avx512_amx");
+  EXPECT_EQ(BestDenseKernels(Precision::kBf16).name == std::string_view("avx512_bf16"), rounds);
+  if (!rounds) {
+    EXPECT_EQ(&BestDenseKernels(Precision::kBf16), &BestDenseKernels());
   }
 }
 

@@ -25,10 +25,12 @@ constexpr std::uint64_t kSeed = 11;
 // Inputs of n states and the loss's slopes. Some placements of a state look alike, as those of
 // symmetric pieces do; state 2 of every 5 has no legal action.
 struct Case {
-  Case(const EnvSpec& reads, int states, int scorer_units = kScorerUnits)
+  Case(const EnvSpec& reads, int states, int scorer_units = kScorerUnits,
+       Precision factors = Precision::kF32)
       : env(reads),
         n(states),
         units(scorer_units),
+        precision(factors),
         view(testing::RandomViews(env, n, kSeed)),
         grad_logits(testing::Noise(Size(kActions), kSeed + 1)),
         grad_value(testing::Noise(Size(1), kSeed + 2)) {
@@ -48,14 +50,19 @@ struct Case {
 
   const EnvSpec env;
   const int n, units;
+  const Precision precision;
   std::vector<float> view, grad_logits, grad_value;
   std::vector<std::uint64_t> mask;
 };
 
 std::unique_ptr<Network> Make(const Case& c, int threads) {
-  auto network = MakeNetwork(
-      {.seed = 3, .max_states = c.n, .training = true, .threads = threads, .scorer_units = c.units},
-      c.env);
+  auto network = MakeNetwork({.seed = 3,
+                              .max_states = c.n,
+                              .training = true,
+                              .threads = threads,
+                              .scorer_units = c.units,
+                              .precision = c.precision},
+                             c.env);
   const std::vector<float> noise = testing::Noise(network->parameters().size(), 77);
   for (std::size_t i = 0; i < noise.size(); ++i) network->parameters()[i] += 0.1F * noise[i];
   return network;
@@ -158,14 +165,21 @@ struct Batch {
   EnvSpec env;
   int states;
   int units = kScorerUnits;
+  Precision precision = Precision::kF32;
 };
+
+Case CaseOf(const Batch& batch) {
+  return {batch.env, batch.states, batch.units, batch.precision};
+}
 
 class ScorerGradientTest : public ::testing::TestWithParam<Batch> {};
 
 // f32 sums of up to 80,000 terms: 1e-5 of a tensor's largest element was measured, a lost row of
 // 64 would be 1e-2.
 TEST_P(ScorerGradientTest, EveryElementEqualsAutomaticDifferentiationInDouble) {
-  const Case c(GetParam().env, GetParam().states, GetParam().units);
+  const Case c = CaseOf(GetParam());
+  const bool rounds = c.precision == Precision::kBf16;
+  const double near = rounds ? 1e-2 : 1e-5, near_slope = rounds ? 2e-2 : 1e-4;
   const Reference reference = Differentiate(c, *Make(c, 1));
   for (const int threads : {1, 2, 3}) {
     const auto network = Make(c, threads);
@@ -176,15 +190,15 @@ TEST_P(ScorerGradientTest, EveryElementEqualsAutomaticDifferentiationInDouble) {
       const auto row = static_cast<std::int64_t>(cell / kActions);
       const auto action = static_cast<std::int64_t>(cell % kActions);
       ASSERT_NEAR(logits[cell], legal ? reference.logits[row][action].item<double>() : kMaskedLogit,
-                  1e-5)
+                  near)
           << "state " << row << " action " << action;
       if (cell > 4000) break;  // one by one is slow; the gradients see them all
     }
-    EXPECT_LT(WorstShare(value.data(), reference.value), 1e-5);
+    EXPECT_LT(WorstShare(value.data(), reference.value), near);
     network->Backward(c.grad_logits.data(), c.grad_value.data());
     for (const ParameterInfo& info : network->layout()) {
       EXPECT_LT(WorstShare(network->gradients().data() + info.offset, reference.grad.at(info.name)),
-                1e-4)
+                near_slope)
           << info.name << " with " << threads << " threads";
     }
   }
@@ -192,7 +206,7 @@ TEST_P(ScorerGradientTest, EveryElementEqualsAutomaticDifferentiationInDouble) {
 
 // Whichever thread takes a chunk, and however many there are.
 TEST_P(ScorerGradientTest, GradientDoesNotDependOnThreadsBitForBit) {
-  const Case c(GetParam().env, GetParam().states, GetParam().units);
+  const Case c = CaseOf(GetParam());
   std::vector<float> first;
   for (const int threads : {1, 2, 3}) {
     for (int repeat = 0; repeat < 2; ++repeat) {
@@ -252,13 +266,17 @@ INSTANTIATE_TEST_SUITE_P(
                       Batch{testing::BoardsEnv(), 17}, Batch{testing::BoardsEnv(), 259, 32},
                       Batch{testing::AfterstatesDtEnv(), 33, 16},
                       Batch{testing::AfterstatesDtEnv(), 34, 32},
-                      Batch{testing::AfterstatesEnv(), 35, 80}),
+                      Batch{testing::AfterstatesEnv(), 35, 80},
+                      Batch{testing::AfterstatesDtEnv(), 83, 64, Precision::kBf16},
+                      Batch{testing::AfterstatesEnv(), 17, 80, Precision::kBf16},
+                      Batch{testing::BoardsEnv(), 17, 64, Precision::kBf16}),
     [](const auto& batch) {
       const int floats = batch.param.env.obs.action_floats;
       return (floats == 24   ? "dt_"
               : floats == 12 ? "boards_"
                              : "plain_") +
-             std::to_string(batch.param.states);
+             std::to_string(batch.param.states) +
+             (batch.param.precision == Precision::kBf16 ? "_bf16" : "");
     });
 
 }  // namespace

@@ -47,6 +47,7 @@ RunConfig Unusual() {
   config.commit_stride = 16;
   config.network = "conv";
   config.scorer_units = 32;
+  config.precision = "bf16";
   config.window = 20;
   config.batch_windows = 3;
   config.vtrace.discount = 0.1;
@@ -103,10 +104,10 @@ TEST(RunConfigTest, EveryFieldOfTheStructIsVisitedOnce) {
   EXPECT_EQ(same, 1);
   // Structured bindings fail to compile when a field is added without this test being looked at.
   const auto& [f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15, f16, f17, f18, f19,
-               f20, vtrace, dreamer] = config;
+               f20, f21, vtrace, dreamer] = config;
   (void)f1, (void)f2, (void)f3, (void)f4, (void)f5, (void)f6, (void)f7, (void)f8, (void)f9;
   (void)f10, (void)f11, (void)f12, (void)f13, (void)f14, (void)f15, (void)f16, (void)f17;
-  (void)f18, (void)f19, (void)f20;
+  (void)f18, (void)f19, (void)f20, (void)f21;
   const auto& [v1, v2, v3, v4, v5, v6, v7, v8, v9, v10, v11, v12, v13, v14, v15, v16, v17, v18] =
       vtrace;
   (void)v1, (void)v2, (void)v3, (void)v4, (void)v5, (void)v6, (void)v7, (void)v8, (void)v9;
@@ -117,7 +118,7 @@ TEST(RunConfigTest, EveryFieldOfTheStructIsVisitedOnce) {
   (void)d10, (void)d11, (void)d12, (void)d13, (void)d14, (void)d15, (void)d16, (void)d17, (void)d18;
   (void)d19, (void)d20, (void)d21, (void)d22, (void)d23, (void)d24, (void)d25, (void)d26, (void)d27;
   (void)d28, (void)d29, (void)d30, (void)d31;
-  EXPECT_EQ(fields.size(), 20U + 18U + 31U);
+  EXPECT_EQ(fields.size(), 21U + 18U + 31U);
 }
 
 TEST(RunConfigTest, TextMayBeReorderedAndIncomplete) {
@@ -221,7 +222,7 @@ TEST(RunConfigTest, ResumeMayChangeLearningAndNeitherEnvironmentNorShapes) {
   for (const char* key :
        {"learning_rate", "entropy_coef", "value_coef", "grad_clip", "discount", "lambda",
         "rho_clip", "c_clip", "reuse", "max_lag", "ppo_clip", "minibatches", "normalise_advantage",
-        "max_steps", "decay", "decay_updates", "weight_decay", "average_updates"}) {
+        "max_steps", "decay", "decay_updates", "weight_decay", "average_updates", "precision"}) {
     EXPECT_TRUE(MayChangeOnResume(key)) << key;
   }
   for (const char* key :

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lib/core/error.h"
+#include "lib/nn/dense_kernels.h"
 #include "lib/policy/network_policy.h"
 #include "lib/setup/run_setup.h"
 
@@ -19,6 +20,35 @@ TEST(RunPolicyTest, IsThePolicyOfTheRunsNetwork) {
   const EnvSpec env = EnvSpecOf(run);
   EXPECT_EQ(MakeRunPolicy(run, {}, env)->WeightsBytes(),
             MakeNetworkPolicy({.network = "scorer"}, env)->WeightsBytes());
+}
+
+// Log-probabilities of one state's choices, all of them legal.
+float LogProbOf(Policy& policy, const EnvSpec& env) {
+  const std::vector<std::byte> record(env.obs.record_bytes);
+  const std::uint64_t mask = 0xFF, token = 1;
+  const std::uint8_t flags = 0;
+  const std::uint32_t step = 0;
+  std::int32_t action = 0;
+  float log_prob = 0, value = 0;
+  const ActResult acted = policy.Act({.n = 1,
+                                      .records = record.data(),
+                                      .masks = &mask,
+                                      .flags = &flags,
+                                      .token_ids = &token,
+                                      .steps = &step},
+                                     {&action, &log_prob, &value});
+  EXPECT_EQ(acted, ActResult::kOk);
+  return log_prob;
+}
+
+TEST(RunPolicyTest, RoundsFactorsWhereTheRunSaysSoAndTheProcessorGainsByIt) {
+  const auto log_prob = [](const char* precision) {
+    const RunConfig run = MakeRunConfig({{"precision", precision}});
+    const EnvSpec env = EnvSpecOf(run);
+    return LogProbOf(*MakeRunPolicy(run, {.seed = 3}, env), env);
+  };
+  const bool gains = &BestDenseKernels(Precision::kBf16) != &BestDenseKernels();
+  EXPECT_EQ(log_prob("bf16") != log_prob("f32"), gains);
 }
 
 TEST(RunPolicyTest, WhatThisProgramLacksIsRefusedByName) {

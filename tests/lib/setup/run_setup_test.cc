@@ -125,6 +125,16 @@ TEST(RunSetupTest, NetworkThatCannotReadTheViewIsRefusedWithBoth) {
   EXPECT_EQ(RefusalOf({{"network", "conv"}, {"view", "planes"}}), "");
 }
 
+TEST(RunSetupTest, RoundedFactorsAreForNetworksOfOurOwnArithmetic) {
+  EXPECT_EQ(RefusalOf({{"precision", "bf16"}}), "");
+  EXPECT_EQ(RefusalOf({{"precision", "bf16"}, {"view", "afterstates-boards"}}), "");
+  EXPECT_EQ(RefusalOf({{"precision", "f32"}, {"env", "cartpole"}}), "");
+  EXPECT_THAT(RefusalOf({{"precision", "bf16"}, {"env", "cartpole"}}),
+              HasSubstr("precision = bf16 is for V-trace with network scorer or columns, and this "
+                        "run has algo vtrace and network mlp"));
+  EXPECT_THAT(RefusalOf({{"precision", "bf16"}, {"algo", "dreamer"}}), HasSubstr("algo dreamer"));
+}
+
 TEST(RunSetupTest, UnknownViewIsRefusedWithThoseThatNetworksRead) {
   EXPECT_THAT(RefusalOf({{"env", "tetris"}, {"view", "packed2"}}),
               HasSubstr("unknown view of tetris 'packed2': choose one of flat, planes, pixels"));

@@ -9,8 +9,10 @@
 #include <memory>
 #include <new>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "lib/nn/dense_kernels.h"
 #include "lib/replay/gate.h"
 #include "lib/replay/host_rows.h"
 #include "lib/replay/selectors/fifo.h"
@@ -109,21 +111,28 @@ EnvSpec EnvOf(const std::string& view) {
                           : testing::AfterstatesEnv();
 }
 
-class SteadyUpdatesTest : public ::testing::TestWithParam<const char*> {};
-
-TEST_P(SteadyUpdatesTest, AllocateNothingOnOneThreadOrThree) {
-  const EnvSpec env = EnvOf(GetParam());
-  for (const int threads : {1, 3}) {
-    VtraceConfig config;
-    config.settings = {.learning_rate = 1e-3,
+VtraceConfig ConfigOf(int threads, Precision precision) {
+  return {.settings = {.learning_rate = 1e-3,
                        .average_updates = 10,
                        .reuse = 2,
                        .minibatches = 2,
                        .normalise_advantage = true,
                        .ppo_clip = 0.2,
-                       .reward_scale = "symlog"};
-    config.window = kSteps;
-    config.threads = threads;
+                       .reward_scale = "symlog"},
+          .precision = precision,
+          .window = kSteps,
+          .threads = threads};
+}
+
+class SteadyUpdatesTest : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(SteadyUpdatesTest, AllocateNothingOnOneThreadOrThreeInEitherPrecision) {
+  const EnvSpec env = EnvOf(GetParam());
+  for (const auto& [threads, precision] : {std::pair(1, Precision::kF32),
+                                           {3, Precision::kF32},
+                                           {1, Precision::kBf16},
+                                           {3, Precision::kBf16}}) {
+    const VtraceConfig config = ConfigOf(threads, precision);
     const auto trainer = MakeVtraceTrainer(config, env, PlacementSource::RowsOf(env));
     PlacementSource source(env);
     int updates = 0;
@@ -135,6 +144,24 @@ TEST_P(SteadyUpdatesTest, AllocateNothingOnOneThreadOrThree) {
     EXPECT_EQ(updates, 12 * 2 * 2);
     EXPECT_EQ(allocations, 0) << threads << " threads";
   }
+}
+
+// The acting parameters after one batch.
+std::vector<std::byte> Trained(const EnvSpec& env, Precision precision) {
+  const auto trainer = MakeVtraceTrainer(ConfigOf(1, precision), env, PlacementSource::RowsOf(env));
+  PlacementSource source(env);
+  static_cast<void>(trainer->Step(source, 0));
+  counting = false;
+  std::vector<std::byte> blob;
+  trainer->PolicyBlob(blob);
+  return blob;
+}
+
+TEST_P(SteadyUpdatesTest, RoundTheirFactorsWhereThatIsAskedForAndTheProcessorGainsByIt) {
+  const EnvSpec env = EnvOf(GetParam());
+  EXPECT_EQ(Trained(env, Precision::kF32), Trained(env, Precision::kF32));
+  const bool gains = &BestDenseKernels(Precision::kBf16) != &BestDenseKernels();
+  EXPECT_EQ(Trained(env, Precision::kBf16) != Trained(env, Precision::kF32), gains);
 }
 
 INSTANTIATE_TEST_SUITE_P(Views, SteadyUpdatesTest, ::testing::Values("features", "dt", "boards"),
