@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "lib/nn/scorer_parts.h"
+#include "lib/nn/multiply_by.h"
 
 namespace tetrion {
 namespace {
@@ -63,8 +63,8 @@ void BoardNet::PackForward(const float* parameters, Packed& packed) const {
 }
 
 void BoardNet::PackBackward(const float* parameters, Packed& packed) const {
-  TransposeSquare(parameters + w2_, units_, packed.w2_transposed.data());
-  TransposeSquare(parameters + w3_, units_, packed.w3_transposed.data());
+  kernels_.transpose(parameters + w2_, units_, units_, packed.w2_transposed.data());
+  kernels_.transpose(parameters + w3_, units_, units_, packed.w3_transposed.data());
   packed.w2_back.Pack(packed.w2_transposed.data());
   packed.w3_back.Pack(packed.w3_transposed.data());
 }

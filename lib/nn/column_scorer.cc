@@ -7,7 +7,6 @@
 #include "lib/core/error.h"
 #include "lib/nn/board_net.h"
 #include "lib/nn/chunked_scorer.h"
-#include "lib/nn/scorer_parts.h"
 #include "lib/nn/scorer_rows.h"
 
 namespace tetrion {
@@ -34,7 +33,7 @@ class ColumnScorer final : public ChunkedScorer {
                kScorerValueTimes * std::int64_t{config.scorer_units}, config.precision, Adder()),
         packed_policy_(policy_.AllocatePacked()),
         packed_value_(value_.AllocatePacked()) {
-    AllocateParameters(config, policy_.head_weight(), value_.head_weight());
+    AllocateWeights(config, policy_.head_weight(), value_.head_weight());
     const int most_rows = kChunk * actions_;
     for (int member = 0; member < members(); ++member) {
       ColumnScratch& scratch = scratch_.emplace_back();
@@ -53,8 +52,7 @@ class ColumnScorer final : public ChunkedScorer {
   }
 
  private:
-  void ForwardChunk(const Chunk& chunk, const std::uint64_t* mask, bool keep, float* logits,
-                    float* value) override;
+  void ForwardChunk(const Chunk& chunk, bool keep, float* logits, float* value) override;
   void PrepareForward() override {
     policy_.PackForward(parameters_.data(), packed_policy_);
     value_.PackForward(parameters_.data(), packed_value_);
@@ -109,12 +107,11 @@ void ColumnScorer::CopyStates(const Chunk& chunk, std::vector<float>& boards) co
   }
 }
 
-void ColumnScorer::ForwardChunk(const Chunk& chunk, const std::uint64_t* mask, bool keep,
-                                float* logits, float* value) {
+void ColumnScorer::ForwardChunk(const Chunk& chunk, bool keep, float* logits, float* value) {
   ColumnScratch& scratch = ScratchOf(chunk);
   if (logits != nullptr || keep) {
     ScorerRows& rows = keep ? saved_[static_cast<std::size_t>(chunk.index)] : scratch.rows;
-    rows.Plan(chunk.view, view_floats_, mask, chunk.states, actions_);
+    rows.Plan(chunk.view, view_floats_, chunk.mask, chunk.states, actions_);
     if (logits != nullptr) {
       WriteBoards(chunk, rows.first, rows.after, scratch.boards);
       policy_.Forward(parameters_.data(), packed_policy_, scratch.boards.data(), rows.rows,

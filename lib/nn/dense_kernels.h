@@ -7,10 +7,10 @@
 
 namespace tetrion {
 
-// Single-thread f32 kernels of the scorer, of DreamerV3 and of V-trace, one table per instruction
+// Single-thread f32 kernels of the networks, of DreamerV3 and of V-trace, one table per instruction
 // set. All matrices are row-major; column counts n of all but the products and softmax are
-// multiples of 16. Pointers need float alignment only. Outputs must not overlap inputs unless said.
-// A row's result does not depend on how many rows share the call.
+// multiples of 16 unless said. Pointers need float alignment only. Outputs must not overlap inputs
+// unless said. A row's result does not depend on how many rows share the call.
 struct DenseKernels {
   const char* name;
   // y [m, n] += x [m, k] * w [k, n]; rows of x are ldx floats apart, those of w ldw, of y ldy.
@@ -33,6 +33,19 @@ struct DenseKernels {
                 std::int64_t ldy, std::int64_t n, float* w, std::int64_t ldw);
   // y [m, n] = silu(x); slope [m, n] = silu'(x) unless null. y may be x.
   void (*silu)(const float* x, std::int64_t m, std::int64_t n, float* y, float* slope);
+  // y [m, n] = tanh(x), off by 3e-7 at most. y may be x.
+  void (*tanh)(const float* x, std::int64_t m, std::int64_t n, float* y);
+  // y [m, n] = (x - mean) / sqrt(variance + epsilon) * scale [n] + bias [n], mean and variance of a
+  // row (Ba et al., Layer Normalization, 2016). y may be x.
+  void (*layer_norm)(const float* x, std::int64_t m, std::int64_t n, const float* scale,
+                     const float* bias, float epsilon, float* y);
+  // grad_x [m, n] for d loss / d y `grad`; adds to grad_scale [n] and grad_bias [n]. grad_x may be
+  // grad.
+  void (*layer_norm_backward)(const float* grad, const float* x, std::int64_t m, std::int64_t n,
+                              const float* scale, float epsilon, float* grad_x, float* grad_scale,
+                              float* grad_bias);
+  // y [n, m] = x^T, x [m, n], any n.
+  void (*transpose)(const float* x, std::int64_t m, std::int64_t n, float* y);
   // out [m] = y [m, n] . w [n] + bias.
   void (*dot)(const float* y, std::int64_t m, std::int64_t n, const float* w, float bias,
               float* out);

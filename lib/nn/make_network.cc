@@ -1,6 +1,7 @@
 #include "lib/core/check.h"
 #include "lib/core/error.h"
 #include "lib/nn/column_scorer.h"
+#include "lib/nn/mlp_network.h"
 #include "lib/nn/network.h"
 #include "lib/nn/scorer.h"
 #if defined(TETRION_WITH_TORCH)
@@ -14,11 +15,11 @@ std::unique_ptr<Network> MakeNetwork(const NetworkConfig& config, const EnvSpec&
   const std::string name = ResolveNetworkName(config.name, env);
   if (name == "scorer") return MakeScorer(config, env);
   if (name == "columns") return MakeColumnScorer(config, env);
-#if defined(TETRION_WITH_TORCH)
   if (name == "mlp") return MakeMlp(config, env);
+#if defined(TETRION_WITH_TORCH)
   if (name == "conv") return MakeConv(config, env);
 #else
-  if (name == "mlp" || name == "conv") {
+  if (name == "conv") {
     throw Error(ExitCode::kUsage,
                 "network " + name +
                     " needs the tensor library, and this program was built without: in containers "

@@ -26,7 +26,7 @@ struct NetworkConfig {
   bool training = false;      // false: no gradient buffer, Forward and Backward are not allowed
   int threads = 1;            // threads of one call, the caller's included
   int scorer_units = kScorerUnits;        // of a layer of scorer and columns, a multiple of it
-  Precision precision = Precision::kF32;  // of scorer and columns
+  Precision precision = Precision::kF32;  // of scorer and columns, the only ones that round
 };
 
 // An actor-critic network: view -> logits and value. All parameters live in one flat f32 buffer and
@@ -34,7 +34,7 @@ struct NetworkConfig {
 // one copy. N states of a call, F = view_floats, A = actions.
 //
 // Thread role: one thread at a time; the instance owns its helper threads and all buffers. After
-// construction no call allocates more than the tensor library's small bookkeeping.
+// construction no call allocates, but for what the tensor library does in network conv.
 class Network {
  public:
   virtual ~Network() = default;

@@ -10,8 +10,6 @@
 namespace tetrion {
 namespace {
 
-constexpr double kPolicyHeadGain = 0.01;
-
 double GainOf(const std::string& name) {
   if (name == "policy.head.weight") return kPolicyHeadGain;
   return name == "value.head.weight" ? 1.0 : std::sqrt(2.0);

@@ -7,7 +7,7 @@
 #include "lib/core/error.h"
 #include "lib/nn/chunked_scorer.h"
 #include "lib/nn/dense_kernels.h"
-#include "lib/nn/scorer_parts.h"
+#include "lib/nn/multiply_by.h"
 #include "lib/nn/scorer_rows.h"
 
 namespace tetrion {
@@ -66,7 +66,7 @@ class Scorer final : public ChunkedScorer {
         layer2_back_(kernels_, hidden_, hidden_),
         value2_back_(kernels_, value_hidden_, value_hidden_) {
     DeclareParameters();
-    AllocateParameters(config, w3_, value_w3_);
+    AllocateWeights(config, w3_, value_w3_);
     for (int member = 0; member < members(); ++member) {
       scratch_.emplace_back(actions_, action_floats_, hidden_, config.training);
     }
@@ -79,8 +79,7 @@ class Scorer final : public ChunkedScorer {
   }
 
  private:
-  void ForwardChunk(const Chunk& chunk, const std::uint64_t* mask, bool keep, float* logits,
-                    float* value) override;
+  void ForwardChunk(const Chunk& chunk, bool keep, float* logits, float* value) override;
   void PrepareForward() override;
   void PrepareBackward() override;
   void BackwardChunk(const Chunk& chunk, const float* grad_logits, const float* grad_value,
@@ -139,12 +138,11 @@ void Scorer::DeclareParameters() {
   value_b3_ = AddParameter("value.3.bias", {1});
 }
 
-void Scorer::ForwardChunk(const Chunk& chunk, const std::uint64_t* mask, bool keep, float* logits,
-                          float* value) {
+void Scorer::ForwardChunk(const Chunk& chunk, bool keep, float* logits, float* value) {
   ScorerScratch& scratch = ScratchOf(chunk);
   if (logits != nullptr || keep) {
     ScorerRows& plan = keep ? saved_[static_cast<std::size_t>(chunk.index)] : scratch.rows;
-    plan.Plan(chunk.view, view_floats_, mask, chunk.states, actions_);
+    plan.Plan(chunk.view, view_floats_, chunk.mask, chunk.states, actions_);
     if (logits != nullptr) {
       StateParts(chunk);
       for (std::int64_t begin = 0; begin < plan.rows; begin += kCachedRows) {
@@ -204,8 +202,8 @@ void Scorer::PrepareForward() {
 }
 
 void Scorer::PrepareBackward() {
-  TransposeSquare(P(w2_), hidden_, w2_transposed_.data());
-  TransposeSquare(P(value_w2_), value_hidden_, value_w2_transposed_.data());
+  kernels_.transpose(P(w2_), hidden_, hidden_, w2_transposed_.data());
+  kernels_.transpose(P(value_w2_), value_hidden_, value_hidden_, value_w2_transposed_.data());
   layer2_back_.Pack(w2_transposed_.data());
   value2_back_.Pack(value_w2_transposed_.data());
 }

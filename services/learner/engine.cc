@@ -7,6 +7,7 @@
 #include "lib/core/error.h"
 #include "lib/core/log.h"
 #include "lib/core/random.h"
+#include "lib/nn/mlp.h"
 #include "lib/rl/dreamer/cuda/device_place.h"
 #include "lib/run/run_folder.h"
 #include "lib/setup/run_policy.h"
@@ -27,15 +28,18 @@ GateConfig GateConfigOf(const RunConfig& run, const ReplayShape& shape) {
       .shards = shape.shards, .capacity_rows = run.replay_rows, .commit_stride = run.commit_stride};
 }
 
-// The kernels of scorer and columns divide a batch over every core they may use and take back the
-// time that workers wait, as the tensor library does with large networks; with small ones it loses
-// more to waking threads than it gains.
+// Whether a batch that is divided among threads makes up for waking them. Networks of our own
+// arithmetic share it as threads are free, so that they take back the time that workers wait.
+bool GainsByThreads(const RunConfig& run) {
+  if (run.algo == "dreamer") return run.dreamer.size != "nano";
+  if (run.network == "mlp") return MlpShapeOf(EnvSpecOf(run).obs) == MlpShape::kWide;
+  return run.network != "conv";
+}
+
 int ThreadsFor(const RunConfig& run, int asked) {
   constexpr int kMostUseful = 8;
   if (asked > 0) return asked;
-  const bool has_kernels = run.network == "scorer" || run.network == "columns";
-  if (run.algo == "dreamer" ? run.dreamer.size == "nano" : !has_kernels) return 1;
-  return std::min(UsableCpus(), kMostUseful);
+  return GainsByThreads(run) ? std::min(UsableCpus(), kMostUseful) : 1;
 }
 
 // Told to the actor of a ring.

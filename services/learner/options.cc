@@ -14,9 +14,10 @@ void Declare(ServiceOptions& parser, LearnerOptions& o) {
       "coordinator has it");
   parser.AddFlag("resume", &o.resume, "go on from the newest checkpoint, if there is one");
   parser.AddFlag("force", &o.force, "with --resume: accept a checkpoint of other run settings");
-  parser.Add("threads", &o.threads,
-             "threads of the trainer's arithmetic; 0: one per core for the scorer, else 1", 0, 256,
-             "threads");
+  parser.Add(
+      "threads", &o.threads,
+      "threads of the trainer's arithmetic; 0: one per core, or 1 for a small network and conv", 0,
+      256, "threads");
   AddDeviceChoice(parser, o.replay);
   AddRowsChoice(parser, o.rows);
   AddCurveAllow(parser, o.member.curve);

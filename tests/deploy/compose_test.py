@@ -29,9 +29,10 @@ def variables():
 
 
 def with_torch(project, name):
-    """A project of CartPole, whose network only the image actor-torch can play."""
+    """A project of DreamerV3, whose network only the image actor-torch can play."""
     return Project(name, {**project.env, "COMPOSE_PROJECT_NAME": name, "COMPOSE_PROFILES": "cpu",
-                          "TETRION_ACTOR_IMAGE": "actor-torch", "TETRION_ENV": "cartpole",
+                          "TETRION_ACTOR_IMAGE": "actor-torch", "TETRION_ALGO": "dreamer",
+                          "TETRION_ENV": "cartpole", "TETRION_LANES": "4",
                           "TETRION_THREADS": "1"})
 
 
@@ -170,25 +171,25 @@ def drains(project):
 
 
 def plays_every_network(project):
-    """CartPole's network needs the tensor library: actor refuses it, actor-torch plays it."""
+    """DreamerV3 needs the tensor library: actor refuses it, actor-torch plays it."""
     project("stop")
-    cartpole = with_torch(project, f"{project.name}cartpole")
+    dreamer = with_torch(project, f"{project.name}dreamer")
     complaints = []
     try:
-        cartpole.up("--scale", "actor=0")
-        answer = compose_bad_input.member(cartpole, "actor", {})
-        compose_bad_input.expect("a network that needs torch", answer, compose_bad_input.USAGE,
+        dreamer.up("--scale", "actor=0")
+        answer = compose_bad_input.member(dreamer, "actor", {})
+        compose_bad_input.expect("an algorithm that needs torch", answer, compose_bad_input.USAGE,
                                  "TETRION_ACTOR_IMAGE=actor-torch")
         start = time.monotonic()
-        cartpole.up("--scale", "actor=1")
-        wait_for("actor-torch to be ready", lambda: cartpole.get("actor", HTTP, "/readyz"))
+        dreamer.up("--scale", "actor=1")
+        wait_for("actor-torch to be ready", lambda: dreamer.get("actor", HTTP, "/readyz"))
         print(f"   actor-torch: ready {time.monotonic() - start:.1f} s after `up`")
-        cartpole.wait_status("20 updates of an actor with torch",
+        dreamer.wait_status("20 updates of an actor with torch",
                              lambda s: s["learner"].get("updates", 0) >= 20)
-        cartpole.stop(*SERVICES)
-        print("  ", cartpole.account())
+        dreamer.stop(*SERVICES)
+        print("  ", dreamer.account())
     finally:
-        complaints = cartpole.remove()
+        complaints = dreamer.remove()
     require(not complaints, "; ".join(complaints))
 
 

@@ -29,6 +29,7 @@ TESTED_BY = {
     "lib/envs/tetris/tetris.cc": "../vec_env_test.cc",
     "lib/http/bounded_server.cc": "http_endpoint_test.cc",
     "lib/nn/board_net.cc": "scorer_gradient_test.cc",
+    "lib/nn/chunked_network.cc": "scorer_gradient_test.cc",
     "lib/nn/chunked_scorer.cc": "scorer_gradient_test.cc",
     "lib/nn/column_scorer.cc": "network_test.cc",
     "lib/nn/scorer.cc": "network_test.cc",

@@ -132,40 +132,6 @@ Heads WideTrunk(const Tensor& x, const std::vector<Tensor>& w) {
   return {torch::linear(h, w[8], w[9]), torch::linear(h, w[10], w[11]).squeeze(1)};
 }
 
-class SmallMlp final : public TorchNetwork {
- public:
-  SmallMlp(const NetworkConfig& config, const EnvSpec& env) : TorchNetwork(config, env) {
-    name_ = "mlp";
-    layout_ = MlpLayout(env);
-    Build(config);
-  }
-
- private:
-  Heads Compute(const Tensor& view) const override {
-    const auto trunk = [&](std::size_t first) {
-      Tensor h = torch::tanh(torch::linear(view, W(first), W(first + 1)));
-      h = torch::tanh(torch::linear(h, W(first + 2), W(first + 3)));
-      return torch::linear(h, W(first + 4), W(first + 5));
-    };
-    return {trunk(0), trunk(6).squeeze(1)};
-  }
-};
-
-class WideMlp final : public TorchNetwork {
- public:
-  WideMlp(const NetworkConfig& config, const EnvSpec& env) : TorchNetwork(config, env) {
-    name_ = "mlp";
-    layout_ = MlpLayout(env);
-    Build(config);
-    for (std::size_t i = 0; i < layout_.size(); ++i) trunk_.push_back(W(i));
-  }
-
- private:
-  Heads Compute(const Tensor& view) const override { return WideTrunk(view, trunk_); }
-
-  std::vector<Tensor> trunk_;
-};
-
 class Conv final : public TorchNetwork {
  public:
   Conv(const NetworkConfig& config, const EnvSpec& env) : TorchNetwork(config, env) {
@@ -200,11 +166,6 @@ class Conv final : public TorchNetwork {
 };
 
 }  // namespace
-
-std::unique_ptr<Network> MakeMlp(const NetworkConfig& config, const EnvSpec& env) {
-  if (env.obs.view == "vector") return std::make_unique<SmallMlp>(config, env);
-  return std::make_unique<WideMlp>(config, env);
-}
 
 std::unique_ptr<Network> MakeConv(const NetworkConfig& config, const EnvSpec& env) {
   if (env.obs.view != "planes" || env.obs.view_floats < kPlaneFloats) {

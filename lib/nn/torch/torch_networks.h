@@ -8,17 +8,9 @@ namespace tetrion {
 
 // Networks whose arithmetic is the tensor library's; this header knows nothing of it.
 
-// View `vector` (a few numbers): two separate trunks,
-//   view [N, F] -> 64 -> tanh -> 64 -> tanh -> A = logits
-//   view [N, F] -> 64 -> tanh -> 64 -> tanh -> 1 = value
-// Any other view (`planes`): one trunk,
-//   view [N, F] -> 256 -> LayerNorm -> SiLU -> 256 -> LayerNorm -> SiLU -+-> A = logits
-//                                                                        '-> 1 = value
-std::unique_ptr<Network> MakeMlp(const NetworkConfig& config, const EnvSpec& env);
-
 // View `planes`, whose first 400 floats are two 20x10 planes (field, active piece):
 //   planes [N, 2, 20, 10] -> conv3x3 32 -> SiLU -> (conv3x3 32 -> SiLU -> conv3x3 32) + input
-//   -> SiLU -> flatten [N, 6400], joined by the rest of the view [N, F - 400] -> as mlp
+//   -> SiLU -> flatten [N, 6400], joined by the rest of the view [N, F - 400] -> as wide mlp
 // Throws Error(kUsage) for other views.
 std::unique_ptr<Network> MakeConv(const NetworkConfig& config, const EnvSpec& env);
 

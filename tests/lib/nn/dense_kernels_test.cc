@@ -185,6 +185,77 @@ TEST_P(DenseKernelsTest, SiluAndItsSlopeAreAccurateFromTinyToHuge) {
   }
 }
 
+TEST_P(DenseKernelsTest, TanhIsAccurateFromTinyToHuge) {
+  std::vector<float> x;
+  for (int i = 0; i < 112; ++i) {
+    x.push_back(static_cast<float>((i % 2 == 0 ? 1 : -1) * std::pow(10.0, i / 2 * 0.2 - 6)));
+  }
+  for (int i = 0; i < 16; ++i) x.push_back(i == 0 ? std::nanf("") : 0.0F);
+  std::vector<float> y(x.size());
+  kernels().tanh(x.data(), 1, static_cast<std::int64_t>(x.size()), y.data());
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    if (std::isnan(x[i])) {
+      EXPECT_TRUE(std::isnan(y[i]));
+    } else {
+      EXPECT_NEAR(y[i], std::tanh(static_cast<double>(x[i])), 3e-7) << x[i];
+    }
+  }
+}
+
+TEST_P(DenseKernelsTest, LayerNormAndItsBackwardMatchLoops) {
+  constexpr std::size_t kRows = 5, kWidth = 48;
+  constexpr float kEpsilon = 1e-5F;
+  auto x = Noise(kRows * kWidth, 1);
+  for (float& value : x) value = 3.0F * value + 7.0F;  // a mean that has to be taken away
+  std::fill_n(x.begin(), kWidth, 2.0F);                // a row without variance
+  const auto scale = Noise(kWidth, 2), bias = Noise(kWidth, 3), grad = Noise(kRows * kWidth, 4);
+  std::vector<float> y(x.size()), grad_x = grad, grad_scale(kWidth, 1.0F), grad_bias(kWidth, 2.0F);
+  kernels().layer_norm(x.data(), kRows, kWidth, scale.data(), bias.data(), kEpsilon, y.data());
+  kernels().layer_norm_backward(grad_x.data(), x.data(), kRows, kWidth, scale.data(), kEpsilon,
+                                grad_x.data(), grad_scale.data(), grad_bias.data());
+  std::vector<double> of_scale(kWidth, 1.0), of_bias(kWidth, 2.0);
+  for (std::size_t row = 0; row < kRows; ++row) {
+    const float* in = x.data() + row * kWidth;
+    const float* g = grad.data() + row * kWidth;
+    double mean = 0, variance = 0, mean_g = 0, along = 0;
+    for (std::size_t i = 0; i < kWidth; ++i) mean += static_cast<double>(in[i]) / kWidth;
+    for (std::size_t i = 0; i < kWidth; ++i) variance += std::pow(in[i] - mean, 2) / kWidth;
+    const double inverse = 1 / std::sqrt(variance + static_cast<double>(kEpsilon));
+    const auto normed = [&](std::size_t i) { return (in[i] - mean) * inverse; };
+    const auto scaled = [&](std::size_t i) { return static_cast<double>(g[i]) * scale[i]; };
+    for (std::size_t i = 0; i < kWidth; ++i) {
+      mean_g += scaled(i) / kWidth;
+      along += scaled(i) * normed(i) / kWidth;
+    }
+    for (std::size_t i = 0; i < kWidth; ++i) {
+      EXPECT_NEAR(y[row * kWidth + i], normed(i) * scale[i] + bias[i], 1e-5);
+      EXPECT_NEAR(grad_x[row * kWidth + i], inverse * (scaled(i) - mean_g - normed(i) * along),
+                  1e-5 * std::max(1.0, inverse));
+      of_scale[i] += g[i] * normed(i);
+      of_bias[i] += static_cast<double>(g[i]);
+    }
+  }
+  for (std::size_t i = 0; i < kWidth; ++i) {
+    EXPECT_NEAR(grad_scale[i], of_scale[i], 1e-5);
+    EXPECT_NEAR(grad_bias[i], of_bias[i], 1e-5);
+  }
+}
+
+TEST_P(DenseKernelsTest, TransposedIsEveryNumberInItsPlace) {
+  for (const std::int64_t m : {1, 7, 8, 9, 24, 65}) {
+    for (const std::int64_t n : {1, 4, 8, 15, 16, 64}) {
+      const auto x = Noise(static_cast<std::size_t>(m * n), 5);
+      std::vector<float> y(x.size() + 1, 42.0F);
+      kernels().transpose(x.data(), m, n, y.data());
+      for (std::int64_t i = 0; i < m * n; ++i) {
+        ASSERT_EQ(y[static_cast<std::size_t>(i % n * m + i / n)], x[static_cast<std::size_t>(i)])
+            << m << " " << n;
+      }
+      EXPECT_EQ(y.back(), 42.0F);
+    }
+  }
+}
+
 TEST_P(DenseKernelsTest, NanIsNeverHidden) {
   std::vector<float> x(kColumns, 0.5F), y(kColumns);
   x[7] = std::numeric_limits<float>::quiet_NaN();

@@ -21,14 +21,16 @@ std::string RefusalOf(const NetworkConfig& config, const EnvSpec& env) {
   return "";
 }
 
-TEST(MakeNetworkTest, TheScorerNeedsNoTensorLibrary) {
+TEST(MakeNetworkTest, NetworksOfOurOwnArithmeticNeedNoTensorLibrary) {
   EXPECT_EQ(MakeNetwork({.name = "scorer"}, testing::AfterstatesEnv())->name(), "scorer");
+  EXPECT_EQ(MakeNetwork({.name = "columns"}, testing::BoardsEnv())->name(), "columns");
+  EXPECT_EQ(MakeNetwork({.name = "mlp"}, testing::VectorEnv())->name(), "mlp");
 }
 
-TEST(MakeNetworkTest, WithoutTheTensorLibraryItsNetworksAreRefusedWithAWayOut) {
-  EXPECT_THAT(RefusalOf({.name = "mlp"}, testing::VectorEnv()),
-              HasSubstr("TETRION_ACTOR_IMAGE=actor-torch"));
-  EXPECT_THAT(RefusalOf({.name = "conv"}, testing::VectorEnv()), HasSubstr("network conv needs"));
+TEST(MakeNetworkTest, WithoutTheTensorLibraryItsNetworkIsRefusedWithAWayOut) {
+  const std::string refusal = RefusalOf({.name = "conv"}, testing::PlanesEnv());
+  EXPECT_THAT(refusal, HasSubstr("network conv needs"));
+  EXPECT_THAT(refusal, HasSubstr("TETRION_ACTOR_IMAGE=actor-torch"));
 }
 
 TEST(MakeNetworkTest, AnUnknownNetworkIsNamed) {

@@ -1,5 +1,4 @@
 #include <gtest/gtest.h>
-#include <torch/torch.h>
 
 #include <algorithm>
 #include <cmath>
@@ -8,6 +7,7 @@
 #include <vector>
 
 #include "lib/nn/network.h"
+#include "tests/lib/nn/autograd.h"
 #include "tests/lib/nn/test_envs.h"
 
 // The kernels of the networks scorer and columns and their gradients are written by hand. Here the
@@ -17,6 +17,7 @@
 namespace tetrion {
 namespace {
 
+using testing::Double, testing::Weights, testing::WeightsOf, testing::WorstShare;
 using torch::Tensor;
 
 constexpr int kActions = 40;
@@ -73,12 +74,6 @@ struct Reference {
   std::map<std::string, Tensor> grad;  // by parameter name
 };
 
-Tensor Double(const std::vector<float>& values, at::IntArrayRef shape) {
-  return torch::from_blob(const_cast<float*>(values.data()), shape).to(torch::kFloat64);
-}
-
-using Weights = std::map<std::string, Tensor>;
-
 // Network scorer: afterstates [n, 40, F] and state [n, S] to logits [n, 40] and value [n].
 std::pair<Tensor, Tensor> ScorerOf(Weights& w, const Tensor& after, const Tensor& state) {
   Tensor h = torch::matmul(after, w["score.after.weight"]) +
@@ -121,13 +116,7 @@ std::pair<Tensor, Tensor> ColumnsOf(Weights& w, const Tensor& after, const Tenso
 }
 
 Reference Differentiate(const Case& c, const Network& network) {
-  Weights w;
-  for (const ParameterInfo& info : network.layout()) {
-    const float* piece = network.parameters().data() + info.offset;
-    w[info.name] = torch::from_blob(const_cast<float*>(piece), info.shape)
-                       .to(torch::kFloat64)
-                       .set_requires_grad(true);
-  }
+  Weights w = WeightsOf(network);
   const Tensor view = Double(c.view, {c.n, c.env.obs.view_floats});
   const std::int64_t floats = c.env.obs.action_floats, cut = kActions * floats;
   const Tensor after = view.narrow(1, 0, cut).reshape({c.n, kActions, floats});
@@ -147,18 +136,6 @@ Reference Differentiate(const Case& c, const Network& network) {
   loss.backward();
   for (auto& [name, tensor] : w) reference.grad[name] = tensor.grad();
   return reference;
-}
-
-// Largest difference between `values` and `expected`, as a share of the largest expected element.
-double WorstShare(const float* values, const Tensor& expected) {
-  const Tensor flat = expected.detach().reshape({-1}).contiguous();
-  const double* reference = flat.const_data_ptr<double>();
-  double worst = 0, largest = 0;
-  for (std::int64_t i = 0; i < flat.numel(); ++i) {
-    worst = std::max(worst, std::abs(values[i] - reference[i]));
-    largest = std::max(largest, std::abs(reference[i]));
-  }
-  return largest > 0 ? worst / largest : worst;
 }
 
 struct Batch {

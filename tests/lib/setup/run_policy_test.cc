@@ -52,13 +52,13 @@ TEST(RunPolicyTest, RoundsFactorsWhereTheRunSaysSoAndTheProcessorGainsByIt) {
 }
 
 TEST(RunPolicyTest, WhatThisProgramLacksIsRefusedByName) {
-  const RunConfig run = MakeRunConfig({{"env", "cartpole"}});
+  const RunConfig run = MakeRunConfig({{"view", "planes"}, {"network", "conv"}});
   try {
     (void)MakeRunPolicy(run, {}, EnvSpecOf(run));
-    FAIL() << "network mlp needs the tensor library";
+    FAIL() << "network conv needs the tensor library";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::kUsage);
-    EXPECT_THAT(error.what(), ::testing::HasSubstr("mlp"));
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("conv"));
   }
 }
 
