@@ -7,10 +7,11 @@
 
 namespace tetrion {
 
-// Single-thread f32 kernels of the networks, of DreamerV3 and of V-trace, one table per instruction
-// set. All matrices are row-major; column counts n of all but the products and softmax are
-// multiples of 16 unless said. Pointers need float alignment only. Outputs must not overlap inputs
-// unless said. A row's result does not depend on how many rows share the call.
+// Single-thread kernels of the networks, of DreamerV3 and of V-trace, one table per instruction
+// set. f32 in and out, and all arithmetic too, save packed products, which may round factors
+// (packed_error). All matrices are row-major; column counts n of all but the products and softmax
+// are multiples of 16 unless said. Pointers need float alignment only. Outputs must not overlap
+// inputs unless said. A row's result does not depend on how many rows share the call.
 struct DenseKernels {
   const char* name;
   // y [m, n] += x [m, k] * w [k, n]; rows of x are ldx floats apart, those of w ldw, of y ldy.
@@ -44,7 +45,7 @@ struct DenseKernels {
   void (*layer_norm_backward)(const float* grad, const float* x, std::int64_t m, std::int64_t n,
                               const float* scale, float epsilon, float* grad_x, float* grad_scale,
                               float* grad_bias);
-  // y [n, m] = x^T, x [m, n], any n.
+  // y [n, m] = x^T, x [m, n], any m and n.
   void (*transpose)(const float* x, std::int64_t m, std::int64_t n, float* y);
   // out [m] = y [m, n] . w [n] + bias.
   void (*dot)(const float* y, std::int64_t m, std::int64_t n, const float* w, float bias,
@@ -106,8 +107,8 @@ class PackedWeights {
 
 // The fastest table of the precision that this processor runs. kF32: AVX-512, with products of
 // packed weights on the matrix unit (AMX) where there is one, or the build's baseline. kBf16:
-// AVX-512 BF16, where there is that and no matrix unit, whose products are as exact as f32 and no
-// slower; otherwise kF32's. With the tensor library's variable ATEN_CPU_CAPABILITY=avx512 it does
+// AVX-512 BF16, where there is that and no matrix unit; otherwise kF32's. (A matrix unit multiplies
+// f32 as three of bf16.) With the tensor library's variable ATEN_CPU_CAPABILITY=avx512 it does
 // without both, with avx2 or default it is the baseline, so that a test can run as on an older
 // processor.
 const DenseKernels& BestDenseKernels(Precision precision = Precision::kF32);

@@ -28,8 +28,7 @@ constexpr std::int64_t kMostDepth = 1024;
 // g++ 12 takes what the forms without a mask leave undefined for a mistake.
 constexpr __mmask16 kAll = 0xFFFF;
 
-// Shorter sums stay f32: those of a view's numbers, which are made to be told apart, and those of
-// narrow layers.
+// Shorter sums stay f32: rounding their rows would cost more than it saves.
 constexpr std::int64_t kLeastDepth = 64;
 
 bool AreRounded(std::int64_t k, std::int64_t n) {

@@ -1,8 +1,8 @@
 #include "lib/nn/mlp_network.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,15 +33,18 @@ class Linear {
         out_(ParameterOf(layout, name + ".weight").shape[0]),
         in_(ParameterOf(layout, name + ".weight").shape[1]),
         transposed_(Floats(out_ * in_)),
-        forward_(kernels, in_, out_),
-        back_(kernels, out_, in_) {}
+        forward_(kernels, in_, out_) {}
 
   // Again whenever the parameters have changed, which must stay until the last product.
   void PrepareForward(const float* parameters) {
     kernels_->transpose(parameters + weight_, out_, in_, transposed_.data());
     forward_.Pack(transposed_.data());
   }
-  void PrepareBackward(const float* parameters) { back_.Pack(parameters + weight_); }
+  // What BackwardInput needs, at first and again likewise. First layers have no use for it.
+  void PrepareBackward(const float* parameters) {
+    if (!back_) back_.emplace(*kernels_, out_, in_);
+    back_->Pack(parameters + weight_);
+  }
 
   // x [rows, in], rows one behind the other -> y [rows, out].
   void Forward(const float* parameters, const float* x, std::int64_t rows, float* y) const {
@@ -49,7 +52,7 @@ class Linear {
   }
   // d loss / d x [rows, in] from that of y.
   void BackwardInput(const float* grad_y, std::int64_t rows, float* grad_x) const {
-    back_.Multiply(nullptr, nullptr, grad_y, out_, rows, grad_x);
+    back_->Multiply(nullptr, nullptr, grad_y, out_, rows, grad_x);
   }
   // Adds d loss / d W and d loss / d b to `gradient`, as long as the parameters.
   void BackwardWeights(const float* x, const float* grad_y, std::int64_t rows,
@@ -65,7 +68,8 @@ class Linear {
   const std::size_t weight_, bias_;
   const std::int64_t out_, in_;
   std::vector<float> transposed_;
-  PackedWeights forward_, back_;
+  PackedWeights forward_;
+  std::optional<PackedWeights> back_;
 };
 
 // What the two shapes have in common: chunks of states, the mask, preparing their layers.
@@ -79,14 +83,19 @@ class Mlp : public ChunkedNetwork {
   }
 
   Linear LayerOf(const std::string& name) const { return {kernels_, layout_, name}; }
-  // The layers, once they are made and stay where they are.
-  void Prepare(std::vector<Linear*> layers) { layers_ = std::move(layers); }
+  // The layers, once they are made and stay where they are: those that read a view, and the others.
+  void Prepare(std::vector<Linear*> first, std::vector<Linear*> later) {
+    first_layers_ = std::move(first);
+    later_layers_ = std::move(later);
+  }
 
   void PrepareForward() override {
-    for (Linear* layer : layers_) layer->PrepareForward(parameters_.data());
+    for (const auto* layers : {&first_layers_, &later_layers_}) {
+      for (Linear* layer : *layers) layer->PrepareForward(parameters_.data());
+    }
   }
   void PrepareBackward() override {
-    for (Linear* layer : layers_) layer->PrepareBackward(parameters_.data());
+    for (Linear* layer : later_layers_) layer->PrepareBackward(parameters_.data());
   }
 
   // Of the chunk's state s, whether action a may be chosen.
@@ -100,8 +109,9 @@ class Mlp : public ChunkedNetwork {
       }
     }
   }
-  // `grad` [states, A] without what masked logits have.
-  const float* Unmasked(const Chunk& chunk, const float* grad, std::vector<float>& out) const {
+  // `grad` [states, A] with 0 for masked logits: itself, or in `out` where there is a mask.
+  const float* WithoutMasked(const Chunk& chunk, const float* grad, std::vector<float>& out) const {
+    if (chunk.mask == nullptr) return grad;
     for (std::int64_t s = 0; s < chunk.states; ++s) {
       for (int a = 0; a < actions_; ++a) {
         const std::int64_t at = s * actions_ + a;
@@ -114,7 +124,7 @@ class Mlp : public ChunkedNetwork {
   const DenseKernels& kernels_;
 
  private:
-  std::vector<Linear*> layers_;
+  std::vector<Linear*> first_layers_, later_layers_;
 };
 
 // Policy and value with a trunk of their own.
@@ -124,8 +134,8 @@ class SmallMlp final : public Mlp {
       : Mlp(config, env),
         policy_{LayerOf("policy.1"), LayerOf("policy.2"), LayerOf("policy.head")},
         value_{LayerOf("value.1"), LayerOf("value.2"), LayerOf("value.head")} {
-    Prepare({&policy_.first, &policy_.second, &policy_.head, &value_.first, &value_.second,
-             &value_.head});
+    Prepare({&policy_.first, &value_.first},
+            {&policy_.second, &policy_.head, &value_.second, &value_.head});
     for (int member = 0; member < members(); ++member) {
       Scratch& scratch = scratch_.emplace_back();
       scratch.active.resize(Floats(2 * kLayer));
@@ -160,7 +170,7 @@ class SmallMlp final : public Mlp {
                      float* gradient) override {
     Scratch& scratch = ScratchOf(chunk);
     BackwardTrunk(policy_, chunk, SavedOf(chunk, 0),
-                  Unmasked(chunk, grad_logits, scratch.grad_logits), gradient);
+                  WithoutMasked(chunk, grad_logits, scratch.grad_logits), gradient);
     BackwardTrunk(value_, chunk, SavedOf(chunk, 1), grad_value, gradient);
   }
 
@@ -218,7 +228,7 @@ class WideMlp final : public Mlp {
         value_(LayerOf("value.head")),
         norm1_(NormOf("trunk.1")),
         norm2_(NormOf("trunk.2")) {
-    Prepare({&first_, &second_, &policy_, &value_});
+    Prepare({&first_}, {&second_, &policy_, &value_});
     for (int member = 0; member < members(); ++member) {
       Scratch& scratch = scratch_.emplace_back();
       scratch.sums.resize(Floats(2 * kLayer));
@@ -275,11 +285,11 @@ class WideMlp final : public Mlp {
     float* grad2 = scratch.grad2.data();
     Activate(norm1_, sum1, rows, active1, scratch.slope1.data());
     Activate(norm2_, sum2, rows, active2, scratch.slope2.data());
-    const float* unmasked = Unmasked(chunk, grad_logits, scratch.grad_logits);
-    policy_.BackwardWeights(active2, unmasked, rows, gradient);
+    const float* grad_policy = WithoutMasked(chunk, grad_logits, scratch.grad_logits);
+    policy_.BackwardWeights(active2, grad_policy, rows, gradient);
     value_.BackwardWeights(active2, grad_value, rows, gradient);
     value_.BackwardInput(grad_value, rows, grad1);
-    policy_.BackwardInput(unmasked, rows, grad2);
+    policy_.BackwardInput(grad_policy, rows, grad2);
     for (std::int64_t i = 0; i < rows * kUnits; ++i) grad2[i] += grad1[i];
     ThroughActivation(norm2_, sum2, scratch.slope2.data(), rows, grad2, gradient);
     second_.BackwardWeights(active1, grad2, rows, gradient);

@@ -58,10 +58,10 @@ class Scorer final : public ChunkedScorer {
         hidden_(config.scorer_units),
         value_hidden_(kScorerValueTimes * config.scorer_units),
         kernels_(BestDenseKernels(config.precision)),
-        after_(kernels_, action_floats_, hidden_),
-        state_(kernels_, state_floats_, hidden_),
+        after_(BestDenseKernels(), action_floats_, hidden_),
+        state_(BestDenseKernels(), state_floats_, hidden_),
+        value1_(BestDenseKernels(), state_floats_, value_hidden_),
         layer2_(kernels_, hidden_, hidden_),
-        value1_(kernels_, state_floats_, value_hidden_),
         value2_(kernels_, value_hidden_, value_hidden_),
         layer2_back_(kernels_, hidden_, hidden_),
         value2_back_(kernels_, value_hidden_, value_hidden_) {
@@ -111,7 +111,8 @@ class Scorer final : public ChunkedScorer {
   const std::int64_t hidden_;        // H, of the shared scoring network
   const std::int64_t value_hidden_;  // of the value network
   const DenseKernels& kernels_;
-  PackedWeights after_, state_, layer2_, value1_, value2_;
+  PackedWeights after_, state_, value1_;  // of a view's numbers, which stay f32
+  PackedWeights layer2_, value2_;
   PackedWeights layer2_back_, value2_back_;  // transposed
   std::vector<ScorerScratch> scratch_;       // one a member
   std::vector<ScorerRows> saved_;            // one a chunk of the last Forward

@@ -6,7 +6,9 @@
 #include <immintrin.h>
 #endif
 
+#include "lib/core/align.h"
 #include "lib/core/check.h"
+#include "lib/core/prefetch.h"
 #include "lib/frame/row_check.h"
 #include "lib/replay/batch_lanes.h"
 
@@ -16,6 +18,12 @@ namespace {
 // No cache keeps the rows of a larger replay until they are read: they are written past the caches,
 // which need not fetch the lines first and keep what the process reads sooner.
 constexpr std::uint64_t kCachedBytes = std::uint64_t{64} << 20;
+
+// Rows that a window of some lanes is asked for ahead, and the most bytes of their records in one.
+// Such pieces lie a row apart, where the processor's own prefetching does not look; whole rows and
+// longer pieces are fetched by it, sooner than when they are asked for (docs/benchmarks.md).
+constexpr int kRowsAhead = 3;
+constexpr std::size_t kPrefetchedBytes = 4096;
 
 std::string Described(const RowLayout& layout, int shards, std::uint64_t capacity_rows) {
   return "a replay of " + std::to_string(shards) + " shards x " + std::to_string(capacity_rows) +
@@ -37,16 +45,25 @@ void StreamCopy(std::byte* to, const std::byte* from, std::size_t bytes) {
 #endif
 }
 
-// Asks for the header, which GatherVersions reads, and for the first line of each column behind the
-// records: few lines, far from each other, which arrive while the records are copied.
-void PrefetchCells(const RowLayout& layout, const std::byte* row, std::size_t lane) {
-  __builtin_prefetch(row + layout.header);
-  __builtin_prefetch(row + layout.action + lane * sizeof(std::int32_t));
-  __builtin_prefetch(row + layout.log_prob + lane * sizeof(float));
-  __builtin_prefetch(row + layout.mask + lane * sizeof(std::uint64_t));  // or what is in its place
-  __builtin_prefetch(row + layout.reward + lane * sizeof(float));
-  __builtin_prefetch(row + layout.flags + lane);
-  __builtin_prefetch(row + layout.cont + lane * sizeof(float));
+bool IsPrefetched(const RowLayout& layout, int lanes) {
+  return lanes < static_cast<int>(layout.spec.lanes) &&
+         static_cast<std::size_t>(lanes) * layout.spec.record_bytes <= kPrefetchedBytes;
+}
+
+// Asks for what CopyLanes and GatherVersions will read of lanes [lane, lane + lanes) of a row.
+void PrefetchLanes(const RowLayout& layout, const std::byte* row, std::size_t lane,
+                   std::size_t lanes) {
+  const std::byte* const record = row + layout.record + lane * layout.spec.record_bytes;
+  for (std::size_t at = 0; at < lanes * layout.spec.record_bytes; at += kColumnAlignBytes) {
+    PrefetchLine(record + at);
+  }
+  PrefetchLine(row + layout.header);
+  PrefetchLine(row + layout.action + lane * sizeof(std::int32_t));
+  PrefetchLine(row + layout.log_prob + lane * sizeof(float));
+  PrefetchLine(row + layout.mask + lane * sizeof(std::uint64_t));  // or what is in its place
+  PrefetchLine(row + layout.reward + lane * sizeof(float));
+  PrefetchLine(row + layout.flags + lane);
+  PrefetchLine(row + layout.cont + lane * sizeof(float));
 }
 
 // Cells [cell, cell + lanes) of `out` (null: none) from lanes [lane, lane + lanes) of the column.
@@ -128,7 +145,15 @@ void HostRows::Gather(const ReadLease& lease, int first_lane, int lanes,
   const int lanes_of_a_row = static_cast<int>(layout_.spec.lanes);
   ForEachLaneRun(lease, lanes_of_a_row, first_lane, lanes, [&](const LaneRun& run) {
     RowWalk rows(Row(run.window.shard, 0), run.window.start, capacity_rows_, layout_.row_bytes);
+    RowWalk ahead = rows;
+    const auto prefetch = [&] {
+      PrefetchLanes(layout_, ahead.Next(), static_cast<std::size_t>(run.lane),
+                    static_cast<std::size_t>(run.lanes));
+    };
+    const bool prefetches = IsPrefetched(layout_, run.lanes);
+    for (int row = 0; prefetches && row < kRowsAhead; ++row) prefetch();
     for (std::size_t t = 0; t < static_cast<std::size_t>(lease.rows()); ++t) {
+      if (prefetches) prefetch();
       CopyLanes(rows.Next(), static_cast<std::size_t>(run.lane),
                 static_cast<std::size_t>(run.lanes), t * b + static_cast<std::size_t>(run.cell),
                 out);
@@ -144,7 +169,6 @@ void HostRows::Gather(const ReadLease& lease, int first_lane, int lanes,
 void HostRows::CopyLanes(const std::byte* row, std::size_t lane, std::size_t lanes,
                          std::size_t cell, const RowColumns& out) const {
   const std::size_t record_bytes = layout_.spec.record_bytes;
-  PrefetchCells(layout_, row, lane);
   if (out.record != nullptr) {
     std::memcpy(out.record + cell * record_bytes, row + layout_.record + lane * record_bytes,
                 lanes * record_bytes);

@@ -85,7 +85,8 @@ void VisitCommon(RunConfig& c, FieldCollector v) {
                        "their value's have twice as many"));
   v.Choice("precision", c.precision, "f32|bf16",
            MayChange("factors of hidden layers' products in networks scorer and columns: f32, or "
-                     "rounded to bf16 where the processor gains by it (AVX-512 BF16)"));
+                     "rounded to bf16 in layers of 64 units and more where the processor gains by "
+                     "it (AVX-512 BF16)"));
   v.Number("window", c.window, 0, 1024, "steps",
            ("length of a training window; 0: the algorithm's (" + UsualWindows(c) + ")").c_str());
   v.Number("batch_windows", c.batch_windows, 0, 1024, "windows",

@@ -7,7 +7,6 @@
 #include "lib/core/error.h"
 #include "lib/core/log.h"
 #include "lib/core/random.h"
-#include "lib/nn/mlp.h"
 #include "lib/rl/dreamer/cuda/device_place.h"
 #include "lib/run/run_folder.h"
 #include "lib/setup/run_policy.h"
@@ -26,20 +25,6 @@ namespace {
 GateConfig GateConfigOf(const RunConfig& run, const ReplayShape& shape) {
   return {
       .shards = shape.shards, .capacity_rows = run.replay_rows, .commit_stride = run.commit_stride};
-}
-
-// Whether a batch that is divided among threads makes up for waking them. Networks of our own
-// arithmetic share it as threads are free, so that they take back the time that workers wait.
-bool GainsByThreads(const RunConfig& run) {
-  if (run.algo == "dreamer") return run.dreamer.size != "nano";
-  if (run.network == "mlp") return MlpShapeOf(EnvSpecOf(run).obs) == MlpShape::kWide;
-  return run.network != "conv";
-}
-
-int ThreadsFor(const RunConfig& run, int asked) {
-  constexpr int kMostUseful = 8;
-  if (asked > 0) return asked;
-  return GainsByThreads(run) ? std::min(UsableCpus(), kMostUseful) : 1;
 }
 
 // Told to the actor of a ring.
@@ -106,7 +91,7 @@ Engine::Engine(const Surroundings& around, const wire::Registered& registered,
       memory_(around.options.replay.device, RowSpecOf(run_, shape_), shape_.shards,
               run_.replay_rows, LatentsOf(run_)),
       trainer_(MakeTrainer(run_, memory_.rows().layout().spec,
-                           ThreadsFor(run_, around.options.threads),
+                           TrainerThreads(run_, around.options.threads, UsableCpus()),
                            UpdatePlaceOf(around.options.replay, run_, memory_))),
       checkpoints_(checkpoint_folder_, around.options.keep_checkpoints),
       resumed_updates_(LoadFirstState(

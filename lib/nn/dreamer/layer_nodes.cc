@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "lib/nn/dense_kernels.h"
 #include "lib/nn/dreamer/linear_kernels.h"
 #include "lib/nn/dreamer/norm_silu.h"
 
@@ -47,7 +48,8 @@ void Forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const Te
     return;
   }
   const Tensor packed = torch::empty({in, width}, x.options());
-  Transpose(weight.const_data_ptr<float>(), width, in, packed.mutable_data_ptr<float>());
+  BestDenseKernels().transpose(weight.const_data_ptr<float>(), width, in,
+                               packed.mutable_data_ptr<float>());
   ForRows(rows, kRowsAtOnce, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; row += kRowsAtOnce) {
       const std::int64_t count = std::min(kRowsAtOnce, end - row);
@@ -193,7 +195,7 @@ class BlockFunction : public Function<BlockFunction> {
       const float* of_block = grad.const_data_ptr<float>() + g * s.out;
       const std::int64_t ld = s.blocks * s.out;
       float* slope = grad_weight.mutable_data_ptr<float>() + g * piece;
-      Transpose(weight.const_data_ptr<float>() + g * piece, in, s.out, back);
+      BestDenseKernels().transpose(weight.const_data_ptr<float>() + g * piece, in, s.out, back);
       MultiplyRows(of_block, ld, s.rows, s.out, back, in, s.in,
                    grad_x.mutable_data_ptr<float>() + g * s.in, s.blocks * s.in);
       OuterRows(x.const_data_ptr<float>() + g * s.in, s.blocks * s.in, s.rows, s.in, of_block, ld,

@@ -11,7 +11,6 @@ namespace {
 
 constexpr std::int64_t kLeastWork = 1 << 16;  // multiplications for which waking a thread pays
 constexpr std::int64_t kRowsAtOnce = 64;      // rows and their results stay in the cache
-constexpr std::int64_t kTile = 16;
 
 // Rows that make up kLeastWork.
 std::int64_t GrainOf(std::int64_t work_a_row) {
@@ -31,18 +30,6 @@ void ForRows(std::int64_t count, std::int64_t grain,
 #pragma omp parallel for schedule(static, 1)
   for (std::int64_t piece = 0; piece < pieces; ++piece) {
     work(count * piece / pieces, count * (piece + 1) / pieces);
-  }
-}
-
-void Transpose(const float* from, std::int64_t rows, std::int64_t columns, float* to) {
-  for (std::int64_t row = 0; row < rows; row += kTile) {
-    const std::int64_t row_end = std::min(row + kTile, rows);
-    for (std::int64_t column = 0; column < columns; column += kTile) {
-      const std::int64_t column_end = std::min(column + kTile, columns);
-      for (std::int64_t c = column; c < column_end; ++c) {
-        for (std::int64_t r = row; r < row_end; ++r) to[c * rows + r] = from[r * columns + c];
-      }
-    }
   }
 }
 

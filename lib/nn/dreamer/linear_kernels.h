@@ -15,9 +15,6 @@ namespace tetrion {
 void ForRows(std::int64_t count, std::int64_t grain,
              const std::function<void(std::int64_t, std::int64_t)>& work);
 
-// to [columns, rows] = from [rows, columns]^T.
-void Transpose(const float* from, std::int64_t rows, std::int64_t columns, float* to);
-
 // Each row of y [rows, n] = bias [n].
 void FillRows(const float* bias, std::int64_t rows, std::int64_t n, float* y);
 

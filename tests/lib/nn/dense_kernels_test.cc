@@ -111,9 +111,9 @@ void ExpectPackedProduct(const DenseKernels& kernels, std::int64_t m, std::int64
 }
 
 TEST_P(DenseKernelsTest, PackedProductsMatchLoopsWhateverTheyStartFrom) {
-  for (const std::int64_t m : {1, 15, 16, 17, 33, 64}) {
+  for (const std::int64_t m : {1, 2, 15, 16, 17, 24, 25, 33, 64}) {
     for (const std::int64_t k : {16, 33, 64, 100, 128}) {
-      for (const std::int64_t n : {16, 48, 64}) {
+      for (const std::int64_t n : {16, 32, 48, 64, 80, 128}) {
         for (const Start kind : {Start::kZeros, Start::kOneRow, Start::kNamedRows}) {
           ASSERT_NO_FATAL_FAILURE(ExpectPackedProduct(kernels(), m, k, n, kind));
         }

@@ -28,7 +28,7 @@ struct Batch {
   int states;
 };
 
-// Inputs of a batch and the loss's slopes.
+// Inputs of a batch and the loss's slopes. With masks, state 2 of every 5 has no legal action.
 struct Case {
   explicit Case(const Batch& batch)
       : env(batch.env),
@@ -40,7 +40,7 @@ struct Case {
     for (int i = 0; env.action.has_mask && i < n; ++i) {
       const PhiloxBlock draw =
           PhiloxDraw(kSeed, static_cast<std::uint64_t>(i), 3, PhiloxPurpose::kSampler);
-      mask.push_back(std::uint64_t{draw.word[0]} << 20 | draw.word[1] >> 12);
+      mask.push_back(i % 5 == 2 ? 0 : std::uint64_t{draw.word[0]} << 20 | draw.word[1] >> 12);
     }
   }
   std::size_t Size(std::int64_t of_one) const { return static_cast<std::size_t>(n * of_one); }
@@ -153,6 +153,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes, MlpNetworkTest,
                                            Batch{"small_2051", testing::VectorEnv(), 2051},
                                            Batch{"wide_1", testing::PlanesEnv(), 1},
                                            Batch{"wide_65", testing::PlanesEnv(), 65},
+                                           Batch{"wide_odd_66", testing::OddPlanesEnv(), 66},
                                            Batch{"wide_masked_640", testing::MaskedPlanesEnv(),
                                                  640}),
                          [](const auto& batch) { return batch.param.label; });

@@ -97,7 +97,7 @@ TEST_P(NetworkTest, EveryPieceOfTheFlatBufferActsOnTheOutputs) {
 }
 
 TEST_P(NetworkTest, InferenceAndForwardAgreeAndLanesDoNotInfluenceEachOther) {
-  constexpr int kStates = 37;
+  constexpr int kStates = 70;  // more than a chunk of every network, and not a multiple
   const EnvSpec& env = GetParam().env;
   const auto network = Make(kStates, true);
   Call infer(env, kStates, 6), forward(env, kStates, 6);
@@ -139,7 +139,7 @@ double WeightedSum(const Call& call, const std::vector<float>& grad_logits,
 }
 
 TEST_P(NetworkTest, BackwardMatchesDifferenceQuotientsInEveryPiece) {
-  constexpr int kStates = 19;  // more than a chunk of the scorer, and not a multiple
+  constexpr int kStates = 19;  // more than a chunk of 16, and not a multiple
   const auto network = Make(kStates, true);
   Call call(GetParam().env, kStates, 8);
   const std::vector<float> grad_logits = testing::Noise(call.logits.size(), 9);
@@ -175,7 +175,7 @@ TEST_P(NetworkTest, BackwardMatchesDifferenceQuotientsInEveryPiece) {
 }
 
 TEST_P(NetworkTest, BackwardAddsToTheGradientAndTwoThreadsGiveTheSame) {
-  constexpr int kStates = 50;
+  constexpr int kStates = 150;  // chunks for both threads, of every network
   const auto one = Make(kStates, true, 1), two = Make(kStates, true, 2);
   Call call(GetParam().env, kStates, 12);
   const std::vector<float> grad_logits = testing::Noise(call.logits.size(), 13);
@@ -199,7 +199,7 @@ TEST_P(NetworkTest, BackwardAddsToTheGradientAndTwoThreadsGiveTheSame) {
 
 // Gradients do not depend on calls of Infer in between, nor on which outputs Forward was asked for.
 TEST_P(NetworkTest, WhatForwardKeepsForBackwardStaysWhateverElseIsAsked) {
-  constexpr int kStates = 20;
+  constexpr int kStates = 70;  // more than a chunk of every network
   const auto plain = Make(kStates, true), disturbed = Make(kStates, true);
   Call call(GetParam().env, kStates, 15), other(GetParam().env, kStates, 16);
   const std::vector<float> grad_logits = testing::Noise(call.logits.size(), 17);

@@ -74,6 +74,13 @@ inline EnvSpec AfterstatesDtEnv() {
   env.obs.network = "scorer";
   return env;
 }
+// As with a longer preview: 69 numbers of the state.
+inline EnvSpec LongStateEnv() {
+  EnvSpec env = EnvWithView<40 * 16 + 69>("afterstates", 40, true);
+  env.obs.action_floats = 16;
+  env.obs.network = "scorer";
+  return env;
+}
 // Ten columns, lines and end of a placement; ten columns and 21 numbers of the state.
 inline constexpr int kBoardsFloats = 40 * 12 + 31;
 inline EnvSpec BoardsEnv() {
@@ -85,6 +92,10 @@ inline EnvSpec BoardsEnv() {
 }
 inline EnvSpec PlanesEnv() {
   return EnvWithView<448>("planes", 8, false);
+}
+// As with a shorter preview: no multiple of a vector.
+inline EnvSpec OddPlanesEnv() {
+  return EnvWithView<441>("planes", 8, false);
 }
 inline EnvSpec MaskedPlanesEnv() {
   return EnvWithView<448>("planes", 40, true);

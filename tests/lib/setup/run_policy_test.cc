@@ -22,7 +22,7 @@ TEST(RunPolicyTest, IsThePolicyOfTheRunsNetwork) {
             MakeNetworkPolicy({.network = "scorer"}, env)->WeightsBytes());
 }
 
-// Log-probabilities of one state's choices, all of them legal.
+// The log-probability of what is chosen in one state, whose first eight actions are legal.
 float LogProbOf(Policy& policy, const EnvSpec& env) {
   const std::vector<std::byte> record(env.obs.record_bytes);
   const std::uint64_t mask = 0xFF, token = 1;

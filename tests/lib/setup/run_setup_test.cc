@@ -125,7 +125,7 @@ TEST(RunSetupTest, NetworkThatCannotReadTheViewIsRefusedWithBoth) {
   EXPECT_EQ(RefusalOf({{"network", "conv"}, {"view", "planes"}}), "");
 }
 
-TEST(RunSetupTest, RoundedFactorsAreForNetworksOfOurOwnArithmetic) {
+TEST(RunSetupTest, RoundedFactorsAreForNetworksScorerAndColumns) {
   EXPECT_EQ(RefusalOf({{"precision", "bf16"}}), "");
   EXPECT_EQ(RefusalOf({{"precision", "bf16"}, {"view", "afterstates-boards"}}), "");
   EXPECT_EQ(RefusalOf({{"precision", "f32"}, {"env", "cartpole"}}), "");

@@ -4,8 +4,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <memory>
+
 #include "lib/core/error.h"
+#include "lib/nn/dense_kernels.h"
 #include "lib/nn/network.h"
+#include "lib/replay/gate.h"
+#include "lib/replay/host_rows.h"
+#include "lib/replay/selectors/fifo.h"
 #include "lib/setup/run_setup.h"
 
 namespace tetrion::learner {
@@ -80,6 +87,66 @@ TEST(TrainerFactoryTest, DreamerTrainsWithLatentsBesideItsRowsAndVtraceWithout) 
   ASSERT_TRUE(latents.has_value());
   EXPECT_GT(latents->deter * latents->stoch, 0U);
   EXPECT_FALSE(LatentsOf(MakeRunConfig({})).has_value());
+}
+
+// One window of empty boards and legal first actions.
+class OneWindow final : public BatchSource {
+ public:
+  explicit OneWindow(const RunConfig& run)
+      : rows_(RowSpecOf(run), /*shards=*/1, /*capacity_rows=*/run.window + 1),
+        gate_({.capacity_rows = run.window + 1, .commit_stride = 1},
+              std::make_unique<FifoSelector>(1, run.window), FifoLimiter(/*batch_windows=*/1)) {
+    gate_.BeginGeneration(0);
+    for (int t = 0; t <= run.window; ++t) {
+      const Chunk chunk = gate_.Acquire(0, 1, 0);
+      RowView row(rows_.layout(), rows_.Row(0, chunk.first));
+      std::fill_n(row.mask, run.lanes, 1U);
+      std::fill_n(row.cont, run.lanes, 1.0F);
+      std::fill_n(row.reward, run.lanes, 1.0F);
+      gate_.Commit(chunk);
+    }
+    rows_of_window_ = run.window + 1;
+  }
+  TrainBatch Next() override { return {gate_.OpenLease(1, rows_of_window_, 0), rows_}; }
+
+ private:
+  HostRows rows_;
+  ReplayGate gate_;
+  int rows_of_window_ = 0;
+};
+
+TEST(TrainerFactoryTest, TrainersRoundFactorsWhereTheRunSaysSoAndTheProcessorGainsByIt) {
+  const auto trained = [](const char* precision) {
+    const RunConfig run =
+        MakeRunConfig({{"precision", precision}, {"lanes", "4"}, {"window", "4"}});
+    const auto trainer = MakeTrainer(run, RowSpecOf(run), /*threads=*/1);
+    OneWindow source(run);
+    EXPECT_GT(trainer->Step(source, 0).updates, 0);
+    std::vector<std::byte> weights;
+    trainer->PolicyBlob(weights);
+    return weights;
+  };
+  const bool gains = &BestDenseKernels(Precision::kBf16) != &BestDenseKernels();
+  EXPECT_EQ(trained("f32"), trained("f32"));
+  EXPECT_EQ(trained("bf16") != trained("f32"), gains);
+}
+
+TEST(TrainerFactoryTest, BatchesAreDividedAmongThreadsWhereThatMakesUpForWakingThem) {
+  const auto threads = [](const std::vector<Setting>& given, int asked, int cpus) {
+    return TrainerThreads(MakeRunConfig(given), asked, cpus);
+  };
+  for (const std::vector<Setting>& given : std::vector<std::vector<Setting>>{
+           {}, {{"view", "planes"}}, {{"algo", "dreamer"}, {"env", "cartpole"}, {"size", "1m"}}}) {
+    EXPECT_EQ(threads(given, 0, 2), 2);
+    EXPECT_EQ(threads(given, 0, 64), 8);
+  }
+  for (const std::vector<Setting>& given :
+       std::vector<std::vector<Setting>>{{{"env", "cartpole"}},
+                                         {{"view", "planes"}, {"network", "conv"}},
+                                         {{"algo", "dreamer"}, {"env", "cartpole"}}}) {
+    EXPECT_EQ(threads(given, 0, 64), 1);
+    EXPECT_EQ(threads(given, 3, 64), 3);
+  }
 }
 
 }  // namespace

@@ -10,8 +10,8 @@
 
 namespace tetrion::testing {
 
-// Network `mlp`, one state at a time in double, transcribed from its formula: what kernels and
-// tensor library are compared with.
+// Network `mlp`, one state at a time in double, transcribed from its formula: what device
+// code is compared with.
 class MlpReference {
  public:
   MlpReference(const EnvSpec& env, std::span<const float> parameters)

@@ -42,22 +42,6 @@ TEST(Products, DoNotDependOnTheNumberOfThreads) {
   omp_set_num_threads(1);
 }
 
-TEST(Transpose, ExchangesRowsAndColumnsOfAnySize) {
-  for (const std::int64_t rows : {1, 16, 33}) {
-    for (const std::int64_t columns : {1, 17, 32}) {
-      const auto from = Noise(static_cast<std::size_t>(rows * columns), 1);
-      std::vector<float> to(from.size());
-      Transpose(from.data(), rows, columns, to.data());
-      for (std::int64_t r = 0; r < rows; ++r) {
-        for (std::int64_t c = 0; c < columns; ++c) {
-          ASSERT_EQ(to[static_cast<std::size_t>(c * rows + r)],
-                    from[static_cast<std::size_t>(r * columns + c)]);
-        }
-      }
-    }
-  }
-}
-
 TEST(SumRows, IsWhatFillRowsSpreads) {
   const std::vector<float> bias = {1, -2, 3};
   std::vector<float> y(4 * 3), sum(3);

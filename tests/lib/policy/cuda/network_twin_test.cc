@@ -1,5 +1,5 @@
 // DeviceMlpPolicy against NetworkPolicy: the same records, masks, tokens and weights give the same
-// choice, though the tensor library sums in another order.
+// choice, though the kernels sum in another order.
 
 #include <gtest/gtest.h>
 
