@@ -74,6 +74,13 @@ def scripts(folder, only):
     return [(name, command) for name, command in found if only in name]
 
 
+def none_chosen(folder, only, known):
+    """Why there is nothing to run, of programs and scripts `known`."""
+    if not known:
+        return f"no program in {folder}; ./tetrion bench builds them"
+    return f"no program is named like {only!r}; choose a part of: {', '.join(known)}"
+
+
 def figures_of(output, program):
     """The JSON lines of a program's output; other lines are its own remarks."""
     figures = []
@@ -318,8 +325,9 @@ def main():
         chosen = [(p.name, [str(p)]) for p in programs(args.folder, args.only)]
         chosen += scripts(args.folder, args.only)
     if not chosen:
-        print(f"tetrion bench: no program in {args.folder}"
-              f"{' named like ' + args.only if args.only else ''}", file=sys.stderr)
+        known = [p.name for p in programs(args.folder, "")]
+        known += [name for name, _ in scripts(args.folder, "")]
+        print(f"tetrion bench: {none_chosen(args.folder, args.only, known)}", file=sys.stderr)
         return 2
     figures, errors = [], []
     for name, command in chosen:

@@ -126,6 +126,15 @@ class Bootstrap(unittest.TestCase):
         self.run_it("install", "wheels")  # needs no package
         self.assertIn("not \"rivals\"", self.run_it("install", "rivals", status=2).stderr)
 
+    def test_help_of_the_tools_in_python_installs_and_builds_nothing(self):
+        for verb in ("bench", "plot", "sweep"):
+            self.write(f"tools/{verb}.py", "import sys; print(__file__, sys.argv[1:])")
+            done = self.run_it(verb, "--quick", "-h")
+            self.assertTrue(done.stdout.endswith(f"tools/{verb}.py ['--help']\n"), done.stdout)
+        self.assertFalse(self.calls.exists())
+        self.run_it("sweep", "--", "--help")  # of up, which is to be built
+        self.assertTrue(self.builds())
+
     def test_eval_play_and_dream_are_verbs_of_one_program(self):
         for verb in ("eval", "play", "dream"):
             self.assertTrue(self.run_it(verb, "latest").stdout.endswith(f"[{verb}][latest]"))

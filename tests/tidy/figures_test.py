@@ -90,6 +90,10 @@ class Bench(unittest.TestCase):
         done, _ = self.run_it()
         self.assertEqual(done.returncode, 2)
         self.assertIn("no program", done.stderr)
+        self.program("ring_bench", "exit 1")
+        done, _ = self.run_it("--only", "rope")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("no program is named like 'rope'; choose a part of: ring_bench", done.stderr)
 
     def result(self, ratio, quick=False, cores=2, target=None):
         return {"machine": {"cpu": "c", "cores": cores, "flags": "-O3", "revision": "r"},
