@@ -6,12 +6,18 @@
 #include "lib/core/check.h"
 
 namespace tetrion {
+namespace {
+
+constexpr std::uint64_t kNoFront = ~std::uint64_t{0};
+
+}  // namespace
 
 OnlineSelector::OnlineSelector(const Config& config)
     : config_(config),
       uniform_(config.uniform),
       next_start_(static_cast<std::size_t>(config.uniform.shards), 0),
-      queues_(static_cast<std::size_t>(config.uniform.shards)) {
+      queues_(static_cast<std::size_t>(config.uniform.shards)),
+      front_number_(static_cast<std::size_t>(config.uniform.shards), kNoFront) {
   TETRION_CHECK(config.share > 0 && config.share <= 1, "a share of the drawn windows");
   TETRION_CHECK(config.queued_starts > 0, "a queue holds at least one start");
 }
@@ -19,19 +25,20 @@ OnlineSelector::OnlineSelector(const Config& config)
 void OnlineSelector::OnCommit(int shard, std::uint64_t committed) {
   uniform_.OnCommit(shard, committed);
   const auto rows = static_cast<std::uint64_t>(config_.uniform.window_rows);
-  std::uint64_t& next = next_start_[static_cast<std::size_t>(shard)];
+  const auto s = static_cast<std::size_t>(shard);
+  std::uint64_t& next = next_start_[s];
   for (; next + rows <= committed; next += rows) {
     if (queued_ == config_.queued_starts) DropFront(Oldest());
-    queues_[static_cast<std::size_t>(shard)].push_back(
-        {.next = {.shard = shard, .start = next, .lane = 0}, .number = pushed_++});
+    if (queues_[s].empty()) front_number_[s] = pushed_;
+    queues_[s].push_back({.next = {.shard = shard, .start = next, .lane = 0}, .number = pushed_++});
     ++queued_;
   }
 }
 
 void OnlineSelector::OnReclaim(int shard, std::uint64_t valid_lo) {
   uniform_.OnReclaim(shard, valid_lo);
-  std::deque<Queued>& queue = queues_[static_cast<std::size_t>(shard)];
-  while (!queue.empty() && queue.front().next.start < valid_lo) DropFront(queue);
+  const auto s = static_cast<std::size_t>(shard);
+  while (!queues_[s].empty() && queues_[s].front().next.start < valid_lo) DropFront(s);
 }
 
 void OnlineSelector::OnGeneration(int shard, std::uint64_t base) {
@@ -58,18 +65,16 @@ DrawResult OnlineSelector::Draw(int count, std::span<const ShardRange> ranges,
   return result;
 }
 
-std::deque<OnlineSelector::Queued>& OnlineSelector::Oldest() {
-  std::deque<Queued>* oldest = nullptr;
-  for (std::deque<Queued>& queue : queues_) {
-    if (queue.empty()) continue;
-    if (oldest == nullptr || queue.front().number < oldest->front().number) oldest = &queue;
-  }
-  TETRION_CHECK(oldest != nullptr, "a start is queued");
-  return *oldest;
+std::size_t OnlineSelector::Oldest() const {
+  const auto oldest = std::min_element(front_number_.begin(), front_number_.end());
+  TETRION_CHECK(*oldest != kNoFront, "a start is queued");
+  return static_cast<std::size_t>(oldest - front_number_.begin());
 }
 
-void OnlineSelector::DropFront(std::deque<Queued>& queue) {
+void OnlineSelector::DropFront(std::size_t shard) {
+  std::deque<Queued>& queue = queues_[shard];
   queue.pop_front();
+  front_number_[shard] = queue.empty() ? kNoFront : queue.front().number;
   --queued_;
 }
 
@@ -77,14 +82,14 @@ int OnlineSelector::TakeQueued(int most, std::vector<Window>& out) {
   const int lanes = config_.uniform.lanes;
   int taken = 0;
   while (taken < most && queued_ > 0) {
-    std::deque<Queued>& queue = Oldest();
-    Window& next = queue.front().next;
+    const std::size_t shard = Oldest();
+    Window& next = queues_[shard].front().next;
     do {
       out.push_back({.shard = next.shard, .start = next.start, .lane = lanes > 0 ? next.lane : -1});
       ++taken;
       ++next.lane;
     } while (taken < most && next.lane < lanes);
-    if (next.lane >= lanes) DropFront(queue);
+    if (next.lane >= lanes) DropFront(shard);
   }
   return taken;
 }

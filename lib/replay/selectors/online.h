@@ -43,17 +43,18 @@ class OnlineSelector final : public Selector {
     std::uint64_t number;
   };
 
-  // The queue whose front is the oldest start of all. CHECKs that there is one.
-  std::deque<Queued>& Oldest();
-  void DropFront(std::deque<Queued>& queue);
+  // The shard whose queue's front is the oldest start of all. CHECKs that there is one.
+  std::size_t Oldest() const;
+  void DropFront(std::size_t shard);
   // Moves up to `most` windows from the queues to `out`; returns how many.
   int TakeQueued(int most, std::vector<Window>& out);
 
   const Config config_;
   UniformSelector uniform_;
-  std::vector<std::uint64_t> next_start_;   // [S] start of the shard's next queued window
-  std::vector<std::deque<Queued>> queues_;  // [S] starts, oldest first
-  std::size_t queued_ = 0;                  // starts of all shards
+  std::vector<std::uint64_t> next_start_;    // [S] start of the shard's next queued window
+  std::vector<std::deque<Queued>> queues_;   // [S] starts, oldest first
+  std::vector<std::uint64_t> front_number_;  // [S] the front's, kNoFront where a queue is empty
+  std::size_t queued_ = 0;                   // starts of all shards
   std::uint64_t pushed_ = 0;
   double credit_ = 0;       // fraction of a queued window that may be drawn
   std::int64_t drawn_ = 0;  // of the queue

@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <deque>
 #include <map>
 #include <memory>
 #include <set>
+#include <tuple>
 #include <vector>
 
 #include "lib/replay/gate.h"
@@ -125,6 +127,47 @@ TEST(OnlineSelectorTest, FullQueueDropsTheOldestOfAllShardsAndRowsThatAreGoneMak
   selector.OnCommit(0, 15);  // nothing has to go for it
   EXPECT_EQ(DrawSome(selector, 3, {{0, 15}, {1, 10}}),
             (std::vector<Key>{{1, 5, -1}, {0, 5, -1}, {0, 10, -1}}));
+}
+
+TEST(OnlineSelectorTest, QueuesOfManyShardsAreOneListInTheOrderOfTheirRows) {
+  constexpr int kShards = 7, kRows = 5;
+  constexpr std::size_t kQueued = 9;
+  OnlineSelector selector({.uniform = {.shards = kShards, .window_rows = kRows},
+                           .share = 1.0,
+                           .queued_starts = kQueued});
+  std::vector<ShardRange> ranges(kShards, {.lo = 0, .hi = 0});
+  std::vector<std::uint64_t> next(kShards, 0);
+  std::deque<Key> queued;
+  const auto commit = [&](int shard, std::uint64_t rows) {
+    const auto s = static_cast<std::size_t>(shard);
+    ranges[s].hi += rows;
+    selector.OnCommit(shard, ranges[s].hi);
+    for (; next[s] + kRows <= ranges[s].hi; next[s] += kRows) {
+      if (queued.size() == kQueued) queued.pop_front();
+      queued.push_back({shard, next[s], -1});
+    }
+  };
+  commit(0, kRows);  // never reclaimed: uniform draws have a window always
+  for (std::uint64_t step = 0; step < 5000; ++step) {
+    const PhiloxBlock draw = PhiloxDraw(1, step, 0, PhiloxPurpose::kSampler);
+    const int shard = static_cast<int>(draw.word[0] % kShards);
+    const auto s = static_cast<std::size_t>(shard);
+    if (draw.word[1] % 4 < 2) {
+      commit(shard, 1 + draw.word[2] % 8);
+    } else if (draw.word[1] % 4 == 2 && shard > 0) {
+      ranges[s].lo += draw.word[2] % (ranges[s].hi - ranges[s].lo + 1);
+      selector.OnReclaim(shard, ranges[s].lo);
+      std::erase_if(queued, [&](const Key& key) {
+        return std::get<0>(key) == shard && std::get<1>(key) < ranges[s].lo;
+      });
+    } else {
+      const std::vector<Key> drawn =
+          DrawSome(selector, 1 + static_cast<int>(draw.word[2] % 3), ranges);
+      for (std::size_t i = 0; i < drawn.size() && !queued.empty(); ++i, queued.pop_front()) {
+        ASSERT_EQ(drawn[i], queued.front()) << "step " << step;
+      }
+    }
+  }
 }
 
 TEST(OnlineSelectorTest, RowsThatAreGoneAndGenerationsThatBeginLeaveOnlyWholeFreshWindows) {
