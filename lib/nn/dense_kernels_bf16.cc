@@ -28,7 +28,7 @@ constexpr std::int64_t kMostDepth = 1024;
 // g++ 12 takes what the forms without a mask leave undefined for a mistake.
 constexpr __mmask16 kAll = 0xFFFF;
 
-// Shorter sums stay f32: rounding their rows would cost more than it saves.
+// Shorter sums stay f32: rounding a row is a larger part of their work.
 constexpr std::int64_t kLeastDepth = 64;
 
 bool AreRounded(std::int64_t k, std::int64_t n) {

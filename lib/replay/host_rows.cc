@@ -1,5 +1,6 @@
 #include "lib/replay/host_rows.h"
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #if defined(__AVX__)
@@ -19,10 +20,10 @@ namespace {
 // which need not fetch the lines first and keep what the process reads sooner.
 constexpr std::uint64_t kCachedBytes = std::uint64_t{64} << 20;
 
-// Rows that a window of some lanes is asked for ahead, and the most bytes of their records in one.
-// Such pieces lie a row apart, where the processor's own prefetching does not look; whole rows and
-// longer pieces are fetched by it, sooner than when they are asked for (docs/benchmarks.md).
-constexpr int kRowsAhead = 3;
+// How many rows ahead a window of some lanes is asked for: its records lie a row apart, where the
+// processor's own prefetching does not look. Whole rows, which lie side by side, are slower when
+// they are asked for (docs/benchmarks.md), and records of more bytes are left to the processor.
+constexpr std::size_t kRowsAhead = 3;
 constexpr std::size_t kPrefetchedBytes = 4096;
 
 std::string Described(const RowLayout& layout, int shards, std::uint64_t capacity_rows) {
@@ -50,7 +51,8 @@ bool IsPrefetched(const RowLayout& layout, int lanes) {
          static_cast<std::size_t>(lanes) * layout.spec.record_bytes <= kPrefetchedBytes;
 }
 
-// Asks for what CopyLanes and GatherVersions will read of lanes [lane, lane + lanes) of a row.
+// Asks for the records of lanes [lane, lane + lanes) of a row, and for the first line of its header
+// and of each column, which CopyLanes and GatherVersions will read.
 void PrefetchLanes(const RowLayout& layout, const std::byte* row, std::size_t lane,
                    std::size_t lanes) {
   const std::byte* const record = row + layout.record + lane * layout.spec.record_bytes;
@@ -150,10 +152,11 @@ void HostRows::Gather(const ReadLease& lease, int first_lane, int lanes,
       PrefetchLanes(layout_, ahead.Next(), static_cast<std::size_t>(run.lane),
                     static_cast<std::size_t>(run.lanes));
     };
-    const bool prefetches = IsPrefetched(layout_, run.lanes);
-    for (int row = 0; prefetches && row < kRowsAhead; ++row) prefetch();
-    for (std::size_t t = 0; t < static_cast<std::size_t>(lease.rows()); ++t) {
-      if (prefetches) prefetch();
+    const auto count = static_cast<std::size_t>(lease.rows());
+    const std::size_t prefetched = IsPrefetched(layout_, run.lanes) ? count : 0;
+    for (std::size_t t = 0; t < std::min(kRowsAhead, prefetched); ++t) prefetch();
+    for (std::size_t t = 0; t < count; ++t) {
+      if (t + kRowsAhead < prefetched) prefetch();
       CopyLanes(rows.Next(), static_cast<std::size_t>(run.lane),
                 static_cast<std::size_t>(run.lanes), t * b + static_cast<std::size_t>(run.cell),
                 out);

@@ -93,11 +93,12 @@ TEST(TrainerFactoryTest, DreamerTrainsWithLatentsBesideItsRowsAndVtraceWithout) 
 class OneWindow final : public BatchSource {
  public:
   explicit OneWindow(const RunConfig& run)
-      : rows_(RowSpecOf(run), /*shards=*/1, /*capacity_rows=*/run.window + 1),
-        gate_({.capacity_rows = run.window + 1, .commit_stride = 1},
+      : rows_of_window_(run.window + 1),
+        rows_(RowSpecOf(run), /*shards=*/1, /*capacity_rows=*/rows_of_window_),
+        gate_({.capacity_rows = rows_of_window_, .commit_stride = 1},
               std::make_unique<FifoSelector>(1, run.window), FifoLimiter(/*batch_windows=*/1)) {
     gate_.BeginGeneration(0);
-    for (int t = 0; t <= run.window; ++t) {
+    for (int t = 0; t < rows_of_window_; ++t) {
       const Chunk chunk = gate_.Acquire(0, 1, 0);
       RowView row(rows_.layout(), rows_.Row(0, chunk.first));
       std::fill_n(row.mask, run.lanes, 1U);
@@ -105,14 +106,13 @@ class OneWindow final : public BatchSource {
       std::fill_n(row.reward, run.lanes, 1.0F);
       gate_.Commit(chunk);
     }
-    rows_of_window_ = run.window + 1;
   }
   TrainBatch Next() override { return {gate_.OpenLease(1, rows_of_window_, 0), rows_}; }
 
  private:
+  const int rows_of_window_;
   HostRows rows_;
   ReplayGate gate_;
-  int rows_of_window_ = 0;
 };
 
 TEST(TrainerFactoryTest, TrainersRoundFactorsWhereTheRunSaysSoAndTheProcessorGainsByIt) {
