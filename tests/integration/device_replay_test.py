@@ -66,9 +66,10 @@ class ResidentLanes(harness.Case):
         for _ in range(2):
             run.expect_progress(episodes=50, batches=5)
             run.wait_for("a checkpoint", lambda s: s["learner"].get("checkpoints", 0) >= 1)
-            run.kill("learner")
+            with run.a_learner_resumes():
+                run.kill("learner")
         run.expect_progress(episodes=50, batches=5)
-        self.assertEqual(len(re.findall("resumed from", run.log("learner"))), 2)
+        self.assertEqual(run.log("learner").count("resumed from"), 2)
         run.finish_and_check()
 
     def test_a_killed_coordinator_finds_the_lanes_again(self):

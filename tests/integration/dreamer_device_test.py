@@ -39,8 +39,9 @@ class DreamerOnADevice(harness.Case):
         run.start_actor("actor-1")
         run.expect_progress(**dreamer_test.PROGRESS)
         run.wait_for("a checkpoint", lambda s: s["learner"].get("checkpoints", 0) >= 1)
-        run.kill("learner")
-        run.start_learner(resume=True)
+        with run.a_learner_resumes():
+            run.kill("learner")
+            run.start_learner(resume=True)
         run.expect_progress(**dreamer_test.PROGRESS)
         run.drain()
         self.check(run, 2)
@@ -50,9 +51,9 @@ class DreamerOnADevice(harness.Case):
                                       settings=SETTINGS)
         run.expect_progress(**dreamer_test.PROGRESS)
         run.wait_for("a checkpoint", lambda s: s["learner"].get("checkpoints", 0) >= 1)
-        run.kill("learner")
+        with run.a_learner_resumes():
+            run.kill("learner")
         run.expect_progress(**dreamer_test.PROGRESS)
-        self.assertIn("resumed from", run.log("learner"))
         self.assertEqual(run.rings(), [])
         run.finish_and_check()
         self.check(run, 2)

@@ -12,6 +12,7 @@ A test waits for progress (episodes, updates, environment steps) with a generous
 decides by time. On failure the logs of all services are printed. Standard library only.
 """
 
+import contextlib
 import ctypes
 import http.client
 import json
@@ -196,14 +197,21 @@ class Run:
         """Kills the learner once it has a checkpoint; its successor must make progress."""
         self.expect_progress()
         self.wait_for("a checkpoint", lambda s: s["learner"].get("checkpoints", 0) >= 1)
-        rings, resumed = self.rings(), self.log("learner").count("resumed from")
-        self.kill("learner")
-        self.start_learner(resume=True)
-        # What the killed learner reported last must not pass for its successor's progress.
-        wait_until("the successor has resumed",
-                   lambda: self.log("learner").count("resumed from") > resumed)
+        rings = self.rings()
+        with self.a_learner_resumes():
+            self.kill("learner")
+            self.start_learner(resume=True)
         self.expect_progress()
         assert self.rings() == rings, "rings stay with their actors"
+
+    @contextlib.contextmanager
+    def a_learner_resumes(self):
+        """Around a kill of the learner: returns once its successor says that it has resumed. What
+        the killed learner reported last must not pass for its successor's progress."""
+        resumed = self.log("learner").count("resumed from")
+        yield
+        wait_until("the successor has resumed",
+                   lambda: self.log("learner").count("resumed from") > resumed)
 
     def wait_exit(self, name, deadline_s=DEADLINE_S):
         """The exit code of a process of ours, negative after a signal."""

@@ -19,7 +19,8 @@ class LearnerIsKilled(harness.Case):
         for _ in range(2):
             run.expect_progress()
             run.wait_for("a checkpoint", lambda s: s["learner"].get("checkpoints", 0) >= 1)
-            run.kill("learner")
+            with run.a_learner_resumes():
+                run.kill("learner")
             run.expect_progress()
         self.check_resumes(run, 2)
         run.finish_and_check()
