@@ -16,9 +16,12 @@ namespace {
 
 constexpr int kMaxEnvs = 1 << 20;
 constexpr int kMaxThreads = 256;
-// Environments played between two looks at the queue: few enough that their records stay in the
-// first-level cache until they are encoded, many enough that the lock costs nothing.
+// Environments played one rule at a time: few enough that their records stay in the first-level
+// cache until they are encoded. Callers that sleep get their results by so many.
 constexpr std::size_t kChunk = 64;
+// Environments taken at one look at the queue: at most this many, and a quarter of those that wait,
+// so that the threads end together. Few looks, since the queue's lines wander between the cores.
+constexpr std::size_t kMostTaken = 512;
 constexpr std::int64_t kIdleWaitNs = 100 * kNanosPerMilli;
 
 int CheckedCount(int count, int threads) {
@@ -40,7 +43,7 @@ class VectorPool::Owner final : public Agent {
  public:
   Owner(VectorPool& pool, Queue& queue, int number) : pool_(pool), queue_(queue), number_(number) {}
   std::string name() const override { return "vec-env-" + std::to_string(number_); }
-  int DoWork() override { return pool_.Work(queue_, kIdleWaitNs); }
+  int DoWork() override { return pool_.Work(queue_, End::kFirst, kIdleWaitNs); }
 
  private:
   VectorPool& pool_;
@@ -166,32 +169,47 @@ PoolResult VectorPool::Send(std::span<const int> envs, const std::int32_t* actio
   return {};
 }
 
-int VectorPool::Work(Queue& queue, std::int64_t wait_ns) {
-  std::array<int, kChunk> envs;
-  std::size_t taken = 0;
+int VectorPool::Work(Queue& queue, End end, std::int64_t wait_ns) {
+  std::array<int, kMostTaken> taken;
+  std::span<int> envs;
   {
     const MutexLock lock(mu_);
-    if (queue.pending.size() == 0 && wait_ns > 0 && !closed_) queue.arrived.WaitFor(mu_, wait_ns);
-    while (taken < kChunk && queue.pending.size() > 0 && !closed_) {
-      envs[taken++] = queue.pending.Pop();
+    Fifo& pending = queue.pending;
+    if (pending.size() == 0 && wait_ns > 0 && !closed_) queue.arrived.WaitFor(mu_, wait_ns);
+    if (pending.size() == 0 || closed_) return 0;
+    const std::size_t share = std::clamp(pending.size() / 4, kChunk, kMostTaken);
+    envs = std::span(taken).first(std::min(pending.size(), share));
+    pending.Pop(end, envs);
+  }
+  std::size_t published = 0, played = 0;
+  while (played < envs.size()) {
+    const std::size_t chunk = std::min(kChunk, envs.size() - played);
+    lanes_.Play(envs.subspan(played, chunk));
+    played += chunk;
+    if (played == envs.size() || receivers_.load(std::memory_order_relaxed) > 0) {
+      Publish(envs.subspan(published, played - published));
+      published = played;
     }
   }
-  if (taken == 0) return 0;
-  lanes_.Play({envs.data(), taken});
+  return static_cast<int>(envs.size());
+}
+
+void VectorPool::Publish(std::span<const int> envs) {
   const MutexLock lock(mu_);
-  for (std::size_t i = 0; i < taken; ++i) {
-    state_[static_cast<std::size_t>(envs[i])] = State::kReady;
-    ready_.Push(envs[i]);
+  for (const int env : envs) {
+    state_[static_cast<std::size_t>(env)] = State::kReady;
+    ready_.Push(env);
   }
-  stepping_ -= taken;
+  stepping_ -= envs.size();
   if (receivers_ > 0 && (ready_.size() >= wanted_ || stepping_ == 0)) became_ready_.NotifyAll();
-  return static_cast<int>(taken);
 }
 
 void VectorPool::Help() {
   if (InChild()) return;
+  // Without owners results are ready in the order in which they were sent.
+  const End end = owners_.empty() ? End::kFirst : End::kLast;
   for (const auto& queue : queues_) {
-    while (Work(*queue, 0) > 0) continue;
+    while (Work(*queue, end, 0) > 0) continue;
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -72,7 +73,7 @@ class VectorPool {
   // thread more, and need not wait for the others to wake.
   void Help() TETRION_EXCLUDES(mu_);
 
-  // Ends every wait with kClosed and joins the threads, which takes one step of a few environments.
+  // Ends every wait with kClosed and joins the threads, which takes one step of some environments.
   // May be called twice. Does nothing in a child process, where the threads never ran.
   void Close() TETRION_EXCLUDES(mu_, join_mu_);
   // Deletes the pool, except in a child process made by a fork: there its locks may be held and its
@@ -84,6 +85,9 @@ class VectorPool {
 
  private:
   enum class State : std::uint8_t { kUnset, kHeld, kStepping, kReady };
+  // An owner takes from the first end of its queue and helpers from the last, so that in step after
+  // step most environments are played by the same thread, whose core has them in its cache.
+  enum class End : std::uint8_t { kFirst, kLast };
   // A first-in, first-out queue of environments that never holds one twice, so that it never grows.
   class Fifo {
    public:
@@ -95,6 +99,13 @@ class VectorPool {
       first_ = Wrapped(first_ + 1);
       --size_;
       return env;
+    }
+    // The first or last envs.size() of them, which there must be, in their order.
+    void Pop(End end, std::span<int> envs) {
+      const std::size_t from = end == End::kFirst ? 0 : size_ - envs.size();
+      for (std::size_t i = 0; i < envs.size(); ++i) envs[i] = env_[Wrapped(first_ + from + i)];
+      if (end == End::kFirst) first_ = Wrapped(first_ + envs.size());
+      size_ -= envs.size();
     }
 
    private:
@@ -121,7 +132,9 @@ class VectorPool {
   PoolStatus WaitForReady(std::size_t count, const Deadline& deadline) TETRION_REQUIRES(mu_);
   void Enqueue(std::span<const int> envs) TETRION_REQUIRES(mu_);
   // Plays some of the queue's environments; returns how many. Waits at most `wait_ns` for one.
-  int Work(Queue& queue, std::int64_t wait_ns) TETRION_EXCLUDES(mu_);
+  int Work(Queue& queue, End end, std::int64_t wait_ns) TETRION_EXCLUDES(mu_);
+  // Those of `envs`, which have been played, are ready.
+  void Publish(std::span<const int> envs) TETRION_EXCLUDES(mu_);
 
   // Immutable after construction.
   const pid_t pid_;
@@ -134,8 +147,8 @@ class VectorPool {
   std::vector<State> before_ TETRION_GUARDED_BY(mu_);  // scratch of Claim
   Fifo ready_ TETRION_GUARDED_BY(mu_);                 // in order of completion
   std::size_t stepping_ TETRION_GUARDED_BY(mu_) = 0;
-  std::size_t receivers_ TETRION_GUARDED_BY(mu_) = 0;  // callers that sleep
-  std::size_t wanted_ TETRION_GUARDED_BY(mu_) = 0;     // one of them wakes when so many are ready
+  std::atomic<std::size_t> receivers_ = 0;          // callers that sleep; written under mu_
+  std::size_t wanted_ TETRION_GUARDED_BY(mu_) = 0;  // one of them wakes when so many are ready
   bool closed_ TETRION_GUARDED_BY(mu_) = false;
   CondVar became_ready_;
 

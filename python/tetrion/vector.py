@@ -24,9 +24,11 @@ from .envs import checked_seed, vector_maker
 _NO_SEEDS = np.zeros(0, np.uint64)
 _INFO = ("episode_return", "episode_length", "lines", "lines_cleared", "action_mask")
 _OF_THE_STEP = ("reward", "terminated", "truncated")
-# Observations of a step that a thread must have to write: with fewer, handing the work over costs
-# more than doing it, and a copy reads what another core has just written (docs/benchmarks.md).
-_BYTES_PER_THREAD = {True: 4 << 20, False: 1 << 20}  # by `copy`
+# What a thread must have to write in a step, observations and games: with less, handing the work
+# over costs more than doing it, and a copy reads what another core has just written
+# (docs/benchmarks.md).
+_BYTES_PER_THREAD = {True: 3 << 20, False: 3 << 19}  # by `copy`
+_BYTES_PER_GAME = 256
 _TIMEOUT_S = 600.0  # of a wait for the threads
 _open: weakref.WeakSet[TetrionVectorEnv] = weakref.WeakSet()
 
@@ -43,8 +45,9 @@ class TetrionVectorEnv(  # pyright: ignore[reportIncompatibleVariableOverride]
         num_envs: how many, n.
         threads: C++ threads, each owning a range of environments; step() and reset() play along in
             the caller's thread, and with 0 everything does. None: one less than the cores that this
-            process may use (affinity, a container's quota), fewer when there are less than
-            4 MiB of observations a step for each, or 1 MiB with copy=False.
+            process may use (affinity, a container's quota), fewer when a step has less than
+            3 MiB for each to write, or 1.5 MiB with copy=False: observations and 256 bytes an
+            environment.
         obs: "flat", "dict", "planes", "pixels", "compact", "packed2"; tetris also
             "drops", tetris-placement also "afterstates", "afterstates-dt" and
             "afterstates-boards". "dict" gives a dict of arrays [n, ...].
@@ -134,7 +137,8 @@ class TetrionVectorEnv(  # pyright: ignore[reportIncompatibleVariableOverride]
         self._copy = _checks.boolean("copy", copy)
         if threads is None:
             seen = _core.observation(env, obs, self._setup.queue_size)
-            step_bytes = num_envs * seen.elements * (4 if seen.is_float else 1)
+            env_bytes = seen.elements * (4 if seen.is_float else 1) + _BYTES_PER_GAME
+            step_bytes = num_envs * env_bytes
             threads = min(_core.usable_cpus() - 1, step_bytes // _BYTES_PER_THREAD[self._copy])
         self._threads = _checks.integer("threads", threads, 0, 256)
         self._timeout = _checks.seconds("timeout", timeout) or _TIMEOUT_S

@@ -45,13 +45,14 @@ def test_shapes_and_types_are_the_documented_ones(obs, threads):
 @pytest.mark.parametrize(
     ("env", "obs", "num_envs", "copied", "not_copied"),
     [
-        ("cartpole", "flat", 4096, 0, 0),  # 64 KiB a step
-        ("tetris", "compact", 4096, 0, 0),  # 256 KiB
-        ("tetris", "flat", 600, 0, 2),  # 2.2 MiB
-        ("tetris", "flat", 1200, 1, 3),  # 4.3 MiB; no more than cores beside the caller's
+        ("cartpole", "flat", 4096, 0, 0),  # 1.1 MiB a step with the games
+        ("cartpole", "flat", 16384, 1, 2),  # 4.3 MiB
+        ("tetris", "compact", 8192, 0, 1),  # 2.5 MiB
+        ("tetris", "flat", 600, 0, 1),  # 2.3 MiB
+        ("tetris", "flat", 1200, 1, 3),  # 4.6 MiB; no more than cores beside the caller's
     ],
 )
-def test_threads_come_with_the_observations_they_have_to_write(
+def test_threads_come_with_what_they_have_to_write(
     env, obs, num_envs, copied, not_copied, monkeypatch
 ):
     monkeypatch.setattr(tetrion._core, "usable_cpus", lambda: 4)

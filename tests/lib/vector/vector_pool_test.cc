@@ -68,16 +68,17 @@ TEST(VectorPool, ThreadsChangeNothingButTheTime) {
   EXPECT_EQ(DigestOf(64, 37, 400), alone) << "more threads than environments";
 }
 
-// Property: every environment sent is received exactly once, whatever the batch. Each environment
-// checks itself: its episode length counts its own steps, which the test counts too.
-TEST(VectorPool, PartialBatchesLoseAndRepeatNothing) {
-  constexpr int kEnvs = 50, kBatch = 7, kRounds = 2000;
-  VectorPool pool({.env = "cartpole", .max_steps = 1U << 30}, kEnvs, 3);
-  const std::vector<int> all = All(kEnvs);
-  ASSERT_EQ(pool.Reset(all, Seeds(kEnvs).data()).status, PoolStatus::kOk);
-  std::vector<int> batch(kBatch), length(kEnvs, -1);
-  std::vector<std::int32_t> actions(kBatch);
-  for (int round = 0; round < kRounds; ++round) {
+// Property: every environment sent is received exactly once, whatever the batch and whether the
+// caller helps. Each environment checks itself: its episode length counts its own steps, which the
+// test counts too.
+void PlayInBatches(int envs, int batch_size, int rounds) {
+  VectorPool pool({.env = "cartpole", .max_steps = 1U << 30}, envs, 3);
+  const std::vector<int> all = All(envs);
+  ASSERT_EQ(pool.Reset(all, Seeds(envs).data()).status, PoolStatus::kOk);
+  std::vector<int> batch(static_cast<std::size_t>(batch_size)), length(all.size(), -1);
+  std::vector<std::int32_t> actions(batch.size());
+  for (int round = 0; round < rounds; ++round) {
+    if (round % 3 == 0) pool.Help();
     ASSERT_EQ(pool.Receive(batch, kLongNs), PoolStatus::kOk);
     ASSERT_EQ(std::set<int>(batch.begin(), batch.end()).size(), batch.size());
     for (std::size_t i = 0; i < batch.size(); ++i) {
@@ -89,10 +90,34 @@ TEST(VectorPool, PartialBatchesLoseAndRepeatNothing) {
     }
     ASSERT_EQ(pool.Send(batch, actions.data()).status, PoolStatus::kOk);
   }
-  std::vector<int> rest(kEnvs);
+  std::vector<int> rest(all.size());
   ASSERT_EQ(pool.Receive(rest, kLongNs), PoolStatus::kOk);
   std::sort(rest.begin(), rest.end());
   EXPECT_EQ(rest, all);
+}
+
+TEST(VectorPool, PartialBatchesLoseAndRepeatNothing) {
+  PlayInBatches(50, 7, 2000);
+}
+
+// So many that a thread takes several chunks at once.
+TEST(VectorPool, PartialBatchesOfThousandsLoseAndRepeatNothing) {
+  PlayInBatches(6000, 1700, 60);
+}
+
+TEST(VectorPool, WithoutThreadsResultsComeInTheOrderOfTheirActions) {
+  constexpr int kEnvs = 1500, kBatch = 64;
+  VectorPool pool({.env = "cartpole"}, kEnvs, 0);
+  ASSERT_EQ(ResetAll(pool), PoolStatus::kOk);
+  std::vector<int> sent = All(kEnvs);
+  std::reverse(sent.begin(), sent.end());
+  const std::vector<std::int32_t> actions(sent.size());
+  ASSERT_EQ(pool.Send(sent, actions.data()).status, PoolStatus::kOk);
+  for (std::size_t first = 0; first + kBatch <= sent.size(); first += kBatch) {
+    std::vector<int> batch(kBatch);
+    ASSERT_EQ(pool.Receive(batch, kLongNs), PoolStatus::kOk);
+    EXPECT_TRUE(std::equal(batch.begin(), batch.end(), sent.begin() + static_cast<long>(first)));
+  }
 }
 
 TEST(VectorPool, RefusesWhatIsWrongAndMovesNothing) {
