@@ -2,7 +2,7 @@
 // tables.
 #define TETRION_LANES 8
 #define TETRION_VECTORS 2
-#define TETRION_ACCUMULATORS 10
+#define TETRION_ACCUMULATORS 12
 #define TETRION_KERNELS_NAME "baseline"
 #include <cstdlib>
 #include <string_view>

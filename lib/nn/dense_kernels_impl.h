@@ -16,7 +16,7 @@ void Silu(const float* x, std::int64_t m, std::int64_t n, float* y, float* slope
   const AlignedVec one = Splat(1.0F);
   for (std::int64_t i = 0; i < m * n; i += kLanes) {
     const AlignedVec v = Load(x + i);
-    const AlignedVec sigmoid = one / (one + Exp(-v));
+    const AlignedVec sigmoid = one / (one + ExpOfMinus(v));  // out of NaN is NaN all the same
     const AlignedVec out = v * sigmoid;
     Store(y + i, out);
     if (slope != nullptr) Store(slope + i, sigmoid + out * (one - sigmoid));

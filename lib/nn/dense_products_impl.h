@@ -9,9 +9,9 @@
 namespace tetrion {
 namespace {
 
-// Vector v of a row of kVectors, of which the last is there in part.
-template <int kVectors>
-inline AlignedVec LoadAt(const float* row, int v, const Part& last) {
+// Vector v of a row of kVectors, of which the last is `last`: Whole or Part.
+template <int kVectors, typename Last>
+inline AlignedVec LoadAt(const float* row, int v, const Last& last) {
   return v + 1 < kVectors ? Load(row + v * kLanes) : last.Load(row + v * kLanes);
 }
 
@@ -33,9 +33,9 @@ struct Product {
 
 // kRows rows of kVectors vectors, accumulated in registers: where a loop over them stayed a loop,
 // they would be in memory.
-template <int kRows, int kVectors>
+template <int kRows, int kVectors, typename Last>
 inline void ProductBlock(const Product& p, std::int64_t first, std::int64_t column,
-                         const Part& last) {
+                         const Last& last) {
   AlignedVec acc[kRows][kVectors];
   const std::int64_t row = p.row, step = p.step, ldb = p.ldb, ldo = p.ldo;
   float* out = p.out + first * ldo + column;
@@ -67,9 +67,9 @@ inline void ProductBlock(const Product& p, std::int64_t first, std::int64_t colu
 }
 
 // Rows [first, rows) of which there are at most kRows.
-template <int kRows, int kVectors>
+template <int kRows, int kVectors, typename Last>
 inline void LastRows(const Product& p, std::int64_t first, std::int64_t rows, std::int64_t column,
-                     const Part& last) {
+                     const Last& last) {
   if constexpr (kRows > 0) {
     if (rows - first == kRows) {
       ProductBlock<kRows, kVectors>(p, first, column, last);
@@ -80,8 +80,8 @@ inline void LastRows(const Product& p, std::int64_t first, std::int64_t rows, st
 }
 
 // All rows of a panel of kVectors vectors. The accumulators fill the registers.
-template <int kVectors>
-void ProductPanel(const Product& p, std::int64_t rows, std::int64_t column, const Part& last) {
+template <int kVectors, typename Last>
+void ProductPanel(const Product& p, std::int64_t rows, std::int64_t column, const Last& last) {
   constexpr int kRows = kAccumulators / kVectors;
   std::int64_t row = 0;
   for (; row + kRows <= rows; row += kRows) {
@@ -91,9 +91,8 @@ void ProductPanel(const Product& p, std::int64_t rows, std::int64_t column, cons
 }
 
 void WriteProduct(const Product& p, std::int64_t rows, std::int64_t n) {
-  const Part whole(kLanes);
   std::int64_t column = 0;
-  for (; column + kPanel <= n; column += kPanel) ProductPanel<kVectors>(p, rows, column, whole);
+  for (; column + kPanel <= n; column += kPanel) ProductPanel<kVectors>(p, rows, column, Whole());
   if (column == n) return;
   const std::int64_t left = n - column, vectors = (left + kLanes - 1) / kLanes;
   const Part last(left - (vectors - 1) * kLanes);

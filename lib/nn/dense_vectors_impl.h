@@ -31,6 +31,18 @@ inline AlignedVec Splat(float value) {
   return value - AlignedVec{};  // what adding 0 would not be: a plain copy
 }
 
+#ifndef __AVX512F__
+constexpr float kShifter = 12582912.0F;  // 1.5 * 2^23: adding it rounds to an integer
+
+// x, at least -80 and at most 80; NaN stays NaN.
+inline AlignedVec Within80(AlignedVec x) {
+  const auto most = reinterpret_cast<__m256>(Splat(80.0F));
+  const auto least = reinterpret_cast<__m256>(Splat(-80.0F));
+  const __m256 low = _mm256_min_ps(most, reinterpret_cast<__m256>(x));
+  return reinterpret_cast<AlignedVec>(_mm256_max_ps(least, low));
+}
+#endif
+
 // 2^n and what is left of x / ln 2, so that e^x = 2^n 2^f with |f| <= 1/2. NaN stays NaN in both.
 struct Split {
   AlignedVec n, f;
@@ -45,11 +57,8 @@ inline Split SplitPower(AlignedVec x) {
   return {reinterpret_cast<AlignedVec>(_mm512_maskz_sub_ps(0xFFFF, t, f)),
           reinterpret_cast<AlignedVec>(f)};
 #else
-  const AlignedVec most = Splat(80.0F);
-  x = x > most ? most : x;
-  x = x < -most ? -most : x;
-  const AlignedVec shifter = Splat(12582912.0F);  // 1.5 * 2^23: adding it rounds to an integer
-  const AlignedVec n = (x * 1.44269504F + shifter) - shifter;
+  x = Within80(x);
+  const AlignedVec n = (x * 1.44269504F + kShifter) - kShifter;
   return {n, x * 1.44269504F - n};
 #endif
 }
@@ -65,18 +74,35 @@ inline AlignedVec Scaled(AlignedVec p, AlignedVec n) {
 #endif
 }
 
-// e^x, with the polynomial of degree 5 for 2^f whose largest relative error is least (by reweighted
-// least squares, 2^0 kept exact): off by 5e-7 + 8e-8 |x| of it for |x| <= 80. Beyond that AVX-512
-// goes on to 0 and infinity; the baseline stays at e^-80 and e^80.
-inline AlignedVec Exp(AlignedVec x) {
-  const auto [n, f] = SplitPower(x);
+// 2^f for |f| <= 1/2: the polynomial of degree 5 whose largest relative error is least (by reweighted
+// least squares, 2^0 kept exact).
+inline AlignedVec PowerOfTwo(AlignedVec f) {
   AlignedVec p = Splat(0.00132645917F);
   p = p * f + 0.00967161899F;
   p = p * f + 0.0555073501F;
   p = p * f + 0.240222404F;
   p = p * f + 0.69314698F;
-  p = p * f + 1.0F;
-  return Scaled(p, n);
+  return p * f + 1.0F;
+}
+
+// e^x, off by 5e-7 + 8e-8 |x| of it for |x| <= 80. Beyond that AVX-512 goes on to 0 and infinity; the
+// baseline stays at e^-80 and e^80.
+inline AlignedVec Exp(AlignedVec x) {
+  const auto [n, f] = SplitPower(x);
+  return Scaled(PowerOfTwo(f), n);
+}
+
+// Exp(-x), but of NaN it may be any number.
+inline AlignedVec ExpOfMinus(AlignedVec x) {
+#ifdef __AVX512F__
+  return Exp(-x);
+#else
+  x = Within80(x);
+  const AlignedVec shifted = x * -1.44269504F + kShifter;  // n in its lowest bits
+  const AlignedVec p = PowerOfTwo(x * -1.44269504F - (shifted - kShifter));
+  return reinterpret_cast<AlignedVec>(reinterpret_cast<IntVec>(p) +
+                                      (reinterpret_cast<IntVec>(shifted) << 23));
+#endif
 }
 
 // One number of a vector's floats, by op(a, b) of vectors of any size, halves first.
@@ -101,6 +127,13 @@ inline V Greater(V a, V b) {
 inline float Sum(AlignedVec v) {
   return Folded(v, [](auto a, auto b) { return a + b; });
 }
+
+// All floats of a vector, in the place of a Part: a processor without masks for its vectors takes
+// many times as long to store in part.
+struct Whole {
+  AlignedVec Load(const float* p) const { return tetrion::Load(p); }
+  void Store(float* p, AlignedVec v) const { tetrion::Store(p, v); }
+};
 
 // The first `count` floats of a vector, 1..kLanes of them; the others are neither read nor written.
 struct Part {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
@@ -256,12 +257,21 @@ TEST_P(DenseKernelsTest, TransposedIsEveryNumberInItsPlace) {
   }
 }
 
+// Of every sign and with bits of their own, which arithmetic on the bits of a float could take for
+// an exponent.
 TEST_P(DenseKernelsTest, NanIsNeverHidden) {
-  std::vector<float> x(kColumns, 0.5F), y(kColumns);
-  x[7] = std::numeric_limits<float>::quiet_NaN();
-  kernels().silu(x.data(), 1, kColumns, y.data(), nullptr);
-  EXPECT_TRUE(std::isnan(y[7]));
-  EXPECT_FALSE(std::isnan(y[8]));
+  for (const std::uint32_t bits :
+       {0x7fc00000U, 0xffc00000U, 0x7f800001U, 0x7fc00001U, 0xffc000ffU, 0x7fffffffU}) {
+    std::vector<float> x(kColumns, 0.5F), y(kColumns), slope(kColumns);
+    x[7] = std::bit_cast<float>(bits);
+    kernels().silu(x.data(), 1, kColumns, y.data(), slope.data());
+    EXPECT_TRUE(std::isnan(y[7])) << bits;
+    EXPECT_TRUE(std::isnan(slope[7])) << bits;
+    EXPECT_FALSE(std::isnan(y[8]) || std::isnan(slope[8])) << bits;
+    kernels().tanh(x.data(), 1, kColumns, y.data());
+    EXPECT_TRUE(std::isnan(y[7])) << bits;
+    EXPECT_FALSE(std::isnan(y[8])) << bits;
+  }
 }
 
 // Rows of n logits, every third of them masked, the largest about `scale`.
