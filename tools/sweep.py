@@ -27,12 +27,17 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 FACTOR = 3  # a rung trains so many times as long as the one before, and so many fewer reach it
 RUNGS = 3
 GRACE_S = 300  # of a run or an evaluation beyond what it was given
+END_S = 30  # from SIGTERM to the end of a program
 DEFAULT_SPACE = ("learning_rate=0.0002..0.006", "entropy_coef=0.0003..0.03", "value_coef=0.03..1",
                  "lambda=0.8..1", "discount=0.99..0.9995", "reuse=1|2|4")
 
 
 class SweepError(Exception):
     """What is wrong, where, and what to do: one sentence."""
+
+
+class OutOfTime(SweepError):
+    """A program had not ended in its time. Says nothing of the settings: good play takes longest."""
 
 
 class Range:
@@ -109,22 +114,30 @@ class Runs:
         self.bin_dir = bin_dir
 
     def call(self, words, log, seconds):
-        """Standard output of a program that ends within `seconds` and a grace. SweepError when it
-        fails, with the end of its log."""
-        with open(log, "ab") as errors:
-            try:
-                done = subprocess.run([str(word) for word in words], stdout=subprocess.PIPE,
-                                      stderr=errors, stdin=subprocess.DEVNULL, check=False,
-                                      timeout=seconds + GRACE_S)
-            except subprocess.TimeoutExpired:
-                raise SweepError(f"{words[0]} did not end in {seconds + GRACE_S:.0f} s; "
-                                 f"its log is {log}") from None
-            errors.write(done.stdout)
-        if done.returncode != 0:
+        """Standard output of a program, which is asked to end after `seconds` and a grace: an
+        evaluation with --deaths then tells what it has. SweepError when it fails, with the end of
+        its log, OutOfTime when it does after that."""
+        with open(log, "ab") as errors, subprocess.Popen(
+                [str(word) for word in words], stdout=subprocess.PIPE, stderr=errors,
+                stdin=subprocess.DEVNULL) as program:
+            late = False
+            for limit, end in ((seconds + GRACE_S, program.terminate), (END_S, program.kill),
+                               (None, None)):
+                try:
+                    printed = program.communicate(timeout=limit)[0]
+                    break
+                except subprocess.TimeoutExpired:
+                    late = True
+                    end()
+            errors.write(printed)
+        if program.returncode != 0:
             last = log.read_text(errors="replace").strip().splitlines()[-1:] or ["no output"]
-            raise SweepError(f"{shlex.join(str(word) for word in words)} ended with status "
-                             f"{done.returncode}: {last[0]}; its log is {log}")
-        return done.stdout.decode()
+            raise (OutOfTime if late else SweepError)(
+                f"{shlex.join(str(word) for word in words)} "
+                + (f"did not end in {seconds + GRACE_S:.0f} s" if late else
+                   f"ended with status {program.returncode}")
+                + f": {last[0]}; its log is {log}")
+        return printed.decode()
 
     def train(self, name, seed, values, seconds):
         """Trains run `name` for `seconds` more."""
@@ -198,11 +211,13 @@ def make_study(folder):
     from optuna.storages import JournalStorage
     from optuna.storages.journal import JournalFileBackend
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    return optuna.create_study(
+    study = optuna.create_study(
         study_name="sweep", direction="maximize", load_if_exists=True,
         storage=JournalStorage(JournalFileBackend(str(folder / "study.log"))),
-        sampler=optuna.samplers.TPESampler(seed=1, n_startup_trials=8),
         pruner=optuna.pruners.SuccessiveHalvingPruner(min_resource=1, reduction_factor=FACTOR))
+    # Another seed in a study that goes on: the same would draw the first trials' settings again.
+    study.sampler = optuna.samplers.TPESampler(seed=1 + len(study.trials), n_startup_trials=8)
+    return study
 
 
 def sweep(study, ranges, runs, options, say):
@@ -220,6 +235,9 @@ def sweep(study, ranges, runs, options, say):
         trial = study.ask()
         try:
             result = play_trial(trial, ranges, runs, options.seeds, options.seconds, say)
+        except OutOfTime as error:
+            raise SweepError(f"{error}; give --eval fewer --episodes, a cap of --max-steps, or "
+                             "--deaths, which tells what was reached until then") from error
         except SweepError as error:
             say(f"trial {trial.number} failed: {error}")
             trial.report(-math.inf, 1)  # worse than any other, which the sampler is to know

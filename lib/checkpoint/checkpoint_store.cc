@@ -26,7 +26,6 @@ constexpr char kManifestName[] = "manifest.json";
 constexpr char kTemporarySuffix[] = ".partial";
 constexpr char kFileSuffix[] = ".safetensors";
 constexpr char kCounterPrefix[] = "counter.";
-constexpr const char* kPolicyPrefix = "policy.";
 constexpr std::uint64_t kMaxManifestBytes = std::uint64_t{16} << 20;
 constexpr std::uint64_t kMaxCheckpointBytes = std::uint64_t{16} << 30;
 
@@ -230,7 +229,7 @@ std::optional<Checkpoint> CheckpointStore::LoadBest(std::uint64_t expected_confi
 }
 
 std::vector<std::byte> PolicyBlobOf(const TrainerState& state) {
-  return BlobOf(state, {&kPolicyPrefix, 1});
+  return BlobOf(state, {&kPlayedPrefix, 1});
 }
 
 std::vector<std::byte> BlobOf(const TrainerState& state, std::span<const char* const> prefixes) {

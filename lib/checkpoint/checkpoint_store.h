@@ -20,7 +20,7 @@ struct CheckpointInfo {
   std::string network;
   std::int64_t updates = 0;
   std::int64_t policy_version = 0;
-  std::int64_t env_steps = 0;
+  std::int64_t env_steps = 0;  // rows received since the run began, times lanes
   double mean_return = 0;
   bool operator==(const CheckpointInfo&) const = default;
 };

@@ -19,6 +19,11 @@ struct TrainerState {
   std::map<std::string, std::int64_t> counters;  // "updates", "policy_version", ...
 };
 
+// A tensor's name begins with what it is: a parameter that plays, or one that training goes on from
+// where those that play are a mean.
+inline constexpr const char* kPlayedPrefix = "policy.";
+inline constexpr const char* kTrainedPrefix = "trained.";
+
 // Copies the tensor `name` into `values`. Throws Error(kConfig) naming it when it is missing, has
 // another shape or size, or holds NaN or infinity; `values` is then as it was.
 void ReadTensor(const TrainerState& state, const std::string& name,

@@ -74,8 +74,8 @@ inline AlignedVec Scaled(AlignedVec p, AlignedVec n) {
 #endif
 }
 
-// 2^f for |f| <= 1/2: the polynomial of degree 5 whose largest relative error is least (by reweighted
-// least squares, 2^0 kept exact).
+// 2^f for |f| <= 1/2: the polynomial of degree 5 whose largest relative error is least (by
+// reweighted least squares, 2^0 kept exact).
 inline AlignedVec PowerOfTwo(AlignedVec f) {
   AlignedVec p = Splat(0.00132645917F);
   p = p * f + 0.00967161899F;
@@ -85,8 +85,8 @@ inline AlignedVec PowerOfTwo(AlignedVec f) {
   return p * f + 1.0F;
 }
 
-// e^x, off by 5e-7 + 8e-8 |x| of it for |x| <= 80. Beyond that AVX-512 goes on to 0 and infinity; the
-// baseline stays at e^-80 and e^80.
+// e^x, off by 5e-7 + 8e-8 |x| of it for |x| <= 80. Beyond that AVX-512 goes on to 0 and infinity;
+// the baseline stays at e^-80 and e^80.
 inline AlignedVec Exp(AlignedVec x) {
   const auto [n, f] = SplitPower(x);
   return Scaled(PowerOfTwo(f), n);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <string_view>
 
 #include "lib/core/error.h"
 #include "lib/run/run_folder.h"
@@ -22,11 +23,17 @@ bool TakeEnd(std::string& text, const std::string& end) {
   return true;
 }
 
+// Whether --scorer-units shapes the run's network.
+bool HasUnits(const RunConfig& run) {
+  return run.algo != "dreamer" && (run.network == "scorer" || run.network == "columns");
+}
+
 // What the shapes of a run's networks follow from.
 std::string ShapeOf(const RunConfig& run) {
   const EnvSpec spec = EnvSpecOf(run);
-  const std::string model =
+  std::string model =
       run.algo == "dreamer" ? "DreamerV3 of size " + run.dreamer.size : "network " + run.network;
+  if (HasUnits(run)) model += " of " + std::to_string(run.scorer_units) + " units";
   return model + " over view " + spec.obs.view + " of " + std::to_string(spec.obs.view_floats) +
          " numbers, " + std::to_string(spec.action.count) + " actions";
 }
@@ -36,6 +43,12 @@ bool IsFinite(const TrainerState& state) {
     return std::all_of(tensor.data.begin(), tensor.data.end(),
                        [](float value) { return std::isfinite(value); });
   });
+}
+
+const TrainerState::Tensor* Find(const TrainerState& state, const std::string& name) {
+  const auto found = std::find_if(state.tensors.begin(), state.tensors.end(),
+                                  [&](const auto& tensor) { return tensor.name == name; });
+  return found == state.tensors.end() ? nullptr : &*found;
 }
 
 }  // namespace
@@ -53,7 +66,10 @@ Checkpoint LoadInitial(const std::string& runs_dir, const std::string& from, con
   if (ShapeOf(theirs) != ShapeOf(run)) {
     refuse("run " + folder.name() + " has " + ShapeOf(theirs) + "; the new run has " +
            ShapeOf(run) + "; give it --env, --view, --algo, --queue-size and " +
-           (run.algo == "dreamer" ? "--size" : "--network") + " of the other");
+           (run.algo == "dreamer" ? "--size"
+            : HasUnits(run)       ? "--network and --scorer-units"
+                                  : "--network") +
+           " of the other");
   }
   const CheckpointStore store(folder.checkpoints(), kCheckpointsRead);
   std::optional<Checkpoint> checkpoint = best ? store.LoadBest() : store.LoadNewest();
@@ -70,9 +86,15 @@ TrainerState BegunWith(TrainerState fresh, const TrainerState& initial) {
                     [&](const char* prefix) { return tensor.name.starts_with(prefix); })) {
       continue;
     }
-    const auto same = std::find_if(initial.tensors.begin(), initial.tensors.end(),
-                                   [&](const auto& other) { return other.name == tensor.name; });
-    if (same != initial.tensors.end()) tensor = *same;
+    const TrainerState::Tensor* same = Find(initial, tensor.name);
+    if (same == nullptr && tensor.name.starts_with(kTrainedPrefix)) {
+      // The other run kept no mean: what plays there is what training goes on from.
+      same = Find(initial,
+                  kPlayedPrefix + tensor.name.substr(std::string_view(kTrainedPrefix).size()));
+    }
+    if (same == nullptr) continue;
+    tensor.shape = same->shape;
+    tensor.data = same->data;
   }
   return fresh;
 }

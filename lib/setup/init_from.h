@@ -13,8 +13,9 @@ namespace tetrion {
 // finite, or a network of another shape than that of `run`, with both; Error(kConfig): all corrupt.
 Checkpoint LoadInitial(const std::string& runs_dir, const std::string& from, const RunConfig& run);
 
-// `fresh`, a new trainer's state, with the tensors of `initial` that both have. The optimiser's
-// ("adam_...") and all counters stay fresh.
+// `fresh`, a new trainer's state, with the tensors of `initial` that both have; where only `fresh`
+// keeps a mean of its parameters, both mean and parameters are those of `initial` that play. The
+// optimiser's ("adam_...") and all counters stay fresh.
 TrainerState BegunWith(TrainerState fresh, const TrainerState& initial);
 
 }  // namespace tetrion

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING, Any
 
 import gymnasium
@@ -18,6 +19,12 @@ class Lane:
 
     def __init__(self, envs: TetrionVectorEnv, env: int):
         self._envs, self._env = envs, env
+
+    def of(self, envs: TetrionVectorEnv) -> Lane:
+        """The same lane of `envs`, with the user's attributes."""
+        other = copy.copy(self)
+        other._envs = envs
+        return other
 
     @property
     def record(self) -> bytes:

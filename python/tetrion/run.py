@@ -41,7 +41,7 @@ class Checkpoint:
     path: Path
     updates: int  # optimiser steps
     policy_version: int
-    env_steps: int
+    env_steps: int  # that the learner had received since the run began, about
     mean_return: float  # of recent episodes when it was written; NaN before the first
     env: str
     network: str

@@ -81,9 +81,8 @@ class VecEnv(vec_env.VecEnv):  # type: ignore[misc, unused-ignore]
         return [None] * self.num_envs if drawn is None else [np.asarray(one) for one in drawn]
 
     def get_attr(self, attr_name: str, indices: Indices = None) -> list[Any]:
-        """Attributes of the environments, as TetrionVectorEnv.get_attr."""
-        values = self.envs.get_attr(attr_name)
-        return [values[env] for env in self._get_indices(indices)]
+        """Attributes of the environments `indices`, as TetrionVectorEnv.get_attr."""
+        return list(self.envs.call_of(self._get_indices(indices), attr_name))
 
     def set_attr(self, attr_name: str, value: Any, indices: Indices = None) -> None:
         """One value for all of `indices`; they must be all of them."""
@@ -95,9 +94,8 @@ class VecEnv(vec_env.VecEnv):  # type: ignore[misc, unused-ignore]
     def env_method(
         self, method_name: str, *args: Any, indices: Indices = None, **kwargs: Any
     ) -> list[Any]:
-        """What a method of each environment returns, as TetrionVectorEnv.call."""
-        values = self.envs.call(method_name, *args, **kwargs)
-        return [values[env] for env in self._get_indices(indices)]
+        """What a method of each of the environments `indices` returns, as TetrionVectorEnv.call."""
+        return list(self.envs.call_of(self._get_indices(indices), method_name, *args, **kwargs))
 
     def env_is_wrapped(self, wrapper_class: type[Any], indices: Indices = None) -> list[bool]:
         """Never: they are no Python objects."""

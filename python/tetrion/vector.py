@@ -8,7 +8,7 @@ import os
 import secrets
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import gymnasium
@@ -203,6 +203,8 @@ class TetrionVectorEnv(  # pyright: ignore[reportIncompatibleVariableOverride]
         self._pool.step(numbers, self._timeout)
         if self._autoreset is not AutoresetMode.SAME_STEP:
             return self._results()
+        for name in _OF_THE_STEP:
+            self._shown_columns[name][:] = self._columns[name]
         final = self._restart_ended()
         results = self._results()
         results[-1].update(final)
@@ -309,8 +311,9 @@ class TetrionVectorEnv(  # pyright: ignore[reportIncompatibleVariableOverride]
     def set_state(
         self, states: EnvState | Sequence[EnvState], env_ids: Sequence[int] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Environments go on where the states were taken. ValueError, and nothing has changed, for
-        a state of other settings or while one of them is stepping.
+        """Environments go on where the states were taken; in autoreset_mode SameStep with the next
+        episode where that of a state has ended. ValueError, and nothing has changed, for a state of
+        other settings or while one of them is stepping.
 
         Args:
             states: one for each of them, or one for all.
@@ -327,6 +330,8 @@ class TetrionVectorEnv(  # pyright: ignore[reportIncompatibleVariableOverride]
             raise ValueError(f"{len(given)} states for {len(ids)} environments")
         self._pool.load(ids, [self._setup.bytes_of(state) for state in given])
         self._seeded[ids] = True
+        if self._autoreset is AutoresetMode.SAME_STEP:
+            self._restart_ended()
         return self._observations(), self._infos()
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
@@ -341,8 +346,25 @@ class TetrionVectorEnv(  # pyright: ignore[reportIncompatibleVariableOverride]
         Returns:
             What each returns, or its attribute, [n].
         """
+        return self.call_of(self._all, name, *args, **kwargs)
+
+    def call_of(
+        self, env_ids: Iterable[int], name: str, *args: Any, **kwargs: Any
+    ) -> tuple[Any, ...]:
+        """Calls a method of some environments, as call.
+
+        Args:
+            env_ids: which.
+            name: of the method, or of an attribute.
+            args: for the method.
+            kwargs: for the method.
+
+        Returns:
+            What each returns, or its attribute.
+        """
+        lanes = self._every_lane()
         try:
-            found = [getattr(lane, name) for lane in self._every_lane()]
+            found = [getattr(lanes[env], name) for env in env_ids]
         except AttributeError:
             raise AttributeError(f"the environments have no attribute {name!r}") from None
         return tuple(one(*args, **kwargs) if callable(one) else one for one in found)
@@ -386,14 +408,17 @@ class TetrionVectorEnv(  # pyright: ignore[reportIncompatibleVariableOverride]
     def __getstate__(self) -> dict[str, Any]:
         """For copy and pickle: settings, spaces with their generators, and every state."""
         self._check_open()
-        private = ("_pool", "_columns", "_receiving", "closed")
+        private = ("_pool", "_columns", "_shown_columns", "_receiving", "closed")
         kept = {k: v for k, v in self.__dict__.items() if k not in private}
+        kept["_seeded"] = self._seeded.copy()
         kept["_saved"] = self._pool.save(self._all[self._seeded])
         return kept
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
         saved = kept.pop("_saved")
         self.__dict__.update(kept)
+        if self._lanes is not None:  # a shallow copy's are still the original's
+            self._lanes = [lane.of(self) for lane in self._lanes]
         self._start_pool()
         self._pool.load(self._all[self._seeded], saved)
 
@@ -402,6 +427,10 @@ class TetrionVectorEnv(  # pyright: ignore[reportIncompatibleVariableOverride]
         self._parts = _core.observation(setup.env, setup.obs, setup.queue_size).parts
         self._pool = setup.pool(self.num_envs, self._threads, self.batch_size)
         self._columns = self._pool.columns()
+        self._shown_columns = dict(self._columns)
+        if self._autoreset is AutoresetMode.SAME_STEP:
+            # The pool's say of a restarted environment what a reset does, and its state with them.
+            self._shown_columns.update({name: self._columns[name].copy() for name in _OF_THE_STEP})
         self._info_names = [name for name in _INFO if name in self._columns]
         self._receiving = threading.Lock()  # held from receive() until its rows are copied
         self.closed = False
@@ -477,14 +506,13 @@ class TetrionVectorEnv(  # pyright: ignore[reportIncompatibleVariableOverride]
             )
 
     def _restart_ended(self) -> dict[str, Any]:
-        """Starts the next episodes of those that the step has ended, and keeps its rewards and
-        ends. Returns the infos of the ended ones, {} where there are none."""
+        """Starts the next episodes of those that have ended. Returns the infos of the ended ones,
+        {} where there are none."""
         columns = self._columns
         ended = columns["terminated"] | columns["truncated"]
         envs = self._all[ended]
         if not envs.size:
             return {}
-        kept = {name: columns[name][envs] for name in _OF_THE_STEP}
         final_obs = np.full(self.num_envs, None, object)
         for env, row in zip(envs.tolist(), columns["obs"][envs], strict=True):
             final_obs[env] = self._shown(row)
@@ -495,8 +523,6 @@ class TetrionVectorEnv(  # pyright: ignore[reportIncompatibleVariableOverride]
             final_info[f"_{name}"] = ended.copy()
         self._pool.reset(envs, _NO_SEEDS)
         self._pool.drain(self._timeout)
-        for name, values in kept.items():
-            columns[name][envs] = values
         return {
             "final_obs": final_obs,
             "_final_obs": ended,
@@ -531,7 +557,7 @@ class TetrionVectorEnv(  # pyright: ignore[reportIncompatibleVariableOverride]
         )
 
     def _out(self, name: str) -> np.ndarray:
-        return self._columns[name].copy() if self._copy else self._columns[name]
+        return self._shown_columns[name].copy() if self._copy else self._shown_columns[name]
 
     def _shown(self, array: np.ndarray) -> Any:
         """One or more rows of observations as the user sees them."""

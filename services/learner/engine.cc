@@ -14,7 +14,6 @@
 #include "lib/weights/weights_reader.h"
 #include "services/common/heartbeat_stats.h"
 #include "services/common/service_host.h"
-#include "services/learner/first_state.h"
 #include "services/learner/replay_plan.h"
 #include "services/learner/resident_parts.h"
 #include "services/learner/trainer_factory.h"
@@ -94,9 +93,9 @@ Engine::Engine(const Surroundings& around, const wire::Registered& registered,
                            TrainerThreads(run_, around.options.threads, UsableCpus()),
                            UpdatePlaceOf(around.options.replay, run_, memory_))),
       checkpoints_(checkpoint_folder_, around.options.keep_checkpoints),
-      resumed_updates_(LoadFirstState(
-          around.options, CheckpointStore(checkpoint_folder_, around.options.keep_checkpoints),
-          run_, RunFolder::At(registered.run_folder), *trainer_)),
+      resumed_(LoadFirstState(around.options,
+                              CheckpointStore(checkpoint_folder_, around.options.keep_checkpoints),
+                              run_, RunFolder::At(registered.run_folder), *trainer_)),
       region_(LearnerRegion::CreateOrAdopt(registered.shm_dir, registered.run_id,
                                            trainer_->PolicyBlobBytes(), RunConfigHash(run_))),
       replay_(GateConfigOf(run_, shape_), MakeSelector(run_, shape_), LimiterOf(run_)),
@@ -128,7 +127,7 @@ Engine::Engine(const Surroundings& around, const wire::Registered& registered,
                 {.on_update = [this](const UpdateStats& stats) { metrics_.OnUpdate(stats); },
                  .describe = [this] { return Describe(); }},
                 *trainer_, source_, region_.MakeWriter(), around.versions, checkpoints_,
-                resumed_updates_),
+                resumed_.updates),
       checkpoint_runner_(checkpoints_, around.on_error),
       ingest_runner_(ingest_, around.on_error),
       inference_runner_(inference_, around.on_error),
@@ -188,7 +187,7 @@ CheckpointInfo Engine::Describe() const {
           .run = run_name_,
           .env = run_.env,
           .network = run_.network,
-          .env_steps = static_cast<std::int64_t>(Rows()) * shape_.lanes,
+          .env_steps = resumed_.env_steps + static_cast<std::int64_t>(Rows()) * shape_.lanes,
           .mean_return = around_.mean_return()};
 }
 

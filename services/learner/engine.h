@@ -17,6 +17,7 @@
 #include "lib/wire/messages.h"
 #include "services/learner/boards.h"
 #include "services/learner/checkpoint_agent.h"
+#include "services/learner/first_state.h"
 #include "services/learner/inference_agent.h"
 #include "services/learner/ingest_agent.h"
 #include "services/learner/learner_metrics.h"
@@ -90,7 +91,7 @@ class Engine {
   ReplayMemory memory_;
   const std::unique_ptr<Trainer> trainer_;
   CheckpointAgent checkpoints_;
-  const std::uint64_t resumed_updates_;
+  const FirstState resumed_;
   LearnerRegion region_;
   ReplayGate replay_;
   ReplaySource source_;

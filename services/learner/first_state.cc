@@ -21,12 +21,12 @@ void Begin(const RunFolder& folder, Trainer& trainer) {
 
 }  // namespace
 
-std::uint64_t LoadFirstState(const LearnerOptions& options, const CheckpointStore& store,
-                             const RunConfig& run, const RunFolder& folder, Trainer& trainer) {
+FirstState LoadFirstState(const LearnerOptions& options, const CheckpointStore& store,
+                          const RunConfig& run, const RunFolder& folder, Trainer& trainer) {
   if (!options.resume) {
     if (store.Manifest().empty()) {
       Begin(folder, trainer);
-      return 0;
+      return {};
     }
     throw Error(ExitCode::kConfig, folder.checkpoints() +
                                        " holds checkpoints already; add --resume to go on from "
@@ -37,12 +37,12 @@ std::uint64_t LoadFirstState(const LearnerOptions& options, const CheckpointStor
     log::warn("no checkpoint in {}, as in a new run: training starts from the beginning",
               folder.checkpoints());
     Begin(folder, trainer);
-    return 0;
+    return {};
   }
   if (!checkpoint->warning.empty()) log::warn("{}", checkpoint->warning);
   trainer.Load(checkpoint->state);
   log::info("resumed from {} at update {}", checkpoint->path, checkpoint->info.updates);
-  return static_cast<std::uint64_t>(checkpoint->info.updates);
+  return {static_cast<std::uint64_t>(checkpoint->info.updates), checkpoint->info.env_steps};
 }
 
 }  // namespace tetrion::learner

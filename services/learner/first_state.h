@@ -10,11 +10,17 @@
 
 namespace tetrion::learner {
 
-// What a trainer begins with. When resuming: the newest checkpoint of `store`, or a warning and the
+// What a trainer begins with: of the checkpoint that it goes on from, 0 in a new run.
+struct FirstState {
+  std::uint64_t updates = 0;
+  std::int64_t env_steps = 0;
+};
+
+// Loads what a trainer begins with. When resuming: the newest checkpoint of `store`, or a warning and the
 // beginning where there is none. Otherwise: the weights of another run where the user wants that
-// (--init-from). Returns the updates that are in it. Throws Error(kConfig) for a new run whose
+// (--init-from). Throws Error(kConfig) for a new run whose
 // folder holds checkpoints, and what CheckpointStore::LoadNewest throws.
-std::uint64_t LoadFirstState(const LearnerOptions& options, const CheckpointStore& store,
-                             const RunConfig& run, const RunFolder& folder, Trainer& trainer);
+FirstState LoadFirstState(const LearnerOptions& options, const CheckpointStore& store,
+                          const RunConfig& run, const RunFolder& folder, Trainer& trainer);
 
 }  // namespace tetrion::learner

@@ -38,6 +38,24 @@ def test_steps_are_those_of_the_same_step_mode_with_its_final_observations(sb3):
     ours.close()
 
 
+def test_a_method_is_called_of_the_chosen_environments_alone(sb3):
+    envs = sb3.VecEnv("tetris", 4, obs="compact", threads=0)
+    envs.seed(5)
+    envs.reset()
+    start = envs.env_method("get_state", indices=[1])[0]
+    for _ in range(5):
+        envs.step(np.zeros(4, int))
+    before = envs.get_attr("record")
+    envs.env_method("set_state", start, indices=2)
+    after = envs.get_attr("record")
+    assert [one == other for one, other in zip(before, after, strict=True)] == [True] * 2 + [
+        False,
+        True,
+    ]
+    assert envs.get_attr("record", indices=[2, 0]) == [after[2], after[0]]
+    envs.close()
+
+
 def test_ppo_learns_something_of_cartpole(sb3):
     from stable_baselines3 import PPO
 

@@ -190,6 +190,51 @@ def test_copies_of_a_vector_environment_go_on_alike():
     np.testing.assert_array_equal(other.reset()[0], envs.reset()[0])
 
 
+@pytest.mark.parametrize("with_copies", [True, False])
+def test_states_of_the_same_step_mode_go_on_with_the_next_episode(with_copies):
+    options = {"max_steps": 5, "seed": 3, "copy": with_copies}
+    envs = tetrion.vector.make("cartpole", 3, autoreset_mode="SameStep", **options)
+    later = tetrion.vector.make("cartpole", 3, **options)
+    envs.reset()
+    later.reset()
+    for _ in range(5):
+        shown = envs.step(np.zeros(3, int))
+        ended = later.step(np.zeros(3, int))
+    assert shown[3].all()
+    assert ended[3].all()
+    assert (shown[1] == 1).all()
+    at_the_end = later.get_state()
+    later.step(np.zeros(3, int))
+    assert envs.get_state() == later.get_state(), "the first row of the next episode"
+    single = tetrion.CartPoleEnv(max_steps=5)
+    single.set_state(envs.get_state([1])[0])
+    follows = single.step(1)
+    shown = envs.step(np.ones(3, int))
+    np.testing.assert_array_equal(shown[0][1], follows[0])
+    assert not (shown[2] | shown[3]).any()
+    # A state that this mode never has: of an episode that is over.
+    observations, infos = envs.set_state(at_the_end)
+    assert envs.get_state() != at_the_end
+    assert (infos["episode_length"] == 0).all()
+    later.set_state(at_the_end)
+    np.testing.assert_array_equal(observations, later.step(np.zeros(3, int))[0])
+    assert (envs.step(np.zeros(3, int))[4]["episode_length"] == 1).all()
+
+
+def test_a_shallow_copy_of_a_vector_environment_is_one_of_its_own():
+    envs = tetrion.vector.make("tetris", 2, seed=1)
+    envs.reset()
+    envs.set_attr("level", [1, 2])
+    other = copy.copy(envs)
+    records = envs.call("record")
+    rows_after(other, 1, 5)
+    assert envs.call("record") == records
+    assert other.call("record") == tuple(other.records(range(2))) != records
+    assert other.get_attr("level") == (1, 2)
+    other.set_attr("level", [3, 4])
+    assert envs.get_attr("level") == (1, 2)
+
+
 def test_one_state_branches_into_every_row_and_back_into_a_single_environment():
     env = tetrion.TetrisPlacementEnv("compact")
     env.reset(seed=4)

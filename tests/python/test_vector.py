@@ -500,6 +500,7 @@ def test_each_environment_can_be_asked_and_marked():
     envs.set_attr("name", "game")
     assert envs.get_attr("level") == (1, 2, 3)
     assert envs.get_attr("name") == ("game",) * 3
+    assert envs.call_of([2, 0], "level") == (3, 1)
     with pytest.raises(ValueError, match="2 values for 3 environments"):
         envs.set_attr("level", [1, 2])
     with pytest.raises(AttributeError):

@@ -94,6 +94,8 @@ class Sweep(unittest.TestCase):
         again = self.sweep(trials=6)
         self.assertEqual(again[:4], first)
         self.assertEqual(len(again), 6)
+        rates = {one["values"]["learning_rate"] for one in again}
+        self.assertEqual(len(rates), 6, "nothing is tried again")
         with self.assertRaisesRegex(sweep.SweepError, "other options; give another --dir"):
             self.sweep(trials=6, seeds=3)
 
@@ -107,6 +109,25 @@ class Sweep(unittest.TestCase):
             self.runs.folder = self.base / "others"
             self.runs.folder.mkdir()
             self.sweep(tune=("learning_rate=0.9|0.8",), trials=3)
+
+    def evaluate_for_ever(self, when_asked_to_end):
+        """In place of the evaluation, one that ends only when it is asked to."""
+        (self.base / "tetrion-eval").write_text(
+            f"#!/bin/bash\ntrap '{when_asked_to_end}' TERM\nwhile :; do sleep 0.05; done\n")
+        grace, sweep.GRACE_S = sweep.GRACE_S, 0.2
+        self.addCleanup(setattr, sweep, "GRACE_S", grace)
+
+    def test_an_evaluation_out_of_time_tells_what_it_has(self):
+        self.evaluate_for_ever('echo "{\\"lines\\": {\\"mean\\": 7}}"; exit 0')
+        self.assertEqual(self.sweep(trials=1)[0]["scores"], [7, 7])
+
+    def test_an_evaluation_that_is_too_long_ends_the_sweep_and_counts_against_no_settings(self):
+        self.evaluate_for_ever('echo interrupted; exit 75')
+        with self.assertRaisesRegex(sweep.SweepError,
+                                    "did not end in 0 s: interrupted; .* give --eval fewer"):
+            self.sweep(trials=1)
+        trials = sweep.make_study(self.runs.folder).trials
+        self.assertEqual([one.state.name for one in trials], ["RUNNING"])
 
 
 class Words(unittest.TestCase):

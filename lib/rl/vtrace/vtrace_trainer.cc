@@ -27,7 +27,6 @@ namespace tetrion {
 namespace {
 
 constexpr char kUpdatesCounter[] = "updates";
-constexpr char kPlayed[] = "policy.", kTrained[] = "trained.";
 
 [[noreturn]] void Refuse(const std::string& what) {
   throw Error(ExitCode::kUsage, what);
@@ -350,8 +349,9 @@ void VtraceTrainer::PolicyBlob(std::vector<std::byte>& out) const {
 TrainerState VtraceTrainer::Save() const {
   TrainerState state;
   const std::span<const float> parameters = std::as_const(*network_).parameters();
-  AppendTensors(network_->layout(), kPlayed, mean_.is_on() ? mean_.values() : parameters, state);
-  if (mean_.is_on()) AppendTensors(network_->layout(), kTrained, parameters, state);
+  AppendTensors(network_->layout(), kPlayedPrefix, mean_.is_on() ? mean_.values() : parameters,
+                state);
+  if (mean_.is_on()) AppendTensors(network_->layout(), kTrainedPrefix, parameters, state);
   AppendTensors(network_->layout(), "adam_m.", adam_.adam().mean(), state);
   AppendTensors(network_->layout(), "adam_v.", adam_.adam().square(), state);
   state.counters[kUpdatesCounter] = adam_.adam().steps();
@@ -369,8 +369,8 @@ void VtraceTrainer::Load(const TrainerState& state) {
       square(played);
   const std::size_t pieces = network_->layout().size();
   const bool has_trained = state.tensors.size() == 4 * pieces;
-  ReadTensors(network_->layout(), kPlayed, state, played);
-  ReadTensors(network_->layout(), has_trained ? kTrained : kPlayed, state, parameters);
+  ReadTensors(network_->layout(), kPlayedPrefix, state, played);
+  ReadTensors(network_->layout(), has_trained ? kTrainedPrefix : kPlayedPrefix, state, parameters);
   ReadTensors(network_->layout(), "adam_m.", state, mean);
   ReadTensors(network_->layout(), "adam_v.", state, square);
   if (state.tensors.size() != (has_trained ? 4 : 3) * pieces) {

@@ -80,8 +80,17 @@ TEST_F(LoadInitialTest, SettingsOfLearningMayDifferButNotTheNetworksShape) {
   EXPECT_NE(refusal.find("old has network mlp over view vector of 4 numbers, 2 actions"),
             std::string::npos)
       << refusal;
-  EXPECT_NE(refusal.find("the new run has network scorer over view afterstates of 688 numbers"),
+  EXPECT_NE(refusal.find(
+                "the new run has network scorer of 64 units over view afterstates of 688 numbers"),
             std::string::npos)
+      << refusal;
+}
+
+TEST_F(LoadInitialTest, ScorerOfAnotherWidthIsRefused) {
+  RunFolder::Create(runs_, "narrow").WriteConfig(MakeRunConfig({{"scorer_units", "32"}}));
+  const std::string refusal = Refusal("narrow", MakeRunConfig({}));
+  EXPECT_NE(refusal.find("has network scorer of 32 units over"), std::string::npos) << refusal;
+  EXPECT_NE(refusal.find("--network and --scorer-units of the other"), std::string::npos)
       << refusal;
 }
 
@@ -121,6 +130,23 @@ TEST(BegunWithTest, ParametersAreTakenOverOptimiserAndCountersStayFresh) {
   EXPECT_EQ(begun.tensors[1].data, std::vector<float>{0});
   EXPECT_EQ(begun.tensors[2].data, std::vector<float>{5});
   EXPECT_EQ(begun.counters.at("updates"), 0);
+}
+
+TEST(BegunWithTest, TrainingGoesOnFromWhatPlaysInARunThatKeepsNoMean) {
+  const TrainerState fresh = {.tensors = {{"policy.w", {1}, {0}}, {"trained.w", {1}, {0}}}};
+  const TrainerState begun = BegunWith(fresh, {.tensors = {{"policy.w", {1}, {3}}}});
+  ASSERT_EQ(begun.tensors.size(), 2U);
+  EXPECT_EQ(begun.tensors[0].data, std::vector<float>{3});
+  EXPECT_EQ(begun.tensors[1].name, "trained.w");
+  EXPECT_EQ(begun.tensors[1].data, std::vector<float>{3});
+  const TrainerState both =
+      BegunWith(fresh, {.tensors = {{"policy.w", {1}, {3}}, {"trained.w", {1}, {4}}}});
+  EXPECT_EQ(both.tensors[0].data, std::vector<float>{3});
+  EXPECT_EQ(both.tensors[1].data, std::vector<float>{4});
+  const TrainerState without =
+      BegunWith({.tensors = {{"policy.w", {1}, {0}}}}, {.tensors = both.tensors});
+  ASSERT_EQ(without.tensors.size(), 1U);
+  EXPECT_EQ(without.tensors[0].data, std::vector<float>{3});
 }
 
 }  // namespace
