@@ -37,7 +37,7 @@ class SweepError(Exception):
 
 
 class OutOfTime(SweepError):
-    """A program had not ended in its time. Says nothing of the settings: good play takes longest."""
+    """A program had not ended in its time. Settings are not to blame: good play takes longest."""
 
 
 class Range:

@@ -147,6 +147,9 @@ void CheckpointStore::Save(const TrainerState& state, const CheckpointInfo& info
   fs::create_directories(folder_, error);
   if (error) throw Error(ExitCode::kTryAgain, "cannot create " + folder_ + ": " + error.message());
   std::vector<ManifestEntry> entries = Manifest();
+  // What a Save that died has left would keep the room that this one may need. Without a manifest
+  // these files are all there is.
+  if (!entries.empty()) RemoveUnlisted(entries);
   const std::vector<std::byte> bytes = EncodeSafetensors(FileOf(state, info));
   entries.push_back({.file = FreshName(info.updates, entries),
                      .xxhash64 = XXH64(bytes.data(), bytes.size(), 0),

@@ -61,9 +61,9 @@ bool HeldTokens::Holds(std::uint64_t token_id, std::uint32_t attempt) const {
          TestBit(found->second.bitmap, token_id - found->first);
 }
 
-void HeldTokens::Settle(std::uint64_t token_id) {
+void HeldTokens::Settle(std::uint64_t token_id, std::uint32_t attempt) {
+  if (!Holds(token_id, attempt)) return;
   const auto found = ranges_.find(FirstOf(token_id));
-  if (found == ranges_.end() || !TestBit(found->second.bitmap, token_id - found->first)) return;
   ClearBit(found->second.bitmap, token_id - found->first);
   --held_;
   if (--found->second.held == 0) ranges_.erase(found);

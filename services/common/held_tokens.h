@@ -29,8 +29,9 @@ class HeldTokens {
 
   // False for a token of an earlier session: its episode must not be reported.
   bool Holds(std::uint64_t token_id, std::uint32_t attempt) const;
-  // The coordinator has settled the token (acknowledged report or abandonment).
-  void Settle(std::uint64_t token_id);
+  // The coordinator has settled the token (acknowledged report or abandonment). Nothing for one of
+  // another attempt, which has been granted again meanwhile.
+  void Settle(std::uint64_t token_id, std::uint32_t attempt);
   std::size_t held() const { return held_; }
 
   // For Register: the oldest ranges, at most kMaxHeldRanges, and the first id below which the list

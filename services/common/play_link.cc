@@ -127,7 +127,9 @@ void PlayLink::OnMessage(const wire::Message& message) {
     });
   } else if (const auto* ack = std::get_if<wire::ReportAck>(&message)) {
     reports_.Acknowledge(ack->batch, [&](const wire::ReportBatch& batch) {
-      for (const wire::EpisodeReport& episode : batch.episodes) held_.Settle(episode.token_id);
+      for (const wire::EpisodeReport& episode : batch.episodes) {
+        held_.Settle(episode.token_id, episode.attempt);
+      }
       acknowledged_.fetch_add(batch.episodes.size() - ack->refused, std::memory_order_relaxed);
       fenced_.fetch_add(ack->refused, std::memory_order_relaxed);
     });
@@ -135,7 +137,9 @@ void PlayLink::OnMessage(const wire::Message& message) {
     abandons_.Acknowledge(given_back->request, [&](const wire::Abandon& abandon) {
       for (const wire::HeldRange& range : abandon.tokens) {
         for (std::uint64_t i = 0; i < wire::kRangeTokens; ++i) {
-          if (((range.held[i / 8] >> (i % 8)) & 1U) != 0) held_.Settle(range.first_id + i);
+          if (((range.held[i / 8] >> (i % 8)) & 1U) != 0) {
+            held_.Settle(range.first_id + i, range.attempt);
+          }
         }
       }
     });

@@ -33,7 +33,8 @@ int ControlContext::SendCommitted() {
 
 void ControlContext::ReplyAfter(std::uint64_t ticket, const wire::PeerId& peer,
                                 std::uint64_t session, wire::Message message) {
-  if (ticket <= store.committed()) {
+  // None overtakes another: what a member is told of its tokens is true in this order only.
+  if (replies_.empty() && ticket <= store.committed()) {
     Send(peer, message);
   } else if (!replies_.Add({ticket, peer, session, std::move(message)})) {
     LogOdd("more replies wait for the store than are kept; their members ask again");

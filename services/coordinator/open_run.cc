@@ -4,6 +4,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <ctime>
@@ -115,6 +116,14 @@ OpenedRun ResumedRun(const CoordinatorOptions& options, RunFolder folder, FileDe
   return {.folder = std::move(folder), .lock = std::move(lock), .config = std::move(config)};
 }
 
+// Whether nothing was ever written into `path`, or by the service's supervisor only.
+bool HoldsLogsAtMost(const std::string& path) {
+  const std::filesystem::directory_iterator files(path);
+  return std::all_of(begin(files), end(files), [](const auto& file) {
+    return file.is_regular_file() && file.path().extension() == ".log";
+  });
+}
+
 // A death in Begin leaves what it had made so far: folders, the initial weights, files whole or in
 // part. Nothing was ever played, so they are removed. Anything else is not ours to begin in.
 void ClearBeginning(const RunFolder& folder) {
@@ -122,7 +131,10 @@ void ClearBeginning(const RunFolder& folder) {
   for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
     const std::string path = entry.path();
     const bool made = path == folder.checkpoints() || path == folder.logs();
-    if (made && entry.is_directory() && std::filesystem::is_empty(path)) continue;
+    if (made && entry.is_directory() &&
+        (std::filesystem::is_empty(path) || (path == folder.logs() && HoldsLogsAtMost(path)))) {
+      continue;
+    }
     if (path == folder.initial() || path.starts_with(folder.changes_jsonl()) ||
         path.starts_with(folder.config_toml())) {
       begun.push_back(path);

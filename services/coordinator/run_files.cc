@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 
 #include "lib/core/address.h"
 #include "lib/core/error.h"
@@ -20,6 +21,24 @@ constexpr std::int64_t kEndpointsEveryNs = kNanosPerSecond;
 constexpr std::int64_t kLineEveryNs = 5 * kNanosPerSecond;
 const std::string kTcp = "tcp://";
 constexpr std::size_t kMaxSocketPathBytes = 107;  // sockaddr_un
+
+bool CutTo(const std::string& path, off_t bytes) {
+  std::error_code error;
+  std::filesystem::resize_file(path, static_cast<std::uintmax_t>(bytes), error);
+  return !error;
+}
+
+// Cuts the file after its last whole line: a death or a full disk in the middle of a line leaves a
+// half one, which would make one with the next. Returns its size, -1 for an error.
+off_t CutHalfLine(const std::string& path, int file) {
+  const off_t size = lseek(file, 0, SEEK_END);
+  off_t end = size;
+  for (char last = 0; end > 0; --end) {
+    if (pread(file, &last, 1, end - 1) != 1) return -1;
+    if (last == '\n') break;
+  }
+  return end == size || CutTo(path, end) ? end : -1;
+}
 
 }  // namespace
 
@@ -62,10 +81,14 @@ void RunFiles::WriteEndpointFiles() {
 bool RunFiles::AppendLine() {
   const std::string line = control_.Status() + "\n";
   const FileDescriptor file(
-      open(folder_.metrics_jsonl().c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644));
+      open(folder_.metrics_jsonl().c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0644));
   if (!file.valid()) return false;
+  const off_t end = CutHalfLine(folder_.metrics_jsonl(), file.get());
+  if (end < 0) return false;
   const ssize_t written = write(file.get(), line.data(), line.size());
-  return written == static_cast<ssize_t>(line.size());
+  if (written == static_cast<ssize_t>(line.size())) return true;
+  static_cast<void>(CutTo(folder_.metrics_jsonl(), end));  // failing that, the next call cuts it
+  return false;
 }
 
 void RunFiles::Finish() {

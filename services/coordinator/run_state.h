@@ -74,6 +74,9 @@ class RunState {
 // also not over a crash of either side. A limit is told only once its reservation is committed.
 class VersionBlocks {
  public:
+  // A heartbeat brings one block, and lasts up to a minute; every learner begins a new one, of
+  // which 2^32 / kBlock are there.
+  static constexpr std::uint32_t kBlock = 100'000;
   VersionBlocks(std::uint32_t first, std::uint32_t limit)
       : first_(first), limit_(limit), promised_(limit) {}
 
@@ -85,7 +88,9 @@ class VersionBlocks {
     limit_ += kBlock;
   }
   // The learner is near the end of its block.
-  bool NeedsMore(std::uint32_t version) const { return std::uint64_t{version} + kReserve > limit_; }
+  bool NeedsMore(std::uint32_t version) const {
+    return std::uint64_t{version} + kBlock / 2 > limit_;
+  }
   // Reserves a further block unless one is on its way to the store.
   bool Extend(std::uint64_t committed) {
     if (Promised(committed) != limit_) return false;
@@ -101,9 +106,6 @@ class VersionBlocks {
   }
 
  private:
-  static constexpr std::uint32_t kBlock = 1000;
-  static constexpr std::uint32_t kReserve = 500;  // left of the block when the next is reserved
-
   std::uint32_t first_, limit_, promised_;
   std::uint64_t ticket_ = 0;
 };

@@ -16,10 +16,10 @@ struct FirstState {
   std::int64_t env_steps = 0;
 };
 
-// Loads what a trainer begins with. When resuming: the newest checkpoint of `store`, or a warning and the
-// beginning where there is none. Otherwise: the weights of another run where the user wants that
-// (--init-from). Throws Error(kConfig) for a new run whose
-// folder holds checkpoints, and what CheckpointStore::LoadNewest throws.
+// Loads what a trainer begins with. When resuming: the newest checkpoint of `store`, or a warning
+// and the beginning where there is none. Otherwise: the weights of another run where the user wants
+// that (--init-from). Throws Error(kConfig) for a new run whose folder holds checkpoints, and what
+// CheckpointStore::LoadNewest throws.
 FirstState LoadFirstState(const LearnerOptions& options, const CheckpointStore& store,
                           const RunConfig& run, const RunFolder& folder, Trainer& trainer);
 

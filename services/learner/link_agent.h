@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -72,7 +73,7 @@ class LearnerLinkAgent final : public Agent, private wire::SessionOwner {
   const Clock& clock_;
   MemberLink member_;
   wire::SessionLink& link_;  // the member's
-  std::atomic<double> mean_return_{0};
+  std::atomic<double> mean_return_{std::numeric_limits<double>::quiet_NaN()};
   std::atomic<bool> run_ends_{false};
   bool building_ = false;
   bool built_ = false;      // and so the learner's region is held, until the process ends

@@ -95,6 +95,20 @@ class SupervisorTest : public ::testing::Test {
   Supervisor supervisor_;
 };
 
+TEST_F(SupervisorTest, DeathsOfTheCoordinatorAddNoTimeToStopAfter) {
+  Supervisor timed({{"coordinator", Role::kCoordinator, {"10s"}, {"again"}, 10}}, kDrainNs, host_,
+                   clock_);
+  timed.StartAll();
+  EXPECT_EQ(host_.starts.back(), "coordinator:10s");
+  for (const char* left : {"7.500000s", "0.001000s"}) {
+    host_.End("coordinator", {true, SIGKILL});
+    timed.Tick();
+    clock_.AdvanceMs(host_.starts.back() == "coordinator:10s" ? 2500 : 60'000);
+    timed.Tick();
+    EXPECT_EQ(host_.starts.back(), std::string("coordinator:") + left);
+  }
+}
+
 TEST(JudgeTest, ExitCodesDecideAboutRestarts) {
   const std::map<int, ExitVerdict> table = {
       {0, ExitVerdict::kDone},      {1, ExitVerdict::kRestart},  {2, ExitVerdict::kFatal},

@@ -58,7 +58,13 @@ TEST_F(PlanRunTest, NewRunStartsCoordinatorLearnerAndActors) {
   EXPECT_THAT(coordinator, AllOf(HasSubstr("--stop-after 2m"), HasSubstr("--env=cartpole"),
                                  HasSubstr("--commit-stride=4")));
   EXPECT_THAT(Joined(plan.children[0].restart_command),
-              AllOf(HasSubstr("--resume generated"), Not(HasSubstr("--run "))));
+              AllOf(HasSubstr("--run generated --or-resume"), Not(HasSubstr("--resume")),
+                    Not(HasSubstr("--stop-after"))));
+  EXPECT_EQ(plan.children[0].stop_after_s, 120) << "the supervisor tells what is left";
+  options_.stop_after = "500steps";
+  const ChildSpec by_steps = Plan().children[0];
+  EXPECT_THAT(Joined(by_steps.restart_command), HasSubstr("--stop-after 500steps"));
+  EXPECT_EQ(by_steps.stop_after_s, 0);
   EXPECT_THAT(
       Joined(plan.children[1].command),
       AllOf(HasSubstr("tetrion-learner --run-folder " + plan.folder), Not(HasSubstr("--resume"))));
@@ -111,7 +117,7 @@ TEST_F(PlanRunTest, ResumeChangesSettingsOfLearningAndRefusesOthersBeforeAnythin
   EXPECT_THAT(Complaint(), HasSubstr("lanes: here 3, the run has 64"));
 }
 
-TEST_F(PlanRunTest, WeightsOfAnotherRunAreForTheFirstStartOnlyAndMustFit) {
+TEST_F(PlanRunTest, WeightsOfAnotherRunAreForARunThatBeginsAndMustFit) {
   options_.init_from = "old";
   EXPECT_THAT(Complaint(), HasSubstr("no run at"));
   const RunFolder old = RunFolder::Create(options_.runs_dir, "old");
@@ -121,7 +127,9 @@ TEST_F(PlanRunTest, WeightsOfAnotherRunAreForTheFirstStartOnlyAndMustFit) {
   options_.given = {{"env", "cartpole"}};
   const ChildSpec coordinator = Plan().children[0];
   EXPECT_THAT(Joined(coordinator.command), HasSubstr("--init-from old"));
-  EXPECT_THAT(Joined(coordinator.restart_command), Not(HasSubstr("--init-from")));
+  // The first one may have died before it had begun the run.
+  EXPECT_THAT(Joined(coordinator.restart_command),
+              AllOf(HasSubstr("--or-resume"), HasSubstr("--init-from old")));
 }
 
 TEST_F(PlanRunTest, ExistingNameIsRefusedWithTheLineThatResumesIt) {
@@ -142,6 +150,17 @@ TEST_F(PlanRunTest, WorkersFollowTheCoresAndSlotsTheWorkers) {
   EXPECT_THAT(plan.children[0].command, Contains("--max-workers=20"));
   options_.given = {{"max_workers", "19"}};
   EXPECT_THAT(Complaint(), HasSubstr("--max-workers 20"));
+}
+
+TEST_F(PlanRunTest, WorkersOfTheCoresAreNoMoreThanTheRunHasSlotsFor) {
+  options_.given = {{"max_workers", "2"}};
+  EXPECT_THAT(Joined(Plan().children[2].command), HasSubstr("--workers 2"));
+  options_.given = {};
+  RunFolder::Create(options_.runs_dir, "old").WriteConfig(MakeRunConfig({{"max_workers", "1"}}));
+  options_.resume = "old";
+  EXPECT_THAT(Joined(Plan().children[2].command), HasSubstr("--workers 1"));
+  options_.workers = 2;
+  EXPECT_THAT(Complaint(), HasSubstr("need 2 replay slots, the run has 1"));
 }
 
 TEST_F(PlanRunTest, MoreSlotsThanAnyRunHasAreRefusedWithBothNumbers) {

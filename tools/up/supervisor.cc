@@ -10,6 +10,8 @@
 namespace tetrion {
 namespace {
 
+constexpr double kLeastLeftS = 0.001;  // of a time that is over: 0 would be no limit
+
 std::string Describe(const ChildExit& exit) {
   return exit.signalled ? std::string("signal ") + strsignal(exit.code)
                         : "exit code " + std::to_string(exit.code);
@@ -24,18 +26,28 @@ Supervisor::Supervisor(std::vector<ChildSpec> specs, std::int64_t drain_timeout_
 }
 
 void Supervisor::StartAll() {
+  started_ns_ = clock_.NowNs();
   for (Child& child : children_) {
     if (state_ == State::kRunning) Start(child);
   }
 }
 
+std::vector<std::string> Supervisor::CommandOf(const Child& child) const {
+  if (!child.died || child.spec.restart_command.empty()) return child.spec.command;
+  std::vector<std::string> command = child.spec.restart_command;
+  if (child.spec.stop_after_s > 0) {
+    const auto passed_s = static_cast<double>(clock_.NowNs() - started_ns_) * 1e-9;
+    const double left_s = std::max(kLeastLeftS, child.spec.stop_after_s - passed_s);
+    command.insert(command.end(), {"--stop-after", std::to_string(left_s) + "s"});
+  }
+  return command;
+}
+
 void Supervisor::Start(Child& child) {
-  const bool again = child.died && !child.spec.restart_command.empty();
   child.start_at_ns = 0;
   child.policy.OnStarted();
   try {
-    child.pid =
-        host_.Start(child.spec.name, again ? child.spec.restart_command : child.spec.command);
+    child.pid = host_.Start(child.spec.name, CommandOf(child));
   } catch (const Error& error) {
     if (error.code() != ExitCode::kTryAgain) {
       Fail(child, static_cast<int>(error.code()), error.what());

@@ -18,6 +18,9 @@ struct ChildSpec {
   Role role = Role::kActor;
   std::vector<std::string> command;          // program and arguments
   std::vector<std::string> restart_command;  // after a death; empty: the same
+  // Seconds from StartAll after which it ends by itself, 0: none. Stands in `command`; to the
+  // restart command what is left of it is added (--stop-after), so that a death adds no time.
+  double stop_after_s = 0;
 };
 
 // Starts, asks and signals processes; the supervisor's only contact with the kernel.
@@ -84,6 +87,7 @@ class Supervisor {
   };
 
   void Start(Child& child);
+  std::vector<std::string> CommandOf(const Child& child) const;
   void OnExit(Child& child, const ChildExit& exit);
   void Retry(Child& child, const std::string& why);
   void LeaveOut(Child& child, const std::string& why);
@@ -96,6 +100,7 @@ class Supervisor {
   ProcessHost& host_;
   const Clock& clock_;
   State state_ = State::kRunning;
+  std::int64_t started_ns_ = 0;
   std::int64_t kill_at_ns_ = 0;
   int exit_code_ = 0;
   int restarts_ = 0;

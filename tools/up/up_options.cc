@@ -5,6 +5,7 @@
 
 #include "lib/core/error.h"
 #include "lib/run/run_folder.h"
+#include "lib/run/value_text.h"
 #include "lib/setup/init_from.h"
 #include "lib/setup/run_setup.h"
 
@@ -45,13 +46,20 @@ ChildSpec Coordinator(const UpOptions& options, const RunPlan& plan,
   Command command = {"--runs-dir", options.runs_dir};
   Append(command, CommonFlags(options));
   if (!options.shm_dir.empty()) Append(command, {"--shm-dir", options.shm_dir});
-  if (!options.stop_after.empty()) Append(command, {"--stop-after", options.stop_after});
   Append(command, RunFlags(given));
-  Command first = {program, "--run", plan.name}, again = {program, "--resume", plan.name};
-  if (!options.init_from.empty()) Append(first, {"--init-from", options.init_from});
+  if (!options.init_from.empty()) Append(command, {"--init-from", options.init_from});
+  Command first = {program, "--run", plan.name}, again = first;
+  // A coordinator may die before it has begun the run: the next one then begins it.
+  again.push_back("--or-resume");
+  if (plan.resuming) first = again = {program, "--resume", plan.name};
   Append(first, command);
   Append(again, command);
-  return {"coordinator", ChildSpec::Role::kCoordinator, plan.resuming ? again : first, again};
+  const double stop_after_s = ParseStopAfter(options.stop_after).seconds;
+  if (!options.stop_after.empty()) Append(first, {"--stop-after", options.stop_after});
+  if (!options.stop_after.empty() && stop_after_s == 0) {
+    Append(again, {"--stop-after", options.stop_after});
+  }
+  return {"coordinator", ChildSpec::Role::kCoordinator, first, again, stop_after_s};
 }
 
 // With a config file the services see its [run] section, so that flags which beat the file must
@@ -96,9 +104,9 @@ ChildSpec Actor(const UpOptions& options, const RunPlan& plan, const std::vector
 }
 
 // One core is the learner's; the rest is shared by the actors, as far as the run's slots go.
-int WorkersPerActor(const UpOptions& options, int groups, int cores) {
+int WorkersPerActor(const UpOptions& options, int most_slots, int groups, int cores) {
   if (options.workers > 0) return options.workers;
-  const int slots = kMaxWorkersOfRun / (options.actors * groups);
+  const int slots = most_slots / (options.actors * groups);
   return std::clamp(std::min((cores - 1) / options.actors, slots), 1, 64);
 }
 
@@ -140,13 +148,10 @@ RunPlan PlanRun(const UpOptions& options, const std::string& default_name, int c
   RunPlan plan;
   std::vector<Setting> given = options.given;
   const int groups = options.inference == "streamed" ? options.groups : 1;
-  const int workers = WorkersPerActor(options, groups, cores);
-  const int all_workers = workers * options.actors * groups;
-  const std::string needed = SlotsNeeded(options, workers, groups);
-  if (all_workers > kMaxWorkersOfRun) {
-    Refuse(needed + ", a run has at most " + std::to_string(kMaxWorkersOfRun) +
-           "; give fewer actors, workers or groups");
-  }
+  const bool slots_given = std::any_of(given.begin(), given.end(), [](const Setting& setting) {
+    return setting.key == "max_workers";
+  });
+  int most_slots = kMaxWorkersOfRun;
   plan.resuming = !options.resume.empty();
   if (plan.resuming) {
     const RunFolder folder = RunFolder::Open(options.runs_dir, options.resume);
@@ -154,6 +159,7 @@ RunPlan PlanRun(const UpOptions& options, const std::string& default_name, int c
     plan.folder = folder.path();
     plan.config = folder.ReadConfig();
     static_cast<void>(ChangeOnResume(given, plan.config));
+    most_slots = plan.config.max_workers;
   } else {
     plan.name = options.run.empty() ? default_name : options.run;
     plan.folder = RunFolder::At(options.runs_dir + "/" + plan.name).path();
@@ -161,9 +167,16 @@ RunPlan PlanRun(const UpOptions& options, const std::string& default_name, int c
       Refuse("run " + plan.name + " exists in " + options.runs_dir +
              "; to go on with it: ./tetrion up --resume " + plan.name);
     }
-    const bool slots_given = std::any_of(given.begin(), given.end(), [](const Setting& setting) {
-      return setting.key == "max_workers";
-    });
+    if (slots_given) most_slots = MakeRunConfig(given).max_workers;
+  }
+  const int workers = WorkersPerActor(options, most_slots, groups, cores);
+  const int all_workers = workers * options.actors * groups;
+  const std::string needed = SlotsNeeded(options, workers, groups);
+  if (all_workers > kMaxWorkersOfRun) {
+    Refuse(needed + ", a run has at most " + std::to_string(kMaxWorkersOfRun) +
+           "; give fewer actors, workers or groups");
+  }
+  if (!plan.resuming) {
     if (!slots_given && all_workers > RunConfig().max_workers) {
       given.push_back({"max_workers", std::to_string(all_workers)});
     }

@@ -68,7 +68,8 @@ void VtraceSettings::Visit(Visitor&& v) {
   v.Number("weight_decay", weight_decay, 0.0, 10.0, "",
            MayChange("share of the weights that an update takes away, times the learning rate"));
   v.Number("grad_clip", grad_clip, 0.0, 1e6, "",
-           MayChange("bound of the gradient's norm, of the policy's parameters and of the value's, each; 0: none"));
+           MayChange("bound of the gradient's norm, of the policy's parameters and of the value's, "
+                     "each; 0: none"));
   v.Number(
       "average_updates", average_updates, std::uint64_t{0}, std::uint64_t{1} << 40, "updates",
       MayChange("checkpoints play with the mean of the weights over about so many last updates, at "

@@ -226,6 +226,25 @@ TEST_P(KilledSaveTest, LeavesACompleteCheckpoint) {
   EXPECT_EQ(Files().size(), 3u);
 }
 
+// On a full disk their room is what the next one needs.
+TEST_F(CheckpointStoreTest, RemainsOfASaveThatDiedAreGoneBeforeTheNextIsWritten) {
+  static fs::path folder;
+  static int others = -1;
+  folder = folder_;
+  CheckpointStore store(folder_, 2);
+  store.Save(StateOf(1), InfoOf(1));
+  std::ofstream(folder / "000000000098.safetensors") << "whole, not in the manifest";
+  std::ofstream(folder / "000000000099.safetensors.partial") << "in part";
+  store.SetPauseHook([](SavePoint point) {
+    if (point != SavePoint::kFileWritten) return;
+    others = static_cast<int>(fs::exists(folder / "000000000098.safetensors")) +
+             static_cast<int>(fs::exists(folder / "000000000099.safetensors.partial"));
+  });
+  store.Save(StateOf(2), InfoOf(2));
+  EXPECT_EQ(others, 0);
+  EXPECT_EQ(store.LoadNewest()->info.updates, 2);
+}
+
 INSTANTIATE_TEST_SUITE_P(AllPoints, KilledSaveTest, ::testing::Range(0, 8));
 
 TEST_F(CheckpointStoreTest, FullDiskKeepsWhatWasSavedAndALaterSaveWorks) {

@@ -51,15 +51,28 @@ TEST(HeldTokensTest, RepeatedGrantChangesNothing) {
 TEST(HeldTokensTest, SettledTokensLeaveTheListAndEmptyRangesGo) {
   HeldTokens held;
   held.Add(Range(256));
-  for (std::uint64_t id = 256; id < 511; ++id) held.Settle(id);
-  held.Settle(300);   // twice
-  held.Settle(9999);  // never held
+  for (std::uint64_t id = 256; id < 511; ++id) held.Settle(id, 0);
+  held.Settle(300, 0);   // twice
+  held.Settle(9999, 0);  // never held
   EXPECT_EQ(held.held(), 1U);
   const auto list = held.ListHeld().ranges;
   ASSERT_EQ(list.size(), 1U);
   EXPECT_EQ(list[0].held[31], 0x80);
-  held.Settle(511);
+  held.Settle(511, 0);
   EXPECT_TRUE(held.ListHeld().ranges.empty());
+}
+
+TEST(HeldTokensTest, AnswerOnTokensThatWereGrantedAgainSettlesNone) {
+  HeldTokens held;
+  held.Add(Range(0));
+  wire::GrantedRange again = Range(0);
+  again.attempt += 1;
+  held.Add(again);
+  held.Settle(3, Range(0).attempt);
+  EXPECT_TRUE(held.Holds(3, again.attempt));
+  EXPECT_EQ(held.held(), 256U);
+  held.Settle(3, again.attempt);
+  EXPECT_FALSE(held.Holds(3, again.attempt));
 }
 
 TEST(HeldTokensTest, GroupsTokensByRangeForGivingBack) {
@@ -121,7 +134,7 @@ TEST(HeldTokensTest, AgreesWithAPlainSetUnderRandomOperations) {
       held.Add(Range(first));
     } else {
       const std::uint64_t id = first + BoundedDraw(draw.word[2], 256);
-      held.Settle(id);
+      held.Settle(id, 0);
       model.erase(id);
     }
     ASSERT_EQ(held.held(), model.size());

@@ -88,11 +88,12 @@ TEST_F(ControlAgentTest, NothingIsPromisedBeforeItIsCommitted) {
 TEST_F(ControlAgentTest, VersionLimitIsNotToldBeforeItIsCommitted) {
   auto learner = Connect();
   const std::uint64_t session = JoinLearner(*learner).session;
-  const wire::Heartbeat late{.session = session, .policy_version = 502};
+  const wire::Heartbeat late{.session = session, .policy_version = 2 + VersionBlocks::kBlock / 2};
   ASSERT_EQ(learner->Send(late), wire::SendStatus::kOk);
-  EXPECT_EQ(AwaitWithoutStore<wire::HeartbeatAck>(*learner)->version_limit, 1001U);
+  EXPECT_EQ(AwaitWithoutStore<wire::HeartbeatAck>(*learner)->version_limit,
+            1 + VersionBlocks::kBlock);
   Cycle();
-  EXPECT_EQ(Ask<wire::HeartbeatAck>(*learner, late)->version_limit, 2001U);
+  EXPECT_EQ(Ask<wire::HeartbeatAck>(*learner, late)->version_limit, 1 + 2 * VersionBlocks::kBlock);
 }
 
 TEST_F(ControlAgentTest, RegistrationSaidTwiceMakesOneSession) {
@@ -362,29 +363,32 @@ TEST_F(ControlAgentTest, SecondLearnerIsRefusedUntilTheFirstOnesLeaseEnds) {
   auto first = Connect(), second = Connect();
   const wire::Registered one = JoinLearner(*first);
   EXPECT_EQ(one.version_first, 1U);
-  EXPECT_EQ(one.version_limit, 1001U);
+  EXPECT_EQ(one.version_limit, 1 + VersionBlocks::kBlock);
   const wire::Register again{.role = wire::Role::kLearner, .name = "second"};
   const auto refused = Ask<wire::Refused>(*second, again);
   ASSERT_TRUE(refused.has_value());
   EXPECT_EQ(refused->reason, wire::RefuseReason::kLearnerTaken);
   Pass(4000);
   const wire::Registered two = Join(*second, again);
-  EXPECT_EQ(two.version_first, 1001U);
-  EXPECT_EQ(two.version_limit, 2001U);
+  EXPECT_EQ(two.version_first, 1 + VersionBlocks::kBlock);
+  EXPECT_EQ(two.version_limit, 1 + 2 * VersionBlocks::kBlock);
 }
 
 TEST_F(ControlAgentTest, VersionBlockIsExtendedBeforeItIsUsedUp) {
   auto client = Connect();
   const std::uint64_t session = JoinLearner(*client).session;
-  const auto early =
-      Ask<wire::HeartbeatAck>(*client, wire::Heartbeat{.session = session, .policy_version = 501});
-  EXPECT_EQ(early->version_limit, 1001U);
-  const auto late =
-      Ask<wire::HeartbeatAck>(*client, wire::Heartbeat{.session = session, .policy_version = 502});
-  EXPECT_EQ(late->version_limit, 1001U);  // not before it is committed
-  const auto told =
-      Ask<wire::HeartbeatAck>(*client, wire::Heartbeat{.session = session, .policy_version = 503});
-  EXPECT_EQ(told->version_limit, 2001U);
+  const auto early = Ask<wire::HeartbeatAck>(
+      *client,
+      wire::Heartbeat{.session = session, .policy_version = 1 + VersionBlocks::kBlock / 2});
+  EXPECT_EQ(early->version_limit, 1 + VersionBlocks::kBlock);
+  const auto late = Ask<wire::HeartbeatAck>(
+      *client,
+      wire::Heartbeat{.session = session, .policy_version = 2 + VersionBlocks::kBlock / 2});
+  EXPECT_EQ(late->version_limit, 1 + VersionBlocks::kBlock);  // not before it is committed
+  const auto told = Ask<wire::HeartbeatAck>(
+      *client,
+      wire::Heartbeat{.session = session, .policy_version = 3 + VersionBlocks::kBlock / 2});
+  EXPECT_EQ(told->version_limit, 1 + 2 * VersionBlocks::kBlock);
 }
 
 TEST_F(ControlAgentTest, LearnerHearsOfRingsAndFreesTheirSlots) {

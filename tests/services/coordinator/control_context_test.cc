@@ -4,6 +4,8 @@
 
 #include <vector>
 
+#include "tests/services/coordinator/fixture.h"
+
 namespace tetrion::coordinator {
 namespace {
 
@@ -32,6 +34,34 @@ TEST(ReplyQueueTest, FullQueueTakesNoMoreAndLosesNothing) {
   EXPECT_FALSE(queue.Add({.ticket = 1}));
   EXPECT_EQ(Taken(queue, 1).size(), ReplyQueue::kMaxReplies);
   EXPECT_TRUE(queue.Add({.ticket = 2}));
+}
+
+// Of two answers on the same tokens the earlier must come first: the second may grant again what
+// the first one takes.
+TEST_F(CoordinatorFixture, AnswerThatIsCommittedWaitsBehindThoseThatWaited) {
+  ControlConfig config = config_;
+  config.bind = "ipc://" + folder_.path() + "/other.sock";
+  ControlContext context(config, stored_, *store_agent_, *metrics_, clock_);
+  wire::ControlClient client({.endpoint = context.server.endpoint(),
+                              .identity = {.run_id = stored_.run_id, .process = 77}});
+  ASSERT_EQ(client.Send(wire::GrantRequest{1, 1, 1}), wire::SendStatus::kOk);
+  std::optional<wire::ControlServer::Received> asked;
+  for (int i = 0; i < kTries && !asked; ++i) {
+    context.server.Poll(100);
+    asked = context.server.Receive();
+  }
+  ASSERT_TRUE(asked.has_value());
+  const std::uint64_t ticket = context.book.Persist({}, Durability::kPromise);
+  context.ReplyAfter(ticket, asked->peer, 0, wire::AbandonAck{.session = 1, .request = 1});
+  RunStore();
+  ASSERT_LE(ticket, store_agent_->committed());
+  context.ReplyAfter(ticket, asked->peer, 0, wire::AbandonAck{.session = 1, .request = 2});
+  EXPECT_EQ(context.SendCommitted(), 2);
+  for (std::uint64_t request : {1, 2}) {
+    const wire::ReceiveResult got = client.Receive(10'000);
+    ASSERT_EQ(got.status, wire::ReceiveStatus::kMessage);
+    EXPECT_EQ(std::get<wire::AbandonAck>(got.message).request, request);
+  }
 }
 
 }  // namespace

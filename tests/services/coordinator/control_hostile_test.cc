@@ -159,8 +159,8 @@ TEST_F(ControlHostileTest, StepsThatOverflowDoNotEndTheRun) {
 TEST_F(ControlHostileTest, LearnerCannotTellAVersionBeyondItsBlock) {
   auto learner = Connect();
   const std::uint64_t leads = JoinLearner(*learner).session;
-  const auto refused =
-      Ask<wire::Refused>(*learner, wire::Heartbeat{.session = leads, .policy_version = 1001});
+  const auto refused = Ask<wire::Refused>(
+      *learner, wire::Heartbeat{.session = leads, .policy_version = 1 + VersionBlocks::kBlock});
   ASSERT_TRUE(refused.has_value());
   EXPECT_EQ(refused->reason, wire::RefuseReason::kImpossible);
 }

@@ -81,6 +81,7 @@ TEST_F(CoordinatorTest, OrResumeBeginsARunAndThenGoesOnWithIt) {
 TEST_F(CoordinatorTest, OrResumeBeginsAnewInWhatADeathLeft) {
   options_.or_resume = true;
   std::filesystem::create_directories(dir_ + "/first/logs");
+  std::ofstream(dir_ + "/first/logs/coordinator.log") << "the supervisor's\n";
   std::filesystem::create_directories(dir_ + "/first/initial");
   std::ofstream(dir_ + "/first/initial/000000000001.safetensors") << "in part";
   std::ofstream(dir_ + "/first/changes.jsonl") << "{}\n";
@@ -89,10 +90,14 @@ TEST_F(CoordinatorTest, OrResumeBeginsAnewInWhatADeathLeft) {
   EXPECT_FALSE(std::filesystem::exists(dir_ + "/first/initial"));
   EXPECT_FALSE(std::filesystem::exists(dir_ + "/first/changes.jsonl"));
   EXPECT_FALSE(std::filesystem::exists(dir_ + "/first/config.toml.part"));
+  EXPECT_TRUE(std::filesystem::exists(dir_ + "/first/logs/coordinator.log"));
   std::filesystem::remove(dir_ + "/first/config.toml");
   std::ofstream(dir_ + "/first/notes") << "a person's";
   EXPECT_TRUE(Has(Refusal(), "exists and is no run")) << "nothing of others is removed";
   EXPECT_TRUE(std::filesystem::exists(dir_ + "/first/notes"));
+  std::filesystem::remove(dir_ + "/first/notes");
+  std::ofstream(dir_ + "/first/logs/notes") << "a person's";
+  EXPECT_TRUE(Has(Refusal(), "exists and is no run"));
 }
 
 // The property: of coordinators that are started together on one run at most one has it, and the

@@ -1,9 +1,12 @@
 #include "services/coordinator/run_files.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 
 #include "tests/services/coordinator/fixture.h"
@@ -90,6 +93,44 @@ TEST_F(RunFilesTest, StatusIsALineEachFiveSecondsAndASummaryAtTheEnd) {
   files_->Finish();
   EXPECT_EQ(Lines(), 5);
   EXPECT_TRUE(fs::exists(run_.path() + "/summary.json"));
+}
+
+// What a death or a full disk in the middle of a line leaves.
+TEST_F(RunFilesTest, HalfALineIsCutBeforeTheNext) {
+  for (const std::string left : {"", "{\"half", "{}\n", "{}\n{\"half", "\n{\"half"}) {
+    std::ofstream(run_.metrics_jsonl()) << left;
+    clock_.AdvanceMs(5000);
+    files_->Tick();
+    std::ifstream file(run_.metrics_jsonl());
+    const std::string text(std::istreambuf_iterator<char>(file), {});
+    const std::string whole = left.substr(0, left.rfind('\n') + 1);
+    EXPECT_EQ(text.substr(0, whole.size()), whole) << left;
+    EXPECT_EQ(text.substr(whole.size(), 8), "{\"time\":") << left;
+    EXPECT_EQ(text.back(), '\n') << left;
+  }
+}
+
+// A limit of the file's size fails a write half way, as a full disk does.
+TEST_F(RunFilesTest, FullDiskCostsALineAndLeavesNoHalf) {
+  clock_.AdvanceMs(5000);
+  files_->Tick();
+  const auto size = fs::file_size(run_.metrics_jsonl());
+  rlimit before = {};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto ignored = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit limit = {.rlim_cur = size + 10, .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+  clock_.AdvanceMs(5000);
+  files_->Tick();
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  std::signal(SIGXFSZ, ignored);
+  EXPECT_EQ(fs::file_size(run_.metrics_jsonl()), size);
+  EXPECT_NE(
+      registry_->SerializeText().find("tetrion_coordinator_file_errors_total{file=\"metrics\"} 1"),
+      std::string::npos);
+  clock_.AdvanceMs(5000);
+  files_->Tick();
+  EXPECT_EQ(Lines(), 2);
 }
 
 }  // namespace

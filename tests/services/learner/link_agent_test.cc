@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
 #include <memory>
 #include <string>
@@ -246,7 +247,12 @@ TEST_F(LearnerLinkTest, HeartbeatAnswersExtendTheVersionsAndTellTheReturn) {
   BeginSession();
   EXPECT_EQ(versions_.After(103), 0U);
   Expect<wire::Heartbeat>();
-  Answer(wire::HeartbeatAck{.session = 7, .epoch = 1, .version_limit = 1104, .mean_return = 23.5});
+  EXPECT_TRUE(std::isnan(agent_->mean_return())) << "before the first episode";
+  Answer(wire::HeartbeatAck{.session = 7, .epoch = 1, .version_limit = 104, .mean_return = 0});
+  EXPECT_TRUE(std::isnan(agent_->mean_return()));
+  Expect<wire::Heartbeat>();
+  Answer(wire::HeartbeatAck{
+      .session = 7, .epoch = 1, .version_limit = 1104, .episodes = 1, .mean_return = 23.5});
   EXPECT_EQ(versions_.After(103), 104U);
   EXPECT_EQ(agent_->mean_return(), 23.5);
 }
