@@ -24,8 +24,9 @@ namespace tetrion::wire {
 // frame (longer: the engine drops the connection), ZeroMQ's heartbeats (a connection that is silent
 // for kHeartbeatTimeoutMs is dropped, and the kernel's keepalive is not needed) and no receive
 // high-water mark: with one a connection's input can stop, and libzmq 4.3 aborts the process when a
-// heartbeat falls due then. What a server holds is bounded by the credit it gives, a client's by
-// what it has asked for.
+// heartbeat falls due then. What a server holds of peers that keep to the protocol is bounded by
+// the credit it gives, a client's by what it has asked for; a message of endless frames is held
+// until its connection ends, so that peers must be trusted that far (keys, a private network).
 inline constexpr int kHeartbeatEveryMs = 2000;
 inline constexpr int kHeartbeatTimeoutMs = 6000;
 
