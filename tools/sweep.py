@@ -27,7 +27,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 FACTOR = 3  # a rung trains so many times as long as the one before, and so many fewer reach it
 RUNGS = 3
 GRACE_S = 300  # of a run or an evaluation beyond what it was given
-END_S = 30  # from SIGTERM to the end of a program
+END_S = 45  # from SIGTERM to the end of a program, which may take 30 to stop what it has started
 DEFAULT_SPACE = ("learning_rate=0.0002..0.006", "entropy_coef=0.0003..0.03", "value_coef=0.03..1",
                  "lambda=0.8..1", "discount=0.99..0.9995", "reuse=1|2|4")
 
@@ -37,7 +37,7 @@ class SweepError(Exception):
 
 
 class OutOfTime(SweepError):
-    """A program had not ended in its time. Settings are not to blame: good play takes longest."""
+    """An evaluation had not ended in its time: no fault of the settings, good play is longest."""
 
 
 class Range:
@@ -113,10 +113,10 @@ class Runs:
         self.folder, self.up_options, self.eval_options = folder, up_options, eval_options
         self.bin_dir = bin_dir
 
-    def call(self, words, log, seconds):
+    def call(self, words, log, seconds, late_error=SweepError):
         """Standard output of a program, which is asked to end after `seconds` and a grace: an
         evaluation with --deaths then tells what it has. SweepError when it fails, with the end of
-        its log, OutOfTime when it does after that."""
+        its log; `late_error` when it has been asked."""
         with open(log, "ab") as errors, subprocess.Popen(
                 [str(word) for word in words], stdout=subprocess.PIPE, stderr=errors,
                 stdin=subprocess.DEVNULL) as program:
@@ -129,10 +129,13 @@ class Runs:
                 except subprocess.TimeoutExpired:
                     late = True
                     end()
+                except BaseException:  # an interrupt, of which the program may not know
+                    program.terminate()
+                    raise
             errors.write(printed)
         if program.returncode != 0:
             last = log.read_text(errors="replace").strip().splitlines()[-1:] or ["no output"]
-            raise (OutOfTime if late else SweepError)(
+            raise (late_error if late else SweepError)(
                 f"{shlex.join(str(word) for word in words)} "
                 + (f"did not end in {seconds + GRACE_S:.0f} s" if late else
                    f"ended with status {program.returncode}")
@@ -154,7 +157,13 @@ class Runs:
         """Greedy play with the newest checkpoint of `name`."""
         words = [self.bin_dir / "tetrion-eval", "eval", name, "--runs-dir", self.folder, "--json",
                  *self.eval_options]
-        return score_of(json.loads(self.call(words, self.folder / f"{name}.log", 0)))
+        try:
+            printed = self.call(words, self.folder / f"{name}.log", 0, OutOfTime)
+        except OutOfTime as error:
+            raise OutOfTime(f"{error}; start a sweep in another --dir whose --eval has fewer "
+                            "--episodes, a cap of --max-steps, or --deaths, which tells what was "
+                            "reached until then") from error
+        return score_of(json.loads(printed))
 
     def remove(self, name):
         """Of a trial that goes no further: its log stays."""
@@ -235,13 +244,13 @@ def sweep(study, ranges, runs, options, say):
         trial = study.ask()
         try:
             result = play_trial(trial, ranges, runs, options.seeds, options.seconds, say)
-        except OutOfTime as error:
-            raise SweepError(f"{error}; give --eval fewer --episodes, a cap of --max-steps, or "
-                             "--deaths, which tells what was reached until then") from error
         except SweepError as error:
             say(f"trial {trial.number} failed: {error}")
-            trial.report(-math.inf, 1)  # worse than any other, which the sampler is to know
-            study.tell(trial, state=TrialState.PRUNED)
+            if isinstance(error, OutOfTime):
+                study.tell(trial, state=TrialState.FAIL)  # the sampler learns nothing from it
+            else:
+                trial.report(-math.inf, 1)  # worse than any other, which the sampler is to know
+                study.tell(trial, state=TrialState.PRUNED)
             failed += 1
             if failed > options.trials:
                 raise SweepError(f"{failed} trials failed, the last one with: {error}") from error

@@ -147,9 +147,8 @@ void CheckpointStore::Save(const TrainerState& state, const CheckpointInfo& info
   fs::create_directories(folder_, error);
   if (error) throw Error(ExitCode::kTryAgain, "cannot create " + folder_ + ": " + error.message());
   std::vector<ManifestEntry> entries = Manifest();
-  // What a Save that died has left would keep the room that this one may need. Without a manifest
-  // these files are all there is.
-  if (!entries.empty()) RemoveUnlisted(entries);
+  // What a Save that died has left would keep the room that this one may need.
+  RemoveUnlisted(entries);
   const std::vector<std::byte> bytes = EncodeSafetensors(FileOf(state, info));
   entries.push_back({.file = FreshName(info.updates, entries),
                      .xxhash64 = XXH64(bytes.data(), bytes.size(), 0),
@@ -166,8 +165,9 @@ void CheckpointStore::RemoveUnlisted(const std::vector<ManifestEntry>& listed) c
   std::vector<fs::path> unlisted;
   for (const fs::directory_entry& file : fs::directory_iterator(folder_, error)) {
     const std::string name = file.path().filename();
-    const bool ours =
-        file.path().extension() == kFileSuffix || file.path().extension() == kTemporarySuffix;
+    // Without a manifest whole files are all there is for a person to look at.
+    const bool ours = file.path().extension() == kTemporarySuffix ||
+                      (file.path().extension() == kFileSuffix && !listed.empty());
     const bool known = std::any_of(listed.begin(), listed.end(),
                                    [&](const ManifestEntry& entry) { return entry.file == name; });
     if (ours && !known) unlisted.push_back(file.path());

@@ -90,17 +90,27 @@ void ProductPanel(const Product& p, std::int64_t rows, std::int64_t column, cons
   LastRows<kRows - 1, kVectors>(p, row, rows, column, last);
 }
 
-void WriteProduct(const Product& p, std::int64_t rows, std::int64_t n) {
-  std::int64_t column = 0;
-  for (; column + kPanel <= n; column += kPanel) ProductPanel<kVectors>(p, rows, column, Whole());
-  if (column == n) return;
-  const std::int64_t left = n - column, vectors = (left + kLanes - 1) / kLanes;
-  const Part last(left - (vectors - 1) * kLanes);
+// The last columns from `column` on, `vectors` vectors of them.
+template <typename Last>
+void LastPanel(const Product& p, std::int64_t rows, std::int64_t column, std::int64_t vectors,
+               const Last& last) {
   if (vectors == 1) ProductPanel<1>(p, rows, column, last);
   if (vectors == 2) ProductPanel<2>(p, rows, column, last);
   if constexpr (kVectors > 2) {
     if (vectors == 3) ProductPanel<3>(p, rows, column, last);
     if (vectors == 4) ProductPanel<4>(p, rows, column, last);
+  }
+}
+
+void WriteProduct(const Product& p, std::int64_t rows, std::int64_t n) {
+  std::int64_t column = 0;
+  for (; column + kPanel <= n; column += kPanel) ProductPanel<kVectors>(p, rows, column, Whole());
+  if (column == n) return;
+  const std::int64_t left = n - column, vectors = (left + kLanes - 1) / kLanes;
+  if (left == vectors * kLanes) {
+    LastPanel(p, rows, column, vectors, Whole());
+  } else {
+    LastPanel(p, rows, column, vectors, Part(left - (vectors - 1) * kLanes));
   }
 }
 

@@ -16,6 +16,7 @@ constexpr int kAccumulators = TETRION_ACCUMULATORS;  // vectors of a block of re
 
 typedef float Vec __attribute__((vector_size(TETRION_LANES * 4), aligned(4), may_alias));
 typedef std::int32_t IntVec __attribute__((vector_size(TETRION_LANES * 4)));
+typedef std::uint32_t BitsVec __attribute__((vector_size(TETRION_LANES * 4)));
 typedef float AlignedVec __attribute__((vector_size(TETRION_LANES * 4)));
 typedef float Eight __attribute__((vector_size(32)));
 typedef float Four __attribute__((vector_size(16)));
@@ -30,6 +31,8 @@ inline void Store(float* p, AlignedVec v) {
 inline AlignedVec Splat(float value) {
   return value - AlignedVec{};  // what adding 0 would not be: a plain copy
 }
+
+constexpr float kPerLn2 = 1.44269504F;  // 1 / ln 2
 
 #ifndef __AVX512F__
 constexpr float kShifter = 12582912.0F;  // 1.5 * 2^23: adding it rounds to an integer
@@ -50,7 +53,7 @@ struct Split {
 
 inline Split SplitPower(AlignedVec x) {
 #ifdef __AVX512F__
-  auto t = reinterpret_cast<__m512>(x * 1.44269504F);
+  auto t = reinterpret_cast<__m512>(x * kPerLn2);
   // What is subtracted below gives a whole number; contracted with the product it would not.
   asm("" : "+v"(t));
   const __m512 f = _mm512_maskz_reduce_ps(0xFFFF, t, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
@@ -58,8 +61,8 @@ inline Split SplitPower(AlignedVec x) {
           reinterpret_cast<AlignedVec>(f)};
 #else
   x = Within80(x);
-  const AlignedVec n = (x * 1.44269504F + kShifter) - kShifter;
-  return {n, x * 1.44269504F - n};
+  const AlignedVec n = (x * kPerLn2 + kShifter) - kShifter;
+  return {n, x * kPerLn2 - n};
 #endif
 }
 
@@ -98,10 +101,12 @@ inline AlignedVec ExpOfMinus(AlignedVec x) {
   return Exp(-x);
 #else
   x = Within80(x);
-  const AlignedVec shifted = x * -1.44269504F + kShifter;  // n in its lowest bits
-  const AlignedVec p = PowerOfTwo(x * -1.44269504F - (shifted - kShifter));
-  return reinterpret_cast<AlignedVec>(reinterpret_cast<IntVec>(p) +
-                                      (reinterpret_cast<IntVec>(shifted) << 23));
+  // 1.5 * 2^23 has no bit that survives << 23, so what is left is n in the exponent's place; with
+  // |n| <= 116 the exponent of p cannot overflow.
+  const AlignedVec shifted = x * -kPerLn2 + kShifter;
+  const AlignedVec p = PowerOfTwo(x * -kPerLn2 - (shifted - kShifter));
+  return reinterpret_cast<AlignedVec>(reinterpret_cast<BitsVec>(p) +
+                                      (reinterpret_cast<BitsVec>(shifted) << 23));
 #endif
 }
 

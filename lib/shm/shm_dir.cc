@@ -178,9 +178,9 @@ std::vector<RegionFile> ListRegions(const std::string& dir) {
   return files;
 }
 
-bool RegionIsFree(const std::string& path) {
+std::optional<bool> RegionIsHeld(const std::string& path) {
   const FileDescriptor fd = OpenNoFollow(path, O_RDONLY);
-  return fd.valid() && !LockedByOther(fd.get());
+  return fd.valid() ? std::optional(LockedByOther(fd.get())) : std::nullopt;
 }
 
 int RemoveStale(const std::string& dir, std::uint64_t run_id) {

@@ -59,8 +59,9 @@ struct RegionFile {
 // caller holds the ShmDirLock. A folder that does not exist holds none.
 std::vector<RegionFile> ListRegions(const std::string& dir);
 
-// Whether the region at `path` exists and no owner holds it. Asks the kernel without blocking.
-bool RegionIsFree(const std::string& path);
+// Whether an owner holds the region at `path`; nothing where there is none that can be opened. Asks
+// the kernel without blocking.
+std::optional<bool> RegionIsHeld(const std::string& path);
 
 // Removes the files of every run other than `run_id` of which no file at all is locked. Returns the
 // number removed. Takes the ShmDirLock. Thread-safe, any process of the user.

@@ -17,7 +17,7 @@ namespace {
 constexpr int kMaxEnvs = 1 << 20;
 constexpr int kMaxThreads = 256;
 // Environments played one rule at a time: few enough that their records stay in the first-level
-// cache until they are encoded. Callers that sleep get their results by so many.
+// cache until they are encoded. Sleeping callers are given results in groups of this size.
 constexpr std::size_t kChunk = 64;
 // Environments taken at one look at the queue: at most this many, and a quarter of those that wait,
 // so that the threads end together. Few looks, since the queue's lines wander between the cores.

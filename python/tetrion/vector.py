@@ -364,7 +364,7 @@ class TetrionVectorEnv(  # pyright: ignore[reportIncompatibleVariableOverride]
         """
         lanes = self._every_lane()
         try:
-            found = [getattr(lanes[env], name) for env in env_ids]
+            found = [getattr(lanes[self._checked_env(env)], name) for env in env_ids]
         except AttributeError:
             raise AttributeError(f"the environments have no attribute {name!r}") from None
         return tuple(one(*args, **kwargs) if callable(one) else one for one in found)

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -63,9 +64,11 @@ class ControlAgent final : public Agent {
   void RequestRebind() { rebind_requested_.store(true, std::memory_order_release); }
   // What the agent's own tables may take of the process's memory, at most half a second old.
   std::uint64_t TableBytes() const { return table_bytes_.load(std::memory_order_relaxed); }
-  // The lock of the learner's region was seen free at `at_ns` of the clock: a learner that held it
-  // before is dead.
-  void LearnerRegionFree(std::int64_t at_ns) { registration_.LearnerRegionFree(at_ns); }
+  // Whether the learner's region was seen held on this host at `at_ns` of the clock; nothing: there
+  // is none. Where it is free a learner that held it before is dead.
+  void SawLearnerRegion(std::optional<bool> held, std::int64_t at_ns) {
+    context_.SawLearnerRegion(held, at_ns);
+  }
   // The status as one line of JSON, at most half a second old.
   std::string Status() const TETRION_EXCLUDES(status_mu_);
   // Members with an HTTP endpoint, and a number that grows when that list changes.

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -94,11 +95,21 @@ class ControlContext {
   // --- any thread ---
   // The run ends: grants stop, new members are refused.
   bool draining() const { return draining_.load(std::memory_order_acquire); }
+  void SawLearnerRegion(std::optional<bool> held, std::int64_t at_ns) {
+    region_held_.store(held == true, std::memory_order_release);
+    if (held == false) region_free_ns_.store(at_ns, std::memory_order_release);
+  }
+  // Whether the last look at the learner's region has found it held, and when the newest one that
+  // has found it free was, 0: none has.
+  bool region_held() const { return region_held_.load(std::memory_order_acquire); }
+  std::int64_t region_free_ns() const { return region_free_ns_.load(std::memory_order_acquire); }
 
  private:
   ReplyQueue replies_;
   std::int64_t last_odd_log_ns_ = 0;
-  std::atomic<bool> draining_{false};  // set by StartDrain; pairs with draining
+  std::atomic<bool> draining_{false};            // set by StartDrain; pairs with draining
+  std::atomic<bool> region_held_{false};         // both set by SawLearnerRegion; pair with their
+  std::atomic<std::int64_t> region_free_ns_{0};  // getters
 };
 
 // What each part of the control agent has of the context by name. The context outlives it.

@@ -133,8 +133,7 @@ void Coordinator::Watch(const SignalWatcher& signals) {
     signals.WaitFor(kWatchMs);
   }
   if (host_->failed()) return;
-  const std::int64_t now_ns = MonotonicClock::Get().NowNs();
-  if (RegionIsFree(learner_region_)) control_->LearnerRegionFree(now_ns);
+  control_->SawLearnerRegion(RegionIsHeld(learner_region_), MonotonicClock::Get().NowNs());
   memory_->Tick();
   files_->Tick();
 }

@@ -51,12 +51,11 @@ Registration::Registration(ControlContext& context, Leases& leases, Rings& rings
 
 // A learner holds its region's flock for life: once its session has held the lock, a free lock
 // means that its process is dead. A learner that is just starting, or is on another host, has its
-// lease.
+// lease: on another host its lock is not seen here, whatever a learner before it has left.
 bool Registration::LearnerIsTaken(const wire::PeerId& peer) {
   const Session* learner = book_.sessions.Learner();
   if (learner == nullptr) return false;
-  const std::int64_t free_ns = region_free_ns_.load(std::memory_order_acquire);
-  if (learner->region_held && free_ns > learner->region_held_ns) {
+  if (learner->region_held && context_.region_free_ns() > learner->region_held_ns) {
     leases_.EndSession(learner->number, "its process died", SessionEnd::kDied);
     return false;
   }
@@ -215,7 +214,8 @@ void Attendance::On(const wire::PeerId& peer, const wire::Heartbeat& m) {
         book_.versions.Extend(store_.committed())) {
       book_.versions.PersistedBy(book_.Persist({}, Durability::kPromise));
     }
-    if (m.region_held && !session->region_held && book_.CanStore()) {
+    const bool seen = m.region_held && context_.region_held();
+    if (seen && !session->region_held && book_.CanStore()) {
       session->region_held = true;
       session->region_held_ns = clock_.NowNs();
       book_.Persist({.sessions = {*session}}, Durability::kReport);

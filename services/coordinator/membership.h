@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -18,17 +17,12 @@ namespace tetrion::coordinator {
 //      lost finds the session that it made.
 //   2. A run has one learner at most.
 //   3. A member knows its session only once the session is in the store.
-// Control agent only, but for LearnerRegionFree.
+// Control agent only.
 class Registration : private ControlPart {
  public:
   Registration(ControlContext& context, Leases& leases, Rings& rings);
 
   void On(const wire::PeerId& peer, const wire::Register& m);
-  // Any thread: the lock of the learner's region was seen free at `at_ns` of the clock, so that a
-  // learner that held it before is dead.
-  void LearnerRegionFree(std::int64_t at_ns) {
-    region_free_ns_.store(at_ns, std::memory_order_release);
-  }
 
  private:
   bool Welcome(const wire::PeerId& peer, const wire::Register& m, const Session* present);
@@ -39,8 +33,7 @@ class Registration : private ControlPart {
 
   Leases& leases_;
   Rings& rings_;
-  const std::string config_text_;                // the run's configuration as members are told it
-  std::atomic<std::int64_t> region_free_ns_{0};  // 0: never seen free; pairs with LearnerIsTaken
+  const std::string config_text_;  // the run's configuration as members are told it
 };
 
 // That a member is there, with its figures, and that it leaves: heartbeats and goodbyes. Control

@@ -116,7 +116,7 @@ OpenedRun ResumedRun(const CoordinatorOptions& options, RunFolder folder, FileDe
   return {.folder = std::move(folder), .lock = std::move(lock), .config = std::move(config)};
 }
 
-// Whether nothing was ever written into `path`, or by the service's supervisor only.
+// Whether `path` holds nothing but regular files named *.log, as `up` writes them.
 bool HoldsLogsAtMost(const std::string& path) {
   const std::filesystem::directory_iterator files(path);
   return std::all_of(begin(files), end(files), [](const auto& file) {
@@ -132,7 +132,7 @@ void ClearBeginning(const RunFolder& folder) {
     const std::string path = entry.path();
     const bool made = path == folder.checkpoints() || path == folder.logs();
     if (made && entry.is_directory() &&
-        (std::filesystem::is_empty(path) || (path == folder.logs() && HoldsLogsAtMost(path)))) {
+        (path == folder.logs() ? HoldsLogsAtMost(path) : std::filesystem::is_empty(path))) {
       continue;
     }
     if (path == folder.initial() || path.starts_with(folder.changes_jsonl()) ||

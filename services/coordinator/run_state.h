@@ -74,9 +74,10 @@ class RunState {
 // also not over a crash of either side. A limit is told only once its reservation is committed.
 class VersionBlocks {
  public:
-  // A heartbeat brings one block, and lasts up to a minute; every learner begins a new one, of
-  // which 2^32 / kBlock are there.
-  static constexpr std::uint32_t kBlock = 100'000;
+  // At most one block is granted a heartbeat, and heartbeats may be a minute apart (--heartbeat),
+  // so a block must last for many updates. Every new learner takes a block of its own; there are
+  // 2^32 / kBlock of them.
+  static constexpr std::uint32_t kBlock = 10'000;
   VersionBlocks(std::uint32_t first, std::uint32_t limit)
       : first_(first), limit_(limit), promised_(limit) {}
 

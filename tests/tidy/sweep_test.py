@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import json
 import pathlib
 import shutil
 import sys
@@ -114,20 +115,23 @@ class Sweep(unittest.TestCase):
         """In place of the evaluation, one that ends only when it is asked to."""
         (self.base / "tetrion-eval").write_text(
             f"#!/bin/bash\ntrap '{when_asked_to_end}' TERM\nwhile :; do sleep 0.05; done\n")
-        grace, sweep.GRACE_S = sweep.GRACE_S, 0.2
+        grace, sweep.GRACE_S = sweep.GRACE_S, 2  # time enough for the trap
         self.addCleanup(setattr, sweep, "GRACE_S", grace)
 
     def test_an_evaluation_out_of_time_tells_what_it_has(self):
         self.evaluate_for_ever('echo "{\\"lines\\": {\\"mean\\": 7}}"; exit 0')
-        self.assertEqual(self.sweep(trials=1)[0]["scores"], [7, 7])
+        self.assertEqual(self.sweep(trials=1, seeds=1)[0]["scores"], [7])
 
-    def test_an_evaluation_that_is_too_long_ends_the_sweep_and_counts_against_no_settings(self):
-        self.evaluate_for_ever('echo interrupted; exit 75')
-        with self.assertRaisesRegex(sweep.SweepError,
-                                    "did not end in 0 s: interrupted; .* give --eval fewer"):
-            self.sweep(trials=1)
-        trials = sweep.make_study(self.runs.folder).trials
-        self.assertEqual([one.state.name for one in trials], ["RUNNING"])
+    def test_an_evaluation_that_is_too_long_counts_against_no_settings(self):
+        first = self.sweep(trials=1, seeds=1)
+        self.evaluate_for_ever("echo interrupted; exit 75")
+        with self.assertRaisesRegex(sweep.SweepError, "did not end in 2 s: interrupted; .* "
+                                                      "start a sweep in another --dir"):
+            self.sweep(trials=2, seeds=1)
+        states = [one.state.name for one in sweep.make_study(self.runs.folder).trials]
+        self.assertEqual(states[1:], ["FAIL"] * 3)
+        kept = json.loads((self.runs.folder / "sweep.json").read_text())["tried"]
+        self.assertEqual(kept, first, "what has scored stays")
 
 
 class Words(unittest.TestCase):

@@ -206,14 +206,27 @@ TEST_F(ControlHostileTest, DeadLearnerIsReplacedAtOnceButOneThatIsStartingIsNot)
   auto first = Connect(), second = Connect(), third = Connect();
   const std::uint64_t one = JoinLearner(*first).session;
   const wire::Register again{.role = wire::Role::kLearner, .name = "learner"};
-  control_->LearnerRegionFree(clock_.NowNs());  // of a learner before it
+  control_->SawLearnerRegion(false, clock_.NowNs());  // of a learner before it
   ASSERT_NO_FATAL_FAILURE(ExpectTaken(*second));
+  control_->SawLearnerRegion(true, clock_.NowNs());
   Ask<wire::HeartbeatAck>(*first, wire::Heartbeat{.session = one, .region_held = true});
   ASSERT_NO_FATAL_FAILURE(ExpectTaken(*second));
   clock_.AdvanceMs(1);
-  control_->LearnerRegionFree(clock_.NowNs());
+  control_->SawLearnerRegion(false, clock_.NowNs());
   EXPECT_NE(Join(*second, again).session, one);
   ASSERT_NO_FATAL_FAILURE(ExpectTaken(*third));
+}
+
+TEST_F(ControlHostileTest, LearnerOnAnotherHostIsNotEndedByWhatLiesHere) {
+  auto far = Connect(), second = Connect();
+  const std::uint64_t leads = JoinLearner(*far).session;
+  for (const std::optional<bool> look : {std::optional(false), std::optional<bool>()}) {
+    control_->SawLearnerRegion(look, clock_.NowNs());
+    Ask<wire::HeartbeatAck>(*far, wire::Heartbeat{.session = leads, .region_held = true});
+    clock_.AdvanceMs(1);
+    control_->SawLearnerRegion(look, clock_.NowNs());
+    ASSERT_NO_FATAL_FAILURE(ExpectTaken(*second));
+  }
 }
 
 class ShortLeaseTest : public CoordinatorFixture {
