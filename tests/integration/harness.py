@@ -213,6 +213,11 @@ class Run:
         wait_until("the successor has resumed",
                    lambda: self.log("learner").count("resumed from") > resumed)
 
+    def wait_joined(self, name):
+        """Until the newest process of that name has a session: a run that ends refuses it."""
+        wait_until(f"{name} has a session", lambda: re.search(
+            r"session \d+ begun", re.split(r"\] tetrion-\w+ \d", self.log(name))[-1]))
+
     def wait_exit(self, name, deadline_s=DEADLINE_S):
         """The exit code of a process of ours, negative after a signal."""
         process = self.processes[name]
