@@ -18,12 +18,16 @@ std::string ShapeText(const std::vector<std::int64_t>& shape) {
 
 }  // namespace
 
+const TrainerState::Tensor* FindTensor(const TrainerState& state, const std::string& name) {
+  const auto found = std::find_if(state.tensors.begin(), state.tensors.end(),
+                                  [&](const auto& tensor) { return tensor.name == name; });
+  return found == state.tensors.end() ? nullptr : &*found;
+}
+
 void ReadTensor(const TrainerState& state, const std::string& name,
                 const std::vector<std::int64_t>& shape, std::span<float> values) {
-  const auto tensor =
-      std::find_if(state.tensors.begin(), state.tensors.end(),
-                   [&](const TrainerState::Tensor& candidate) { return candidate.name == name; });
-  if (tensor == state.tensors.end()) {
+  const TrainerState::Tensor* tensor = FindTensor(state, name);
+  if (tensor == nullptr) {
     throw Error(ExitCode::kConfig, "the checkpoint has no tensor " + name +
                                        ": it belongs to another algorithm or network");
   }

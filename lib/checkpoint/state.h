@@ -24,6 +24,9 @@ struct TrainerState {
 inline constexpr const char* kPlayedPrefix = "policy.";
 inline constexpr const char* kTrainedPrefix = "trained.";
 
+// The tensor `name`; null where there is none.
+const TrainerState::Tensor* FindTensor(const TrainerState& state, const std::string& name);
+
 // Copies the tensor `name` into `values`. Throws Error(kConfig) naming it when it is missing, has
 // another shape or size, or holds NaN or infinity; `values` is then as it was.
 void ReadTensor(const TrainerState& state, const std::string& name,

@@ -45,12 +45,6 @@ bool IsFinite(const TrainerState& state) {
   });
 }
 
-const TrainerState::Tensor* Find(const TrainerState& state, const std::string& name) {
-  const auto found = std::find_if(state.tensors.begin(), state.tensors.end(),
-                                  [&](const auto& tensor) { return tensor.name == name; });
-  return found == state.tensors.end() ? nullptr : &*found;
-}
-
 }  // namespace
 
 Checkpoint LoadInitial(const std::string& runs_dir, const std::string& from, const RunConfig& run) {
@@ -86,11 +80,11 @@ TrainerState BegunWith(TrainerState fresh, const TrainerState& initial) {
                     [&](const char* prefix) { return tensor.name.starts_with(prefix); })) {
       continue;
     }
-    const TrainerState::Tensor* same = Find(initial, tensor.name);
+    const TrainerState::Tensor* same = FindTensor(initial, tensor.name);
     if (same == nullptr && tensor.name.starts_with(kTrainedPrefix)) {
       // The other run kept no mean: what plays there is what training goes on from.
-      same = Find(initial,
-                  kPlayedPrefix + tensor.name.substr(std::string_view(kTrainedPrefix).size()));
+      same = FindTensor(
+          initial, kPlayedPrefix + tensor.name.substr(std::string_view(kTrainedPrefix).size()));
     }
     if (same == nullptr) continue;
     tensor.shape = same->shape;
