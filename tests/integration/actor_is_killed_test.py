@@ -33,7 +33,7 @@ class ActorIsKilled(harness.Case):
             run.expect_progress()
             run.kill("actor-1")
             run.expect_progress()
-        run.wait_for("two actors again", lambda s: s["actors"] == 2)
+        run.wait_joined("actor-1")
         run.finish_and_check()
 
 

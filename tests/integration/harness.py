@@ -104,6 +104,7 @@ class Run:
         self.folder = self.runs / name
         self.processes = {}  # name -> Popen, started by us
         self.killed = set()  # names of services that were killed or refused at least once
+        self.begun = {}  # name -> how many processes of that name had said hello at the last kill
         self.cut_off = set()  # names of actors whose answers a cut network may have swallowed
         self.quarantined = 0  # rings that a test has spoilt
         self.learner_options = {}  # of every learner that is started by hand
@@ -192,6 +193,7 @@ class Run:
             self.processes.pop(name).wait()
         else:
             wait_until(f"{name} is gone", lambda: self.pid_of(name) != pid)
+        self.begun[name] = len(self.lives(name))
 
     def replace_learner(self):
         """Kills the learner once it has a checkpoint; its successor must make progress."""
@@ -213,10 +215,17 @@ class Run:
         wait_until("the successor has resumed",
                    lambda: self.log("learner").count("resumed from") > resumed)
 
-    def wait_joined(self, name):
-        """Until the newest process of that name has a session: a run that ends refuses it."""
-        wait_until(f"{name} has a session", lambda: re.search(
-            r"session \d+ begun", re.split(r"\] tetrion-\w+ \d", self.log(name))[-1]))
+    def lives(self, name):
+        """What each process of that name has said since its first line, oldest first."""
+        return re.split(r"\] tetrion-\w+ \d", self.log(name))[1:]
+
+    def wait_joined(self, *names):
+        """Until the newest process of each name has a session: a run that ends refuses it, and
+        until then the session of a killed process may stand in /status for its successor's."""
+        for name in names:
+            wait_until(f"{name} has a session", lambda name=name:
+                       len(self.lives(name)) > self.begun.get(name, 0)
+                       and re.search(r"session \d+ begun", self.lives(name)[-1]))
 
     def wait_exit(self, name, deadline_s=DEADLINE_S):
         """The exit code of a process of ours, negative after a signal."""

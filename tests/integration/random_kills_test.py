@@ -71,6 +71,7 @@ class RandomKills(harness.Case):
         return random.Random(seed)
 
     def check_healed(self, run):
+        run.wait_joined("learner", "actor-0", "actor-1")
         run.wait_for("all are back", lambda s: s["actors"] == 2 and s["learner_up"])
         run.expect_progress(episodes=1000, batches=100)
         self.assertEqual(len(run.rings()), 2, "no ring of a dead actor is left")

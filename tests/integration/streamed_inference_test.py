@@ -68,8 +68,7 @@ class StreamedInference(harness.Case):
             else:
                 run.kill("actor-0")
                 run.start_actor(inference="streamed")
-        for name in ("learner", "actor-0"):
-            run.wait_joined(name)
+        run.wait_joined("learner", "actor-0")
         run.expect_progress()
         run.finish_and_check()
 
@@ -95,8 +94,7 @@ class StreamedInference(harness.Case):
         self.assertEqual(run.wait_exit("actor-0"), 0)
         run.start_learner(resume=True)
         run.start_actor("actor-1", inference="streamed")
-        for name in ("learner", "actor-1"):
-            run.wait_joined(name)
+        run.wait_joined("learner", "actor-1")
         run.expect_progress()
         run.finish_and_check()
 

@@ -70,10 +70,13 @@ class SessionLinkTest : public ::testing::Test {
     }
     return heard;
   }
+  // The next message of this type; a heartbeat sent earlier may arrive before it.
   template <typename T>
   T Expect() {
-    for (const Message& message : Heard()) {
-      if (const T* wanted = std::get_if<T>(&message)) return *wanted;
+    for (auto heard = Heard(); !heard.empty(); heard = Heard()) {
+      for (const Message& message : heard) {
+        if (const T* wanted = std::get_if<T>(&message)) return *wanted;
+      }
     }
     ADD_FAILURE() << "the link never sent it";
     return {};
