@@ -14,9 +14,11 @@ namespace tetrion {
 // inputs unless said. A row's result does not depend on how many rows share the call.
 struct DenseKernels {
   const char* name;
-  // y [m, n] += x [m, k] * w [k, n]; rows of x are ldx floats apart, those of w ldw, of y ldy.
-  void (*multiply)(const float* x, std::int64_t ldx, std::int64_t m, std::int64_t k, const float* w,
-                   std::int64_t ldw, std::int64_t n, float* y, std::int64_t ldy);
+  // y [m, n] = bias [n] + x [m, k] * w [k, n], or y += x * w where bias is null; rows of x are ldx
+  // floats apart, those of w ldw, of y ldy.
+  void (*multiply)(const float* bias, const float* x, std::int64_t ldx, std::int64_t m,
+                   std::int64_t k, const float* w, std::int64_t ldw, std::int64_t n, float* y,
+                   std::int64_t ldy);
   // y [m, n] = start + x [m, k] * w [k, n], where `packed` is what `pack` wrote, or w itself where
   // packed_floats is 0. Row i starts from row `of[i]` of start [., n], every row from its first one
   // where `of` is null, and from zeros where start is null, as `of` must be then; rows of x are ldx
@@ -70,7 +72,7 @@ struct DenseKernels {
   // The first and the last product of w and y whose rows lie one behind the other.
   void multiply_add(const float* x, std::int64_t ldx, std::int64_t m, std::int64_t k,
                     const float* w, std::int64_t n, float* y) const {
-    multiply(x, ldx, m, k, w, n, n, y, n);
+    multiply(nullptr, x, ldx, m, k, w, n, n, y, n);
   }
   void outer_add(const float* x, std::int64_t ldx, std::int64_t m, std::int64_t k, const float* y,
                  std::int64_t n, float* w) const {

@@ -114,16 +114,17 @@ void WriteProduct(const Product& p, std::int64_t rows, std::int64_t n) {
   }
 }
 
-void Multiply(const float* x, std::int64_t ldx, std::int64_t m, std::int64_t k, const float* w,
-              std::int64_t ldw, std::int64_t n, float* y, std::int64_t ldy) {
-  WriteProduct({x, ldx, 1, k, w, ldw, y, ldy, y, ldy}, m, n);
+void Multiply(const float* bias, const float* x, std::int64_t ldx, std::int64_t m, std::int64_t k,
+              const float* w, std::int64_t ldw, std::int64_t n, float* y, std::int64_t ldy) {
+  const float* start = bias == nullptr ? y : bias;
+  WriteProduct({x, ldx, 1, k, w, ldw, y, ldy, start, bias == nullptr ? ldy : 0}, m, n);
 }
 
 void MultiplyFrom(const float* start, const std::int32_t* of, const float* x, std::int64_t ldx,
                   std::int64_t m, std::int64_t k, const float* w, std::int64_t n, float* y) {
   if (start == nullptr) {
     for (std::int64_t i = 0; i < m * n; ++i) y[i] = 0.0F;
-    return Multiply(x, ldx, m, k, w, n, n, y, n);
+    return Multiply(nullptr, x, ldx, m, k, w, n, n, y, n);
   }
   WriteProduct({x, ldx, 1, k, w, n, y, n, start, of == nullptr ? 0 : n, of}, m, n);
 }

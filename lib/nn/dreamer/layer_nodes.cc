@@ -48,15 +48,14 @@ void Forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const Te
     return;
   }
   const Tensor packed = torch::empty({in, width}, x.options());
-  BestDenseKernels().transpose(weight.const_data_ptr<float>(), width, in,
-                               packed.mutable_data_ptr<float>());
+  const DenseKernels& kernels = BestDenseKernels();
+  kernels.transpose(weight.const_data_ptr<float>(), width, in, packed.mutable_data_ptr<float>());
   ForRows(rows, kRowsAtOnce, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; row += kRowsAtOnce) {
       const std::int64_t count = std::min(kRowsAtOnce, end - row);
       float* to = pre.mutable_data_ptr<float>() + row * width;
-      FillRows(bias.const_data_ptr<float>(), count, width, to);
-      MultiplyRows(x.const_data_ptr<float>() + row * in, in, count, in,
-                   packed.const_data_ptr<float>(), width, width, to, width);
+      kernels.multiply(bias.const_data_ptr<float>(), x.const_data_ptr<float>() + row * in, in,
+                       count, in, packed.const_data_ptr<float>(), width, width, to, width);
       if (scale.defined()) Activate(pre, scale, row, row + count, out);
     }
   });
@@ -128,9 +127,9 @@ class DenseFunction : public Function<DenseFunction> {
     }
     const float* g = grad.const_data_ptr<float>();
     if (context->needs_input_grad(0)) {
-      grad_x = torch::zeros_like(x);
-      MultiplyRows(g, width, rows, width, weight.const_data_ptr<float>(), in, in,
-                   grad_x.mutable_data_ptr<float>(), in);
+      grad_x = torch::empty_like(x);
+      MultiplyRows(torch::zeros({in}).const_data_ptr<float>(), g, width, rows, width,
+                   weight.const_data_ptr<float>(), in, in, grad_x.mutable_data_ptr<float>(), in);
     }
     const Tensor grad_weight = torch::zeros_like(weight);
     OuterRows(g, width, rows, width, x.const_data_ptr<float>(), in, in,
@@ -167,16 +166,27 @@ class BlockFunction : public Function<BlockFunction> {
     const Sizes s(x, shared, weight);
     const Tensor y = torch::empty({s.rows, s.blocks * s.out}, x.options());
     float* to = y.mutable_data_ptr<float>();
-    FillRows(bias.const_data_ptr<float>(), s.rows, s.blocks * s.out, to);
+    const float* start = bias.const_data_ptr<float>();
     const float* from = x.const_data_ptr<float>();
-    const float* w = weight.const_data_ptr<float>();
-    for (std::int64_t g = 0; g < s.blocks; ++g, w += (s.in + s.shared) * s.out) {
-      MultiplyRows(from + g * s.in, s.blocks * s.in, s.rows, s.in, w, s.out, s.out, to + g * s.out,
-                   s.blocks * s.out);
-      if (s.shared == 0) continue;
-      MultiplyRows(shared.const_data_ptr<float>(), s.shared, s.rows, s.shared, w + s.in * s.out,
-                   s.out, s.out, to + g * s.out, s.blocks * s.out);
-    }
+    const float* common = s.shared == 0 ? nullptr : shared.const_data_ptr<float>();
+    const std::int64_t ldx = s.blocks * s.in, ldy = s.blocks * s.out;
+    const std::int64_t piece = (s.in + s.shared) * s.out;
+    const DenseKernels& kernels = BestDenseKernels();
+    // All blocks of some rows, while these are in the cache.
+    ForRows(s.rows, GrainOf(s.blocks * piece), [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t row = begin; row < end; row += kRowsAtOnce) {
+        const std::int64_t count = std::min(kRowsAtOnce, end - row);
+        const float* w = weight.const_data_ptr<float>();
+        for (std::int64_t g = 0; g < s.blocks; ++g, w += piece) {
+          float* out = to + row * ldy + g * s.out;
+          kernels.multiply(start + g * s.out, from + row * ldx + g * s.in, ldx, count, s.in, w,
+                           s.out, s.out, out, ldy);
+          if (common == nullptr) continue;
+          kernels.multiply(nullptr, common + row * s.shared, s.shared, count, s.shared,
+                           w + s.in * s.out, s.out, s.out, out, ldy);
+        }
+      }
+    });
     context->save_for_backward({x, shared, weight});
     return y;
   }
@@ -186,9 +196,11 @@ class BlockFunction : public Function<BlockFunction> {
     const Tensor &x = saved[0], &shared = saved[1], &weight = saved[2];
     const Sizes s(x, shared, weight);
     const Tensor grad = gradients[0].contiguous();
-    const Tensor grad_x = torch::zeros_like(x), grad_weight = torch::zeros_like(weight);
-    const Tensor grad_shared = s.shared == 0 ? Tensor() : torch::zeros_like(shared);
+    const Tensor grad_x = torch::empty_like(x), grad_weight = torch::zeros_like(weight);
+    const Tensor grad_shared = s.shared == 0 ? Tensor() : torch::empty_like(shared);
     const std::int64_t in = s.in + s.shared, piece = in * s.out;
+    const Tensor zeros = torch::zeros({in});
+    const float* zero = zeros.const_data_ptr<float>();
     const Tensor packed = torch::empty({s.out, in}, x.options());
     float* back = packed.mutable_data_ptr<float>();
     for (std::int64_t g = 0; g < s.blocks; ++g) {
@@ -196,12 +208,12 @@ class BlockFunction : public Function<BlockFunction> {
       const std::int64_t ld = s.blocks * s.out;
       float* slope = grad_weight.mutable_data_ptr<float>() + g * piece;
       BestDenseKernels().transpose(weight.const_data_ptr<float>() + g * piece, in, s.out, back);
-      MultiplyRows(of_block, ld, s.rows, s.out, back, in, s.in,
+      MultiplyRows(zero, of_block, ld, s.rows, s.out, back, in, s.in,
                    grad_x.mutable_data_ptr<float>() + g * s.in, s.blocks * s.in);
       OuterRows(x.const_data_ptr<float>() + g * s.in, s.blocks * s.in, s.rows, s.in, of_block, ld,
                 s.out, slope, s.out);
       if (s.shared == 0) continue;
-      MultiplyRows(of_block, ld, s.rows, s.out, back + s.in, in, s.shared,
+      MultiplyRows(g == 0 ? zero : nullptr, of_block, ld, s.rows, s.out, back + s.in, in, s.shared,
                    grad_shared.mutable_data_ptr<float>(), s.shared);
       OuterRows(shared.const_data_ptr<float>(), s.shared, s.rows, s.shared, of_block, ld, s.out,
                 slope + s.in * s.out, s.out);

@@ -12,12 +12,11 @@ namespace {
 constexpr std::int64_t kLeastWork = 1 << 16;  // multiplications for which waking a thread pays
 constexpr std::int64_t kRowsAtOnce = 64;      // rows and their results stay in the cache
 
-// Rows that make up kLeastWork.
+}  // namespace
+
 std::int64_t GrainOf(std::int64_t work_a_row) {
   return 1 + kLeastWork / std::max<std::int64_t>(work_a_row, 1);
 }
-
-}  // namespace
 
 void ForRows(std::int64_t count, std::int64_t grain,
              const std::function<void(std::int64_t, std::int64_t)>& work) {
@@ -33,10 +32,6 @@ void ForRows(std::int64_t count, std::int64_t grain,
   }
 }
 
-void FillRows(const float* bias, std::int64_t rows, std::int64_t n, float* y) {
-  for (std::int64_t row = 0; row < rows; ++row) std::copy_n(bias, n, y + row * n);
-}
-
 void SumRows(const float* y, std::int64_t rows, std::int64_t n, float* sum) {
   std::fill_n(sum, n, 0.0F);
   for (std::int64_t row = 0; row < rows; ++row) {
@@ -44,12 +39,13 @@ void SumRows(const float* y, std::int64_t rows, std::int64_t n, float* sum) {
   }
 }
 
-void MultiplyRows(const float* x, std::int64_t ldx, std::int64_t m, std::int64_t k, const float* w,
-                  std::int64_t ldw, std::int64_t n, float* y, std::int64_t ldy) {
+void MultiplyRows(const float* bias, const float* x, std::int64_t ldx, std::int64_t m,
+                  std::int64_t k, const float* w, std::int64_t ldw, std::int64_t n, float* y,
+                  std::int64_t ldy) {
   const DenseKernels& kernels = BestDenseKernels();
   ForRows(m, GrainOf(k * n), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; row += kRowsAtOnce) {
-      kernels.multiply(x + row * ldx, ldx, std::min(kRowsAtOnce, end - row), k, w, ldw, n,
+      kernels.multiply(bias, x + row * ldx, ldx, std::min(kRowsAtOnce, end - row), k, w, ldw, n,
                        y + row * ldy, ldy);
     }
   });

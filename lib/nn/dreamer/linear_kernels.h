@@ -15,15 +15,16 @@ namespace tetrion {
 void ForRows(std::int64_t count, std::int64_t grain,
              const std::function<void(std::int64_t, std::int64_t)>& work);
 
-// Each row of y [rows, n] = bias [n].
-void FillRows(const float* bias, std::int64_t rows, std::int64_t n, float* y);
+// A grain for ForRows: the rows that make a thread worth waking, at `work_a_row` multiplications.
+std::int64_t GrainOf(std::int64_t work_a_row);
 
 // sum [n] = the sum of the rows of y [rows, n].
 void SumRows(const float* y, std::int64_t rows, std::int64_t n, float* sum);
 
-// y [m, n] += x [m, k] w [k, n].
-void MultiplyRows(const float* x, std::int64_t ldx, std::int64_t m, std::int64_t k, const float* w,
-                  std::int64_t ldw, std::int64_t n, float* y, std::int64_t ldy);
+// y [m, n] = bias [n] + x [m, k] w [k, n], or y += x w where bias is null.
+void MultiplyRows(const float* bias, const float* x, std::int64_t ldx, std::int64_t m,
+                  std::int64_t k, const float* w, std::int64_t ldw, std::int64_t n, float* y,
+                  std::int64_t ldy);
 
 // w [k, n] += x^T y for x [m, k] and y [m, n].
 void OuterRows(const float* x, std::int64_t ldx, std::int64_t m, std::int64_t k, const float* y,

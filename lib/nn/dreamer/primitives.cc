@@ -72,14 +72,17 @@ class TwoHotNode : public Function<TwoHotNode> {
     const float* target = targets.const_data_ptr<float>();
     float* out = loss.mutable_data_ptr<float>();
     const std::int64_t rows = logits.size(0), count = targets.size(0);
-    for (std::int64_t n = 0; n < rows; ++n, row += kBins) {
-      float sum = 0;
-      for (std::int64_t k = 0; k < count; ++k) {
-        const TwoHot hot = TwoHotOf(target[k * rows + n]);
-        sum -= hot.below_weight * row[hot.below] + hot.above_weight * row[hot.above];
+    ForRows(rows, kRowsForAThread, [=](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t n = begin; n < end; ++n) {
+        const float* log_prob = row + n * kBins;
+        float sum = 0;
+        for (std::int64_t k = 0; k < count; ++k) {
+          const TwoHot hot = TwoHotOf(target[k * rows + n]);
+          sum -= hot.below_weight * log_prob[hot.below] + hot.above_weight * log_prob[hot.above];
+        }
+        out[n] = sum;
       }
-      out[n] = sum;
-    }
+    });
     context->save_for_backward({log_probs, targets});
     return loss;
   }
@@ -93,13 +96,16 @@ class TwoHotNode : public Function<TwoHotNode> {
     const float* target = targets.const_data_ptr<float>();
     const float* g = slope.const_data_ptr<float>();
     float* row = grad.mutable_data_ptr<float>();
-    for (std::int64_t n = 0; n < rows; ++n, row += kBins) {
-      for (std::int64_t k = 0; k < count; ++k) {
-        const TwoHot hot = TwoHotOf(target[k * rows + n]);
-        row[hot.below] -= g[n] * hot.below_weight;
-        row[hot.above] -= g[n] * hot.above_weight;
+    ForRows(rows, kRowsForAThread, [=](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t n = begin; n < end; ++n) {
+        float* slopes = row + n * kBins;
+        for (std::int64_t k = 0; k < count; ++k) {
+          const TwoHot hot = TwoHotOf(target[k * rows + n]);
+          slopes[hot.below] -= g[n] * hot.below_weight;
+          slopes[hot.above] -= g[n] * hot.above_weight;
+        }
       }
-    }
+    });
     return {grad, Tensor()};
   }
 };
@@ -178,10 +184,14 @@ class UnimixNode : public Function<UnimixNode> {
     const Tensor& mixed = saved[1];
     const Tensor grad = gradients[0].contiguous();
     const Tensor out = torch::empty_like(mixed);
-    UnimixBackward(grad.const_data_ptr<float>(), saved[0].const_data_ptr<float>(),
-                   mixed.const_data_ptr<float>(), mixed.numel() / mixed.size(-1), mixed.size(-1),
-                   static_cast<float>(context->saved_data["share"].toDouble()),
-                   out.mutable_data_ptr<float>());
+    const auto share = static_cast<float>(context->saved_data["share"].toDouble());
+    const std::int64_t classes = mixed.size(-1);
+    ForRows(mixed.numel() / classes, kRowsForAThread, [&](std::int64_t begin, std::int64_t end) {
+      const std::int64_t at = begin * classes;
+      UnimixBackward(grad.const_data_ptr<float>() + at, saved[0].const_data_ptr<float>() + at,
+                     mixed.const_data_ptr<float>() + at, end - begin, classes, share,
+                     out.mutable_data_ptr<float>() + at);
+    });
     return {out, Tensor()};
   }
 };
@@ -192,18 +202,11 @@ class GruNode : public Function<GruNode> {
   static Tensor forward(AutogradContext* context, const Tensor& gates, const Tensor& deter,
                         std::int64_t blocks) {
     const Tensor all = gates.contiguous(), old = deter.contiguous();
-    const Tensor out = torch::empty_like(old);
     const Tensor parts = torch::empty_like(all);
     const std::int64_t width = old.size(-1) / blocks;
-    ForRows(old.numel() / width, kRowsForAThread, [&](std::int64_t begin, std::int64_t end) {
-      const std::int64_t at = begin * width;
-      GruForward(all.const_data_ptr<float>() + 3 * at, old.const_data_ptr<float>() + at,
-                 end - begin, width, out.mutable_data_ptr<float>() + at,
-                 parts.mutable_data_ptr<float>() + 3 * at);
-    });
     context->save_for_backward({all, old, parts});
     context->saved_data["width"] = width;
-    return out;
+    return Step(all, old, width, parts.mutable_data_ptr<float>());
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
@@ -213,11 +216,26 @@ class GruNode : public Function<GruNode> {
     const Tensor grad_gates = torch::empty_like(gates);
     const Tensor grad_deter = torch::empty_like(deter);
     const std::int64_t width = context->saved_data["width"].toInt();
-    GruBackward(grad.const_data_ptr<float>(), gates.const_data_ptr<float>(),
-                deter.const_data_ptr<float>(), saved[2].const_data_ptr<float>(),
-                deter.numel() / width, width, grad_gates.mutable_data_ptr<float>(),
-                grad_deter.mutable_data_ptr<float>());
+    ForRows(deter.numel() / width, kRowsForAThread, [&](std::int64_t begin, std::int64_t end) {
+      const std::int64_t at = begin * width;
+      GruBackward(grad.const_data_ptr<float>() + at, gates.const_data_ptr<float>() + 3 * at,
+                  deter.const_data_ptr<float>() + at, saved[2].const_data_ptr<float>() + 3 * at,
+                  end - begin, width, grad_gates.mutable_data_ptr<float>() + 3 * at,
+                  grad_deter.mutable_data_ptr<float>() + at);
+    });
     return {grad_gates, grad_deter, Tensor()};
+  }
+
+  // The next deter of contiguous gates and deter; `parts` for the backward pass, null: none.
+  static Tensor Step(const Tensor& gates, const Tensor& deter, std::int64_t width, float* parts) {
+    const Tensor out = torch::empty_like(deter);
+    ForRows(deter.numel() / width, kRowsForAThread, [&](std::int64_t begin, std::int64_t end) {
+      const std::int64_t at = begin * width;
+      GruForward(gates.const_data_ptr<float>() + 3 * at, deter.const_data_ptr<float>() + at,
+                 end - begin, width, out.mutable_data_ptr<float>() + at,
+                 parts == nullptr ? nullptr : parts + 3 * at);
+    });
+    return out;
   }
 };
 
@@ -306,7 +324,10 @@ Tensor GruStep(const Tensor& gates, const Tensor& deter, std::int64_t blocks) {
   if (UpdateKernels* kernels = CurrentUpdateKernels()) {
     return GruStepOnDevice(gates, deter, blocks, *kernels);
   }
-  if (IsPlain(gates)) return GruNode::apply(gates, deter, blocks);
+  if (IsPlain(gates)) {
+    if (torch::GradMode::is_enabled()) return GruNode::apply(gates, deter, blocks);
+    return GruNode::Step(gates.contiguous(), deter.contiguous(), deter.size(-1) / blocks, nullptr);
+  }
   std::vector<std::int64_t> shape = deter.sizes().vec();
   const std::int64_t width = shape.back() / blocks;
   shape.back() = blocks;

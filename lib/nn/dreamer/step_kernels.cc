@@ -23,7 +23,9 @@ inline void EachLane(std::int64_t count, const Work& work) {
   for (std::int64_t lane = 0; i < count; ++i, ++lane) work(i, lane);
 }
 
-// One block. The restrict qualifiers let the compiler use vectors.
+// One block; the parts are kept at `r`, `t` and `u`. The restrict qualifiers let the compiler use
+// vectors.
+template <bool kKeep>
 void GateBlock(const float* __restrict reset, const float* __restrict candidate,
                const float* __restrict update, const float* __restrict deter, std::int64_t width,
                float* __restrict out, float* __restrict r, float* __restrict t,
@@ -32,10 +34,23 @@ void GateBlock(const float* __restrict reset, const float* __restrict candidate,
     const float opened = FastSigmoid(reset[i]);
     const float fresh = FastTanh(opened * candidate[i]);
     const float share = FastSigmoid(update[i] - 1.0F);
-    r[i] = opened;
-    t[i] = fresh;
-    u[i] = share;
+    if constexpr (kKeep) {
+      r[i] = opened;
+      t[i] = fresh;
+      u[i] = share;
+    }
     out[i] = share * fresh + (1.0F - share) * deter[i];
+  }
+}
+
+template <bool kKeep>
+void Gates(const float* gates, const float* deter, std::int64_t rows, std::int64_t width,
+           float* out, float* parts) {
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const float* in = gates + row * 3 * width;
+    float* kept = kKeep ? parts + row * 3 * width : nullptr;
+    GateBlock<kKeep>(in, in + width, in + 2 * width, deter + row * width, width, out + row * width,
+                     kept, kKeep ? kept + width : nullptr, kKeep ? kept + 2 * width : nullptr);
   }
 }
 
@@ -43,12 +58,8 @@ void GateBlock(const float* __restrict reset, const float* __restrict candidate,
 
 void GruForward(const float* gates, const float* deter, std::int64_t rows, std::int64_t width,
                 float* out, float* parts) {
-  for (std::int64_t row = 0; row < rows; ++row) {
-    const float* in = gates + row * 3 * width;
-    float* kept = parts + row * 3 * width;
-    GateBlock(in, in + width, in + 2 * width, deter + row * width, width, out + row * width, kept,
-              kept + width, kept + 2 * width);
-  }
+  const auto work = parts == nullptr ? Gates<false> : Gates<true>;
+  work(gates, deter, rows, width, out, parts);
 }
 
 void GruBackward(const float* grad, const float* gates, const float* deter, const float* parts,

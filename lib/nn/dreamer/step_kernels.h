@@ -10,7 +10,7 @@ namespace tetrion {
 
 // Gates of a recurrent unit. gates [R, 3, W] are (reset, candidate, update) of R = rows x blocks,
 // deter [R, W]: out [R, W] = u t + (1 - u) deter, where r = sigmoid(reset), t = tanh(r candidate)
-// and u = sigmoid(update - 1). parts [R, 3, W] = (r, t, u), for the backward pass.
+// and u = sigmoid(update - 1). parts [R, 3, W] = (r, t, u), for the backward pass, unless null.
 void GruForward(const float* gates, const float* deter, std::int64_t rows, std::int64_t width,
                 float* out, float* parts);
 // grad_gates [R, 3, W] and grad_deter [R, W] for d loss / d out `grad` [R, W].

@@ -1,12 +1,17 @@
 #include "lib/rl/dreamer/dreamer_draws.h"
 
+#include <algorithm>
+
 #include "lib/nn/dreamer/draw_one_hots.h"
+#include "lib/nn/dreamer/linear_kernels.h"
 #include "lib/nn/dreamer/update_nodes.h"
 
 namespace tetrion {
 namespace {
 
 using torch::Tensor;
+
+constexpr std::int64_t kBlocksForAThread = 256;
 
 // Blocks of words that `rows` rows use.
 std::uint32_t BlocksOf(std::int64_t rows) {
@@ -22,11 +27,20 @@ OneHotSampler MakeUpdateSampler(std::uint64_t seed, std::int64_t updates) {
     const std::int64_t classes = input.size(-1), rows = input.numel() / classes;
     const float* in = input.const_data_ptr<float>();
     float* out = sample.mutable_data_ptr<float>();
-    PhiloxBlock draw{};
-    for (std::int64_t n = 0; n < rows; ++n, in += classes, out += classes) {
-      if (n % kRowsOfADraw == 0) draw = UpdateWords(seed, updates, block++);
-      out[DrawClass(in, static_cast<std::uint32_t>(classes), draw.word[n % kRowsOfADraw])] = 1.0F;
-    }
+    const std::uint32_t blocks = BlocksOf(rows), first = block;
+    ForRows(blocks, kBlocksForAThread, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t b = begin; b < end; ++b) {
+        const PhiloxBlock draw = UpdateWords(seed, updates, first + static_cast<std::uint32_t>(b));
+        const std::int64_t row = b * kRowsOfADraw;
+        const std::int64_t last = std::min<std::int64_t>(row + kRowsOfADraw, rows);
+        for (std::int64_t n = row; n < last; ++n) {
+          const std::uint32_t drawn =
+              DrawClass(in + n * classes, static_cast<std::uint32_t>(classes), draw.word[n - row]);
+          out[n * classes + drawn] = 1.0F;
+        }
+      }
+    });
+    block += blocks;
     return sample;
   };
 }

@@ -33,7 +33,10 @@ void ExpectProducts(const DenseKernels& kernels, std::int64_t m, std::int64_t k,
   const auto w = Noise(static_cast<std::size_t>(k * ldw), 2);
   const auto y0 = Noise(static_cast<std::size_t>(m * ldy), 3);
   auto y = y0;
-  kernels.multiply(x.data(), ldx, m, k, w.data(), ldw, n, y.data(), ldy);
+  kernels.multiply(nullptr, x.data(), ldx, m, k, w.data(), ldw, n, y.data(), ldy);
+  const float* bias = y0.data();  // its first row, for all rows
+  auto from_bias = y0;
+  kernels.multiply(bias, x.data(), ldx, m, k, w.data(), ldw, n, from_bias.data(), ldy);
   auto gradient = w;
   kernels.outer(x.data(), ldx, m, k, y0.data(), ldy, n, gradient.data(), ldw);
   const auto at = [](const std::vector<float>& v, std::int64_t i) {
@@ -41,10 +44,15 @@ void ExpectProducts(const DenseKernels& kernels, std::int64_t m, std::int64_t k,
   };
   for (std::int64_t row = 0; row < m; ++row) {
     for (std::int64_t c = 0; c < ldy; ++c) {
-      double sum = at(y0, row * ldy + c);
-      for (std::int64_t i = 0; i < k && c < n; ++i)
+      const bool inside = c < n;
+      double sum = 0;
+      for (std::int64_t i = 0; i < k && inside; ++i) {
         sum += at(x, row * ldx + i) * at(w, i * ldw + c);
-      ASSERT_NEAR(at(y, row * ldy + c), sum, c < n ? 1e-5 : 0.0) << m << " " << k << " " << n;
+      }
+      const double before = at(y0, row * ldy + c), start = inside ? at(y0, c) : before;
+      const double bound = inside ? 1e-5 : 0.0;
+      ASSERT_NEAR(at(y, row * ldy + c), before + sum, bound) << m << " " << k << " " << n;
+      ASSERT_NEAR(at(from_bias, row * ldy + c), start + sum, bound) << m << " " << k << " " << n;
     }
   }
   for (std::int64_t i = 0; i < k; ++i) {

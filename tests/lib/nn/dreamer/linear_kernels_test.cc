@@ -33,7 +33,7 @@ TEST(Products, DoNotDependOnTheNumberOfThreads) {
   for (const int threads : {1, 2, 3}) {
     omp_set_num_threads(threads);
     std::vector<float> out = y, slope = w;
-    MultiplyRows(x.data(), kIn, kRows, kIn, w.data(), kOut, kOut, out.data(), kOut);
+    MultiplyRows(nullptr, x.data(), kIn, kRows, kIn, w.data(), kOut, kOut, out.data(), kOut);
     OuterRows(x.data(), kIn, kRows, kIn, y.data(), kOut, kOut, slope.data(), kOut);
     if (threads == 1) first = out, first_slope = slope;
     EXPECT_EQ(out, first) << threads;
@@ -42,12 +42,11 @@ TEST(Products, DoNotDependOnTheNumberOfThreads) {
   omp_set_num_threads(1);
 }
 
-TEST(SumRows, IsWhatFillRowsSpreads) {
-  const std::vector<float> bias = {1, -2, 3};
-  std::vector<float> y(4 * 3), sum(3);
-  FillRows(bias.data(), 4, 3, y.data());
-  SumRows(y.data(), 4, 3, sum.data());
-  EXPECT_EQ(sum, (std::vector<float>{4, -8, 12}));
+TEST(SumRows, AddsUpEachColumn) {
+  const std::vector<float> y = {1, -2, 3, 4, 5, -6};
+  std::vector<float> sum(3);
+  SumRows(y.data(), 2, 3, sum.data());
+  EXPECT_EQ(sum, (std::vector<float>{5, 3, -3}));
 }
 
 }  // namespace

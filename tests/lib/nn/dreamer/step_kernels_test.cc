@@ -5,8 +5,10 @@
 #include <cmath>
 #include <limits>
 
+#include "lib/nn/dreamer/dreamer_shape.h"
 #include "lib/nn/dreamer/fast_exp.h"
 #include "lib/nn/dreamer/primitives.h"
+#include "lib/nn/torch/use_threads.h"
 
 namespace tetrion {
 namespace {
@@ -51,6 +53,43 @@ TEST(StepKernels, MixturesAndTheirSlopesAreThoseOfTheOperations) {
     EXPECT_TRUE(torch::allclose(logits.grad().to(torch::kFloat64), exact_logits.grad(), 1e-4, 1e-5))
         << classes;
   }
+}
+
+TEST(StepKernels, GatesAreTheSameWhereNothingIsKeptForSlopes) {
+  torch::manual_seed(3);
+  const Tensor gates = torch::randn({5, 60}), deter = torch::randn({5, 20});
+  const Tensor kept = GruStep(gates, deter, 4);
+  const torch::NoGradGuard no_gradient;
+  EXPECT_TRUE(torch::equal(GruStep(gates, deter, 4), kept));
+}
+
+// What `layer` makes of x, and its slope, with 1, 2 and 3 threads.
+template <typename Layer>
+void ExpectSameOnAllThreads(const Tensor& x, const Layer& layer) {
+  Tensor first, first_slope;
+  for (const int threads : {1, 2, 3}) {
+    UseThreads(threads);
+    const Tensor input = x.clone().requires_grad_(true);
+    const Tensor out = layer(input);
+    out.square().sum().backward();
+    if (!first.defined()) first = out, first_slope = input.grad();
+    EXPECT_TRUE(torch::equal(out, first)) << threads;
+    EXPECT_TRUE(torch::equal(input.grad(), first_slope)) << threads;
+  }
+  UseThreads(1);
+}
+
+TEST(StepKernels, DoNotDependOnTheNumberOfThreads) {
+  torch::manual_seed(4);
+  constexpr std::int64_t kRows = 500;
+  const Tensor deter = torch::randn({kRows, 20}), target = torch::randn({kRows}) * 10;
+  ExpectSameOnAllThreads(torch::randn({kRows, 60}),
+                         [&](const Tensor& gates) { return GruStep(gates, deter, 4); });
+  ExpectSameOnAllThreads(torch::randn({kRows, 4, 6}),
+                         [](const Tensor& logits) { return UnimixLogProbs(logits, 0.01); });
+  ExpectSameOnAllThreads(torch::randn({kRows, kDreamerBins}), [&](const Tensor& logits) {
+    return TwoHotLoss(logits, target, target + 1.0);
+  });
 }
 
 TEST(StepKernels, ALogitThatIsNoNumberSpoilsItsGroupAlone) {

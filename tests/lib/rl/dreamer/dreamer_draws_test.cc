@@ -4,6 +4,9 @@
 
 #include <cmath>
 #include <limits>
+#include <vector>
+
+#include "lib/nn/torch/use_threads.h"
 
 namespace tetrion {
 namespace {
@@ -30,6 +33,20 @@ TEST(DreamerDraws, AnUpdateRepeatsAndItsCallsDiffer) {
   EXPECT_FALSE(torch::equal(a, b));
   EXPECT_FALSE(torch::equal(a, MakeUpdateSampler(1, 6)(even)));
   EXPECT_FALSE(torch::equal(a, MakeUpdateSampler(2, 5)(even)));
+}
+
+TEST(DreamerDraws, DoNotDependOnTheNumberOfThreads) {
+  const Tensor even = torch::zeros({3001, 8}) - std::log(8.0F);
+  std::vector<Tensor> first;
+  for (const int threads : {1, 2, 3}) {
+    UseThreads(threads);
+    const OneHotSampler sample = MakeUpdateSampler(1, 5);
+    const Tensor a = sample(even), b = sample(even);
+    if (first.empty()) first = {a, b};
+    EXPECT_TRUE(torch::equal(a, first[0])) << threads;
+    EXPECT_TRUE(torch::equal(b, first[1])) << threads;
+  }
+  UseThreads(1);
 }
 
 TEST(DreamerDraws, NumbersThatAreNotFiniteStillDrawAClass) {
