@@ -273,6 +273,7 @@ CLUSTER = (
               (total(grown("tetrion_actor_weights_refused_total", "5m")), "weights refused"),
               (total(grown("tetrion_coordinator_file_errors_total", "5m")), "file errors"),
               (total(grown("tetrion_coordinator_rebinds_total", "5m")), "connections dropped"),
+              (total(grown("tetrion_learner_remote_hang_ups_total", "5m")), "actors hung up on"),
               (total(grown("tetrion_log_lines_lost_total", "5m")), "log lines lost"), low=0),
     )),
 )

@@ -8,6 +8,7 @@
 
 #include "lib/core/check.h"
 #include "lib/core/error.h"
+#include "lib/wire/input_bound.h"
 #include "lib/wire/zmq_socket.h"
 
 namespace tetrion::wire {
@@ -41,7 +42,7 @@ RowsReceived Judge(Frame& first, void* socket, LinkStats& stats, std::string& pr
   if (first.More()) {
     whole = payload->Receive(socket) && !payload->More();
     stats.bytes_in += payload->size();
-    SkipRest(*payload, socket);
+    stats.bytes_in += SkipRest(*payload, socket);
   }
   ++stats.messages_in;
   if (decoded.status == DecodeStatus::kOk &&
@@ -99,6 +100,7 @@ struct RowsServer::Impl : Socket {
     if (security.on()) authenticator = std::make_unique<Authenticator>(*context, socket, security);
   }
   std::unique_ptr<Authenticator> authenticator;  // null: plain
+  std::unique_ptr<InputBound> input;
 };
 
 RowsServer::RowsServer(const Config& config)
@@ -114,6 +116,7 @@ RowsServer::RowsServer(const Config& config)
                     "; give --rows-bind a free port of this machine, like tcp://0.0.0.0:9001");
   }
   endpoint_ = BoundEndpoint(socket);
+  impl_->input = std::make_unique<InputBound>(PortOf(endpoint_));
 }
 
 RowsServer::~RowsServer() = default;
@@ -123,6 +126,7 @@ HandshakeTotals RowsServer::handshakes() const {
 }
 
 Readiness RowsServer::Poll(int timeout_ms, int extra_fd) {
+  hang_ups_ += static_cast<std::uint64_t>(impl_->input->Look(config_.most_input_bytes));
   return PollSocket(impl_->socket, timeout_ms, extra_fd);
 }
 
@@ -130,7 +134,10 @@ RowsReceived RowsServer::Receive() {
   Frame id, first;
   if (!id.Receive(impl_->socket)) return {};
   if (id.More()) first.Receive(impl_->socket);
+  const int connection = first.Connection();
+  const std::uint64_t before = stats_.bytes_in;
   RowsReceived received = Judge(first, impl_->socket, stats_, problem_);
+  impl_->input->Took(connection, stats_.bytes_in - before);
   received.peer.assign(reinterpret_cast<const char*>(id.data()), id.size());
   return received;
 }

@@ -25,8 +25,9 @@ namespace tetrion::wire {
 // for kHeartbeatTimeoutMs is dropped, and the kernel's keepalive is not needed) and no receive
 // high-water mark: with one a connection's input can stop, and libzmq 4.3 aborts the process when a
 // heartbeat falls due then. What a server holds of peers that keep to the protocol is bounded by
-// the credit it gives, a client's by what it has asked for; a message of endless frames is held
-// until its connection ends, so that peers must be trusted that far (keys, a private network).
+// the credit it gives, a client's by what it has asked for. A server hangs up on the connection
+// with the most input that waits to become messages when all of it is more than
+// `most_input_bytes`: a message of endless frames, or more than the owner reads.
 inline constexpr int kHeartbeatEveryMs = 2000;
 inline constexpr int kHeartbeatTimeoutMs = 6000;
 
@@ -60,7 +61,9 @@ class RowsServer {
     std::string endpoint;      // "tcp://0.0.0.0:9001"; port 0 picks one
     std::uint64_t run_id = 0;  // goes into every message; 0: see JoinRun
     ServerSecurity security;   // none: plain
+    std::uint64_t most_input_bytes = kInputBytes;
   };
+  static constexpr std::uint64_t kInputBytes = std::uint64_t{256} << 20;
   // Binds at once. Throws Error(kUsage) when the address is in use or unusable.
   explicit RowsServer(const Config& config);
   ~RowsServer();
@@ -69,9 +72,12 @@ class RowsServer {
 
   // From now on messages say that the learner belongs to this run.
   void JoinRun(std::uint64_t run_id) { config_.run_id = run_id; }
+  // From now on peers may have been given leave to send so much, beside kInputBytes.
+  void GiveCredit(std::uint64_t bytes) { config_.most_input_bytes = kInputBytes + bytes; }
   // What the socket is bound to, with the chosen port.
   const std::string& endpoint() const { return endpoint_; }
   // Blocks until a message is there, `extra_fd` (if >= 0) is readable, or `timeout_ms` has passed.
+  // Looks at what waits first, so that the owner calls it regularly.
   Readiness Poll(int timeout_ms, int extra_fd = -1);
   // Returns at once; kTimeout when no message waits.
   RowsReceived Receive();
@@ -85,6 +91,8 @@ class RowsServer {
   const std::string& public_key() const { return config_.security.own.public_key; }
   // All zero without security.
   HandshakeTotals handshakes() const;
+  // Connections that were closed for their input.
+  std::uint64_t hang_ups() const { return hang_ups_; }
 
  private:
   struct Impl;
@@ -93,6 +101,7 @@ class RowsServer {
   std::string endpoint_;
   std::string problem_;
   LinkStats stats_;
+  std::uint64_t hang_ups_ = 0;
 };
 
 class RowsClient {

@@ -1,6 +1,7 @@
 #include "lib/wire/zmq_socket.h"
 
 #include <cerrno>
+#include <charconv>
 #include <utility>
 
 #include "lib/core/check.h"
@@ -40,9 +41,18 @@ Socket::~Socket() {
   zmq_close(socket);
 }
 
-void SkipRest(Frame& frame, void* socket) {
-  while (frame.More() && frame.Receive(socket)) {
-  }
+std::size_t SkipRest(Frame& frame, void* socket) {
+  std::size_t bytes = 0;
+  while (frame.More() && frame.Receive(socket)) bytes += frame.size();
+  return bytes;
+}
+
+std::uint16_t PortOf(const std::string& endpoint) {
+  std::uint16_t port = 0;
+  if (!endpoint.starts_with("tcp://")) return port;
+  const char* digits = endpoint.data() + endpoint.rfind(':') + 1;
+  std::from_chars(digits, endpoint.data() + endpoint.size(), port);
+  return port;
 }
 
 Readiness PollSocket(void* socket, int timeout_ms, int extra_fd) {

@@ -45,6 +45,8 @@ class Frame {
   // Never blocks; false when no frame waits.
   bool Receive(void* socket) { return zmq_msg_recv(&message_, socket, ZMQ_DONTWAIT) >= 0; }
   bool More() { return zmq_msg_more(&message_) != 0; }
+  // The file descriptor of the connection that a received frame came over; -1 for one that is gone.
+  int Connection() { return zmq_msg_get(&message_, ZMQ_SRCFD); }
   std::size_t size() { return zmq_msg_size(&message_); }
   const std::byte* data() { return static_cast<const std::byte*>(zmq_msg_data(&message_)); }
   std::span<const std::byte> bytes() { return {data(), size()}; }
@@ -53,8 +55,10 @@ class Frame {
   zmq_msg_t message_;
 };
 
-// Drops the frames of a message that has more of them than ours.
-void SkipRest(Frame& frame, void* socket);
+// Drops the frames of a message that has more of them than ours; returns their bytes.
+std::size_t SkipRest(Frame& frame, void* socket);
+// The port of "tcp://host:port"; 0 for another kind of endpoint.
+std::uint16_t PortOf(const std::string& endpoint);
 
 // Blocks until a message is there, `extra_fd` (if >= 0) is readable, or `timeout_ms` has passed.
 Readiness PollSocket(void* socket, int timeout_ms, int extra_fd);

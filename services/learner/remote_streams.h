@@ -79,6 +79,10 @@ class RemoteStreams {
   bool Serves(const wire::Identity& sender) const {
     return sender.run_id == config_.run_id && peers_.contains(sender.process);
   }
+  // What actors may send before ingest has taken it: the rings of all streams.
+  std::uint64_t CreditBytes() const {
+    return streams_.size() * config_.ring_rows * config_.row_bytes;
+  }
   const RemoteCounters& counters() const { return counters_; }
 
  private:

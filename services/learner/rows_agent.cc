@@ -36,9 +36,11 @@ int RowsAgent::DoWork() {
   if (messages > 0) heard_ns_ = clock_.NowNs();
   if (clock_.NowNs() - heard_ns_ < WeightsShelf::kForgetNs) shelf_.Refresh();
   streams_.Tick(shelf_.newest());
+  socket_->GiveCredit(streams_.CreditBytes());
   MutexLock lock(mu_);
   link_stats_ = socket_->stats();
   handshakes_ = socket_->handshakes();
+  hang_ups_.store(socket_->hang_ups(), std::memory_order_relaxed);
   return 1 + messages;
 }
 

@@ -35,7 +35,8 @@ class RowsAgent final : public Agent, private RemoteStreams::RowsOut {
   const RemoteCounters& counters() const { return streams_.counters(); }
   std::uint64_t weights_bytes() const { return weights_bytes_.load(std::memory_order_relaxed); }
   std::uint64_t weights_refused() const { return weights_refused_.load(std::memory_order_relaxed); }
-  // As of the last cycle.
+  // Connections closed for their input, as of the last cycle; so are the next two.
+  std::uint64_t hang_ups() const { return hang_ups_.load(std::memory_order_relaxed); }
   wire::LinkStats link_stats() const TETRION_EXCLUDES(mu_);
   wire::HandshakeTotals handshakes() const TETRION_EXCLUDES(mu_);
 
@@ -52,6 +53,7 @@ class RowsAgent final : public Agent, private RemoteStreams::RowsOut {
   std::int64_t next_complaint_ns_ = 0;
   std::atomic<std::uint64_t> weights_bytes_{0};    // sent; relaxed
   std::atomic<std::uint64_t> weights_refused_{0};  // requests; relaxed
+  std::atomic<std::uint64_t> hang_ups_{0};         // relaxed
   mutable Mutex mu_;
   wire::LinkStats link_stats_ TETRION_GUARDED_BY(mu_);
   wire::HandshakeTotals handshakes_ TETRION_GUARDED_BY(mu_) = {};

@@ -24,6 +24,7 @@ RowsMetrics::RowsMetrics(MetricsRegistry& r)
       weights_refused_(r.Counter("tetrion_learner_remote_weights_refused_total", {})),
       silent_(r.Counter("tetrion_learner_remote_streams_ended_total", {"silent"})),
       broken_(r.Counter("tetrion_learner_remote_streams_ended_total", {"broken"})),
+      hang_ups_(r.Counter("tetrion_learner_remote_hang_ups_total", {})),
       streams_(r.Gauge("tetrion_learner_remote_streams")) {}
 
 void RowsMetrics::Refresh(const RowsAgent& rows) {
@@ -40,6 +41,7 @@ void RowsMetrics::Refresh(const RowsAgent& rows) {
   weights_refused_.RaiseTo(static_cast<double>(rows.weights_refused()));
   Raise(silent_, counters.silent);
   Raise(broken_, counters.broken);
+  hang_ups_.RaiseTo(static_cast<double>(rows.hang_ups()));
   streams_.Set(static_cast<double>(counters.streams.load(std::memory_order_relaxed)));
 }
 

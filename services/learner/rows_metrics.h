@@ -19,7 +19,7 @@ class RowsMetrics {
   HandshakeRecorders handshakes_;
   HotCounter &accepted_, &duplicate_, &gap_, &beyond_;
   HotCounter &bytes_, &payload_bytes_, &weights_bytes_;
-  HotCounter &weights_refused_, &silent_, &broken_;
+  HotCounter &weights_refused_, &silent_, &broken_, &hang_ups_;
   HotGauge& streams_;
 };
 

@@ -1,4 +1,4 @@
-"""A coordinator whose control channel strangers reach: what they say harms no member.
+"""Services whose channels strangers reach: what they say harms no member.
 
 Before: one message of parts without end took gigabytes of memory; connections beyond the limit of
 open files ended the coordinator with the next member that came or left; a name that is not UTF-8
@@ -46,8 +46,8 @@ class HostileChannel(harness.Case):
         return sum(float(line.split()[-1]) for line in text.splitlines()
                    if line.startswith(name))
 
-    def peak_mib(self, run):
-        with open(f"/proc/{run.pid_of('coordinator')}/status", encoding="ascii") as status:
+    def peak_mib(self, run, service="coordinator"):
+        with open(f"/proc/{run.pid_of(service)}/status", encoding="ascii") as status:
             return int(re.search(r"VmHWM:\s+(\d+)", status.read()).group(1)) // 1024
 
     def say_without_end(self, address, said):
@@ -73,6 +73,24 @@ class HostileChannel(harness.Case):
         self.assertLess(self.peak_mib(run), MOST_MIB)
         self.assertIn("closing every connection", run.log("coordinator"))
         self.expect_honest_run(run)
+
+    def test_rows_without_end_are_cut_off_and_honest_rows_go_on(self):
+        run = self.start()
+        run.learner_options = {"rows_bind": "tcp://127.0.0.1:0"}
+        run.start_learner()
+        run.start_actor(rows="tcp")
+        run.expect_progress()
+        rows = re.search(r"send their rows to (tcp://[^\s,]+)", run.log("learner"))
+        said = [0, 0]
+        thread = threading.Thread(target=self.say_without_end, args=(rows.group(1), said))
+        thread.start()
+        harness.wait_until("it is hung up on", lambda: "hanging up on" in run.log("learner"))
+        said[0] = LEAVE_AFTER
+        thread.join()
+        self.assertLess(self.peak_mib(run, "learner"), MOST_MIB)
+        run.expect_progress()
+        self.assertNotIn("silent", run.log("learner"), "the honest actor's stream goes on")
+        run.finish_and_check()
 
     def test_peers_that_hang_up_behind_full_queues(self):
         run = self.new_run().start_by_hand()
