@@ -41,6 +41,7 @@ LearnerMetrics::LearnerMetrics(MetricsRegistry& r, int shards, std::span<const F
     : figures_(r, kLearnerFigures),
       trainer_figures_(r, trainer),
       inference_wait_(r.Counter("tetrion_learner_inference_wait_seconds_total")),
+      version_wait_(r.Counter("tetrion_learner_version_wait_seconds_total")),
       sampled_(r.Counter("tetrion_replay_sampled_sequences_total")),
       overwritten_(r.Counter("tetrion_replay_overwritten_windows_total")),
       not_ready_(r.Counter("tetrion_replay_not_ready_total")),
@@ -99,6 +100,7 @@ void LearnerMetrics::Refresh(const ReplayGate& replay, std::uint64_t memory_byte
   const FigureValues<kLearnerFigures> figures =
       FiguresOf(progress, ingest, inference, checkpoints, played);
   figures_.Set(figures.all());
+  version_wait_.RaiseTo(static_cast<double>(progress.version_wait_ns) * 1e-9);
   sampled_.RaiseTo(static_cast<double>(progress.windows));
   overwritten_.RaiseTo(static_cast<double>(replay.overwritten_windows()));
   not_ready_.RaiseTo(static_cast<double>(progress.not_ready));

@@ -51,7 +51,7 @@ class LearnerMetrics {
 
   std::vector<Shard> shards_;
   FigureRecorders figures_, trainer_figures_;
-  HotCounter &inference_wait_, &sampled_, &overwritten_, &not_ready_;
+  HotCounter &inference_wait_, &version_wait_, &sampled_, &overwritten_, &not_ready_;
   HotCounter &quarantined_, &unattachable_;
   HotHistogram& inference_s_;
   HotGauge &build_s_, &waiting_, &leaving_, &samples_per_insert_;

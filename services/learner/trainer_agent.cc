@@ -25,7 +25,10 @@ TrainerAgent::TrainerAgent(const Config& config, Hooks hooks, Trainer& trainer, 
 int TrainerAgent::DoWork() {
   if (!published_ && !Publish()) {
     // The version block is used up; the next heartbeat brings another.
+    const std::int64_t start_ns = MonotonicClock::Get().NowNs();
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    MutexLock lock(mu_);
+    progress_.version_wait_ns += MonotonicClock::Get().NowNs() - start_ns;
     return 0;
   }
   const UpdateStats stats = trainer_.Step(source_, writer_.NewestVersion());

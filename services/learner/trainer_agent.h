@@ -25,10 +25,11 @@ struct TrainerProgress {
   std::uint64_t windows = 0;  // replay windows in them
   // Environment steps in batches since this process started, each as often as it was drawn.
   std::uint64_t steps_trained = 0;
-  std::uint64_t not_ready = 0;  // times there was no batch
-  std::uint64_t skipped = 0;    // updates not taken, or taken back, for NaN or infinity
-  std::uint32_t version = 0;    // newest published
-  UpdateStats last;             // of the last update
+  std::uint64_t not_ready = 0;       // times there was no batch
+  std::uint64_t skipped = 0;         // updates not taken, or taken back, for NaN or infinity
+  std::uint32_t version = 0;         // newest published
+  std::int64_t version_wait_ns = 0;  // without a number for the next one
+  UpdateStats last;                  // of the last update
 };
 
 // Trains: one batch, up to `reuse` updates, weights published, now and then a checkpoint. Ends with

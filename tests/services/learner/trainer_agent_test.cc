@@ -64,12 +64,16 @@ TEST_F(TrainerAgentTest, NoUpdateWithoutAVersionUntilTheBlockIsExtended) {
   const auto agent = Make();
   EXPECT_EQ(agent->DoWork(), 0);
   EXPECT_TRUE(trainer_.versions.empty());
+  const std::int64_t waited_ns = agent->Progress().version_wait_ns;
+  EXPECT_GT(waited_ns, 0);
   versions_.Allow(1, 3);
   EXPECT_EQ(agent->DoWork(), 1);  // weights 1, update, weights 2
   EXPECT_EQ(agent->DoWork(), 1);  // one more update, its weights wait
   EXPECT_EQ(slots_.Newest(), 2U);
+  EXPECT_EQ(agent->Progress().version_wait_ns, waited_ns) << "none of it is the trainer's work";
   EXPECT_EQ(agent->DoWork(), 0);
   EXPECT_EQ(agent->DoWork(), 0);
+  EXPECT_GT(agent->Progress().version_wait_ns, waited_ns);
   EXPECT_EQ(trainer_.versions.size(), 2U);
   EXPECT_EQ(slots_.Newest(), 2U);
   versions_.Allow(1, 1003);
