@@ -168,8 +168,9 @@ inline constexpr std::array kCatalog = {
     CounterInfo(
         "tetrion_learner_remote_streams_ended_total", "streams", {"reason"},
         "reason = silent (the actor counts as dead), broken (it said something impossible)"),
-    CounterInfo("tetrion_learner_remote_hang_ups_total", "connections", {},
-                "connections closed since what they sent filled memory without becoming messages"),
+    CounterInfo(
+        "tetrion_learner_remote_hang_ups_total", "connections", {},
+        "connections closed because what they sent filled memory without becoming messages"),
     // Links.
     CounterInfo("tetrion_link_reconnects_total", "connections", {"peer"},
                 "sockets destroyed and opened anew"),

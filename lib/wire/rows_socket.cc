@@ -126,7 +126,8 @@ HandshakeTotals RowsServer::handshakes() const {
 }
 
 Readiness RowsServer::Poll(int timeout_ms, int extra_fd) {
-  hang_ups_ += static_cast<std::uint64_t>(impl_->input->Look(config_.most_input_bytes));
+  hang_ups_ +=
+      static_cast<std::uint64_t>(impl_->input->Look(config_.most_input_bytes + credit_bytes_));
   return PollSocket(impl_->socket, timeout_ms, extra_fd);
 }
 

@@ -25,9 +25,10 @@ namespace tetrion::wire {
 // for kHeartbeatTimeoutMs is dropped, and the kernel's keepalive is not needed) and no receive
 // high-water mark: with one a connection's input can stop, and libzmq 4.3 aborts the process when a
 // heartbeat falls due then. What a server holds of peers that keep to the protocol is bounded by
-// the credit it gives, a client's by what it has asked for. A server hangs up on the connection
-// with the most input that waits to become messages when all of it is more than
-// `most_input_bytes`: a message of endless frames, or more than the owner reads.
+// the credit it gives, a client's by what it has asked for. For peers that do not, as with a
+// message of endless frames, a server hangs up on the connection that has the most input waiting
+// while all have more than `most_input_bytes` and the credit (lib/wire/input_bound.h), from its
+// owner's first Poll on.
 inline constexpr int kHeartbeatEveryMs = 2000;
 inline constexpr int kHeartbeatTimeoutMs = 6000;
 
@@ -61,9 +62,8 @@ class RowsServer {
     std::string endpoint;      // "tcp://0.0.0.0:9001"; port 0 picks one
     std::uint64_t run_id = 0;  // goes into every message; 0: see JoinRun
     ServerSecurity security;   // none: plain
-    std::uint64_t most_input_bytes = kInputBytes;
+    std::uint64_t most_input_bytes = std::uint64_t{32} << 20;  // beside the credit
   };
-  static constexpr std::uint64_t kInputBytes = std::uint64_t{256} << 20;
   // Binds at once. Throws Error(kUsage) when the address is in use or unusable.
   explicit RowsServer(const Config& config);
   ~RowsServer();
@@ -72,8 +72,8 @@ class RowsServer {
 
   // From now on messages say that the learner belongs to this run.
   void JoinRun(std::uint64_t run_id) { config_.run_id = run_id; }
-  // From now on peers may have been given leave to send so much, beside kInputBytes.
-  void GiveCredit(std::uint64_t bytes) { config_.most_input_bytes = kInputBytes + bytes; }
+  // From now on peers have leave to send so much before the owner has read any of it.
+  void GiveCredit(std::uint64_t bytes) { credit_bytes_ = bytes; }
   // What the socket is bound to, with the chosen port.
   const std::string& endpoint() const { return endpoint_; }
   // Blocks until a message is there, `extra_fd` (if >= 0) is readable, or `timeout_ms` has passed.
@@ -101,7 +101,7 @@ class RowsServer {
   std::string endpoint_;
   std::string problem_;
   LinkStats stats_;
-  std::uint64_t hang_ups_ = 0;
+  std::uint64_t credit_bytes_ = 0, hang_ups_ = 0;
 };
 
 class RowsClient {

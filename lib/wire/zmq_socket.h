@@ -45,7 +45,8 @@ class Frame {
   // Never blocks; false when no frame waits.
   bool Receive(void* socket) { return zmq_msg_recv(&message_, socket, ZMQ_DONTWAIT) >= 0; }
   bool More() { return zmq_msg_more(&message_) != 0; }
-  // The file descriptor of the connection that a received frame came over; -1 for one that is gone.
+  // The file descriptor of the connection that a received frame came over; when that has ended, the
+  // descriptor may be another file's. -1 where ZeroMQ does not know.
   int Connection() { return zmq_msg_get(&message_, ZMQ_SRCFD); }
   std::size_t size() { return zmq_msg_size(&message_); }
   const std::byte* data() { return static_cast<const std::byte*>(zmq_msg_data(&message_)); }

@@ -79,9 +79,10 @@ class RemoteStreams {
   bool Serves(const wire::Identity& sender) const {
     return sender.run_id == config_.run_id && peers_.contains(sender.process);
   }
-  // What actors may send before ingest has taken it: the rings of all streams.
+  // What actors may send before ingest has taken it: the rings of the streams of the last Tick.
   std::uint64_t CreditBytes() const {
-    return streams_.size() * config_.ring_rows * config_.row_bytes;
+    return counters_.streams.load(std::memory_order_relaxed) * config_.ring_rows *
+           config_.row_bytes;
   }
   const RemoteCounters& counters() const { return counters_; }
 

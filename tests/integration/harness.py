@@ -187,13 +187,14 @@ class Run:
 
     def kill(self, name):
         """kill -9; returns when it is gone."""
-        pid = self.signal(name, signal.SIGKILL)
+        pid = wait_until(f"{name} runs", lambda: self.pid_of(name))
+        self.begun[name] = len(self.lives(name))  # before its supervisor can start another
+        os.kill(pid, signal.SIGKILL)
         self.killed.add(name)
         if name in self.processes:
             self.processes.pop(name).wait()
         else:
             wait_until(f"{name} is gone", lambda: self.pid_of(name) != pid)
-        self.begun[name] = len(self.lives(name))
 
     def replace_learner(self):
         """Kills the learner once it has a checkpoint; its successor must make progress."""

@@ -16,7 +16,6 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Function;
 using torch::autograd::variable_list;
 
-constexpr std::int64_t kRowsAtOnce = 64;
 // Below so many rows the weight costs more to transpose than the product takes.
 constexpr std::int64_t kFewRows = 32;
 
@@ -50,14 +49,11 @@ void Forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const Te
   const Tensor packed = torch::empty({in, width}, x.options());
   const DenseKernels& kernels = BestDenseKernels();
   kernels.transpose(weight.const_data_ptr<float>(), width, in, packed.mutable_data_ptr<float>());
-  ForRows(rows, kRowsAtOnce, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t row = begin; row < end; row += kRowsAtOnce) {
-      const std::int64_t count = std::min(kRowsAtOnce, end - row);
-      float* to = pre.mutable_data_ptr<float>() + row * width;
-      kernels.multiply(bias.const_data_ptr<float>(), x.const_data_ptr<float>() + row * in, in,
-                       count, in, packed.const_data_ptr<float>(), width, width, to, width);
-      if (scale.defined()) Activate(pre, scale, row, row + count, out);
-    }
+  ForFewRows(rows, kRowsAtOnce, [&](std::int64_t begin, std::int64_t end) {
+    kernels.multiply(bias.const_data_ptr<float>(), x.const_data_ptr<float>() + begin * in, in,
+                     end - begin, in, packed.const_data_ptr<float>(), width, width,
+                     pre.mutable_data_ptr<float>() + begin * width, width);
+    if (scale.defined()) Activate(pre, scale, begin, end, out);
   });
 }
 
@@ -172,19 +168,16 @@ class BlockFunction : public Function<BlockFunction> {
     const std::int64_t ldx = s.blocks * s.in, ldy = s.blocks * s.out;
     const std::int64_t piece = (s.in + s.shared) * s.out;
     const DenseKernels& kernels = BestDenseKernels();
-    // All blocks of some rows, while these are in the cache.
-    ForRows(s.rows, GrainOf(s.blocks * piece), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t row = begin; row < end; row += kRowsAtOnce) {
-        const std::int64_t count = std::min(kRowsAtOnce, end - row);
-        const float* w = weight.const_data_ptr<float>();
-        for (std::int64_t g = 0; g < s.blocks; ++g, w += piece) {
-          float* out = to + row * ldy + g * s.out;
-          kernels.multiply(start + g * s.out, from + row * ldx + g * s.in, ldx, count, s.in, w,
-                           s.out, s.out, out, ldy);
-          if (common == nullptr) continue;
-          kernels.multiply(nullptr, common + row * s.shared, s.shared, count, s.shared,
-                           w + s.in * s.out, s.out, s.out, out, ldy);
-        }
+    ForFewRows(s.rows, GrainOf(s.blocks * piece), [&](std::int64_t begin, std::int64_t end) {
+      const std::int64_t count = end - begin;
+      const float* w = weight.const_data_ptr<float>();
+      for (std::int64_t g = 0; g < s.blocks; ++g, w += piece) {
+        float* out = to + begin * ldy + g * s.out;
+        kernels.multiply(start + g * s.out, from + begin * ldx + g * s.in, ldx, count, s.in, w,
+                         s.out, s.out, out, ldy);
+        if (common == nullptr) continue;
+        kernels.multiply(nullptr, common + begin * s.shared, s.shared, count, s.shared,
+                         w + s.in * s.out, s.out, s.out, out, ldy);
       }
     });
     context->save_for_backward({x, shared, weight});

@@ -10,7 +10,6 @@ namespace tetrion {
 namespace {
 
 constexpr std::int64_t kLeastWork = 1 << 16;  // multiplications for which waking a thread pays
-constexpr std::int64_t kRowsAtOnce = 64;      // rows and their results stay in the cache
 
 }  // namespace
 
@@ -32,6 +31,13 @@ void ForRows(std::int64_t count, std::int64_t grain,
   }
 }
 
+void ForFewRows(std::int64_t count, std::int64_t grain,
+                const std::function<void(std::int64_t, std::int64_t)>& work) {
+  ForRows(count, grain, [&](std::int64_t begin, std::int64_t end) {
+    for (; begin < end; begin += kRowsAtOnce) work(begin, std::min(begin + kRowsAtOnce, end));
+  });
+}
+
 void SumRows(const float* y, std::int64_t rows, std::int64_t n, float* sum) {
   std::fill_n(sum, n, 0.0F);
   for (std::int64_t row = 0; row < rows; ++row) {
@@ -43,11 +49,8 @@ void MultiplyRows(const float* bias, const float* x, std::int64_t ldx, std::int6
                   std::int64_t k, const float* w, std::int64_t ldw, std::int64_t n, float* y,
                   std::int64_t ldy) {
   const DenseKernels& kernels = BestDenseKernels();
-  ForRows(m, GrainOf(k * n), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t row = begin; row < end; row += kRowsAtOnce) {
-      kernels.multiply(bias, x + row * ldx, ldx, std::min(kRowsAtOnce, end - row), k, w, ldw, n,
-                       y + row * ldy, ldy);
-    }
+  ForFewRows(m, GrainOf(k * n), [&](std::int64_t begin, std::int64_t end) {
+    kernels.multiply(bias, x + begin * ldx, ldx, end - begin, k, w, ldw, n, y + begin * ldy, ldy);
   });
 }
 

@@ -15,6 +15,12 @@ namespace tetrion {
 void ForRows(std::int64_t count, std::int64_t grain,
              const std::function<void(std::int64_t, std::int64_t)>& work);
 
+// The same, but no call of `work` has more than kRowsAtOnce rows: they and their results stay in
+// the cache.
+inline constexpr std::int64_t kRowsAtOnce = 64;
+void ForFewRows(std::int64_t count, std::int64_t grain,
+                const std::function<void(std::int64_t, std::int64_t)>& work);
+
 // A grain for ForRows: the rows that make a thread worth waking, at `work_a_row` multiplications.
 std::int64_t GrainOf(std::int64_t work_a_row);
 

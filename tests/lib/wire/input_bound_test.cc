@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@ namespace tetrion::wire {
 namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
+constexpr double kSlack = 5000;  // bytes that a connection may bring beside its messages
 
 // Two ends of a TCP connection.
 struct Ends {
@@ -36,13 +38,17 @@ class InputBoundTest : public ::testing::Test {
     close(listener_);
   }
 
-  // A connection that the bound has looked at once.
-  Ends Connect() {
+  // A connection that the bound has not looked at yet, and one that it has.
+  Ends Open() {
     Ends ends;
     ends.far = socket(AF_INET, SOCK_STREAM, 0);
     EXPECT_EQ(connect(ends.far, Address(), sizeof(address_)), 0);
     ends.near = accept(listener_, nullptr, nullptr);
     open_.insert(open_.end(), {ends.near, ends.far});
+    return ends;
+  }
+  Ends Connect() {
+    const Ends ends = Open();
     EXPECT_EQ(Look(kMiB), 0);
     return ends;
   }
@@ -60,9 +66,11 @@ class InputBoundTest : public ::testing::Test {
     clock_.AdvanceNs(InputBound::kLookEveryNs);
     return bound_->Look(most_bytes);
   }
-  static bool HungUp(const Ends& ends) {
+  // Waits for a hang-up only where one is `expected`.
+  static bool HungUp(const Ends& ends, bool expected) {
+    pollfd far = {.fd = ends.far, .events = POLLIN, .revents = 0};
     char byte;
-    return recv(ends.far, &byte, 1, MSG_DONTWAIT) == 0;
+    return poll(&far, 1, expected ? 5000 : 0) == 1 && recv(ends.far, &byte, 1, 0) == 0;
   }
 
   sockaddr* Address() { return reinterpret_cast<sockaddr*>(&address_); }
@@ -78,10 +86,10 @@ TEST_F(InputBoundTest, InputThatBecomesNoMessageEndsItsConnection) {
   const Ends peer = Connect();
   Bring(peer, 2 * kMiB);
   EXPECT_EQ(Look(3 * kMiB), 0);
-  EXPECT_NEAR(static_cast<double>(bound_->waiting_bytes()), 2.0 * kMiB, 1000);
-  EXPECT_FALSE(HungUp(peer));
+  EXPECT_NEAR(static_cast<double>(bound_->waiting_bytes()), 2.0 * kMiB, kSlack);
+  EXPECT_FALSE(HungUp(peer, false));
   EXPECT_EQ(Look(kMiB), 1);
-  EXPECT_TRUE(HungUp(peer));
+  EXPECT_TRUE(HungUp(peer, true));
   EXPECT_EQ(bound_->waiting_bytes(), 0U);
 }
 
@@ -97,14 +105,24 @@ TEST_F(InputBoundTest, MessagesThatWereTakenAreNoInputThatWaits) {
   EXPECT_EQ(Look(kMiB / 2), 1);
 }
 
+TEST_F(InputBoundTest, WhatComesAndIsTakenBeforeTheFirstLookCounts) {
+  const Ends silent = Open(), talks = Open();
+  Bring(silent, 2 * kMiB);
+  Bring(talks, 3 * kMiB);
+  bound_->Took(talks.near, 3 * kMiB);
+  EXPECT_EQ(Look(kMiB), 1);
+  EXPECT_TRUE(HungUp(silent, true));
+  EXPECT_FALSE(HungUp(talks, false));
+}
+
 TEST_F(InputBoundTest, TheOneWithTheMostIsHungUpOnAndTheRestGoesOn) {
   const Ends modest = Connect(), greedy = Connect();
   Bring(modest, kMiB);
   Bring(greedy, 3 * kMiB);
   EXPECT_EQ(Look(2 * kMiB), 1);
-  EXPECT_TRUE(HungUp(greedy));
-  EXPECT_FALSE(HungUp(modest));
-  EXPECT_NEAR(static_cast<double>(bound_->waiting_bytes()), kMiB, 1000);
+  EXPECT_TRUE(HungUp(greedy, true));
+  EXPECT_FALSE(HungUp(modest, false));
+  EXPECT_NEAR(static_cast<double>(bound_->waiting_bytes()), kMiB, kSlack);
 }
 
 TEST_F(InputBoundTest, ManyThatAreModestAreTooMuchTogether) {
@@ -131,18 +149,21 @@ TEST_F(InputBoundTest, OtherSocketsOfTheProcessAreNotLookedAt) {
   clock_.AdvanceNs(InputBound::kLookEveryNs);
   EXPECT_EQ(elsewhere.Look(0), 0);
   EXPECT_EQ(elsewhere.waiting_bytes(), 0U);
-  EXPECT_FALSE(HungUp(peer));
+  EXPECT_FALSE(HungUp(peer, false));
 }
 
 TEST_F(InputBoundTest, ConnectionWithAnOldOnesDescriptorBeginsAnew) {
   const Ends first = Connect();
-  Bring(first, kMiB / 2);
+  Bring(first, 3 * kMiB);
+  bound_->Took(first.near, 3 * kMiB);
   EXPECT_EQ(Look(kMiB), 0);
   for (const int fd : {first.near, first.far}) close(fd);
   open_.clear();
-  const Ends second = Connect();
-  EXPECT_EQ(second.near, first.near);
-  EXPECT_EQ(bound_->waiting_bytes(), 0U);
+  const Ends second = Open();
+  ASSERT_EQ(second.near, first.near);
+  Bring(second, kMiB);
+  EXPECT_EQ(Look(kMiB), 0);
+  EXPECT_NEAR(static_cast<double>(bound_->waiting_bytes()), kMiB, kSlack);
 }
 
 }  // namespace

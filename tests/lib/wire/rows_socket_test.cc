@@ -77,6 +77,51 @@ TEST(RowsSocketTest, LongestBatchTravelsEncryptedAndAStrangersDoesNot) {
   EXPECT_EQ(server.Receive().status, ReceiveStatus::kTimeout);
 }
 
+// Reads 20 MiB of a client's rows while the server has looked at its input several times.
+void ExpectHonestRowsPass(RowsServer& server, RowsClient& client) {
+  const std::vector<std::byte> rows(std::size_t{1} << 20, std::byte{3});
+  for (std::uint64_t i = 0; i < 20; ++i) {
+    ASSERT_EQ(client.Send(RowBatch{1, i, 4, RowsPacking::kNone}, rows), SendStatus::kOk);
+    ASSERT_EQ(WaitFor(server).status, ReceiveStatus::kMessage) << i;
+    const Deadline pause = Deadline::AfterMs(50);
+    while (!pause.Passed()) server.Poll(10);
+  }
+  EXPECT_EQ(server.hang_ups(), 0U);
+}
+
+TEST(RowsSocketTest, RowsThatAreReadAreNotHungUpOnHoweverManyTheyAre) {
+  RowsServer plain({.endpoint = kAnyPort.endpoint, .most_input_bytes = 4 << 20});
+  RowsClient client({.endpoint = plain.endpoint()});
+  ExpectHonestRowsPass(plain, client);
+  const KeyFolder folder;
+  const CurveKeys server_keys = CurveKeys::Make(), keys = CurveKeys::Make();
+  folder.Allow("actor", keys);
+  RowsServer secured({.endpoint = kAnyPort.endpoint,
+                      .security = ServerSecurity::Make(server_keys, folder.path()),
+                      .most_input_bytes = 4 << 20});
+  RowsClient encrypted({.endpoint = secured.endpoint(),
+                        .security = {.own = keys, .server_key = server_keys.public_key}});
+  ExpectHonestRowsPass(secured, encrypted);
+}
+
+TEST(RowsSocketTest, MessageWithoutEndIsHungUpOnBeyondBoundAndCredit) {
+  RowsServer server({.endpoint = kAnyPort.endpoint, .most_input_bytes = 4 << 20});
+  RowsClient client({.endpoint = server.endpoint()});
+  EndlessPeer peer(server.endpoint());
+  server.GiveCredit(8 << 20);
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(peer.SayMore());  // 10 MB: within the credit
+  const Deadline several_looks = Deadline::AfterMs(500);
+  while (!several_looks.Passed()) server.Poll(10);
+  EXPECT_EQ(server.hang_ups(), 0U);
+  server.GiveCredit(0);
+  const Deadline deadline = Deadline::AfterMs(kWaitMs);
+  while (server.hang_ups() == 0 && !deadline.Passed()) server.Poll(10);
+  EXPECT_EQ(server.hang_ups(), 1U);
+  while (peer.SayMore()) ASSERT_FALSE(deadline.Passed()) << "it is not hung up on";
+  ASSERT_EQ(client.Send(RowsPing{}), SendStatus::kOk);
+  EXPECT_EQ(WaitFor(server).status, ReceiveStatus::kMessage);
+}
+
 TEST(RowsSocketTest, PortInUseAndNonsenseNameTheOption) {
   RowsServer first(kAnyPort);
   for (const std::string& endpoint : {first.endpoint(), std::string("nonsense")}) {

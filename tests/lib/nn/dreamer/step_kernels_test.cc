@@ -57,7 +57,7 @@ TEST(StepKernels, MixturesAndTheirSlopesAreThoseOfTheOperations) {
 
 TEST(StepKernels, GatesAreTheSameWhereNothingIsKeptForSlopes) {
   torch::manual_seed(3);
-  const Tensor gates = torch::randn({5, 60}), deter = torch::randn({5, 20});
+  const Tensor gates = torch::randn({5, 3 * 148}), deter = torch::randn({5, 148});  // blocks of 37
   const Tensor kept = GruStep(gates, deter, 4);
   const torch::NoGradGuard no_gradient;
   EXPECT_TRUE(torch::equal(GruStep(gates, deter, 4), kept));
@@ -82,8 +82,8 @@ void ExpectSameOnAllThreads(const Tensor& x, const Layer& layer) {
 TEST(StepKernels, DoNotDependOnTheNumberOfThreads) {
   torch::manual_seed(4);
   constexpr std::int64_t kRows = 500;
-  const Tensor deter = torch::randn({kRows, 20}), target = torch::randn({kRows}) * 10;
-  ExpectSameOnAllThreads(torch::randn({kRows, 60}),
+  const Tensor deter = torch::randn({kRows, 148}), target = torch::randn({kRows}) * 10;
+  ExpectSameOnAllThreads(torch::randn({kRows, 3 * 148}),
                          [&](const Tensor& gates) { return GruStep(gates, deter, 4); });
   ExpectSameOnAllThreads(torch::randn({kRows, 4, 6}),
                          [](const Tensor& logits) { return UnimixLogProbs(logits, 0.01); });
