@@ -26,6 +26,8 @@ import re
 import subprocess
 import sys
 
+from bench_picture import less_is_better
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "release"
 RESULTS = ROOT / "bench" / "results"
@@ -212,8 +214,7 @@ def ratios(result):
     found = {}
     for f in result["figures"]:
         if f.get("ratio") and f["ratio"].get("median"):
-            less_is_better = str(f.get("target") or "").lstrip()[:1] in ("<", "≤")
-            found[names(f)] = (f["ratio"]["median"], less_is_better)
+            found[names(f)] = (f["ratio"]["median"], less_is_better(f))
     return found
 
 

@@ -6,6 +6,7 @@ RUN is a run's name, a path to its folder, or "latest". Reads metrics.jsonl (one
 
 import argparse
 import json
+import os
 import pathlib
 import sys
 
@@ -249,8 +250,9 @@ def main():
     parser = argparse.ArgumentParser(prog="./tetrion plot", description=__doc__.split("\n")[0])
     parser.add_argument("run", help='a run\'s name, a path to its folder, or "latest"')
     parser.add_argument("--out", type=pathlib.Path, help="the PNG; default: metrics.png in the run")
-    parser.add_argument("--runs-dir", type=pathlib.Path, default=ROOT / "runs",
-                        help="the folder with the runs")
+    parser.add_argument("--runs-dir", type=pathlib.Path,
+                        default=os.environ.get("TETRION_RUNS_DIR") or ROOT / "runs",
+                        help="the folder with the runs; TETRION_RUNS_DIR unless given")
     args = parser.parse_args()
     try:
         folder = find_run(args.runs_dir, args.run)

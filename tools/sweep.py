@@ -106,6 +106,16 @@ def score_of(summary):
     raise SweepError(f"the evaluation has no score: {sorted(summary)}")
 
 
+def without_start(options):
+    """Options of ./tetrion up, less the one that only a new run may have."""
+    kept, skip = [], False
+    for option in options:
+        if not skip and option != "--init-from" and not option.startswith("--init-from="):
+            kept.append(option)
+        skip = option == "--init-from"
+    return kept
+
+
 class Runs:
     """Trains and scores. `folder` holds the runs; `up_options` are every trial's."""
 
@@ -147,10 +157,11 @@ class Runs:
         log = self.folder / f"{name}.log"
         words = [self.bin_dir / "tetrion-up", "--runs-dir", self.folder,
                  "--stop-after", f"{max(1, round(seconds))}s"]
+        options = [*self.up_options, *flags_of(values)]
         if (self.folder / name / "config.toml").exists():
-            words += ["--resume", name]
+            words += ["--resume", name, *without_start(options)]
         else:
-            words += ["--run", name, "--seed", seed, *self.up_options, *flags_of(values)]
+            words += ["--run", name, "--seed", seed, *options]
         self.call(words, log, seconds)
 
     def score(self, name):

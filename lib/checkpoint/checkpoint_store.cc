@@ -163,14 +163,15 @@ void CheckpointStore::Save(const TrainerState& state, const CheckpointInfo& info
 void CheckpointStore::RemoveUnlisted(const std::vector<ManifestEntry>& listed) const {
   std::error_code error;
   std::vector<fs::path> unlisted;
-  for (const fs::directory_entry& file : fs::directory_iterator(folder_, error)) {
-    const std::string name = file.path().filename();
+  for (fs::directory_iterator file(folder_, error), end; !error && file != end;
+       file.increment(error)) {
+    const std::string name = file->path().filename();
     // Without a manifest whole files are all there is for a person to look at.
-    const bool ours = file.path().extension() == kTemporarySuffix ||
-                      (file.path().extension() == kFileSuffix && !listed.empty());
+    const bool ours = file->path().extension() == kTemporarySuffix ||
+                      (file->path().extension() == kFileSuffix && !listed.empty());
     const bool known = std::any_of(listed.begin(), listed.end(),
                                    [&](const ManifestEntry& entry) { return entry.file == name; });
-    if (ours && !known) unlisted.push_back(file.path());
+    if (ours && !known) unlisted.push_back(file->path());
   }
   // A file that cannot be removed now is tried again by the next Save.
   for (const fs::path& path : unlisted) fs::remove(path, error);
@@ -179,7 +180,9 @@ void CheckpointStore::RemoveUnlisted(const std::vector<ManifestEntry>& listed) c
 std::vector<ManifestEntry> CheckpointStore::Manifest() const {
   const std::string path = folder_ + "/" + kManifestName;
   std::error_code error;
-  if (!fs::exists(path, error)) return {};
+  if (fs::status(path, error).type() == fs::file_type::not_found) return {};
+  // What cannot be looked at is not a missing one: without its list all files would be strangers.
+  if (error) throw Error(ExitCode::kTryAgain, "cannot look at " + path + ": " + error.message());
   const std::vector<std::byte> bytes = ReadFile(path, kMaxManifestBytes);
   return DecodeManifest({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path);
 }

@@ -129,7 +129,11 @@ HttpEndpoint::HttpEndpoint(const std::string& bind, const MetricsRegistry& regis
 }
 
 HttpEndpoint::~HttpEndpoint() {
-  if (!impl_->started) Start();  // only a serving server closes its socket
+  if (!impl_->started) {  // only a serving server closes its socket
+    // Nobody is answered: what the answers look at may not be there yet, or be gone.
+    impl_->server.CutConnections();
+    Start();
+  }
   Stop();
 }
 

@@ -131,7 +131,7 @@ inline constexpr std::array kCatalog = {
     HistogramInfo("tetrion_learner_checkpoint_seconds", "seconds", {}, kSecondsBounds,
                   "writing one checkpoint"),
     GaugeInfo("tetrion_learner_checkpoint_age_seconds", "seconds", {},
-              "time since the last complete checkpoint"),
+              "time since the last complete checkpoint, or since the first was due"),
     CounterInfo("tetrion_learner_rings_quarantined_total", "rings", {},
                 "rings given up for impossible contents"),
     CounterInfo("tetrion_learner_rings_unattachable_total", "rings", {},

@@ -20,8 +20,9 @@ namespace tetrion {
 //   HotCounter& steps = registry.Counter("tetrion_actor_env_steps_total", {"3"});
 class MetricsRegistry {
  public:
-  // Label values of one metric; further ones share a series whose label values are all "other".
-  static constexpr std::size_t kMaxSeries = 512;
+  // Label values of one metric, more than a run's most workers have with four reasons each; further
+  // ones share a series whose label values are all "other".
+  static constexpr std::size_t kMaxSeries = 1280;
   static constexpr std::size_t kMaxWriters = 64;
 
   MetricsRegistry();

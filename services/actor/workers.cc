@@ -42,12 +42,13 @@ struct Workers::Setting {
 
 // The ends of one lane loop, which lives in the pool. Also the loop's listener.
 struct Workers::Worker final : LaneListener {
-  Worker(int worker_number, Outbox& box, MetricsRegistry& metrics)
+  // `thread`: the pool's, of which several loops may be.
+  Worker(int worker_number, int thread, Outbox& box, MetricsRegistry& metrics)
       : number(worker_number),
         outbox(box),
-        inference(metrics.Histogram("tetrion_actor_inference_seconds", {}, number)),
-        env_step(metrics.Histogram("tetrion_actor_env_step_seconds", {}, number)),
-        lag(metrics.Histogram("tetrion_actor_policy_lag_versions", {}, number)),
+        inference(metrics.Histogram("tetrion_actor_inference_seconds", {}, thread)),
+        env_step(metrics.Histogram("tetrion_actor_env_step_seconds", {}, thread)),
+        lag(metrics.Histogram("tetrion_actor_policy_lag_versions", {}, thread)),
         steps(metrics.Counter("tetrion_actor_env_steps_total", {std::to_string(number)})),
         episodes(metrics.Counter("tetrion_actor_episodes_total", {std::to_string(number)})),
         rows(metrics.Counter("tetrion_actor_rows_committed_total", {std::to_string(number)})),
@@ -122,7 +123,7 @@ void Workers::Build(const wire::Registered& registered, std::uint64_t process,
     std::vector<std::unique_ptr<LaneLoop>> loops;
     for (int g = 0; g < Groups(); ++g) {
       const auto number = static_cast<int>(workers_.size());
-      auto worker = std::make_unique<Worker>(number, outbox_, metrics_);
+      auto worker = std::make_unique<Worker>(number, w, outbox_, metrics_);
       loops.push_back(Streamed() ? MakeStreamed(*worker, setting) : MakeLoop(*worker, setting));
       rings.push_back({.path = worker->ring_path, .worker = static_cast<std::uint32_t>(number)});
       queues.push_back(&worker->credits);

@@ -16,6 +16,9 @@ CheckpointAgent::CheckpointAgent(std::string folder, int keep_last)
     : store_(std::move(folder), keep_last) {}
 
 void CheckpointAgent::Submit(TrainerState state, CheckpointInfo info) {
+  std::int64_t never = 0;
+  first_ns_.compare_exchange_strong(never, MonotonicClock::Get().NowNs(),
+                                    std::memory_order_relaxed);
   {
     MutexLock lock(mu_);
     pending_ = Snapshot{std::move(state), std::move(info)};
@@ -54,8 +57,9 @@ void CheckpointAgent::WriteNow(const TrainerState& state, const CheckpointInfo& 
 
 double CheckpointAgent::AgeSeconds() const {
   const std::int64_t last_ns = last_ns_.load(std::memory_order_relaxed);
-  if (last_ns == 0) return 0.0;
-  return static_cast<double>(MonotonicClock::Get().NowNs() - last_ns) * 1e-9;
+  const std::int64_t since_ns = last_ns != 0 ? last_ns : first_ns_.load(std::memory_order_relaxed);
+  if (since_ns == 0) return 0.0;
+  return static_cast<double>(MonotonicClock::Get().NowNs() - since_ns) * 1e-9;
 }
 
 }  // namespace tetrion::learner

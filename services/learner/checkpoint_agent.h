@@ -31,7 +31,7 @@ class CheckpointAgent final : public Agent {
   std::uint64_t written() const { return written_.load(std::memory_order_relaxed); }
   std::uint64_t failed() const { return failed_.load(std::memory_order_relaxed); }
   double last_seconds() const { return last_seconds_.load(std::memory_order_relaxed); }
-  // Seconds since the last good write; 0 before the first.
+  // Seconds since the last good write, before the first since the first Submit; 0 before both.
   double AgeSeconds() const;
 
  private:
@@ -46,7 +46,7 @@ class CheckpointAgent final : public Agent {
   std::optional<Snapshot> pending_ TETRION_GUARDED_BY(mu_);
   std::atomic<std::uint64_t> written_{0}, failed_{0};
   std::atomic<double> last_seconds_{0};
-  std::atomic<std::int64_t> last_ns_{0};
+  std::atomic<std::int64_t> first_ns_{0}, last_ns_{0};  // first Submit, last good write; 0: none
 };
 
 }  // namespace tetrion::learner

@@ -32,7 +32,12 @@ IngestAgent::IngestAgent(const Config& config, ReplayGate& replay, ReplayRows& m
 int IngestAgent::DoWork() {
   for (std::unique_ptr<RowSource>& source : finder_.Poll()) Begin(std::move(source));
   int rows = 0;
-  for (Feed& feed : feeds_) rows += Pump(feed);
+  // One wait a cycle, each time by the next one: many that wait in turn would hold up the rest.
+  wait_ns_ = config_.wait_ns;
+  if (!feeds_.empty()) first_feed_ = (first_feed_ + 1) % feeds_.size();
+  for (std::size_t i = 0; i < feeds_.size(); ++i) {
+    rows += Pump(feeds_[(first_feed_ + i) % feeds_.size()]);
+  }
   RemoveLeaving();
   std::erase_if(feeds_, [this](Feed& feed) {
     if (feed.ended) feed.pinned.reset();
@@ -133,8 +138,9 @@ int IngestAgent::Push(Feed& feed, const std::byte* rows, std::uint32_t count) {
   const Event* copied = nullptr;
   const std::int64_t start_ns = clock_.NowNs();
   const AcquireResult result = PushRows(replay_, memory_, source.id().shard, rows,
-                                        static_cast<int>(count), config_.wait_ns, pushed, &copied);
+                                        static_cast<int>(count), wait_ns_, pushed, &copied);
   if (result != AcquireResult::kAcquired) {
+    wait_ns_ = 0;
     const std::int64_t waited_ns = clock_.NowNs() - start_ns;
     AddRelaxed(counters_.limited_ns, waited_ns);
     if (result == AcquireResult::kLeased) AddRelaxed(counters_.leased_ns, waited_ns);

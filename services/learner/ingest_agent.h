@@ -45,7 +45,7 @@ class IngestAgent final : public Agent {
   struct Config {
     std::int32_t action_count = 0;
     CheckRecordsFn check_records = nullptr;              // ObsSpec::check
-    std::int64_t wait_ns = 20 * kNanosPerMilli;          // longest single wait
+    std::int64_t wait_ns = 20 * kNanosPerMilli;          // longest wait of a cycle
     std::int64_t remove_every_ns = 50 * kNanosPerMilli;  // tries to remove what has ended
   };
   // References outlive the agent.
@@ -101,6 +101,8 @@ class IngestAgent final : public Agent {
   SourceFinder& finder_;
   const Clock& clock_;
   std::vector<Feed> feeds_;
+  std::size_t first_feed_ = 0;                       // whose turn is first in this cycle
+  std::int64_t wait_ns_ = 0;                         // that a push may still wait in this cycle
   std::vector<std::unique_ptr<RowSource>> leaving_;  // ended while the folder was locked
   std::int64_t next_remove_ns_ = 0;
   std::vector<std::byte> rows_;  // of this turn, copied out of their source

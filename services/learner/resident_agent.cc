@@ -199,6 +199,7 @@ int ResidentAgent::CutLanes(TakeResult why) {
       return 0;
     }
     TakeLastDrain();
+    if (rows_.has_latents()) rows_.ForgetLatents(chunk);
     const CutTokens unfinished = parts_.lanes->CutLanes(rows_.Slots(0), stream_);
     cut.insert(cut.end(), unfinished.tokens.begin(), unfinished.tokens.end());
     if (unfinished.has_row) {

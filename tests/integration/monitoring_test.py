@@ -25,6 +25,7 @@ ON_SLOW_MACHINES = {"RingSaturated"}  # tells which side is slower, nothing is w
 # Queries without data here: a part of the query -> the reason.
 MAY_BE_EMPTY = {
     "tetrion_learner_resident_": "only of a learner that plays lanes itself",
+    "tetrion_learner_remote_": "only of a learner that takes rows of other hosts",
     "by (reason) (increase(tetrion_coordinator_refused_total": "only of messages refused",
 }
 

@@ -73,10 +73,10 @@ class Bootstrap(unittest.TestCase):
     def environment(self):
         return {**os.environ, "PATH": f"{self.bin}:/usr/bin:/bin", "CALLS": str(self.calls)}
 
-    def run_it(self, *args, script=None, status=0, cwd=None):
+    def run_it(self, *args, script=None, status=0, cwd=None, **variables):
         done = subprocess.run([str(script or self.root / "tetrion"), *args], cwd=cwd or self.root,
-                              env=self.environment(), capture_output=True, text=True, timeout=60,
-                              check=False)
+                              env={**self.environment(), **variables}, capture_output=True,
+                              text=True, timeout=60, check=False)
         self.assertEqual(done.returncode, status, done.stdout + done.stderr)
         return done
 
@@ -100,6 +100,8 @@ class Bootstrap(unittest.TestCase):
         self.assertTrue(self.run_it("play", "a", cwd="/").stdout.endswith(f"][play]{runs}[a]"))
         own = self.run_it("up", "--runs-dir=b", cwd="/").stdout
         self.assertTrue(own.endswith("tetrion-up][--runs-dir=b]"), own)
+        chosen = self.run_it("up", "a", cwd="/", TETRION_RUNS_DIR="/b").stdout
+        self.assertTrue(chosen.endswith("tetrion-up][a]"), chosen)
 
     def test_a_second_call_does_nothing_but_start_the_program(self):
         self.run_it("up")

@@ -118,6 +118,12 @@ class Bench(unittest.TestCase):
         self.assertEqual(self.fallen(old, self.result(0.4, target="<= 0.75x")), [])
         self.assertEqual(len(self.fallen(old, self.result(0.6, target="<= 0.75x"))), 1)
 
+    def test_a_time_without_a_target_is_better_where_it_is_less(self):
+        old, fell, rose = ({**self.result(ratio), "figures": [{**figure(1, ratio), "unit": "ns"}]}
+                           for ratio in (0.5, 0.4, 0.6))
+        self.assertEqual(self.fallen(old, fell), [])
+        self.assertEqual(len(self.fallen(old, rose)), 1)
+
     def test_ratios_that_only_one_result_has_are_left_out(self):
         self.assertEqual(self.fallen(self.result(None), self.result(1.0)), [])
         self.assertEqual(self.fallen(self.result(1.0), self.result(None)), [])

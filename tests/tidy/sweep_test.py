@@ -21,6 +21,7 @@ set -eu
 all=$*
 declare -A given
 while (($#)); do given[$1]=$2; shift 2; done
+echo "$all" >>"${given[--runs-dir]}/calls"
 run=${given[--runs-dir]}/${given[--resume]:-${given[--run]:-}}
 if [[ -z ${given[--resume]:-} ]]; then
   mkdir "$run"
@@ -89,6 +90,17 @@ class Sweep(unittest.TestCase):
         self.assertEqual(float(spent), 90)
         config = (self.runs.folder / f"trial{best['trial']}-seed2" / "config.toml").read_text()
         self.assertIn("--seed 2 --env tetris --learning-rate", config)
+
+    def test_every_rung_has_the_options_behind_the_dashes_but_only_the_first_a_beginning(self):
+        self.runs.up_options = ["--workers", "1", "--init-from", "old"]
+        self.sweep(trials=3)
+        calls = (self.runs.folder / "calls").read_text().splitlines()
+        resumed = [call for call in calls if "--resume" in call]
+        self.assertTrue(resumed)
+        for call in calls:
+            self.assertIn("--workers 1", call)
+            self.assertIn("--learning-rate", call)
+            self.assertEqual("--init-from old" in call, call not in resumed)
 
     def test_a_sweep_that_was_ended_goes_on_and_one_with_other_options_is_refused(self):
         first = self.sweep(trials=4)

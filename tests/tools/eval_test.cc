@@ -361,6 +361,21 @@ TEST_F(EvalRunTest, PlayDrawsEveryStepAndStopsWhenAsked) {
   EXPECT_EQ(Output(RunPlay, options), "");
 }
 
+TEST_F(EvalRunTest, PlayShowsEveryEpisodesEndUnderItsOwnNumber) {
+  SaveCheckpoint();
+  EvalOptions options = Options();
+  options.episodes = 2;
+  options.steps = 5;
+  options.fps = 1e6;
+  const std::string text = Output(RunPlay, options);
+  for (const char* shown : {"episode 1 of 2, step 5, return 5.0", "episode 2 of 2, step 0, return",
+                            "episode 2 of 2, step 5, return 5.0"}) {
+    const std::size_t found = text.find(shown);
+    ASSERT_NE(found, std::string::npos) << shown << "\n" << text;
+    EXPECT_EQ(text.find(shown, found + 1), std::string::npos) << shown << " comes once";
+  }
+}
+
 TEST_F(EvalRunTest, PlayWritesAGifOfWholeEpisodesAndSaysSo) {
   SaveCheckpoint();
   EvalOptions options = Options();

@@ -124,12 +124,16 @@ int RunPlay(const EvalOptions& options, const std::atomic<bool>& stop, std::FILE
   const auto frame_ns = static_cast<std::int64_t>(1e9 / options.fps);
   std::int64_t next_ns = MonotonicClock::Get().NowNs();
   while (!stop.load(std::memory_order_acquire) && player.Step()) {
-    const EpisodeResult episode = session.env->Episode(0);
+    // On an episode's last row the lane has the next one's account already.
+    const bool ended = (player.row().flags[0] & kIsLast) != 0;
+    const int number = player.finished() + (ended ? 0 : 1);
+    const EpisodeResult episode =
+        ended ? player.results()[static_cast<std::size_t>(number - 1)] : session.env->Episode(0);
     std::fprintf(out, "%s%s%s: %s policy, episode %d of %d, step %u, return %.1f, lines %u\n",
                  frame_start, picture.Text(player.row().record).c_str(),
-                 session.summary.run.c_str(), session.summary.policy.c_str(),
-                 std::min(player.finished() + 1, options.episodes), options.episodes,
-                 episode.length_steps, static_cast<double>(episode.episode_return), episode.lines);
+                 session.summary.run.c_str(), session.summary.policy.c_str(), number,
+                 options.episodes, episode.length_steps,
+                 static_cast<double>(episode.episode_return), episode.lines);
     std::fflush(out);
     next_ns += frame_ns;
     SleepUntil(next_ns, stop);

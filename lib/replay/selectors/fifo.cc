@@ -1,7 +1,6 @@
 #include "lib/replay/selectors/fifo.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "lib/core/check.h"
 
@@ -22,17 +21,14 @@ void FifoSelector::OnCommit(int shard, std::uint64_t committed) {
 }
 
 void FifoSelector::OnReclaim(int shard, std::uint64_t valid_lo) {
-  lost_ += Drop(shard, valid_lo);
+  lost_ += static_cast<std::int64_t>(std::erase_if(queue_, [&](const Window& window) {
+    return window.shard == shard && window.start < valid_lo;
+  }));
 }
 
+// Windows of the old ring stay: their rows are all there until others take their place.
 void FifoSelector::OnGeneration(int shard, std::uint64_t base) {
-  Drop(shard, std::numeric_limits<std::uint64_t>::max());
   next_start_[static_cast<std::size_t>(shard)] = base;
-}
-
-std::int64_t FifoSelector::Drop(int shard, std::uint64_t start) {
-  return static_cast<std::int64_t>(std::erase_if(
-      queue_, [&](const Window& window) { return window.shard == shard && window.start < start; }));
 }
 
 ItemCounts FifoSelector::counts() const {

@@ -12,7 +12,7 @@ namespace tetrion {
 
 // Delivers every window of T transitions once, oldest first. Window k of a generation is rows
 // [base + kT, base + kT + T] of all lanes (T+1 rows, one row of overlap with the next). One queue
-// over all shards. A new generation drops what the shard had in the queue.
+// over all shards. No window has rows of two generations.
 class FifoSelector final : public Selector {
  public:
   FifoSelector(int shards, int window_steps);
@@ -24,9 +24,6 @@ class FifoSelector final : public Selector {
   DrawResult Draw(int count, std::span<const ShardRange> ranges, std::vector<Window>& out) override;
 
  private:
-  // Drops the shard's queued windows that start below `start`; returns how many.
-  std::int64_t Drop(int shard, std::uint64_t start);
-
   const std::uint64_t window_steps_;
   std::vector<std::uint64_t> next_start_;  // [S] start of the shard's next window
   std::deque<Window> queue_;

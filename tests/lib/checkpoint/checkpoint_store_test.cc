@@ -10,9 +10,11 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <set>
 
 #include "lib/core/error.h"
+#include "tests/lib/shm/scratch_dir.h"
 
 namespace tetrion {
 namespace {
@@ -168,6 +170,22 @@ TEST_F(CheckpointStoreTest, OtherConfigurationIsRefusedUnlessForced) {
   }
   EXPECT_TRUE(store.LoadNewest(0x1234, /*force=*/true).has_value());
   EXPECT_TRUE(store.LoadNewest(0).has_value());
+}
+
+TEST_F(CheckpointStoreTest, ManifestThatCannotBeLookedAtIsNoMissingOne) {
+  CheckpointStore store(folder_, 3);
+  store.Save(StateOf(1), InfoOf(1));
+  const std::string file = NewestFile();
+  fs::rename(folder_ / "manifest.json", folder_ / "kept");
+  fs::create_symlink("manifest.json", folder_ / "manifest.json");  // to itself
+  for (const auto& call : std::initializer_list<std::function<void()>>{
+           [&] { (void)store.Manifest(); }, [&] { (void)store.LoadNewest(); },
+           [&] { store.Save(StateOf(2), InfoOf(2)); }}) {
+    EXPECT_EQ(ErrorOf(call).code(), ExitCode::kTryAgain);
+  }
+  EXPECT_TRUE(fs::exists(folder_ / file)) << "no listed checkpoint is taken for a remain";
+  fs::rename(folder_ / "kept", folder_ / "manifest.json");
+  EXPECT_EQ(store.LoadNewest()->info.updates, 1);
 }
 
 TEST_F(CheckpointStoreTest, ForeignOrEscapingManifestIsRefused) {

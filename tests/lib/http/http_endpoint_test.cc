@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <deque>
+#include <optional>
 #include <thread>
 
 #include "lib/core/error.h"
@@ -16,6 +17,7 @@ namespace tetrion {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 constexpr int kTimeoutMs = 20'000;
@@ -180,6 +182,25 @@ TEST(HttpBacklogTest, BurstOfScrapersIsKeptUntilTheServerAccepts) {
   for (int i = 0; i < 32; ++i) {
     ASSERT_TRUE(peers.emplace_back(PortOf(endpoint.address())).connected()) << i;
   }
+}
+
+// Its owner failed before all that the answers look at was there.
+TEST(HttpBacklogTest, ServerThatEndsBeforeItsStartAnswersNobody) {
+  MetricsRegistry registry;
+  std::atomic<int> asked{0};
+  for (int i = 0; i < 20; ++i) {
+    std::optional<Peer> peer;
+    {
+      HttpEndpoint endpoint("127.0.0.1:0", registry, [&asked] {
+        ++asked;
+        return Readiness{true, ""};
+      });
+      peer.emplace(PortOf(endpoint.address()));
+      ASSERT_TRUE(peer->Send("GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n"));
+    }
+    EXPECT_THAT(peer->ReadAll(), Not(StartsWith("HTTP/1.1 200")));
+  }
+  EXPECT_EQ(asked.load(), 0);
 }
 
 TEST(HttpAddressTest, AddressesThatAreNoneAreRefused) {

@@ -12,6 +12,7 @@ namespace tetrion::actor {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr std::uint64_t kRun = 7;
 
@@ -42,6 +43,32 @@ TEST(WorkersTest, WeightsThatNoWorkerCanUseAreToldInFiguresAndMetrics) {
   workers.RefreshMetrics();
   EXPECT_THAT(metrics.SerializeText(),
               HasSubstr("tetrion_actor_weights_refused_total{worker=\"1\"} 1\n"));
+}
+
+TEST(WorkersTest, AsManyLoopsAsARunTakesHaveFiguresOfTheirOwn) {
+  const ScratchDir dir;
+  RunConfig run;
+  run.lanes = 1;
+  run.ring_rows = 64;
+  ResolveShapes(run);
+  const LearnerRegion learner =
+      LearnerRegion::CreateOrAdopt(dir.path(), kRun, 64, RunConfigHash(run));
+  ActorOptions options = {.workers = 64};
+  options.inference = "streamed";
+  options.groups = 4;
+  Outbox outbox;
+  MetricsRegistry metrics;
+  Workers workers(options, outbox, metrics, [](const std::exception_ptr&) { FAIL(); });
+  std::vector<wire::RingInfo> rings;
+  std::vector<CreditQueue*> queues;
+  workers.Build({.run_id = kRun, .run_config = ToText(run), .shm_dir = dir.path()},
+                /*process=*/5, rings, queues);
+  EXPECT_EQ(rings.size(), 256U);
+  workers.Stop();
+  workers.RefreshMetrics();
+  const std::string text = metrics.SerializeText();
+  EXPECT_THAT(text, HasSubstr("tetrion_actor_env_steps_total{worker=\"255\"} 0\n"));
+  EXPECT_THAT(text, Not(HasSubstr("\"other\"")));
 }
 
 }  // namespace

@@ -59,7 +59,7 @@ TEST(CheckpointAgentTest, FailingDiskIsCountedAndTheNextSnapshotIsTried) {
   EXPECT_NO_THROW((void)agent.DoWork());
   EXPECT_EQ(agent.failed(), 1U);
   EXPECT_EQ(agent.written(), 0U);
-  EXPECT_EQ(agent.AgeSeconds(), 0.0);
+  EXPECT_GT(agent.AgeSeconds(), 0.0) << "what is lost by a kill is as old as the first snapshot";
   std::filesystem::remove(folder);
   agent.Submit(StateOf(2), {.updates = 2});
   (void)agent.DoWork();

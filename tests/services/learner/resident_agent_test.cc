@@ -41,8 +41,8 @@ class ResidentAgentTest : public ::testing::Test {
     auto weights = std::make_unique<NoWeights>();
     weights_ = weights.get();
     parts.weights = std::move(weights);
-    memory_ =
-        std::make_unique<tetrion::testing::DeviceMemory>(parts.lanes->row_spec(), 1, kCapacity);
+    memory_ = std::make_unique<tetrion::testing::DeviceMemory>(
+        parts.lanes->row_spec(), 1, kCapacity, LatentSpec{.deter = 2, .stoch = 1});
     agent_ = std::make_unique<ResidentAgent>(
         ResidentAgent::Config{
             .group_lanes = kGroupLanes, .commit_stride = kStride, .wait_ns = kNanosPerMilli},
@@ -67,9 +67,18 @@ class ResidentAgentTest : public ::testing::Test {
   }
   void Collect() { outbox_.Take(reported_, abandoned_); }
 
-  // Every row of a lane follows from the one before.
+  // Every row of a lane follows from the one before; none has latents before the trainer's.
   void CheckWindow(const ReadLease& lease) {
     const int lanes = kGroupLanes * kGroups, cells = (kSteps + 1) * lanes;
+    const BatchPart behind_first = {
+        .first_lane = 0, .lanes = lanes, .first_row = 1, .rows = kSteps};
+    std::vector<std::uint16_t> deter(static_cast<std::size_t>(kSteps * lanes) * 2);
+    std::vector<std::uint8_t> stoch(static_cast<std::size_t>(kSteps * lanes)), valid(stoch.size());
+    memory_->rows().GatherLatents(
+        lease, behind_first, {.deter = deter.data(), .stoch = stoch.data(), .valid = valid.data()});
+    ASSERT_EQ(valid, std::vector<std::uint8_t>(valid.size(), 0));
+    memory_->rows().ScatterLatents(lease, behind_first,
+                                   {.deter = deter.data(), .stoch = stoch.data()});
     std::vector<std::uint8_t> flags(static_cast<std::size_t>(cells));
     std::vector<std::int32_t> action(flags.size());
     std::vector<float> reward(flags.size()), log_prob(flags.size());

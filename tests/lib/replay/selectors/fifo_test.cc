@@ -58,19 +58,20 @@ TEST(FifoSelectorTest, LimiterAllowsInsertsBelowTwiceTheBatch) {
   EXPECT_TRUE(limiter.MayInsert(selector.counts()));
 }
 
-TEST(FifoSelectorTest, NewGenerationUncountsUndeliveredWindowsAndStartsAtItsOwnBase) {
+TEST(FifoSelectorTest, NewGenerationStartsAtItsOwnBaseAndLosesNoWindowOfTheOldOne) {
   FifoSelector selector(2, 4);
   selector.OnCommit(0, 13);
   selector.OnCommit(1, 5);
   selector.OnGeneration(0, 13);
-  EXPECT_EQ(selector.counts().size, 1);
+  EXPECT_EQ(selector.counts().size, 4);
   EXPECT_EQ(selector.counts().lost, 0);
   selector.OnCommit(0, 17);
-  EXPECT_EQ(selector.counts().size, 1);  // rows 13..16: one short
+  EXPECT_EQ(selector.counts().size, 4);  // rows 13..16: one short
   selector.OnCommit(0, 18);
   const std::vector<Window> windows = DrawAll(selector);
-  ASSERT_EQ(windows.size(), 2U);
-  EXPECT_EQ(windows[1].start, 13U);
+  ASSERT_EQ(windows.size(), 5U);
+  EXPECT_EQ(windows[2].start, 8U);
+  EXPECT_EQ(windows[4].start, 13U);
 }
 
 TEST(FifoSelectorTest, OverwrittenWindowsAreDroppedAndCounted) {
