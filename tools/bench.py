@@ -26,8 +26,6 @@ import re
 import subprocess
 import sys
 
-from bench_picture import less_is_better
-
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "release"
 RESULTS = ROOT / "bench" / "results"
@@ -207,6 +205,12 @@ def kind(result):
 def names(figure):
     """What tells a figure from others of a result."""
     return figure.get("program"), figure["what"], (figure.get("rival") or {}).get("name")
+
+
+def less_is_better(figure):
+    """Whether a figure is a time or a size: its target says so, or its unit."""
+    target = str(figure.get("target") or "").lstrip()
+    return target[:1] in ("<", "≤") or bool(re.match(r"(ns|us|ms|s|MB)\b", figure.get("unit", "")))
 
 
 def ratios(result):

@@ -6,16 +6,12 @@ the time. A tick marks the target where it is a ratio; the line at 1 is the riva
 
 import re
 
+from bench import less_is_better
+
 INK, SOFT, GRID = "#22303c", "#6b7a88", "#e3e8ec"
 COLOURS = {"met": "#3c9a5f", "MISSED": "#c8443f", "-": "#2f6fbb"}
 MEANINGS = {"met": "target met", "MISSED": "target missed", "-": "no target of a ratio"}
 ROW_INCHES = 0.24
-
-
-def less_is_better(figure):
-    """Whether a figure is a time or a size: its target says so, or its unit."""
-    target = str(figure.get("target") or "").lstrip()
-    return target[:1] in ("<", "≤") or bool(re.match(r"(ns|us|ms|s|MB)\b", figure.get("unit", "")))
 
 
 def advantage(figure, ratio):
