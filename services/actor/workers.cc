@@ -42,7 +42,7 @@ struct Workers::Setting {
 
 // The ends of one lane loop, which lives in the pool. Also the loop's listener.
 struct Workers::Worker final : LaneListener {
-  // `thread`: the pool's, of which several loops may be.
+  // `thread`: the pool's number of the thread that runs the loop, and others of its groups.
   Worker(int worker_number, int thread, Outbox& box, MetricsRegistry& metrics)
       : number(worker_number),
         outbox(box),

@@ -2,7 +2,10 @@
 
 #include <gmock/gmock.h>
 
+#include <memory>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "lib/run/run_config.h"
 #include "lib/weights/learner_region.h"
@@ -16,57 +19,59 @@ using ::testing::Not;
 
 constexpr std::uint64_t kRun = 7;
 
-TEST(WorkersTest, WeightsThatNoWorkerCanUseAreToldInFiguresAndMetrics) {
-  const ScratchDir dir;
-  RunConfig run;
-  run.lanes = 2;
-  ResolveShapes(run);
-  LearnerRegion learner = LearnerRegion::CreateOrAdopt(dir.path(), kRun, 64, RunConfigHash(run));
-  learner.MakeWriter().Publish(1, std::vector<std::byte>(8));  // no network is so small
+// Workers of one process, built as its coordinator's answer would have them built.
+class WorkersTest : public ::testing::Test {
+ protected:
+  // A run's settings of `lanes` lanes, and its learner's region.
+  LearnerRegion BeginRun(int lanes, int ring_rows) {
+    run_.lanes = lanes;
+    run_.ring_rows = ring_rows;
+    ResolveShapes(run_);
+    return LearnerRegion::CreateOrAdopt(dir_.path(), kRun, 64, RunConfigHash(run_));
+  }
+  void Build(const ActorOptions& options) {
+    workers_ = std::make_unique<Workers>(options, outbox_, metrics_,
+                                         [](const std::exception_ptr&) { FAIL(); });
+    workers_->Build({.run_id = kRun, .run_config = ToText(run_), .shm_dir = dir_.path()},
+                    /*process=*/5, rings_, queues_);
+  }
+  std::string StopAndScrape() {
+    workers_->Stop();
+    workers_->RefreshMetrics();
+    return metrics_.SerializeText();
+  }
 
-  const ActorOptions options = {.workers = 2};
-  Outbox outbox;
-  MetricsRegistry metrics;
-  Workers workers(options, outbox, metrics, [](const std::exception_ptr&) { FAIL(); });
-  std::vector<wire::RingInfo> rings;
-  std::vector<CreditQueue*> queues;
-  workers.Build({.run_id = kRun, .run_config = ToText(run), .shm_dir = dir.path()},
-                /*process=*/5, rings, queues);
+  const ScratchDir dir_;
+  RunConfig run_;
+  Outbox outbox_;
+  MetricsRegistry metrics_;
+  std::vector<wire::RingInfo> rings_;
+  std::vector<CreditQueue*> queues_;
+  std::unique_ptr<Workers> workers_;
+};
+
+TEST_F(WorkersTest, WeightsThatNoWorkerCanUseAreToldInFiguresAndMetrics) {
+  LearnerRegion learner = BeginRun(/*lanes=*/2, run_.ring_rows);
+  learner.MakeWriter().Publish(1, std::vector<std::byte>(8));  // no network is so small
+  Build({.workers = 2});
   const Deadline deadline(MonotonicClock::Get(), 20 * kNanosPerSecond);
-  while (workers.Figures().all()[ActorFigure("weights_refused").index()] < 2 &&
+  while (workers_->Figures().all()[ActorFigure("weights_refused").index()] < 2 &&
          !deadline.Passed()) {
     std::this_thread::yield();
   }
-  EXPECT_EQ(workers.Figures().all()[ActorFigure("weights_refused").index()], 2)
+  EXPECT_EQ(workers_->Figures().all()[ActorFigure("weights_refused").index()], 2)
       << "each of the two workers has met them once";
-  workers.Stop();
-  workers.RefreshMetrics();
-  EXPECT_THAT(metrics.SerializeText(),
-              HasSubstr("tetrion_actor_weights_refused_total{worker=\"1\"} 1\n"));
+  EXPECT_THAT(StopAndScrape(), HasSubstr("tetrion_actor_weights_refused_total{worker=\"1\"} 1\n"));
 }
 
-TEST(WorkersTest, AsManyLoopsAsARunTakesHaveFiguresOfTheirOwn) {
-  const ScratchDir dir;
-  RunConfig run;
-  run.lanes = 1;
-  run.ring_rows = 64;
-  ResolveShapes(run);
-  const LearnerRegion learner =
-      LearnerRegion::CreateOrAdopt(dir.path(), kRun, 64, RunConfigHash(run));
+TEST_F(WorkersTest, AsManyLoopsAsARunTakesHaveFiguresOfTheirOwn) {
+  const LearnerRegion learner = BeginRun(/*lanes=*/1, /*ring_rows=*/64);
   ActorOptions options = {.workers = 64};
   options.inference = "streamed";
   options.groups = 4;
-  Outbox outbox;
-  MetricsRegistry metrics;
-  Workers workers(options, outbox, metrics, [](const std::exception_ptr&) { FAIL(); });
-  std::vector<wire::RingInfo> rings;
-  std::vector<CreditQueue*> queues;
-  workers.Build({.run_id = kRun, .run_config = ToText(run), .shm_dir = dir.path()},
-                /*process=*/5, rings, queues);
-  EXPECT_EQ(rings.size(), 256U);
-  workers.Stop();
-  workers.RefreshMetrics();
-  const std::string text = metrics.SerializeText();
+  Build(options);
+  EXPECT_EQ(rings_.size(), 256U);
+  const std::string text = StopAndScrape();
   EXPECT_THAT(text, HasSubstr("tetrion_actor_env_steps_total{worker=\"255\"} 0\n"));
   EXPECT_THAT(text, Not(HasSubstr("\"other\"")));
 }
