@@ -5,6 +5,7 @@
 
 #include "lib/core/check.h"
 #include "lib/run/config_file.h"
+#include "lib/run/environment.h"
 #include "lib/run/program.h"
 #include "lib/run/refuse.h"
 
@@ -91,6 +92,22 @@ std::vector<std::string> AlgorithmsOf(const OptionList& list) {
     }
   }
   return algorithms;
+}
+
+// "each is also read from the environment, ...": the options that are.
+std::string VariablesText(const OptionList& list) {
+  const auto has_none = [](const auto& spec) {
+    return spec->kind != OptionKind::kPositional && !spec->has_variable;
+  };
+  if (std::none_of(list.specs.begin(), list.specs.end(), has_none)) {
+    return "each is also read from the environment, --log-level from TETRION_LOG_LEVEL";
+  }
+  std::string text;
+  for (const auto& spec : list.specs) {
+    if (!HasVariable(*spec)) continue;
+    text += (text.empty() ? "--" : ", --") + spec->name + " (" + VariableFor(spec->name) + ")";
+  }
+  return text + " and --config (TETRION_CONFIG) are also read from the environment";
 }
 
 // What stands above the settings of an algorithm.
@@ -208,6 +225,10 @@ void OptionList::SetSection(const std::string& file, const std::string& section,
   }
 }
 
+bool HasVariable(const OptionSpec& spec) {
+  return spec.has_variable && spec.kind != OptionKind::kPositional;
+}
+
 std::string KeyFor(std::string name) {
   std::replace(name.begin(), name.end(), '-', '_');
   return name;
@@ -267,10 +288,8 @@ std::string HelpText(const OptionList& list) {
   options += HelpLine("--version", "version, revision and preset", "");
   std::string text = list.program + ": " + list.description + "\n\n" + usage + "\n";
   if (!arguments.empty()) text += "\nArguments\n" + arguments;
-  text +=
-      "\nOptions; each is also read from the environment, --log-level from TETRION_LOG_LEVEL; the\n"
-      "command line beats the environment, which beats the config file\n" +
-      options;
+  text += "\nOptions; " + VariablesText(list) +
+          "; the\ncommand line beats the environment, which beats the config file\n" + options;
   for (const std::string& algorithm : AlgorithmsOf(list)) {
     text += HelpHead(algorithm);
     for (const auto& spec : list.specs) {
@@ -289,6 +308,8 @@ std::string MarkdownText(const OptionList& list) {
     has_run = has_run || spec->is_run_setting;
     if (!spec->is_run_setting) text += MarkdownRow(*spec);
   }
+  const std::string variables = VariablesText(list);
+  if (!variables.starts_with("each")) text += "\nOnly " + variables + ".\n";
   return text + (has_run ? "\nTakes the run settings too.\n" : "");
 }
 

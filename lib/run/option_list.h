@@ -19,6 +19,7 @@ struct OptionSpec {
   std::string name;  // without "--"
   std::string help, default_text, range, unit;
   OptionKind kind = OptionKind::kValue;
+  bool has_variable = true;  // a positional has none, whatever this says
   bool required = false;
   std::function<bool(const std::string&)> set;  // false: unreadable or out of range
 
@@ -55,6 +56,8 @@ struct OptionList {
                   const std::vector<Setting>& settings);
 };
 
+// Whether the option is also read from the environment.
+bool HasVariable(const OptionSpec& spec);
 // An option's key in a config file, underscores for dashes, and the way back.
 std::string KeyFor(std::string name);
 std::string DashesFor(std::string key);

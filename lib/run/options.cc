@@ -87,6 +87,15 @@ void ServiceOptions::AddRun(std::vector<Setting>* given,
   impl_->list.AddSettings(FieldsOf(impl_->checked), more_help);
 }
 
+void ServiceOptions::ReadVariablesOf(const std::vector<std::string>& names) {
+  std::size_t found = 0;
+  for (const auto& spec : impl_->list.specs) {
+    spec->has_variable = std::find(names.begin(), names.end(), spec->name) != names.end();
+    found += spec->has_variable ? 1 : 0;
+  }
+  TETRION_CHECK(found == names.size(), "an option that is not declared");
+}
+
 void ServiceOptions::AddLogging(LogConfig* log) {
   AddNumber("log-format", "text lines or one JSON object a line", log->json ? "json" : "text",
             "text|json", "", [log](const std::string& text) {
@@ -114,7 +123,7 @@ void ApplyConfigFile(OptionList& list, const std::string& file, const std::strin
 
 bool Has(const OptionList& list, const Variable& variable) {
   return std::any_of(list.specs.begin(), list.specs.end(), [&](const auto& spec) {
-    return spec->name == variable.option && spec->kind != OptionKind::kPositional;
+    return spec->name == variable.option && HasVariable(*spec);
   });
 }
 

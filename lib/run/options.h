@@ -19,7 +19,7 @@ namespace tetrion {
 // environment, config file, --help and docs/options.md all follow from that declaration.
 //
 // Precedence: command line, then the environment (TETRION_RING_ROWS is --ring-rows; arguments
-// without a name have no variable), then the config file (`--config FILE`, TOML with the sections
+// without a name have no variable; ReadVariablesOf), then the config file (`--config FILE`, TOML with the sections
 // [run], [run.ALGORITHM], [coordinator], [actor], [learner], [up]), then the default, which is what
 // the bound variable holds when it is declared. A program reads its own section and the run's; keys
 // there that it does not know are errors. Keys are option names with underscores. Variables of
@@ -64,6 +64,11 @@ class ServiceOptions {
               const std::map<std::string, std::string>& more_help = {});
   // --log-format, --log-level and --log-file.
   void AddLogging(LogConfig* log);
+
+  // Only these options are also read from the environment; without this call all are. For programs
+  // that are called by hand, whose other options mean something else than those of the same name of
+  // a run's programs: its variables may be set for these. CHECKs that the names are declared.
+  void ReadVariablesOf(const std::vector<std::string>& names);
 
   // nullopt: go on. 0: --help or --version was answered on stdout. Throws Error(kUsage) naming
   // option, value and allowed range; for unknown names also the nearest known one.

@@ -15,6 +15,15 @@ namespace {
 // Rows taken from one source before the next has its turn.
 constexpr std::uint32_t kRowsPerTurn = 64;
 
+// Every lane's episode begins for readers of the row.
+void BeginEpisodes(const RowLayout& layout, std::byte* row) {
+  const RowView view(layout, row);
+  for (std::size_t lane = 0; lane < layout.spec.lanes; ++lane) {
+    view.flags[lane] |= kIsFirst;
+    view.reward[lane] = 0.0F;
+  }
+}
+
 }  // namespace
 
 IngestAgent::IngestAgent(const Config& config, ReplayGate& replay, ReplayRows& memory, Bell bell,
@@ -100,7 +109,8 @@ int IngestAgent::Pump(Feed& feed) {
   }
   rows.count = std::min(rows.count, kRowsPerTurn);
   const std::byte* checked = rows.rows;
-  if (feed.pinned == nullptr) {
+  const bool joins = !feed.joined && rows.first > 0;
+  if (feed.pinned == nullptr || joins) {
     std::memcpy(rows_.data(), rows.rows, rows.count * memory_.layout().row_bytes);
     checked = rows_.data();
   }
@@ -108,6 +118,7 @@ int IngestAgent::Pump(Feed& feed) {
     Quarantine(feed, wrong);
     return 0;
   }
+  if (joins) BeginEpisodes(memory_.layout(), rows_.data());
   return Push(feed, checked, rows.count);
 }
 
@@ -145,6 +156,7 @@ int IngestAgent::Push(Feed& feed, const std::byte* rows, std::uint32_t count) {
     AddRelaxed(counters_.limited_ns, waited_ns);
     if (result == AcquireResult::kLeased) AddRelaxed(counters_.leased_ns, waited_ns);
   }
+  feed.joined |= pushed > 0;
   if (feed.pinned != nullptr && copied != nullptr) {
     feed.copying = static_cast<std::uint64_t>(pushed);
     feed.copied = copied;

@@ -36,6 +36,10 @@ struct IngestCounters {
 // passed. What a hostile producer changes in between are numbers, which a trainer checks where it
 // counts with them (lib/rl/minibatch.h).
 //
+// A source may come in the middle of its episodes: an actor of another host that was silent for long
+// goes on where it was, perhaps in another shard. What its shard held before is another worker's,
+// so the first row that is taken begins an episode in every lane (is_first, no reward).
+//
 // Ends a source (removes and reports it) when it says so; quarantines one that is unusable or has
 // an impossible row. Rows that a source passes over as void are counted lost.
 //
@@ -74,6 +78,7 @@ class IngestAgent final : public Agent {
     std::unique_ptr<PinnedSource> pinned;  // null: rows are copied out; goes before the source
     std::uint64_t copying = 0;             // rows pushed and not released: a device still copies
     const Event* copied = nullptr;         // behind them
+    bool joined = false;                   // rows of it are in the replay
     bool ended = false;
     bool removed = false;  // once ended
   };

@@ -66,6 +66,8 @@ void Declare(ServiceOptions& parser, EvalOptions& options, Changes& changes) {
              "dream: rows that the world model sees before it imagines the others", 1,
              kMostDreamtSteps, "rows");
   parser.AddFlag("json", &options.json, "eval: print one JSON object");
+  // A run's TETRION_SEED or TETRION_MAX_STEPS says nothing of what is measured.
+  parser.ReadVariablesOf({"runs-dir"});
 }
 
 void Check(const EvalOptions& options) {

@@ -85,6 +85,7 @@ std::optional<int> ParseStreamOptions(int argc, const char* const* argv, StreamO
   parser.Add("weights", &weights,
              "linear policy a,b,c,d: the host uploads it, a kernel uses it if the host has none");
   parser.Add("last", &options.last, "inspect: entries shown of each ring", 0, 1023, "entries");
+  parser.ReadVariablesOf({"runs-dir"});
   if (const std::optional<int> code = parser.Parse(argc, argv)) return code;
   options.weights_given = parser.Given("weights");
   if (options.weights_given) options.weights = ParseWeights(weights);

@@ -251,6 +251,22 @@ TEST(OptionsTest, VariablesOfOtherProgramsAreLeftAloneAndUnknownOnesWarnedOf) {
             std::vector<std::string>{"TETRION_CHECKPOINT_EVERY"});
 }
 
+TEST(OptionsTest, ProgramMayLeaveTheVariablesOfARunsProgramsAlone) {
+  const SetVariable workers("TETRION_WORKERS", "6"), port("TETRION_PORT", "7");
+  Program program;
+  program.options.ReadVariablesOf({"port"});
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(program.Parse({}), std::nullopt);
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+  EXPECT_EQ(program.workers, 2);
+  EXPECT_FALSE(program.options.Given("workers"));
+  EXPECT_EQ(program.port, 7U);
+  const std::string said =
+      "--port (TETRION_PORT) and --config (TETRION_CONFIG) are also read from the environment";
+  EXPECT_NE(program.options.Help().find("Options; " + said + "; the\n"), std::string::npos);
+  EXPECT_NE(program.options.Markdown().find("\nOnly " + said + ".\n"), std::string::npos);
+}
+
 TEST(OptionsTest, SettingsOfTheAlgorithmHaveASectionAndOlderFilesHaveThemInRun) {
   for (const char* text : {"[run]\nlanes = 8\n[run.vtrace]\nreuse = 3\nppo-clip = 0.1\n",
                            "[run]\nlanes = 8\nreuse = 3\nppo_clip = 0.1\n"}) {

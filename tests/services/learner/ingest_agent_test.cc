@@ -186,6 +186,32 @@ TEST_F(IngestAgentTest, RestartedLearnerGoesOnAtTheRingsTail) {
   EXPECT_EQ(rows.back().second, 12U);
 }
 
+TEST_F(IngestAgentTest, WorkerThatComesInTheMiddleOfItsEpisodesBeginsThemInItsShard) {
+  auto worker = MakeWorker(2);
+  worker->Write(8);
+  List({{worker->path(), 1}});
+  Cycle();
+  Build();  // whose shard 0 has another worker's rows when this one comes
+  auto old = MakeWorker(1);
+  old->Write(4);
+  old->producer().Close();
+  List({{old->path(), 0}});
+  Cycle();
+  worker->Write(1, [](RowView& row) { row.reward[0] = 2.0F; });
+  worker->Write(1, [](RowView& row) { row.reward[1] = 3.0F; });
+  List({{worker->path(), 0}});
+  Cycle();
+  ASSERT_EQ(RowsIn(0), 6U);
+  const auto row = [&](std::uint64_t number) { return RowView(layout_, memory_->Row(0, number)); };
+  for (std::size_t lane = 0; lane < layout_.spec.lanes; ++lane) {
+    EXPECT_EQ(row(4).flags[lane], kIsFirst) << "its first row in the shard";
+    EXPECT_EQ(row(4).reward[lane], 0.0F);
+    EXPECT_EQ(row(5).flags[lane], 0);
+  }
+  EXPECT_EQ(row(5).reward[1], 3.0F);
+  EXPECT_EQ(row(4).header->row, 8U);
+}
+
 TEST_F(IngestAgentTest, SleepingAgentIsWokenByAProducersBell) {
   const std::unique_ptr<RingAttacher> attacher = MakeAttacher(MonotonicClock::Get());
   IngestAgent agent({.action_count = kActions, .wait_ns = 30 * kNanosPerSecond}, *replay_, *memory_,

@@ -15,12 +15,16 @@ class IngestDeviceTest : public IngestFixture {
   void SetUp() override {
     if (const char* missing = tetrion::testing::DeviceMemory::Missing()) GTEST_SKIP() << missing;
     device_ = std::make_unique<tetrion::testing::DeviceMemory>(layout_.spec, 3, 1024);
+    IngestIntoDevice();
+  }
+  void TearDown() override { agent_.reset(); }  // before the rows
+
+  void IngestIntoDevice() {
     agent_ = std::make_unique<IngestAgent>(
         IngestAgent::Config{
             .action_count = kActions, .check_records = CheckTestRecords, .wait_ns = kNanosPerMilli},
         *replay_, device_->rows(), Bell(&bell_), *attacher_, clock_);
   }
-  void TearDown() override { agent_.reset(); }  // before the rows
 
   // Policy versions, which tell the row, of the oldest undelivered window.
   std::vector<std::uint32_t> VersionsOfAWindow() {
@@ -87,6 +91,27 @@ TEST_F(IngestDeviceTest, EveryByteIsCopiedOnceFromPinnedMemoryAndNoneComesBack) 
     EXPECT_EQ(seen.Of(CopyDirection::kHostToDevice, MemoryKind::kPageable, p).copies, 0U);
     EXPECT_EQ(seen.Of(CopyDirection::kDeviceToHost, MemoryKind::kPinned, p).copies, 0U);
     EXPECT_EQ(seen.Of(CopyDirection::kDeviceToHost, MemoryKind::kPageable, p).copies, 0U);
+  }
+}
+
+// The mark is made on a copy: the producer's memory stays as it was.
+TEST_F(IngestDeviceTest, WorkerThatComesInTheMiddleOfItsEpisodesBeginsThem) {
+  Build();
+  auto worker = MakeWorker(1);
+  worker->Write(8);
+  List({{worker->path(), 0}});
+  Cycle();
+  Build();
+  IngestIntoDevice();
+  worker->Write(2 * kSteps);
+  Cycle();
+  const ReadLease lease = replay_->OpenLease(1, kSteps + 1, 0);
+  ASSERT_TRUE(lease);
+  const int lanes = static_cast<int>(layout_.spec.lanes);
+  std::vector<std::uint8_t> flags(static_cast<std::size_t>((kSteps + 1) * lanes), 99);
+  device_->rows().Gather(lease, 0, lanes, {.flags = flags.data()});
+  for (std::size_t cell = 0; cell < flags.size(); ++cell) {
+    EXPECT_EQ(flags[cell], cell < static_cast<std::size_t>(lanes) ? kIsFirst : 0) << cell;
   }
 }
 
