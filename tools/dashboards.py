@@ -177,6 +177,7 @@ def main():
     parser.add_argument("--minutes", type=float, default=10, help="how far back")
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "docs" / "pictures")
     args = parser.parse_args()
+    args.out.mkdir(parents=True, exist_ok=True)
     end = time.time()
     try:
         for path in sorted(BOARDS.glob("*.json")):

@@ -22,12 +22,10 @@ class PlotError(Exception):
 def find_run(runs_dir, name):
     """The folder of a run: a path, a name below runs_dir, or the newest one for "latest"."""
     if name == "latest":
-        runs = [p for p in runs_dir.glob("*/") if (p / "config.toml").exists() or
-                (p / "metrics.jsonl").exists()]
+        runs = list(runs_dir.glob("*/config.toml"))
         if not runs:
             raise PlotError(f"no run in {runs_dir}; start one with ./tetrion up")
-        return max(runs, key=lambda p: max(f.stat().st_mtime for f in p.iterdir()
-                                           if f.name in ("config.toml", "metrics.jsonl")))
+        return max(runs, key=lambda file: file.stat().st_mtime).parent
     for folder in (pathlib.Path(name), runs_dir / name):
         if folder.is_dir():
             return folder

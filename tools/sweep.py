@@ -14,8 +14,10 @@ it is started again with the same options; more --trials may be asked for.
 """
 
 import argparse
+import fcntl
 import json
 import math
+import os
 import pathlib
 import shlex
 import shutil
@@ -24,6 +26,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+RUNS = pathlib.Path(os.environ.get("TETRION_RUNS_DIR") or ROOT / "runs")  # as of ./tetrion up
 FACTOR = 3  # a rung trains so many times as long as the one before, and so many fewer reach it
 RUNGS = 3
 GRACE_S = 300  # of a run or an evaluation beyond what it was given
@@ -104,6 +107,29 @@ def score_of(summary):
             name = "low95"
         return float(found[name])
     raise SweepError(f"the evaluation has no score: {sorted(summary)}")
+
+
+def path_of_run(run):
+    """RUN, RUN/best or RUN/newest in the folder of runs as a path; what is one already as it is."""
+    name, slash, which = run.partition("/")
+    if which not in ("", "best", "newest") or name in ("", ".", ".."):
+        return run
+    if name == "latest":
+        raise SweepError("--init-from latest after --: a sweep goes on for long, name the run")
+    return f"{(RUNS / name).resolve()}{slash}{which}"
+
+
+def with_start(options):
+    """Options of ./tetrion up, the run of --init-from by its path: a sweep's runs have a folder of
+    their own, in which no name of others is found."""
+    found = []
+    for option in options:
+        if found and found[-1] == "--init-from":
+            option = path_of_run(option)
+        elif option.startswith("--init-from="):
+            option = "--init-from=" + path_of_run(option.partition("=")[2])
+        found.append(option)
+    return found
 
 
 def without_start(options):
@@ -246,11 +272,17 @@ def sweep(study, ranges, runs, options, say):
     path = runs.folder / "sweep.json"
     asked = {"up": runs.up_options, "eval": runs.eval_options, "seeds": options.seeds,
              "seconds": options.seconds, "tune": options.tune or list(DEFAULT_SPACE)}
+    def keep(tried):
+        new = path.with_suffix(".new")
+        new.write_text(json.dumps({**asked, "tried": tried}, indent=1) + "\n")
+        new.replace(path)
+
     tried, failed = [], 0
     if path.exists():
         tried = (before := json.loads(path.read_text())).pop("tried")
         if before != asked:
             raise SweepError(f"{path} is of a sweep with other options; give another --dir")
+    keep(tried)  # before the study has a trial of these options
     while len(tried) < options.trials:
         trial = study.ask()
         try:
@@ -271,9 +303,7 @@ def sweep(study, ranges, runs, options, say):
         else:
             study.tell(trial, statistics.median(result["scores"]))
         tried.append(result)
-        new = path.with_suffix(".new")
-        new.write_text(json.dumps({**asked, "tried": tried}, indent=1) + "\n")
-        new.replace(path)
+        keep(tried)
     return tried
 
 
@@ -294,15 +324,26 @@ def parse(arguments):
     parser.add_argument("--seeds", type=int, default=2, help="runs of each choice")
     parser.add_argument("--eval", default="", metavar="FLAGS",
                         help='of ./tetrion eval, such as "--deaths 100 --max-steps 0"')
-    parser.add_argument("--dir", type=pathlib.Path, default=pathlib.Path("runs/sweep"),
-                        help="folder of its runs and results")
+    parser.add_argument("--dir", type=pathlib.Path, default=RUNS / "sweep",
+                        help="folder of its runs and results; default: sweep, among the runs")
     options = parser.parse_args(words)
     if options.seconds < RUNGS * FACTOR or options.trials < 1 or options.seeds < 1:
         raise SweepError(f"--seconds is at least {RUNGS * FACTOR}, --trials and --seeds at least 1")
     for flag in ("--seed", "--run", "--resume", "--stop-after", "--runs-dir"):
         if any(word == flag or word.startswith(flag + "=") for word in up_options):
             raise SweepError(f"{flag} after -- is what the sweep chooses itself: leave it out")
-    return options, up_options
+    return options, with_start(up_options)
+
+
+def lock(folder):
+    """Holds the folder until the process ends. SweepError while another sweep does."""
+    file = open(folder / "lock", "w")  # noqa: SIM115 - closed with the process
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        raise SweepError(f"another sweep is at work in {folder}; wait for it, or give another "
+                         "--dir") from error
+    return file
 
 
 def main(arguments):
@@ -311,6 +352,7 @@ def main(arguments):
         options, up_options = parse(arguments)
         ranges = space_of(options.tune)
         options.dir.mkdir(parents=True, exist_ok=True)
+        held = lock(options.dir)  # noqa: F841
         runs = Runs(options.dir, up_options, shlex.split(options.eval))
         longest = options.seconds * options.seeds * options.trials
         print(f"sweep in {options.dir}: {options.trials} trials, {options.seeds} seeds each, at "

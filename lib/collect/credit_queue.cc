@@ -50,6 +50,7 @@ void CreditQueue::Fence() {
     MutexLock lock(mu_);
     if (State() == TakeResult::kDrain) return;
     state_.store(TakeResult::kFenced, std::memory_order_relaxed);
+    fences_.fetch_add(1, std::memory_order_relaxed);
     tokens_.clear();
   }
   filled_.NotifyAll();

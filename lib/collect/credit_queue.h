@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <span>
 #include <vector>
@@ -29,12 +30,17 @@ class CreditQueue final : public TokenSource {
   // afterwards wait until the worker has accepted the fence.
   void Fence();
 
+  // Any thread: calls of Fence that counted. One thread fences all queues of a link in turn, so
+  // where their numbers differ it is still at it.
+  std::uint64_t fences() const { return fences_.load(std::memory_order_relaxed); }
+
  private:
   mutable Mutex mu_;
   CondVar filled_;
   std::deque<Token> tokens_ TETRION_GUARDED_BY(mu_);
   // Written under mu_; read without it by State, where a row late does not matter.
   std::atomic<TakeResult> state_{TakeResult::kToken};
+  std::atomic<std::uint64_t> fences_{0};  // written under mu_, with state_
 };
 
 }  // namespace tetrion

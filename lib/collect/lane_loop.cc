@@ -213,7 +213,7 @@ void LaneLoop::FinishRow(const RowView& row) {
   }
   std::memcpy(actions_.data(), row.action, actions_.size() * sizeof(std::int32_t));
   counters_.policy_version.store(decider_->version(), std::memory_order_relaxed);
-  Complete(row);
+  Complete(row, std::exchange(acted_version_, decider_->version()));
 }
 
 // A row that is decided later: goes out at once, its actions and version still empty.
@@ -222,18 +222,17 @@ void LaneLoop::Publish(const RowView& row) {
   std::memset(row.log_prob, 0, actions_.size() * sizeof(float));
   asked_ = true;
   asked_ns_ = clock_.NowNs();
-  Complete(row);
+  Complete(row, decider_->version());
   sink_.Flush();
   Announce();
 }
 
-// The decider's version chose the actions that led to the row's episodes' ends; in a row decided
-// here also the row's own.
-void LaneLoop::Complete(const RowView& row) {
-  const std::uint32_t version = decider_->version();
-  book_.EndEpisodes(row, row_, version, *env_);
+// `acted`: the version that chose the actions which led to the row. The row's header says who chose
+// its own, where it is decided here.
+void LaneLoop::Complete(const RowView& row, std::uint32_t acted) {
+  book_.EndEpisodes(row, row_, acted, *env_);
   std::memcpy(episode_ids_.data(), row.episode_id, episode_ids_.size() * sizeof(std::int32_t));
-  *row.header = {.row = row_, .policy_version = version, .reserved = 0};
+  *row.header = {.row = row_, .policy_version = decider_->version(), .reserved = 0};
   sink_.Complete();
   claimed_ = false;
   ++row_;

@@ -67,7 +67,7 @@ class LaneLoop {
   void WriteIdleLane(const RowView& row, int lane);
   void FinishRow(const RowView& row);
   void Publish(const RowView& row);
-  void Complete(const RowView& row);
+  void Complete(const RowView& row, std::uint32_t acted);
   // Episodes that end otherwise than by the rules.
   RunResult CutLanes(TakeResult why);
   RunResult AwaitArrival();
@@ -99,6 +99,7 @@ class LaneLoop {
   std::vector<int> playing_;               // [<= M] scratch: lanes that play
   std::vector<std::int32_t> actions_;      // [M] of the row before
   std::vector<std::int32_t> episode_ids_;  // [M] of the row before
+  std::uint32_t acted_version_ = 0;        // that chose its actions, where rows are decided here
   LaneCounters counters_;
 };
 

@@ -19,12 +19,12 @@ namespace tetrion {
 // environment, config file, --help and docs/options.md all follow from that declaration.
 //
 // Precedence: command line, then the environment (TETRION_RING_ROWS is --ring-rows; arguments
-// without a name have no variable; ReadVariablesOf), then the config file (`--config FILE`, TOML with the sections
-// [run], [run.ALGORITHM], [coordinator], [actor], [learner], [up]), then the default, which is what
-// the bound variable holds when it is declared. A program reads its own section and the run's; keys
-// there that it does not know are errors. Keys are option names with underscores. Variables of
-// other programs' options are left alone, one that no program reads is warned of. Every program has
-// --help, --version and --config.
+// without a name have no variable; see ReadVariablesOf), then the config file (`--config FILE`,
+// TOML with the sections [run], [run.ALGORITHM], [coordinator], [actor], [learner], [up]), then the
+// default, which is what the bound variable holds when it is declared. A program reads its own
+// section and the run's; keys there that it does not know are errors. Keys are option names with
+// underscores. Variables of other programs' options are left alone, one that no program reads is
+// warned of. Every program has --help, --version and --config.
 //
 // One thread; bound variables belong to the caller and must outlive Parse.
 class ServiceOptions {

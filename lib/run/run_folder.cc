@@ -67,11 +67,25 @@ std::string LatestRun(const std::string& runs_dir) {
 
 }  // namespace
 
+std::string RunArguments(const std::string& runs_dir, const std::string& name) {
+  if (runs_dir == "runs") return name;
+  constexpr const char* kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+,:@";
+  std::string quoted = runs_dir;
+  if (runs_dir.empty() || runs_dir.find_first_not_of(kPlain) != std::string::npos) {
+    for (std::size_t at = 0; (at = quoted.find('\'', at)) != std::string::npos; at += 4) {
+      quoted.replace(at, 1, "'\\''");
+    }
+    quoted = "'" + quoted + "'";
+  }
+  return name + " --runs-dir " + quoted;
+}
+
 RunFolder RunFolder::Create(const std::string& runs_dir, const std::string& name) {
   const RunFolder folder(PathOf(runs_dir, name));
   if (!MakeNew(folder.path())) {
     Refuse("run " + name + " exists in " + runs_dir + "; to go on with it: ./tetrion up --resume " +
-           name);
+           RunArguments(runs_dir, name));
   }
   folder.MakeFolders();
   return folder;
@@ -180,6 +194,7 @@ Endpoints ReadEndpoints(const std::string& path) {
     endpoints.http = json.value("http", endpoints.http);
     endpoints.pid = json.value("pid", std::int64_t{0});
     endpoints.run = json.value("run", std::string());
+    endpoints.run_id = json.value("run_id", std::uint64_t{0});
     return endpoints;
   } catch (const nlohmann::json::exception& error) {
     throw Error(ExitCode::kConfig, path + ": not an endpoints file: " + error.what() +
@@ -191,7 +206,8 @@ void WriteEndpoints(const std::string& path, const Endpoints& endpoints) {
   const nlohmann::json json = {{"control", endpoints.control},
                                {"http", endpoints.http},
                                {"pid", endpoints.pid},
-                               {"run", endpoints.run}};
+                               {"run", endpoints.run},
+                               {"run_id", endpoints.run_id}};
   WriteAtomically(path, json.dump(2) + "\n");
 }
 

@@ -14,10 +14,15 @@ namespace tetrion {
 struct Endpoints {
   std::string control;  // ZeroMQ endpoint of the coordinator's control socket
   std::map<std::string, std::string>
-      http;              // service ("coordinator", "learner", "actor-0") -> host:port
-  std::int64_t pid = 0;  // of the coordinator that wrote the file; 0: unknown
-  std::string run;       // run name
+      http;                  // service ("coordinator", "learner", "actor-0") -> host:port
+  std::int64_t pid = 0;      // of the coordinator that wrote the file; 0: unknown
+  std::string run;           // run name
+  std::uint64_t run_id = 0;  // 0: unknown
 };
+
+// How ./tetrion is told of a run, for the lines that it prints: the name, and --runs-dir where that
+// is not "runs"; quoted for a shell where needed.
+std::string RunArguments(const std::string& runs_dir, const std::string& name);
 
 // Reads endpoints.json. Throws Error(kTryAgain) when the file is not there (yet) and Error(kConfig)
 // when it is not what WriteEndpoints writes.
@@ -36,8 +41,9 @@ class RunFolder {
   static RunFolder Ensure(const std::string& runs_dir, const std::string& name);
   // Mode 0700, checkpoints/ and logs/. Throws Error(kUsage).
   void MakeFolders() const;
-  // An existing run by name, by "latest" (the run whose config.toml is newest) or, when `name`
-  // holds a slash, by path. Throws Error(kUsage) saying what is missing when that is no run.
+  // An existing run by name, by "latest" (the run whose config.toml is newest: begun or gone on
+  // with last) or, when `name` holds a slash, by path. Throws Error(kUsage) saying what is missing
+  // when that is no run.
   static RunFolder Open(const std::string& runs_dir, const std::string& name);
   // The folder at `path` as it is, unchecked: for services that are started by `--run-folder`
   // before the coordinator has filled it.

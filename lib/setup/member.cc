@@ -11,14 +11,15 @@
 namespace tetrion {
 namespace {
 
-// Empty while the run's endpoints are not written yet.
-std::string EndpointOf(const std::string& coordinator, const std::string& run_folder) {
+// Without an address while the run's endpoints are not written yet.
+wire::CoordinatorPlace PlaceOf(const std::string& coordinator, const std::string& run_folder) {
   if (!coordinator.empty()) return coordinator;
   try {
-    return ReadEndpoints(RunFolder::At(run_folder).endpoints_json()).control;
+    const Endpoints told = ReadEndpoints(RunFolder::At(run_folder).endpoints_json());
+    return {told.control, told.run_id, told.run};
   } catch (const Error& error) {
     if (error.code() != ExitCode::kTryAgain) throw;
-    return "";
+    return std::string();
   }
 }
 
@@ -60,7 +61,7 @@ void CheckMemberOptions(const MemberOptions& options) {
 
 wire::SessionLink::Config LinkConfigOf(const MemberOptions& options) {
   return {.endpoint = [coordinator = options.coordinator,
-                       folder = options.run_folder] { return EndpointOf(coordinator, folder); },
+                       folder = options.run_folder] { return PlaceOf(coordinator, folder); },
           .give_up_ns = options.give_up_s * kNanosPerSecond,
           .backoff_seed = static_cast<std::uint64_t>(getpid()),
           .security = ClientSecurityOf(options.curve)};

@@ -38,6 +38,10 @@ bool RemoteWeights::Refresh(WeightsUser& user) {
       AddRelaxed<std::uint64_t>(refused_, 1);
     }
   }
+  // Without weights a policy still says in its rows how old it is, as beside the learner.
+  if (const std::uint32_t newest = inbox_.published(); !needs_weights && newest > user.version()) {
+    static_cast<void>(user.LoadWeights({}, newest));
+  }
   return !needs_weights || user.version() > 0;
 }
 

@@ -1,5 +1,6 @@
 #include "lib/wire/session_link.h"
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 #include <utility>
@@ -77,16 +78,33 @@ void SessionLink::DoWork(int timeout_ms) {
 
 void SessionLink::Connect() {
   if (!connect_backoff_.TryNow()) return;
-  const std::string endpoint = config_.endpoint();
-  if (endpoint.empty()) return;
+  const CoordinatorPlace place = config_.endpoint();
+  if (place.endpoint.empty()) return;
+  Want(place);
   client_ = std::make_unique<ControlClient>(
-      ControlClient::Config{.endpoint = endpoint,
+      ControlClient::Config{.endpoint = place.endpoint,
                             .backoff = WithSeed({}, config_.backoff_seed + 2),
                             .identity = identity_,
                             .context = config_.context,
                             .security = config_.security},
       clock_);
   last_heard_ns_ = clock_.NowNs();
+}
+
+// The run that is to be joined, before one is.
+void SessionLink::Want(const CoordinatorPlace& place) {
+  if (last_session() != 0) return;
+  identity_.run_id = place.run_id;
+  run_ = place.run;
+}
+
+// An idle member hears of the coordinator once a heartbeat.
+std::int64_t SessionLink::LongestSilenceNs() const {
+  return std::max(config_.silence_ns, 3 * heartbeat_ns_);
+}
+std::int64_t SessionLink::GiveUpNs() const {
+  if (last_session() == 0) return config_.give_up_ns;
+  return std::max(config_.give_up_ns, 2 * LongestSilenceNs());
 }
 
 void SessionLink::WatchHandshake() {
@@ -101,22 +119,25 @@ void SessionLink::WatchHandshake() {
 void SessionLink::SendDue() {
   if (client_ != nullptr) WatchHandshake();
   const std::int64_t now_ns = clock_.NowNs();
-  if (now_ns - last_answer_ns_ > config_.give_up_ns) {
+  if (now_ns - last_answer_ns_ > GiveUpNs()) {
     throw Error(ExitCode::kTryAgain,
-                "no coordinator for " + std::to_string(config_.give_up_ns / kNanosPerSecond) +
-                    " s (" + problem_ +
-                    "); start it, or resume the run with ./tetrion up --resume");
+                "no coordinator for " + std::to_string(GiveUpNs() / kNanosPerSecond) + " s (" +
+                    problem_ + "); start it, or resume the run with ./tetrion up --resume");
   }
   if (client_ == nullptr || retired_) return;
   // Answers that wait to be read are no silence: it was this thread that stood still.
   if (now_ns - last_heard_ns_ > silence_ns_ && !client_->Poll(0).socket) {
     if (registered_) log::warn("the coordinator is silent; reconnecting");
     registered_ = false;
-    problem_ = handshake_problem_.empty()
-                   ? "the coordinator at " + client_->endpoint() + " does not answer"
-                   : handshake_problem_;
-    const std::string endpoint = config_.endpoint();
-    if (client_->Reopen(endpoint.empty() ? client_->endpoint() : endpoint)) {
+    problem_ = !handshake_problem_.empty() ? handshake_problem_
+               : !other_run_problem_.empty()
+                   ? other_run_problem_
+                   : "the coordinator at " + client_->endpoint() + " does not answer";
+    const CoordinatorPlace place = config_.endpoint();
+    if (client_->Reopen(place.endpoint.empty() ? client_->endpoint() : place.endpoint)) {
+      if (!place.endpoint.empty()) Want(place);
+      client_->JoinRun(identity_.run_id);
+      other_run_problem_.clear();
       last_heard_ns_ = now_ns;
       silence_ns_ = 2 * config_.silence_ns;
       if (session_ != 0 || fenced_session_ == 0) register_backoff_.Reset();
@@ -140,8 +161,21 @@ bool SessionLink::Send(const Message& message) {
   return client_ != nullptr && client_->Send(message) == SendStatus::kOk;
 }
 
-void SessionLink::CheckRun(const Identity& sender) const {
-  if (identity_.run_id == 0 || sender.run_id == 0 || sender.run_id == identity_.run_id) return;
+// Whether the place that was told is another run's; throws Error(kTryAgain) where a run was joined.
+bool SessionLink::IsOtherRun(const Identity& sender) {
+  if (identity_.run_id == 0 || sender.run_id == 0 || sender.run_id == identity_.run_id) {
+    return false;
+  }
+  if (last_session() == 0) {
+    if (other_run_problem_.empty()) {
+      other_run_problem_ = "another run's coordinator listens at " + client_->endpoint() +
+                           ", where that of " + run_ + " did: start the one of " + run_ +
+                           ", ./tetrion up --resume " + run_;
+      problem_ = other_run_problem_;
+      log::warn("{}", problem_);
+    }
+    return true;
+  }
   throw Error(ExitCode::kTryAgain, "the coordinator at " + client_->endpoint() +
                                        " serves another run than " + run_ +
                                        ", which this process belongs to; start it again to join "
@@ -157,9 +191,9 @@ bool SessionLink::IsMine(const Message& message) const {
 }
 
 void SessionLink::Handle(const Message& message, const Identity& sender) {
-  CheckRun(sender);
+  if (IsOtherRun(sender)) return;
   last_heard_ns_ = clock_.NowNs();
-  silence_ns_ = config_.silence_ns;
+  silence_ns_ = LongestSilenceNs();
   if (const auto* registered = std::get_if<Registered>(&message)) {
     HandleRegistered(*registered);
     return;
@@ -204,6 +238,7 @@ void SessionLink::HandleRegistered(const Registered& registered) {
   client_->JoinRun(registered.run_id);
   registered_ = true;
   heartbeat_ns_ = static_cast<std::int64_t>(registered.heartbeat_ms) * kNanosPerMilli;
+  silence_ns_ = LongestSilenceNs();
   lease_ns_ = static_cast<std::int64_t>(registered.session_lease_ms) * kNanosPerMilli;
   registered_ns_ = last_heard_ns_;
   next_heartbeat_ns_ = 0;

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "lib/core/clock.h"
 #include "lib/wire/backoff.h"
@@ -29,25 +30,37 @@ class SessionOwner {
   virtual void OnMessage(const Message& message) = 0;
 };
 
+// Where a run's coordinator listens.
+struct CoordinatorPlace {
+  // NOLINTNEXTLINE(google-explicit-constructor): an address by itself is a place.
+  CoordinatorPlace(std::string address, std::uint64_t id = 0, std::string name = "")
+      : endpoint(std::move(address)), run_id(id), run(std::move(name)) {}
+
+  std::string endpoint;      // empty while unknown
+  std::uint64_t run_id = 0;  // the run to join there; 0: the one that is there
+  std::string run;           // its name, for people
+};
+
 // The client's half of a session: registers, renews the lease, notices a silent or restarted
 // coordinator and registers again under the same number, starts a new session when fenced. The
 // delays between registrations grow until a session has stood for a whole lease, so that a member
 // which is fenced again and again asks ever more rarely. Ends with Error(kTryAgain) when the
-// coordinator serves another run than the one that was joined.
+// coordinator serves another run than the one that was joined. A place that an earlier coordinator
+// told may be another run's by now: that one is never joined, and the place asked for again.
 //
 // Thread role: one link thread calls everything.
 class SessionLink {
  public:
   struct Config {
-    // Address of the coordinator, asked before every (re)connection: a restarted coordinator may
-    // have moved. Empty while unknown.
-    std::function<std::string()> endpoint;
-    // Nothing heard for so long: reconnect. The new connection gets twice the time, for it may be a
-    // coordinator to which thousands return at once.
+    // Asked before every (re)connection: a restarted coordinator may have moved.
+    std::function<CoordinatorPlace()> endpoint;
+    // Nothing heard for so long, and for three heartbeats: reconnect. The new connection gets twice
+    // the time, for it may be a coordinator to which thousands return at once.
     std::int64_t silence_ns = 3 * kNanosPerSecond;
-    std::int64_t give_up_ns = 120 * kNanosPerSecond;  // nothing heard for so long: Error(kTryAgain)
-    std::uint64_t backoff_seed = 0;                   // differs between processes
-    std::uint64_t process = 0;                        // Identity::process; 0: drawn at random
+    // Nothing heard for so long, and for six heartbeats: Error(kTryAgain).
+    std::int64_t give_up_ns = 120 * kNanosPerSecond;
+    std::uint64_t backoff_seed = 0;  // differs between processes
+    std::uint64_t process = 0;       // Identity::process; 0: drawn at random
     // Without a free slot the member asks again: those of its dead predecessor come free.
     bool waits_for_slots = false;
     std::shared_ptr<SocketContext> context;  // shared with other links; null: its own
@@ -86,7 +99,10 @@ class SessionLink {
   void HandleRefused(const Refused& refused);
   void WarnOfRefusal(const Refused& refused) const;
   void WatchHandshake();
-  void CheckRun(const Identity& sender) const;
+  bool IsOtherRun(const Identity& sender);
+  void Want(const CoordinatorPlace& place);
+  std::int64_t LongestSilenceNs() const;
+  std::int64_t GiveUpNs() const;
   bool IsMine(const Message& message) const;
 
   const Config config_;
@@ -100,7 +116,7 @@ class SessionLink {
   bool retired_ = false;
   std::uint64_t session_ = 0;         // 0: none yet, or fenced
   std::uint64_t fenced_session_ = 0;  // last one; 0: never fenced
-  std::string run_;                   // name of the run that was joined
+  std::string run_;                   // name of the run that was joined, or is to be
   std::uint64_t epoch_ = 0;
   std::int64_t heartbeat_ns_ = kNanosPerSecond;
   std::int64_t lease_ns_ = 0;
@@ -111,6 +127,7 @@ class SessionLink {
   std::int64_t next_heartbeat_ns_ = 0;
   std::string problem_ = "no coordinator yet";
   std::string handshake_problem_;  // empty: none
+  std::string other_run_problem_;  // another run's coordinator answers; empty: none
 };
 
 }  // namespace tetrion::wire

@@ -8,11 +8,15 @@ ENVIRONMENTS = {
     "tetris": tetrion.TetrisEnv,
     "tetris-placement": tetrion.TetrisPlacementEnv,
     "cartpole": tetrion.CartPoleEnv,
+    "catch": tetrion.CatchEnv,
 }
+TETRIS = ("queue_size", "iid_pieces", "board_rows", "reward")
+SETTINGS = {"tetris": TETRIS, "tetris-placement": (*TETRIS, "spawn_above", "illegal")}
 
 run = tetrion.Run(sys.argv[1] if len(sys.argv) > 1 else "runs/latest")
 policy = tetrion.load_policy(run, "best")
-env = ENVIRONMENTS[policy.env]("compact")
+settings = {key: run.config[key] for key in SETTINGS.get(policy.env, ()) if key in run.config}
+env = ENVIRONMENTS[policy.env]("compact", **settings)
 observation, info = env.reset(seed=0)
 terminated = truncated = False
 while not (terminated or truncated):

@@ -21,10 +21,16 @@ class VecEnv(vec_env.VecEnv):  # type: ignore[misc, unused-ignore]
     them, and infos[i] then has terminal_observation, TimeLimit.truncated and episode (r, l), as
     Monitor gives it. sb3-contrib's MaskablePPO finds the masks of tetris-placement.
 
-    `options`: of TetrionVectorEnv, but autoreset_mode and batch_size.
+    `options`: of TetrionVectorEnv, but autoreset_mode, batch_size and copy: stable-baselines3 keeps
+    the observations of a step until it has taken the next one, so each step returns new arrays.
     """
 
     def __init__(self, env: _spaces.EnvName, num_envs: int, **options: Any):
+        if not options.get("copy", True):
+            raise ValueError(
+                "copy=False: stable-baselines3 stores a step's observations after the next step,"
+                " which would have overwritten them; leave copy out"
+            )
         self.envs = vector.TetrionVectorEnv(
             env, num_envs, autoreset_mode=AutoresetMode.SAME_STEP, **options
         )

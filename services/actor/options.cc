@@ -5,6 +5,7 @@
 #include "lib/core/error.h"
 #include "lib/run/options.h"
 #include "lib/run/run_config.h"
+#include "services/common/told_folders.h"
 
 namespace tetrion::actor {
 namespace {
@@ -77,6 +78,7 @@ std::optional<int> ParseActorOptions(int argc, const char* const* argv, ActorOpt
   CheckHealthCheck(options.health);
   if (options.health.Wanted()) return std::nullopt;
   CheckMemberOptions(options.member);
+  if (!options.member.shm_dir.empty()) CheckShmDir(options.member.shm_dir);
   if (options.inference == "streamed" && options.policy != "run") {
     throw Error(ExitCode::kUsage,
                 "--policy " + options.policy +

@@ -14,6 +14,7 @@
 #include "lib/core/text_forms.h"
 #include "lib/run/program.h"
 #include "lib/shm/shm_dir.h"
+#include "services/common/told_folders.h"
 
 namespace tetrion::coordinator {
 namespace {
@@ -48,6 +49,7 @@ ControlConfig MakeControlConfig(const CoordinatorOptions& options, const OpenedR
           .session_lease_ms = ToMs(options.session_lease_s),
           .drain_timeout_ms = ToMs(options.drain_timeout_s),
           .stop_after = ParseStopAfter(options.stop_after),
+          .stop_counts_whole_run = options.or_resume,
           .security = ServerSecurityOf(options.curve)};
 }
 
@@ -85,6 +87,7 @@ std::unique_ptr<ControlAgent> MakeControl(const CoordinatorOptions& options, con
 std::unique_ptr<Coordinator> MakeCoordinator(const CoordinatorOptions& options, OpenedRun run) {
   try {
     auto coordinator = std::make_unique<Coordinator>(options, run);
+    NoteResumed(run);
     coordinator->Hold(std::move(run.lock));
     return coordinator;
   } catch (const Error&) {
@@ -99,6 +102,8 @@ Coordinator::Coordinator(const CoordinatorOptions& options, const OpenedRun& run
       store_agent_(store_, MonotonicClock::Get()),
       store_runner_(store_agent_,
                     [this](std::exception_ptr error) { host_->Fail(std::move(error)); }) {
+  CheckRunFolder(run.folder.path());
+  CheckShmDir(options.shm_dir);
   RaiseFileLimit(static_cast<rlim_t>(run.config.max_workers) + 1);
   const StoredRun stored = store_.Load(RandomBits());
   metrics_ = std::make_unique<ControlMetrics>(registry_, run.config.env);
@@ -111,7 +116,8 @@ Coordinator::Coordinator(const CoordinatorOptions& options, const OpenedRun& run
   const ToldAddresses told = {
       .control = ToldEndpoint(options.advertise, endpoint()),
       .http = Advertised("--http-advertise", options.http_advertise, http_address())};
-  files_ = std::make_unique<RunFiles>(folder_, told, *control_, registry_, MonotonicClock::Get());
+  files_ = std::make_unique<RunFiles>(folder_, stored.run_id, told, *control_, registry_,
+                                      MonotonicClock::Get());
   memory_ = std::make_unique<MemoryWatch>(*control_, registry_);
   learner_region_ = options.shm_dir + "/" + LearnerName(stored.run_id);
   log::info("run {} (epoch {}) on {}, http {}", folder_.name(), stored.epoch, endpoint(),

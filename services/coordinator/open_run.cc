@@ -81,21 +81,6 @@ OpenedRun Begin(Beginning beginning, RunFolder folder, FileDescriptor lock) {
           .is_new = true};
 }
 
-OpenedRun NewRun(const CoordinatorOptions& options) {
-  Beginning beginning = BeginningOf(options);
-  const std::string name =
-      options.run.empty() ? DefaultRunName(beginning.config.env, std::time(nullptr)) : options.run;
-  RunFolder folder = RunFolder::Create(options.runs_dir, name);
-  FileDescriptor lock = LockFolder(folder);
-  if (std::filesystem::exists(folder.config_toml())) {
-    throw Error(ExitCode::kUsage, "run " + name +
-                                      " was begun by another coordinator meanwhile; to "
-                                      "go on with it: ./tetrion up --resume " +
-                                      name);
-  }
-  return Begin(std::move(beginning), std::move(folder), std::move(lock));
-}
-
 // The update from which a resumed run has its new settings: that of the newest checkpoint.
 std::int64_t ResumedUpdate(const RunFolder& folder) {
   const auto checkpoints = CheckpointStore(folder.checkpoints(), 1).Manifest();
@@ -104,16 +89,11 @@ std::int64_t ResumedUpdate(const RunFolder& folder) {
 
 OpenedRun ResumedRun(const CoordinatorOptions& options, RunFolder folder, FileDescriptor lock) {
   RunConfig config = folder.ReadConfig();
-  const std::vector<SettingChange> changes = ChangeOnResume(options.given, config);
-  if (!changes.empty()) {
-    const std::int64_t update = ResumedUpdate(folder);
-    folder.RecordChanges(changes, update);
-    folder.WriteConfig(config);
-    for (const SettingChange& change : changes) {
-      log::info("{} {} -> {} at update {}", change.key, change.before, change.after, update);
-    }
-  }
-  return {.folder = std::move(folder), .lock = std::move(lock), .config = std::move(config)};
+  std::vector<SettingChange> changes = ChangeOnResume(options.given, config);
+  return {.folder = std::move(folder),
+          .lock = std::move(lock),
+          .config = std::move(config),
+          .changes = std::move(changes)};
 }
 
 // Whether `path` holds nothing but regular files named *.log, as `up` writes them.
@@ -149,6 +129,25 @@ void ClearBeginning(const RunFolder& folder) {
   for (const std::string& path : begun) std::filesystem::remove_all(path);
 }
 
+OpenedRun NewRun(const CoordinatorOptions& options) {
+  Beginning beginning = BeginningOf(options);
+  const std::string name =
+      options.run.empty() ? DefaultRunName(beginning.config.env, std::time(nullptr)) : options.run;
+  const RunFolder wanted = RunFolder::At(options.runs_dir + "/" + name);
+  const bool half_begun = std::filesystem::is_directory(wanted.path()) &&
+                          !std::filesystem::exists(wanted.config_toml());
+  RunFolder folder = half_begun ? wanted : RunFolder::Create(options.runs_dir, name);
+  FileDescriptor lock = LockFolder(folder);
+  if (std::filesystem::exists(folder.config_toml())) {
+    throw Error(ExitCode::kUsage, "run " + name +
+                                      " was begun by another coordinator meanwhile; to "
+                                      "go on with it: ./tetrion up --resume " +
+                                      RunArguments(options.runs_dir, name));
+  }
+  if (half_begun) ClearBeginning(folder);
+  return Begin(std::move(beginning), std::move(folder), std::move(lock));
+}
+
 // Two coordinators that are started together agree on which of them begins the run: the one that
 // has the lock. The first look, without it, keeps an impossible beginning from making a folder.
 OpenedRun BeginOrResume(const CoordinatorOptions& options) {
@@ -173,6 +172,22 @@ OpenedRun OpenRun(const CoordinatorOptions& options) {
   RunFolder folder = RunFolder::Open(options.runs_dir, options.resume);
   FileDescriptor lock = LockFolder(folder);
   return ResumedRun(options, std::move(folder), std::move(lock));
+}
+
+void NoteResumed(const OpenedRun& run) {
+  if (run.is_new) return;
+  if (run.changes.empty()) {
+    std::error_code ignored;  // then an older run counts as the latest
+    std::filesystem::last_write_time(run.folder.config_toml(),
+                                     std::filesystem::file_time_type::clock::now(), ignored);
+    return;
+  }
+  const std::int64_t update = ResumedUpdate(run.folder);
+  run.folder.RecordChanges(run.changes, update);
+  run.folder.WriteConfig(run.config);
+  for (const SettingChange& change : run.changes) {
+    log::info("{} {} -> {} at update {}", change.key, change.before, change.after, update);
+  }
 }
 
 }  // namespace tetrion::coordinator

@@ -13,7 +13,7 @@ std::optional<int> ParseOptions(int argc, const char* const* argv, CoordinatorOp
   AddRunChoice(declared, options);
   declared.AddFlag("or-resume", &options.or_resume,
                    "with --run: go on with the run of that name if there is one, so that a restart "
-                   "needs no other command");
+                   "needs no other command; a time of --stop-after is then the whole run's");
   declared.Add("bind", &options.bind,
                "address of the control channel, tcp://host:port (port 0 takes a free one) or "
                "ipc:///path; without it a socket in the run folder, open to this user only");

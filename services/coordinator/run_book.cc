@@ -23,7 +23,7 @@ RunBook::RunBook(const ControlConfig& config, const StoredRun& stored, StoreAgen
                RandomBits()),
       processes(clock, stored.counts.steps_forgotten),
       slots(MakeSlots(stored, config.run_config.max_workers)),
-      state(clock, config.stop_after, stored),
+      state(clock, config.stop_after, config.stop_counts_whole_run, stored),
       versions(stored.counts.version_first, stored.counts.version_limit),
       max_steps_(config.run_config.max_steps),
       store_(store) {
@@ -50,7 +50,8 @@ std::uint64_t RunBook::Persist(StoreChange change, Durability durability) {
                    .steps_forgotten = processes.steps_forgotten(),
                    .version_first = versions.first(),
                    .version_limit = versions.limit(),
-                   .return_best = state.return_best()};
+                   .return_best = state.return_best(),
+                   .served_s = state.ServedSeconds()};
   steps_due_ = false;
   return store_.Push(std::move(change), durability);
 }

@@ -27,8 +27,9 @@ struct ControlConfig {
   std::uint32_t session_lease_ms = 10000;
   std::uint32_t drain_timeout_ms = 20000;
   StopAfter stop_after;
-  wire::ServerSecurity security;  // of the control channel
-  int poll_ms = 50;               // longest wait of a cycle
+  bool stop_counts_whole_run = false;  // its time is the run's so far, not this start's
+  wire::ServerSecurity security;       // of the control channel
+  int poll_ms = 50;                    // longest wait of a cycle
 };
 
 // The tables of one run that belong together, and the only way from them to the store. A change of

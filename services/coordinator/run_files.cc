@@ -42,12 +42,12 @@ off_t CutHalfLine(const std::string& path, int file) {
 
 }  // namespace
 
-RunFiles::RunFiles(const RunFolder& folder, const ToldAddresses& told, const ControlAgent& control,
-                   MetricsRegistry& registry, const Clock& clock)
+RunFiles::RunFiles(const RunFolder& folder, std::uint64_t run_id, const ToldAddresses& told,
+                   const ControlAgent& control, MetricsRegistry& registry, const Clock& clock)
     : folder_(folder),
       control_(control),
       clock_(clock),
-      endpoints_(folder, told.control, told.http),
+      endpoints_(folder, run_id, told.control, told.http),
       endpoint_errors_(registry.Counter("tetrion_coordinator_file_errors_total", {"endpoints"})),
       line_errors_(registry.Counter("tetrion_coordinator_file_errors_total", {"metrics"})),
       next_line_ns_(clock.NowNs() + kLineEveryNs) {}
@@ -116,15 +116,16 @@ std::string RunFiles::Problem() const {
   return problem_;
 }
 
-EndpointsWriter::EndpointsWriter(const RunFolder& folder, const std::string& control,
-                                 const std::string& http)
-    : folder_(folder), control_(control), http_(http) {}
+EndpointsWriter::EndpointsWriter(const RunFolder& folder, std::uint64_t run_id,
+                                 const std::string& control, const std::string& http)
+    : folder_(folder), run_id_(run_id), control_(control), http_(http) {}
 
 void EndpointsWriter::Write(const std::vector<Member>& members) const {
   Endpoints endpoints;
   endpoints.control = control_;
   endpoints.pid = getpid();
   endpoints.run = folder_.name();
+  endpoints.run_id = run_id_;
   endpoints.http["coordinator"] = http_;
   for (const Member& member : members) {
     // A name that is taken gets its session's number, so that no member hides another.

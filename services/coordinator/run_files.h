@@ -16,12 +16,14 @@ namespace tetrion::coordinator {
 // Prometheus (file_sd_configs). Both by rename. One thread.
 class EndpointsWriter {
  public:
-  EndpointsWriter(const RunFolder& folder, const std::string& control, const std::string& http);
+  EndpointsWriter(const RunFolder& folder, std::uint64_t run_id, const std::string& control,
+                  const std::string& http);
   // Throws Error(kTryAgain) when the run folder cannot be written.
   void Write(const std::vector<Member>& members) const;
 
  private:
   const RunFolder folder_;
+  const std::uint64_t run_id_;
   const std::string control_, http_;
 };
 
@@ -55,8 +57,8 @@ struct ToldAddresses {
 class RunFiles {
  public:
   // References outlive the object.
-  RunFiles(const RunFolder& folder, const ToldAddresses& told, const ControlAgent& control,
-           MetricsRegistry& registry, const Clock& clock);
+  RunFiles(const RunFolder& folder, std::uint64_t run_id, const ToldAddresses& told,
+           const ControlAgent& control, MetricsRegistry& registry, const Clock& clock);
 
   // Some times a second.
   void Tick();

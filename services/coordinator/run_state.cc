@@ -35,9 +35,12 @@ double EpisodeWindow::MeanLength() const {
               [](const wire::EpisodeReport& e) { return static_cast<double>(e.length_steps); });
 }
 
-RunState::RunState(const Clock& clock, StopAfter stop_after, const StoredRun& stored)
+RunState::RunState(const Clock& clock, StopAfter stop_after, bool whole_run,
+                   const StoredRun& stored)
     : clock_(clock),
       stop_after_(stop_after),
+      whole_run_(whole_run),
+      served_before_s_(stored.counts.served_s),
       start_ns_(clock.NowNs()),
       env_steps_(stored.counts.env_steps),
       episodes_(stored.counts.tokens.done),
@@ -80,13 +83,13 @@ double RunState::ElapsedSeconds() const {
 }
 
 bool RunState::StopReached() const {
-  return (stop_after_.seconds > 0 && ElapsedSeconds() >= stop_after_.seconds) ||
+  return (stop_after_.seconds > 0 && StopSeconds() >= stop_after_.seconds) ||
          (stop_after_.steps > 0 && env_steps_ >= stop_after_.steps);
 }
 
 double RunState::Progress() const {
   double progress = 0;
-  if (stop_after_.seconds > 0) progress = ElapsedSeconds() / stop_after_.seconds;
+  if (stop_after_.seconds > 0) progress = StopSeconds() / stop_after_.seconds;
   if (stop_after_.steps > 0) {
     progress = static_cast<double>(env_steps_) / static_cast<double>(stop_after_.steps);
   }

@@ -32,7 +32,9 @@ class EpisodeWindow {
 // The figures of the run beyond the ledger's: steps, returns, rates, progress. One thread.
 class RunState {
  public:
-  RunState(const Clock& clock, StopAfter stop_after, const StoredRun& stored);
+  // `whole_run`: a time to stop after counts what earlier coordinators have served, as steps always
+  // do.
+  RunState(const Clock& clock, StopAfter stop_after, bool whole_run, const StoredRun& stored);
 
   void AddEpisode(const wire::EpisodeReport& episode);
   void AddSteps(std::uint64_t steps) { env_steps_ += steps; }
@@ -43,7 +45,8 @@ class RunState {
   std::uint64_t episodes() const { return episodes_; }
   double return_best() const { return return_best_; }
   const EpisodeWindow& window() const { return window_; }
-  double ElapsedSeconds() const;
+  double ElapsedSeconds() const;                                                // since this start
+  double ServedSeconds() const { return served_before_s_ + ElapsedSeconds(); }  // of the whole run
   // Over the last 5 s.
   double StepsPerSecond() const;
   double EpisodesPerSecond() const;
@@ -59,9 +62,12 @@ class RunState {
   };
   static constexpr std::int64_t kRateWindowNs = 5 * kNanosPerSecond;
   double Rate(std::uint64_t RateSample::* figure) const;
+  double StopSeconds() const { return whole_run_ ? ServedSeconds() : ElapsedSeconds(); }
 
   const Clock& clock_;
   const StopAfter stop_after_;
+  const bool whole_run_;
+  const double served_before_s_;
   const std::int64_t start_ns_;
   std::uint64_t env_steps_;
   std::uint64_t episodes_;

@@ -26,6 +26,7 @@ struct RunCounts {
   std::uint32_t version_first = 1;    // block of the present learner
   std::uint32_t version_limit = 1;    // end of the last block reserved
   double return_best = 0;             // of all accounted episodes; with tokens.done > 0
+  double served_s = 0;  // how long coordinators have served the run; the file has it to a second
 };
 
 // Accounted episodes of one report batch: duplicates and refused ones are not in it.
@@ -133,6 +134,7 @@ class Store {
   const Config config_;
   std::unique_ptr<Impl> impl_;
   Kept episodes_, ranges_;  // ranges: those all done
+  double served_s_ = 0;     // in the file, or being written to it
   std::string pause_reason_;
   std::atomic<int> page_limit_{0};  // a lone value: relaxed
 };

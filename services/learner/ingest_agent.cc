@@ -34,7 +34,6 @@ IngestAgent::IngestAgent(const Config& config, ReplayGate& replay, ReplayRows& m
       bell_(bell),
       finder_(finder),
       clock_(clock),
-      rows_(kRowsPerTurn * memory.layout().row_bytes),
       backlog_rows_(static_cast<std::size_t>(replay.shards())),
       capacity_rows_(static_cast<std::size_t>(replay.shards())) {}
 
@@ -64,6 +63,7 @@ void IngestAgent::Begin(std::unique_ptr<RowSource> source) {
   log::info("attached {} to shard {} at row {}", id.address, id.shard, source->next_row());
   replay_.BeginGeneration(id.shard);
   NoteCapacity(id.shard, source->capacity_rows());
+  rows_.resize(kRowsPerTurn * memory_.layout().row_bytes);
   std::unique_ptr<PinnedSource> pinned;
   try {
     if (!source->memory().empty()) pinned = memory_.Pin(source->memory());

@@ -36,9 +36,9 @@ struct IngestCounters {
 // passed. What a hostile producer changes in between are numbers, which a trainer checks where it
 // counts with them (lib/rl/minibatch.h).
 //
-// A source may come in the middle of its episodes: an actor of another host that was silent for long
-// goes on where it was, perhaps in another shard. What its shard held before is another worker's,
-// so the first row that is taken begins an episode in every lane (is_first, no reward).
+// A source may come in the middle of its episodes: an actor of another host that was silent for
+// long goes on where it was, perhaps in another shard. What its shard held before is another
+// worker's, so the first row that is taken begins an episode in every lane (is_first, no reward).
 //
 // Ends a source (removes and reports it) when it says so; quarantines one that is unusable or has
 // an impossible row. Rows that a source passes over as void are counted lost.
@@ -110,7 +110,9 @@ class IngestAgent final : public Agent {
   std::int64_t wait_ns_ = 0;                         // that a push may still wait in this cycle
   std::vector<std::unique_ptr<RowSource>> leaving_;  // ended while the folder was locked
   std::int64_t next_remove_ns_ = 0;
-  std::vector<std::byte> rows_;  // of this turn, copied out of their source
+  // Of this turn, copied out of their source; empty until there is one, since a learner whose own
+  // lanes play needs none and its rows are large.
+  std::vector<std::byte> rows_;
   IngestCounters counters_;
   std::vector<std::atomic<std::uint64_t>> backlog_rows_, capacity_rows_;  // [S]
 };

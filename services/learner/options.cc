@@ -1,6 +1,7 @@
 #include "services/learner/options.h"
 
 #include "lib/run/options.h"
+#include "services/common/told_folders.h"
 
 namespace tetrion::learner {
 namespace {
@@ -40,6 +41,7 @@ std::optional<int> ParseLearnerOptions(int argc, const char* const* argv, Learne
   CheckHealthCheck(options.health);
   if (options.health.Wanted()) return std::nullopt;
   CheckMemberOptions(options.member);
+  if (!options.member.shm_dir.empty()) CheckShmDir(options.member.shm_dir);
   CheckDeviceChoice(options.replay);
   CheckRowsChoice(options.rows, options.member.curve);
   return std::nullopt;

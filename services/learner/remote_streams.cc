@@ -18,8 +18,6 @@ namespace {
 constexpr std::int64_t kStallNs = kNanosPerSecond;
 // No worker has played as many rows: numbers up to here can be added to.
 constexpr std::uint64_t kMaxRow = std::uint64_t{1} << 62;
-// Streams ended by silence that may come back: those of some hosts.
-constexpr std::size_t kMaxSilentEnds = 4096;
 constexpr std::int64_t kComplainEveryNs = 10 * kNanosPerSecond;
 
 }  // namespace
@@ -160,7 +158,7 @@ std::uint64_t RemoteStreams::Begin(const wire::Identity& sender, const wire::Ope
                          .spec_hash = config_.spec_hash};
   const auto before = silent_ends_.find(open.path);
   const std::uint64_t first =
-      before == silent_ends_.end() ? open.oldest : std::max(open.oldest, before->second);
+      before == silent_ends_.end() ? open.oldest : std::max(open.oldest, before->second.next);
   auto ring = std::make_shared<RemoteStream>(
       RingProducer::Create(Region::CreateAnonymous(RegionKind::kRing, RingRegionBytes(spec),
                                                    config_.run_id, config_.spec_hash, open.path),
@@ -306,8 +304,11 @@ void RemoteStreams::EndBySilence(std::uint64_t number, const Stream& stream,
             stream.next, silent_ns / kNanosPerSecond,
             board_.Ownerless(stream.path) ? ", and its session has ended" : "");
   AddRelaxed<std::uint64_t>(counters_.silent, 1);
-  if (silent_ends_.size() == kMaxSilentEnds) silent_ends_.erase(silent_ends_.begin());
-  silent_ends_[stream.path] = stream.next;
+  if (silent_ends_.size() == config_.max_silent_ends && !silent_ends_.contains(stream.path)) {
+    silent_ends_.erase(std::ranges::min_element(silent_ends_, {},
+                                                [](const auto& end) { return end.second.number; }));
+  }
+  silent_ends_[stream.path] = {.next = stream.next, .number = counters_.silent.load()};
   stream.ring->silent.store(true, std::memory_order_release);  // pairs with RemoteRing::Peek
   if (ingest_.valid()) ingest_.Ring();
 }

@@ -57,6 +57,8 @@ class RemoteStreams {
     // Ten pings of an actor. It costs an actor that lives nothing: its tokens are free already.
     std::int64_t ownerless_silence_ns = 5 * kNanosPerSecond;
     std::int64_t ack_every_ns = 200 * kNanosPerMilli;  // with progress at once
+    // Streams ended by silence that may come back: those of some hosts.
+    std::size_t max_silent_ends = 4096;
   };
   // Where messages go. A message that finds no room, or no peer, is lost: all are said again.
   class RowsOut {
@@ -127,8 +129,11 @@ class RemoteStreams {
   const Clock& clock_;
   std::map<std::uint64_t, Stream> streams_;  // by number
   std::map<std::uint64_t, Peer> peers_;      // by process; each has, or had, a stream
-  // Path -> next row of a stream that silence ended: ingest takes all before it.
-  std::map<std::string, std::uint64_t> silent_ends_;
+  struct SilentEnd {
+    std::uint64_t next = 0;    // row: ingest takes all before it
+    std::uint64_t number = 0;  // of the silences, so that the oldest is known
+  };
+  std::map<std::string, SilentEnd> silent_ends_;  // by path; the newest, in case they come back
   std::uint64_t next_stream_;
   std::int64_t last_tick_ns_;
   bool awaits_release_ = false;

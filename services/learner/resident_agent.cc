@@ -72,9 +72,11 @@ TakeResult ResidentAgent::State() const {
   return TakeResult::kToken;
 }
 
-bool ResidentAgent::AllFenced() const {
-  return std::ranges::all_of(
-      credits_, [](const CreditQueue& credits) { return credits.State() != TakeResult::kToken; });
+// Whether the link is between two ends of sessions, not in the middle of one.
+bool ResidentAgent::FencesAgree() const {
+  return std::ranges::all_of(credits_, [&](const CreditQueue& credits) {
+    return credits.fences() == credits_.front().fences();
+  });
 }
 
 bool ResidentAgent::HasWeights() {
@@ -186,8 +188,10 @@ int ResidentAgent::CutLanes(TakeResult why) {
     return 0;
   }
   // The link fences one queue after the other: what a queue gives before all are is of the old
-  // session, what it gives after it was accepted is not.
-  if (why == TakeResult::kFenced && !AllFenced()) {
+  // session, what it gives after it was accepted is not. Queues that were not fenced equally often
+  // are in between; equally often and not all fenced, the next session ended while this thread
+  // accepted the end of the one before.
+  if (why == TakeResult::kFenced && !FencesAgree()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     return 0;
   }

@@ -76,7 +76,7 @@ class ResidentAgent final : public Agent {
   class Weights;  // the policy as a user of weights
 
   TakeResult State() const;
-  bool AllFenced() const;
+  bool FencesAgree() const;
   bool HasWeights();
   void TakeTokens();
   bool WaitForTokens();

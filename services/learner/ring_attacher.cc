@@ -17,6 +17,9 @@
 namespace tetrion::learner {
 namespace {
 
+// A longer time between two looks is a stall of ours; a cycle of ingest waits for milliseconds.
+constexpr std::int64_t kStallNs = kNanosPerSecond;
+
 bool Exists(const std::string& path) {
   std::error_code ignored;
   return std::filesystem::exists(std::filesystem::symlink_status(path, ignored));
@@ -54,6 +57,7 @@ RingAttacher::RingAttacher(Config config, RingBoard& board, StreamBoard& streams
     : config_(std::move(config)), board_(board), streams_(streams), clock_(clock) {}
 
 std::vector<std::unique_ptr<RowSource>> RingAttacher::Poll() {
+  ForgiveStall();
   TakeList();
   std::vector<std::unique_ptr<RowSource>> attached;
   std::erase_if(waiting_, [&](Waiting& ring) {
@@ -75,7 +79,11 @@ void RingAttacher::TakeList() {
   const std::vector<EndedRing> ended = board_.Ended();  // reported, not yet acknowledged
   for (const wire::RingInfo& info : list_) {
     if (const auto attached = attached_.find(info.path); attached != attached_.end()) {
-      attached->second = info.owner;
+      const auto& stream = attached->second.stream;
+      // Pairs with RemoteStreams::EndBySilence: a list that comes after the end names the next
+      // owner, if another.
+      const bool over = stream != nullptr && stream->silent.load(std::memory_order_acquire);
+      if (!over) attached->second.owner = info.owner;
       continue;
     }
     const auto waits = std::find_if(waiting_.begin(), waiting_.end(),
@@ -84,8 +92,7 @@ void RingAttacher::TakeList() {
       waits->info = info;
     } else if (std::none_of(ended.begin(), ended.end(),
                             [&](const auto& e) { return e.Is(info); })) {
-      waiting_.push_back(
-          {.info = info, .since_ns = now_ns, .next_try_ns = now_ns, .last_error = ""});
+      Wait(info);
     }
   }
   if (config_.remote != nullptr) {
@@ -99,6 +106,20 @@ void RingAttacher::TakeList() {
     orphans_due_ = true;
     remove_until_ns_ = now_ns + config_.remove_within_ns;
   }
+}
+
+void RingAttacher::Wait(const wire::RingInfo& info) {
+  const std::int64_t now_ns = clock_.NowNs();
+  waiting_.push_back({.info = info, .since_ns = now_ns, .next_try_ns = now_ns, .last_error = ""});
+}
+
+// While this thread stood still no ring could be opened or attached.
+void RingAttacher::ForgiveStall() {
+  const std::int64_t now_ns = clock_.NowNs();
+  const std::int64_t stall_ns = polled_ns_ == 0 ? 0 : now_ns - polled_ns_;
+  polled_ns_ = now_ns;
+  if (stall_ns <= kStallNs) return;
+  for (Waiting& ring : waiting_) ring.since_ns += stall_ns;
 }
 
 // True when the ring waits no longer.
@@ -116,7 +137,7 @@ bool RingAttacher::TryAttach(Waiting& ring, std::vector<std::unique_ptr<RowSourc
   if (wire::IsRemoteRingPath(info.path)) return TryTakeRemote(ring, attached);
   try {
     attached.push_back(Attach(info));
-    attached_[info.path] = info.owner;
+    attached_[info.path] = {.owner = info.owner, .stream = nullptr};
     return true;
   } catch (const Error& error) {
     const std::string reason = WithoutFolder(error.what(), info.path);
@@ -144,8 +165,8 @@ bool RingAttacher::TryTakeRemote(Waiting& ring, std::vector<std::unique_ptr<RowS
                                                              .worker = info.worker,
                                                              .shard = info.slot,
                                                              .address = info.path},
-                                                    std::move(stream)));
-    attached_[info.path] = info.owner;
+                                                    stream));
+    attached_[info.path] = {.owner = info.owner, .stream = std::move(stream)};
     return true;
   }
   const std::string refusal = config_.remote->Refusal(info.path);
@@ -190,9 +211,13 @@ std::unique_ptr<RowSource> RingAttacher::Attach(const wire::RingInfo& info) {
 void RingAttacher::Ended(const SourceId& id, SourceState state, const std::string& reason) {
   const auto attached = attached_.find(id.address);
   TETRION_CHECK(attached != attached_.end(), "only what was attached ends");
-  board_.AddEnded(
-      {.path = id.address, .owner = attached->second, .end = EndOf(state), .reason = reason});
+  const std::uint64_t owner = attached->second.owner;
+  board_.AddEnded({.path = id.address, .owner = owner, .end = EndOf(state), .reason = reason});
   attached_.erase(attached);
+  const auto anew = std::ranges::find_if(list_, [&](const wire::RingInfo& info) {
+    return info.path == id.address && info.owner != owner;
+  });
+  if (anew != list_.end()) Wait(*anew);
 }
 
 // Whether a ring that cannot be attached for now is tried again; each new error is logged once.

@@ -36,7 +36,9 @@ namespace tetrion::learner {
 // session has ended, so that the actor, should it be cut off, may come back.
 //
 // A ring is named by path and owner. What is attached is known by its path alone, and follows the
-// list: a worker keeps its ring when its actor gets another session, which then owns it.
+// list: a worker keeps its ring when its actor gets another session, which then owns it. A stream
+// that silence has ended keeps the owner that was silent: what comes of the actor's next session is
+// a ring that waits anew. Time in which this thread did not run is no silence.
 //
 // Thread role: the ingest thread. Nothing here blocks.
 class RingAttacher final : public SourceFinder {
@@ -76,7 +78,14 @@ class RingAttacher final : public SourceFinder {
     std::string last_error;  // empty before the first try
   };
 
+  struct Attached {
+    std::uint64_t owner;                         // as last listed, while its rows can still come
+    std::shared_ptr<const RemoteStream> stream;  // of a remote ring
+  };
+
   void TakeList();
+  void Wait(const wire::RingInfo& info);
+  void ForgiveStall();
   bool TryAttach(Waiting& ring, std::vector<std::unique_ptr<RowSource>>& attached);
   std::unique_ptr<RowSource> Attach(const wire::RingInfo& info);
   bool TryTakeRemote(Waiting& ring, std::vector<std::unique_ptr<RowSource>>& attached);
@@ -91,7 +100,8 @@ class RingAttacher final : public SourceFinder {
   std::uint64_t seen_ = 0;  // board change last taken
   std::vector<wire::RingInfo> list_;
   std::vector<Waiting> waiting_;
-  std::map<std::string, std::uint64_t> attached_;  // path -> owner, as last listed
+  std::map<std::string, Attached> attached_;  // by path
+  std::int64_t polled_ns_ = 0;                // the last time
   // What is to be removed as soon as the folder's lock is free.
   bool listed_ = false;  // the first list has come
   bool orphans_due_ = false;

@@ -2,16 +2,20 @@
 
 import pathlib
 import re
+import sys
 import unittest
 
 import yaml
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tools" / "up"))
+
+import options_doc  # noqa: E402
 OURS = ("coordinator", "learner", "learner-cuda", "actor")
 OTHERS = ("prometheus", "grafana")
 PROGRAMS = ("coordinator", "learner", "actor")
 # Sections of docs/options.md whose options the coordinator takes.
-RUN_SECTIONS = ("Run settings", "Settings of vtrace")
+RUN_SECTIONS = ("Run settings", "Settings of vtrace", "Settings of dreamer")
 # Defaults that are other ones in containers.
 OTHER_DEFAULTS = {"TETRION_RUN": "run", "TETRION_INSECURE": "true"}
 
@@ -41,7 +45,7 @@ class ComposeFile(unittest.TestCase):
         cls.services = cls.file["services"]
         cls.env = {}
         for line in (ROOT / ".env").read_text(encoding="utf-8").splitlines():
-            found = re.fullmatch(r"#?((?:TETRION|COMPOSE)_[A-Z_]+)=(.*)", line)
+            found = re.fullmatch(r"#?((?:TETRION|COMPOSE)_[A-Z0-9_]+)=(.*)", line)
             if found:
                 cls.env[found[1]] = found[2]
 
@@ -114,14 +118,20 @@ class ComposeFile(unittest.TestCase):
             self.assertEqual(set(sections[section]) - given, set(), section)
 
     def test_env_holds_every_knob_and_no_other(self):
-        read = set(re.findall(r"\$\{((?:TETRION|COMPOSE)_[A-Z_]+)", self.text))
+        read = set(re.findall(r"\$\{((?:TETRION|COMPOSE)_[A-Z0-9_]+)", self.text))
         for service in self.services.values():
             read |= {name for name, value in service.get("environment", {}).items()
                      if value is None}
         self.assertEqual(set(self.env) - {"COMPOSE_PROFILES"}, read)
 
+    def test_env_says_what_the_options_mean(self):
+        env = (ROOT / ".env").read_text(encoding="utf-8")
+        doc = (ROOT / "docs" / "options.md").read_text(encoding="utf-8")
+        self.assertEqual(env, options_doc.with_comments(env, doc),
+                         "run tools/up/options_doc.py --bin build/cpu/bin")
+
     def test_env_shows_the_defaults(self):
-        defaults = dict(re.findall(r"\$\{([A-Z_]+):-([^}]*)\}", self.text))
+        defaults = dict(re.findall(r"\$\{([A-Z0-9_]+):-([^}]*)\}", self.text))
         sections = documented_options()
         for section in (*RUN_SECTIONS, *(f"tetrion-{name}" for name in PROGRAMS)):
             for name, default in sections[section].items():

@@ -179,6 +179,30 @@ class EveryRendering(unittest.TestCase):
                      for port in rule["ports"]}
             self.assertEqual(ports, {"control", "rows"})
 
+    def test_policies_select_pods_of_runs_alone(self):
+        for _, things in self.each():
+            for thing in things:
+                if thing["kind"] != "NetworkPolicy":
+                    continue
+                labels = thing["spec"]["podSelector"].get("matchLabels", {})
+                self.assertEqual(labels.get("app.kubernetes.io/name"), "tetrion", thing)
+
+    def test_every_scraped_port_has_a_job_that_alerts_know(self):
+        alerts = (ROOT / "deploy" / "prometheus" / "alerts.yml").read_text()
+        known = set(re.search(r'job=~"([a-z|]+)"', alerts)[1].split("|"))
+        for _, things in self.each():
+            components = {pod["metadata"]["labels"]["app.kubernetes.io/component"]
+                          for _, pod in templates(things)}
+            ends = named(things, "PodMonitor", "tetrion")["spec"]["podMetricsEndpoints"]
+            for end in ends:
+                [job] = [rule for rule in end["relabelings"] if rule["targetLabel"] == "job"]
+                if "replacement" in job:
+                    self.assertIn(job["replacement"], known)
+                    continue
+                self.assertEqual(job["sourceLabels"],
+                                 ["__meta_kubernetes_pod_label_app_kubernetes_io_component"])
+                self.assertLessEqual(components, known)
+
     def test_services_and_budgets_select_pods_that_are_there(self):
         for _, things in self.each():
             labels = [pod["metadata"]["labels"].items() for _, pod in templates(things)]

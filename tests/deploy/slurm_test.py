@@ -13,6 +13,7 @@ import shutil
 import signal
 import sys
 import tempfile
+import time
 import unittest
 
 import slurm_cluster
@@ -188,6 +189,18 @@ class SlurmTest(unittest.TestCase):
         self.assertEqual(job.output().count("is started again"), 3, job.output())
         job.wait_for("its goal", lambda s: s["env_steps"] >= 3000000)
         job.expect_ended()
+
+    def test_a_run_begun_with_anothers_weights_survives_and_its_time_is_the_runs(self):
+        old = self.submit(nodes=1, run="old", TETRION_STOP_AFTER="200000steps")
+        old.expect_ended()
+        job = self.submit(nodes=1, TETRION_INIT_FROM="old", TETRION_STOP_AFTER="40s")
+        job.wait_for_actors(1)
+        began = time.monotonic()
+        job.kill("tetrion-coordinator")
+        job.expect_progress()
+        job.expect_ended()
+        # Less than what a coordinator that counts anew would add to what is past.
+        self.assertLess(time.monotonic() - began, 70, job.output())
 
     def test_actors_of_a_second_job_join_and_leave(self):
         job = self.submit(nodes=1)

@@ -14,6 +14,11 @@ def sb3():
     return sb3
 
 
+def test_arrays_that_the_next_step_overwrites_are_refused(sb3):
+    with pytest.raises(ValueError, match="copy=False: stable-baselines3 stores"):
+        sb3.VecEnv("tetris", 4, copy=False)
+
+
 def test_steps_are_those_of_the_same_step_mode_with_its_final_observations(sb3):
     ours = sb3.VecEnv("tetris", 4, obs="compact", max_steps=20, threads=0)
     plain = tetrion.vector.make(

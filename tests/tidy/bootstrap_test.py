@@ -103,6 +103,17 @@ class Bootstrap(unittest.TestCase):
         chosen = self.run_it("up", "a", cwd="/", TETRION_RUNS_DIR="/b").stdout
         self.assertTrue(chosen.endswith("tetrion-up][a]"), chosen)
 
+    def test_a_config_file_says_where_runs_go_from_wherever_it_is_called(self):
+        self.write("runs.toml", '[up]\nruns_dir = "b"\n')
+        self.write("other.toml", '[up]\nactors = 2\n')
+        there, other = self.root / "runs.toml", self.root / "other.toml"
+        for arguments, variables in ((("--config", there), {}), ((f"--config={there}",), {}),
+                                     ((), {"TETRION_CONFIG": str(there)})):
+            said = self.run_it("up", *map(str, arguments), cwd="/", **variables).stdout
+            self.assertNotIn("--runs-dir", said)
+        said = self.run_it("up", f"--config={other}", cwd="/", TETRION_CONFIG=str(there)).stdout
+        self.assertIn(f"[--runs-dir][{self.root}/runs]", said)
+
     def test_a_second_call_does_nothing_but_start_the_program(self):
         self.run_it("up")
         done = self.run_it("up")

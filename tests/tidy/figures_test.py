@@ -252,6 +252,7 @@ class Plot(unittest.TestCase):
         folder = self.runs / name
         folder.mkdir()
         (folder / "metrics.jsonl").write_text("\n".join(lines))
+        (folder / "config.toml").write_text("[run]\n")
         return folder
 
     def samples(self, count):
@@ -290,7 +291,9 @@ class Plot(unittest.TestCase):
         self.refuses("no run in", plot.find_run, self.runs, "latest")
         old = self.run_folder("old", self.samples(2))
         new = self.run_folder("new", self.samples(2))
-        os.utime(old / "metrics.jsonl", (1, 1))
+        for folder, seconds in ((old, 1), (new, 2)):
+            os.utime(folder / "config.toml", (seconds, seconds))
+        os.utime(new / "metrics.jsonl", (1, 1))
         self.assertEqual(plot.find_run(self.runs, "latest").name, "new")
         self.assertEqual(plot.find_run(self.runs, "old").name, "old")
         self.assertEqual(plot.find_run(self.runs, str(new)), new)

@@ -3,6 +3,7 @@
 import contextlib
 import io
 import json
+import os
 import pathlib
 import shutil
 import sys
@@ -112,6 +113,22 @@ class Sweep(unittest.TestCase):
         with self.assertRaisesRegex(sweep.SweepError, "other options; give another --dir"):
             self.sweep(trials=6, seeds=3)
 
+    def test_a_sweep_that_was_ended_before_its_first_score_is_one_of_its_options_already(self):
+        def interrupt(*_):
+            raise KeyboardInterrupt
+        self.runs.train = interrupt
+        with self.assertRaises(KeyboardInterrupt):
+            self.sweep(["reuse=1|2"])
+        with self.assertRaisesRegex(sweep.SweepError, "other options; give another --dir"):
+            self.sweep(["reuse=1|2|4"])
+
+    def test_two_sweeps_do_not_share_a_folder(self):
+        held = sweep.lock(self.base)
+        with self.assertRaisesRegex(sweep.SweepError, "another sweep is at work in"):
+            sweep.lock(self.base)
+        held.close()
+        sweep.lock(self.base).close()
+
     def test_a_trial_that_fails_is_told_of_and_left_out(self):
         tried = self.sweep(tune=("learning_rate=0.01|0.02|0.9",), trials=6)
         self.assertNotIn("0.9", {one["values"]["learning_rate"] for one in tried})
@@ -182,6 +199,19 @@ class Words(unittest.TestCase):
         with contextlib.redirect_stderr(io.StringIO()) as said:
             self.assertEqual(sweep.main(["--seconds", "1"]), 2)
         self.assertIn("--seconds is at least 9", said.getvalue())
+
+    def test_runs_lie_where_those_of_up_do_and_one_to_begin_from_is_found_there(self):
+        self.assertEqual(sweep.parse([])[0].dir, sweep.RUNS / "sweep")
+        self.assertTrue(sweep.RUNS.is_absolute() or "TETRION_RUNS_DIR" in os.environ)
+        there = str(sweep.RUNS.resolve())
+        for given, found in (("old", f"{there}/old"), ("old/best", f"{there}/old/best"),
+                             ("../x/old", "../x/old"), ("/a/old/best", "/a/old/best")):
+            self.assertEqual(sweep.parse(["--", "--init-from", given, "--lanes", "8"])[1],
+                             ["--init-from", found, "--lanes", "8"])
+            self.assertEqual(sweep.parse(["--", f"--init-from={given}"])[1],
+                             [f"--init-from={found}"])
+        with self.assertRaisesRegex(sweep.SweepError, "name the run"):
+            sweep.parse(["--", "--init-from", "latest"])
 
     def test_the_default_ranges_are_of_settings_that_there_are(self):
         settings = (ROOT / "docs/options.md").read_text()

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 
 #include <filesystem>
+#include <string>
+#include <vector>
 
 #include "lib/inference/env_end.h"
 #include "lib/inference/stream_layout.h"
@@ -20,12 +22,20 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
-class ShmSizeTest : public ::testing::TestWithParam<const char*> {
+// A name for the test, and the settings that make the weights.
+struct Case {
+  const char* name;
+  std::vector<Setting> given;
+};
+
+class ShmSizeTest : public ::testing::TestWithParam<Case> {
  protected:
   ShmSizeTest() {
     char pattern[] = "/dev/shm/tetrion_size_XXXXXX";
     dir_ = mkdtemp(pattern);
-    run_ = MakeRunConfig({{"env", GetParam()}, {"lanes", "12"}, {"max_workers", "3"}});
+    std::vector<Setting> given = GetParam().given;
+    given.insert(given.end(), {{"lanes", "12"}, {"max_workers", "3"}});
+    run_ = MakeRunConfig(given);
   }
   ~ShmSizeTest() override { fs::remove_all(dir_); }
   StreamLayout Layout() const {
@@ -55,9 +65,14 @@ TEST_P(ShmSizeTest, AStreamedWorkersRegionHoldsItsAnswersToo) {
   EXPECT_EQ(ShmSizeOf(run_, true).worker_bytes, fs::file_size(dir_ + "/stream"));
 }
 
-INSTANTIATE_TEST_SUITE_P(Environments, ShmSizeTest,
-                         ::testing::Values("tetris-placement", "cartpole"),
-                         [](const auto& info) { return std::string(info.param).substr(0, 6); });
+INSTANTIATE_TEST_SUITE_P(
+    Runs, ShmSizeTest,
+    ::testing::Values(Case{"Scorer", {{"env", "tetris-placement"}}},
+                      Case{"Mlp", {{"env", "cartpole"}}},
+                      Case{"Dreamer", {{"env", "cartpole"}, {"algo", "dreamer"}}},
+                      Case{"LargerDreamer",
+                           {{"env", "catch"}, {"algo", "dreamer"}, {"size", "1m"}}}),
+    [](const auto& info) { return std::string(info.param.name); });
 
 TEST(ShmSizeTextTest, TheVolumeHasAQuarterMoreInWholeMebibytes) {
   const ShmSize size = {.learner_bytes = 1 << 20, .worker_bytes = 1 << 20, .workers = 3};

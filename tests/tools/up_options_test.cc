@@ -59,8 +59,8 @@ TEST_F(PlanRunTest, NewRunStartsCoordinatorLearnerAndActors) {
                                  HasSubstr("--commit-stride=4")));
   EXPECT_THAT(Joined(plan.children[0].restart_command),
               AllOf(HasSubstr("--run generated --or-resume"), Not(HasSubstr("--resume")),
-                    Not(HasSubstr("--stop-after"))));
-  EXPECT_EQ(plan.children[0].stop_after_s, 120) << "the supervisor tells what is left";
+                    HasSubstr("--stop-after 2m")));
+  EXPECT_EQ(plan.children[0].stop_after_s, 0) << "the run counts its time";
   options_.stop_after = "500steps";
   const ChildSpec by_steps = Plan().children[0];
   EXPECT_THAT(Joined(by_steps.restart_command), HasSubstr("--stop-after 500steps"));
@@ -133,9 +133,11 @@ TEST_F(PlanRunTest, WeightsOfAnotherRunAreForARunThatBeginsAndMustFit) {
 }
 
 TEST_F(PlanRunTest, ExistingNameIsRefusedWithTheLineThatResumesIt) {
-  (void)RunFolder::Create(options_.runs_dir, "old");
+  const RunFolder old = RunFolder::Create(options_.runs_dir, "old");
   options_.run = "old";
-  EXPECT_THAT(Complaint(), HasSubstr("./tetrion up --resume old"));
+  EXPECT_EQ(Plan().name, "old") << "a death before the run was configured is no run";
+  old.WriteConfig(MakeRunConfig({}));
+  EXPECT_THAT(Complaint(), HasSubstr("./tetrion up --resume old --runs-dir " + options_.runs_dir));
   options_.run = "";
   options_.resume = "older";
   EXPECT_THAT(Complaint(), HasSubstr("no run at"));

@@ -222,6 +222,7 @@ TEST_F(UpTest, KilledUpLetsTheServicesDrain) {
 
 TEST_F(UpTest, ExistingRunStartsNothing) {
   std::filesystem::create_directories(scratch_.File("runs/r"));
+  std::ofstream(scratch_.File("runs/r/config.toml")) << "[run]\n";
   EXPECT_EQ(Wait(Start()), 2);
   EXPECT_THAT(Err(), HasSubstr("./tetrion up --resume r"));
   EXPECT_TRUE(scratch_.Pids().empty());

@@ -1,7 +1,9 @@
 #include "tools/shm_size/shm_size.h"
 
 #include "lib/inference/stream_layout.h"
+#include "lib/nn/dreamer/dreamer_shape.h"
 #include "lib/nn/network.h"
+#include "lib/rl/dreamer/model_shape.h"
 #include "lib/setup/run_setup.h"
 #include "lib/shm/spsc_ring.h"
 #include "lib/weights/learner_region.h"
@@ -11,6 +13,15 @@ namespace {
 
 constexpr std::uint64_t kMib = std::uint64_t{1} << 20;
 
+// Of the weights that actors take, as Trainer::PolicyBlobBytes has them.
+std::size_t WeightsBytes(const RunConfig& run) {
+  const EnvSpec env = EnvSpecOf(run);
+  if (run.algo == "dreamer") return ActingFloats(ModelShapeOf(env, run.dreamer)) * sizeof(float);
+  return MakeNetwork({.name = run.network, .seed = run.seed, .scorer_units = run.scorer_units}, env)
+      ->parameters()
+      .size_bytes();
+}
+
 }  // namespace
 
 std::uint64_t ShmSize::VolumeMib() const {
@@ -18,10 +29,8 @@ std::uint64_t ShmSize::VolumeMib() const {
 }
 
 ShmSize ShmSizeOf(const RunConfig& run, bool streamed) {
-  const auto network = MakeNetwork(
-      {.name = run.network, .seed = run.seed, .scorer_units = run.scorer_units}, EnvSpecOf(run));
   const StreamLayout layout(RowLayout(RowSpecOf(run)), static_cast<std::uint64_t>(run.ring_rows));
-  return {.learner_bytes = LearnerRegion::BytesFor(network->parameters().size_bytes()),
+  return {.learner_bytes = LearnerRegion::BytesFor(WeightsBytes(run)),
           .worker_bytes = streamed ? layout.region_bytes : RingRegionBytes(layout.obs),
           .workers = static_cast<std::uint64_t>(run.max_workers)};
 }

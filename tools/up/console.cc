@@ -5,6 +5,8 @@
 #include <cstdarg>
 #include <cstdio>
 
+#include "lib/run/run_folder.h"
+
 namespace tetrion {
 namespace {
 
@@ -121,11 +123,11 @@ std::string SummaryText(const SummaryInput& input) {
   text += Format("  return mean %.2f (last 100 episodes), best %.2f, lines %s\n", s.return_mean,
                  s.return_best, Lines(s).c_str());
   text += "  checkpoint  " + (input.checkpoint.empty() ? "none" : input.checkpoint) + "\n";
-  const std::string where = input.runs_dir == "runs" ? "" : " --runs-dir " + input.runs_dir;
-  text += "  go on       ./tetrion up --resume " + input.run + where + "\n";
+  const std::string run = RunArguments(input.runs_dir, input.run);
+  text += "  go on       ./tetrion up --resume " + run + "\n";
   if (input.checkpoint.empty()) return text;
-  text += "  evaluate    ./tetrion eval " + input.run + where + "\n";
-  text += "  watch       ./tetrion play " + input.run + where + "\n";
+  text += "  evaluate    ./tetrion eval " + run + "\n";
+  text += "  watch       ./tetrion play " + run + "\n";
   return text;
 }
 

@@ -1,14 +1,18 @@
 #!/usr/bin/env python3
-"""Writes docs/options.md from what the programs say about themselves, or checks one program's part.
+"""Writes docs/options.md from what the programs say about themselves, and the comments of .env from
+that; or checks one program's part.
 
-  options_doc.py --bin build/cpu/bin                 write docs/options.md
-  options_doc.py --check PROGRAM    exit 1 unless the file holds the program's section
+  options_doc.py --bin build/cpu/bin                 write docs/options.md and .env
+  options_doc.py --check PROGRAM    exit 1 unless docs/options.md holds the program's section
 """
 import argparse
 import pathlib
+import re
 import subprocess
 import sys
+import textwrap
 
+ENV = pathlib.Path(__file__).resolve().parents[2] / ".env"
 DOC = pathlib.Path(__file__).resolve().parents[2] / "docs" / "options.md"
 PROGRAMS = ["tetrion-up", "tetrion-coordinator", "tetrion-learner", "tetrion-actor", "tetrion-eval",
             "tetrion-stream", "tetrion-load", "tetrion-shm-size"]
@@ -36,6 +40,58 @@ def sections_of(text: str) -> dict[str, str]:
     return {part.split("\n", 1)[0]: "## " + part.rstrip("\n") + "\n" for part in parts}
 
 
+# Whose options the knobs of a part of .env are: sections of docs/options.md.
+KNOBS = {"The run": ("Run settings", "Settings of vtrace", "Settings of dreamer",
+                     "tetrion-coordinator"),
+         "Coordinator": ("tetrion-coordinator",), "Learner": ("tetrion-learner",),
+         "Actors": ("tetrion-actor",), "All services": ("tetrion-actor",)}
+OTHER_MEANING = ("run",)  # in containers
+
+
+def options_in(doc: str) -> dict[str, dict[str, list[str]]]:
+    """{section: {"ring-rows": [range, unit, default, meaning]}}."""
+    found: dict[str, dict[str, list[str]]] = {}
+    rows: dict[str, list[str]] = {}
+    for line in doc.splitlines():
+        if line.startswith("#"):
+            rows = found.setdefault(line.strip("# "), {})
+        cells = [cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line)]
+        if len(cells) == 7 and cells[1].startswith("`--"):
+            rows[cells[1].strip("`-")] = [cells[2], cells[3], cells[4].strip("`"), cells[5]]
+    return found
+
+
+def meaning_of(option: list[str]) -> str:
+    """With its alternatives where the meaning does not name them."""
+    allowed, _, _, text = option
+    named = "|" not in allowed or all(one in text for one in allowed.split("|"))
+    return text if named else f"{text} ({allowed.replace('|', ', ')})"
+
+
+def with_comments(env: str, doc: str) -> str:
+    """The text of .env with what docs/options.md says of each knob that is an option above it."""
+    options, part, out = options_in(doc), "", []
+    for line in env.splitlines():
+        if header := re.match(r"# --- (.*?)(: |\W*$)", line):
+            part = header[1]
+        knob = re.match(r"#?TETRION_([A-Z0-9_]+)=", line)
+        name = knob[1].lower().replace("_", "-") if knob else ""
+        said = [(section, options[section][name]) for section in KNOBS.get(part, ())
+                if name in options[section] and name not in OTHER_MEANING]
+        if said:
+            while out and out[-1].startswith("#") and not re.match(r"#TETRION_|# ---", out[-1]):
+                out.pop()
+            text = meaning_of(said[0][1])
+            text = text[0].upper() + text[1:] + "."
+            for section, option in said[1:]:
+                text += (f" With TETRION_ALGO={section.split()[-1]}: {meaning_of(option)}; "
+                         f"default {option[2]}.")
+            out += textwrap.wrap(text, 100, initial_indent="# ", subsequent_indent="# ",
+                                 break_long_words=False, break_on_hyphens=False)
+        out.append(line)
+    return "\n".join(out) + "\n"
+
+
 def write(folder: pathlib.Path) -> None:
     old = sections_of(DOC.read_text()) if DOC.exists() else {}
     parts = [HEAD, section(folder / "tetrion-up", "--help-markdown-run")]
@@ -45,6 +101,7 @@ def write(folder: pathlib.Path) -> None:
         if text:
             parts.append(text)
     DOC.write_text("\n".join(parts))
+    ENV.write_text(with_comments(ENV.read_text(), DOC.read_text()))
 
 
 def main() -> int:

@@ -54,12 +54,13 @@ ChildSpec Coordinator(const UpOptions& options, const RunPlan& plan,
   if (plan.resuming) first = again = {program, "--resume", plan.name};
   Append(first, command);
   Append(again, command);
-  const double stop_after_s = ParseStopAfter(options.stop_after).seconds;
+  // The run counts steps, and with --or-resume time; with --resume its time is from this start.
+  const double time_s = plan.resuming ? ParseStopAfter(options.stop_after).seconds : 0;
   if (!options.stop_after.empty()) Append(first, {"--stop-after", options.stop_after});
-  if (!options.stop_after.empty() && stop_after_s == 0) {
+  if (!options.stop_after.empty() && time_s == 0) {
     Append(again, {"--stop-after", options.stop_after});
   }
-  return {"coordinator", ChildSpec::Role::kCoordinator, first, again, stop_after_s};
+  return {"coordinator", ChildSpec::Role::kCoordinator, first, again, time_s};
 }
 
 // With a config file the services see its [run] section, so that flags which beat the file must
@@ -163,9 +164,11 @@ RunPlan PlanRun(const UpOptions& options, const std::string& default_name, int c
   } else {
     plan.name = options.run.empty() ? default_name : options.run;
     plan.folder = RunFolder::At(options.runs_dir + "/" + plan.name).path();
-    if (std::filesystem::exists(plan.folder)) {
+    // A folder without it is what is left of a beginning: the coordinator begins anew in it.
+    if (std::filesystem::exists(RunFolder::At(plan.folder).config_toml())) {
       Refuse("run " + plan.name + " exists in " + options.runs_dir +
-             "; to go on with it: ./tetrion up --resume " + plan.name);
+             "; to go on with it: ./tetrion up --resume " +
+             RunArguments(options.runs_dir, plan.name));
     }
     if (slots_given) most_slots = MakeRunConfig(given).max_workers;
   }

@@ -37,11 +37,14 @@ class CartPoleGames {
   using Saved = CartPoleState;
   Saved Save(int lane) const { return state_[static_cast<std::size_t>(lane)]; }
   bool Load(int lane, std::uint64_t /*seed*/, const Token& /*token*/, const Saved& saved,
-            bool /*running*/) {
-    const bool finite = std::isfinite(saved.x) && std::isfinite(saved.x_dot) &&
-                        std::isfinite(saved.theta) && std::isfinite(saved.theta_dot);
-    if (finite) Set(lane, saved);
-    return finite;
+            bool running) {
+    const Record record = RecordOf(saved);
+    if (CheckCartPoleRecords(reinterpret_cast<const std::byte*>(&record), 1) != nullptr ||
+        (running && CartPoleIsOver(saved))) {
+      return false;
+    }
+    Set(lane, saved);
+    return true;
   }
 
  private:

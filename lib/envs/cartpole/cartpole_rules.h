@@ -34,11 +34,16 @@ TETRION_HOST_DEVICE inline CartPoleState CartPoleReset(std::uint64_t seed, std::
   return {start[0], start[1], start[2], start[3]};
 }
 
+// Whether the cart has left the track or the pole has fallen: the episode has ended.
+TETRION_HOST_DEVICE inline bool CartPoleIsOver(const CartPoleState& state) {
+  constexpr double kMaxX = 2.4, kMaxTheta = 12 * 2 * 3.141592653589793 / 360;
+  return state.x < -kMaxX || state.x > kMaxX || state.theta < -kMaxTheta || state.theta > kMaxTheta;
+}
+
 // One push; returns whether the cart left the track or the pole fell. The reward is 1 either way.
 TETRION_HOST_DEVICE inline bool CartPoleStep(CartPoleState& state, int action) {
   constexpr double kGravity = 9.8, kPoleMass = 0.1, kTotalMass = 0.1 + 1.0, kHalfLength = 0.5;
   constexpr double kPoleMassLength = kPoleMass * kHalfLength, kForce = 10.0, kTau = 0.02;
-  constexpr double kMaxX = 2.4, kMaxTheta = 12 * 2 * 3.141592653589793 / 360;
   const double force = action == 1 ? kForce : -kForce;
   const double cos_theta = cos(state.theta);
   const double sin_theta = sin(state.theta);
@@ -52,7 +57,7 @@ TETRION_HOST_DEVICE inline bool CartPoleStep(CartPoleState& state, int action) {
   state.x_dot = state.x_dot + kTau * x_acc;
   state.theta = state.theta + kTau * state.theta_dot;
   state.theta_dot = state.theta_dot + kTau * theta_acc;
-  return state.x < -kMaxX || state.x > kMaxX || state.theta < -kMaxTheta || state.theta > kMaxTheta;
+  return CartPoleIsOver(state);
 }
 
 TETRION_HOST_DEVICE inline CartPoleRecord RecordOf(const CartPoleState& state) {

@@ -8,6 +8,7 @@
 #include "lib/nn/cuda/block_sum.cuh"
 #include "lib/nn/cuda/dreamer_weights.h"
 #include "lib/nn/dreamer/draw_latents.h"
+#include "lib/nn/dreamer/mix_legal.h"
 
 // One step of DreamerV3's acting (lib/nn/dreamer), a block a lane: the state takes in the lane's
 // last action and its view, and gives the actor's logits. A thread computes outputs t, t + threads,
@@ -203,7 +204,8 @@ __device__ inline bool DrawPosterior(const DreamerActingWeights& w, const LaneSt
     const auto share = static_cast<float>(w.unimix);
     for (unsigned c = 0; c < w.classes; ++c) {
       const float p = (1.0F - share) * std::exp(own[c] - normaliser);
-      own[c] = std::log(p + share / static_cast<float>(w.classes));
+      const float mixed = p + share / static_cast<float>(w.classes);
+      own[c] = std::log(mixed < kLeastChance ? kLeastChance : mixed);  // NaN stays NaN
       if (!std::isfinite(own[c])) bad = 1.0F;
     }
     const PhiloxBlock words = LatentWords(draw, w.stoch, g / kLatentsOfADraw);

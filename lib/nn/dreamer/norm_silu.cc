@@ -1,5 +1,6 @@
 #include "lib/nn/dreamer/norm_silu.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "lib/nn/dense_kernels.h"
@@ -25,15 +26,18 @@ inline float Sum(std::int64_t count, const Term& term) {
   return sum;
 }
 
-// y = silu(y) of any number of floats.
+// y = silu(y) of any number of floats. The last ones go through the same arithmetic, so that a
+// float's result does not depend on how many are asked for at once.
 void Silu(float* y, float* slope, std::int64_t count) {
+  const DenseKernels& kernels = BestDenseKernels();
   const std::int64_t whole = count / kSiluStep * kSiluStep;
-  if (whole > 0) BestDenseKernels().silu(y, 1, whole, y, slope);
-  for (std::int64_t i = whole; i < count; ++i) {
-    const float x = y[i], sigmoid = 1.0F / (1.0F + std::exp(-x));
-    y[i] = x * sigmoid;
-    if (slope != nullptr) slope[i] = sigmoid + y[i] * (1.0F - sigmoid);
-  }
+  if (whole > 0) kernels.silu(y, 1, whole, y, slope);
+  if (whole == count) return;
+  float last[kSiluStep] = {}, last_slope[kSiluStep];
+  std::copy(y + whole, y + count, last);
+  kernels.silu(last, 1, kSiluStep, last, last_slope);
+  std::copy_n(last, count - whole, y + whole);
+  if (slope != nullptr) std::copy_n(last_slope, count - whole, slope + whole);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "lib/nn/dreamer/dreamer_shape.h"
 #include "lib/nn/dreamer/layer_nodes.h"
 #include "lib/nn/dreamer/linear_kernels.h"
+#include "lib/nn/dreamer/mix_legal.h"
 #include "lib/nn/dreamer/step_kernels.h"
 #include "lib/nn/dreamer/update_nodes.h"
 
@@ -343,7 +344,9 @@ Tensor GruStep(const Tensor& gates, const Tensor& deter, std::int64_t blocks) {
 Tensor UnimixLogProbs(const Tensor& logits, double share) {
   if (IsPlain(logits)) return UnimixNode::apply(logits, share);
   const double uniform = share / static_cast<double>(logits.size(-1));
-  return torch::log((1.0 - share) * torch::softmax(logits, -1) + uniform);
+  Tensor mixed = (1.0 - share) * torch::softmax(logits, -1) + uniform;
+  if (share == 0) mixed = mixed.clamp_min(kLeastChance);  // NaN stays NaN
+  return torch::log(mixed);
 }
 
 Tensor StraightThrough(const Tensor& sample, const Tensor& log_probs) {

@@ -22,7 +22,7 @@ Tensor CriticLoss(const Tensor& logits, const Tensor& target, const Tensor& slow
 // Returns of the rows as they were played, [T-1, B]; `boot` [T, B] is what the imagination from
 // each of them is worth.
 Tensor PlayedReturns(const DreamerSettings& settings, const DreamerRows& rows, const Tensor& boot) {
-  const double discount = DiscountOf(settings);
+  const double discount = DiscountOf(settings).Whole();
   if (CurrentUpdateKernels() != nullptr) {
     return ReplayedReturnsOf(rows.reward, rows.not_last, rows.alive, boot, discount,
                              settings.lambda);
@@ -121,14 +121,10 @@ ImaginedWorth ComputeImaginedWorth(const DreamerModel& model, const DreamerHead&
   const Tensor values =
       torch::cat({out.baseline, TwoHotMean(slow_returns ? slow(last) : model.ValueLogits(last))});
   // Behind the first row: chance to go on, with the whole discount.
-  const double rest = DiscountOf(settings) / DiscountInHead(settings);
-  const Tensor cont = (torch::sigmoid(model.ContinueLogit(imagined.feature)) * rest).contiguous();
+  const Tensor chance = torch::sigmoid(model.ContinueLogit(imagined.feature));
+  const Tensor cont = (chance * DiscountOf(settings).beside_head).contiguous();
   // No step has led to the starts: they count undiscounted where the head says nothing of it.
-  if (imagined.start_alive.defined()) {
-    cont[0].copy_(imagined.start_alive);
-  } else {
-    cont[0].div_(rest);
-  }
+  cont[0].copy_(imagined.start_alive.defined() ? imagined.start_alive : chance[0]);
   FillReturns(values, cont, settings.lambda, out);
   return out;
 }

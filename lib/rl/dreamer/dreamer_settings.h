@@ -74,9 +74,10 @@ struct DreamerSettings {
 template <typename Visitor>
 void DreamerSettings::Visit(Visitor&& v) {
   constexpr std::uint64_t kAny = std::numeric_limits<std::uint64_t>::max();
-  constexpr double kMostUnimix = 0.9;    // more is hardly a distribution of the model's
-  constexpr double kMostBeta = 0.99999;  // 1: nothing new is ever taken in
-  constexpr double kLeast = 1e-30;       // of divisors: a float holds it, and its inverse
+  constexpr double kMostUnimix = 0.9;      // more is hardly a distribution of the model's
+  constexpr double kMostBeta = 0.99999;    // 1: nothing new is ever taken in
+  constexpr double kLeast = 1e-30;         // of divisors: a float holds it, and its inverse
+  constexpr double kLeastEpsilon = 1e-20;  // gradients below about 1e-22 have no square in a float
   v.Choice("size", size, "nano|1m|12m|25m|50m|100m|200m|400m", "widths of the model");
   v.Choice("norm", norm, "rms|layer", "norm of hidden layers: RMSNorm, or LayerNorm with a shift");
   v.Number("unimix", unimix, 0.0, kMostUnimix, "",
@@ -136,7 +137,7 @@ void DreamerSettings::Visit(Visitor&& v) {
   v.Number("beta1", beta1, 0.0, kMostBeta, "", MayChange("LaProp: decay of the momentum"));
   v.Number("beta2", beta2, 0.0, kMostBeta, "",
            MayChange("LaProp: decay of the squares that normalise a gradient"));
-  v.Number("epsilon", epsilon, kLeast, 1.0, "",
+  v.Number("epsilon", epsilon, kLeastEpsilon, 1.0, "",
            MayChange("LaProp: added to the root of the squares"));
 }
 

@@ -65,7 +65,9 @@ TensorLaProp::Step TensorLaProp::Take(const Tensor& ready) {
   parameters_.copy_(torch::where(taken, parameters, parameters_));
   steps_.add_(taken);
   const Tensor nothing = torch::full_like(norms, std::numeric_limits<double>::quiet_NaN());
-  return {.norms = torch::where(fits, norms, nothing).to(torch::kFloat32), .taken = taken};
+  // A norm that only a double holds is taken, too.
+  const Tensor told = norms.clamp_max(std::numeric_limits<float>::max());
+  return {.norms = torch::where(fits, told, nothing).to(torch::kFloat32), .taken = taken};
 }
 
 }  // namespace tetrion

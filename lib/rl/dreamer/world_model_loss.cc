@@ -48,7 +48,7 @@ WorldModelLoss ComputeWorldModelLoss(const DreamerModel& model, const DreamerSet
   out.reconstruction = model.ReconstructionLoss(model.Decode(out.feature), rows.view).mean();
   out.reward = TwoHotLoss(model.RewardLogits(out.feature), rows.reward).mean();
   out.cont = torch::binary_cross_entropy_with_logits(model.ContinueLogit(out.feature),
-                                                     rows.alive * DiscountInHead(settings));
+                                                     rows.alive * DiscountOf(settings).in_head);
   return out;
 }
 

@@ -64,6 +64,28 @@ TEST(LaneLoopTest, EpisodeOfNStepsTakesNPlusOneRowsAndTheNextBeginsRightAfter) {
   EXPECT_EQ(f.loop->counters().env_steps.load(), 7U);
 }
 
+TEST(LaneLoopTest, EpisodeIsOfTheVersionThatTookItsLastAction) {
+  struct Published final : WeightsSource {
+    bool Refresh(WeightsUser& user) override {
+      return user.LoadWeights({}, version) == LoadResult::kLoaded;
+    }
+    std::uint32_t NewestVersion() const override { return version; }
+    std::uint32_t version = 1;
+  } published;
+  Fixture f(1);
+  f.loop = std::make_unique<LaneLoop>(
+      LaneLoopConfig{.wait_timeout_ns = 1}, std::make_unique<CountingEnv>(1),
+      std::make_unique<LocalDecider>(std::make_unique<ScriptedPolicy>(), &published, 1), f.tokens,
+      f.sink, f.recorder);
+  f.tokens.Fill(2, 1);  // three steps
+  for (int i = 0; i < 3; ++i) ASSERT_EQ(f.loop->RunOnce(), RunResult::kRow);
+  published.version = 2;  // before the row in which the episode ends
+  ASSERT_EQ(f.loop->RunOnce(), RunResult::kRow);
+  ASSERT_EQ(f.recorder.episodes.size(), 1U);
+  EXPECT_EQ(f.recorder.episodes[0].policy_version, 1U);
+  EXPECT_EQ(f.sink.Row(3).header->policy_version, 2U) << "the row says who would choose in it";
+}
+
 TEST(LaneLoopTest, NoActionIsRecordedOnTheLastRow) {
   Fixture f(1);
   f.tokens.Fill(0, 1);  // one step

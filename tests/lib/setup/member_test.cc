@@ -42,7 +42,8 @@ TEST(MemberTest, FixedAddressBeatsNothing) {
   options.coordinator = "tcp://127.0.0.1:77";
   options.give_up_s = 3;
   const wire::SessionLink::Config link = LinkConfigOf(options);
-  EXPECT_EQ(link.endpoint(), "tcp://127.0.0.1:77");
+  EXPECT_EQ(link.endpoint().endpoint, "tcp://127.0.0.1:77");
+  EXPECT_EQ(link.endpoint().run_id, 0U);
   EXPECT_EQ(link.give_up_ns, 3 * kNanosPerSecond);
 }
 
@@ -52,12 +53,14 @@ TEST(MemberTest, EndpointIsReadAnewAndEmptyUntilItIsWritten) {
   MemberOptions options;
   options.run_folder = folder;
   const wire::SessionLink::Config link = LinkConfigOf(options);
-  EXPECT_EQ(link.endpoint(), "");
+  EXPECT_EQ(link.endpoint().endpoint, "");
   const std::string file = RunFolder::At(folder).endpoints_json();
   WriteEndpoints(file, {.control = "tcp://127.0.0.1:1", .pid = 1, .run = "r"});
-  EXPECT_EQ(link.endpoint(), "tcp://127.0.0.1:1");
-  WriteEndpoints(file, {.control = "tcp://127.0.0.1:2", .pid = 2, .run = "r"});
-  EXPECT_EQ(link.endpoint(), "tcp://127.0.0.1:2");
+  EXPECT_EQ(link.endpoint().endpoint, "tcp://127.0.0.1:1");
+  WriteEndpoints(file, {.control = "tcp://127.0.0.1:2", .pid = 2, .run = "r", .run_id = 5});
+  EXPECT_EQ(link.endpoint().endpoint, "tcp://127.0.0.1:2");
+  EXPECT_EQ(link.endpoint().run_id, 5U) << "no other run that listens there is joined";
+  EXPECT_EQ(link.endpoint().run, "r");
   std::ofstream(file) << "not json";
   EXPECT_THROW((void)link.endpoint(), Error);  // a foreign file is not waited for
   std::filesystem::remove_all(folder);

@@ -73,6 +73,30 @@ TEST(RemoteWeightsTest, GivesEachNewVersionToTheUserOnce) {
   EXPECT_EQ(weights.NewestVersion(), 4U) << "published, and still on its way";
 }
 
+// A random policy's rows say how old they are, as beside the learner.
+TEST(RemoteWeightsTest, UserWithoutWeightsHasTheVersionThatIsPublished) {
+  class NoBytesUser final : public WeightsUser {
+   public:
+    LoadResult LoadWeights(std::span<const std::byte> blob, std::uint32_t version) override {
+      EXPECT_TRUE(blob.empty());
+      version_ = version;
+      return LoadResult::kLoaded;
+    }
+    std::size_t WeightsBytes() const override { return 0; }
+    std::uint32_t version() const override { return version_; }
+
+   private:
+    std::uint32_t version_ = 0;
+  } user;
+  WeightsInbox inbox;
+  RemoteWeights weights(inbox);
+  EXPECT_TRUE(weights.Refresh(user));
+  EXPECT_EQ(user.version(), 0U);
+  inbox.TellPublished(7);
+  EXPECT_TRUE(weights.Refresh(user));
+  EXPECT_EQ(user.version(), 7U);
+}
+
 TEST(RemoteWeightsTest, RefusedVersionIsCountedAndSkipped) {
   WeightsInbox inbox;
   RemoteWeights weights(inbox);

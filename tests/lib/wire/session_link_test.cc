@@ -48,12 +48,13 @@ class SessionLinkTest : public ::testing::Test {
   }
 
   void SetUpLink() {
-    link_ = std::make_unique<SessionLink>(SessionLink::Config{.endpoint =
-                                                                  [this] {
-                                                                    ++asked_;
-                                                                    return endpoint_;
-                                                                  }},
-                                          owner_, clock_);
+    link_ = std::make_unique<SessionLink>(
+        SessionLink::Config{.endpoint =
+                                [this] {
+                                  ++asked_;
+                                  return CoordinatorPlace(endpoint_, told_run_, "mine");
+                                }},
+        owner_, clock_);
   }
 
   // What the coordinator has received after the link was run until something came, or not at all.
@@ -105,6 +106,7 @@ class SessionLinkTest : public ::testing::Test {
   FakeClock clock_;
   std::unique_ptr<ControlServer> server_;
   std::string endpoint_;
+  std::uint64_t told_run_ = 0;  // beside the endpoint
   int asked_ = 0;
   PeerId peer_;
   Identity sender_;  // of the last message heard
@@ -174,6 +176,22 @@ TEST_F(SessionLinkTest, SilentCoordinatorIsReconnectedToWithThePreviousSession) 
   EXPECT_TRUE(link_->registered());
   EXPECT_EQ(owner_.registered, (std::vector<bool>{false, true}));
   EXPECT_EQ(owner_.fenced, 0);
+}
+
+TEST_F(SessionLinkTest, CoordinatorOfRareHeartbeatsIsNotSilentBetweenThem) {
+  Expect<Register>();
+  Answer(Registered{.session = 7, .epoch = kEpoch, .heartbeat_ms = 60'000});
+  Expect<Heartbeat>();
+  clock_.AdvanceMs(179'000);  // longer than a member waits for a coordinator of quick ones
+  Expect<Heartbeat>();
+  EXPECT_EQ(link_->stats().reconnects, 0U);
+  Answer(HeartbeatAck{.session = 7, .epoch = kEpoch});
+  clock_.AdvanceMs(179'000);
+  Expect<Heartbeat>();
+  EXPECT_TRUE(link_->registered());
+  clock_.AdvanceMs(2'000);
+  Expect<Register>();
+  EXPECT_EQ(link_->stats().reconnects, 1U);
 }
 
 // Nothing but the link sees an answer arrive, so that one try may come before it; a link that does
@@ -299,6 +317,32 @@ TEST_F(SessionLinkTest, AnotherRunAtTheSameAddressEndsTheMember) {
     EXPECT_NE(std::string(error.what()).find("another run than first"), std::string::npos)
         << error.what();
   }
+}
+
+// Of the run's folder: its coordinator is gone, and another run's has taken the port.
+TEST_F(SessionLinkTest, AnotherRunAtThePlaceThatWasToldIsNotJoined) {
+  server_ = std::make_unique<ControlServer>("tcp://127.0.0.1:0", /*run_id=*/12);
+  const std::string others = server_->endpoint();
+  endpoint_ = others;
+  told_run_ = 11;
+  Expect<Register>();
+  EXPECT_EQ(sender_.run_id, 11U) << "by which that coordinator refuses it";
+  Answer(Registered{.session = 7, .epoch = kEpoch, .run_id = 12});
+  EXPECT_FALSE(link_->registered());
+  EXPECT_TRUE(owner_.registered.empty());
+  EXPECT_NE(link_->problem().find("another run's coordinator listens at " + others),
+            std::string::npos)
+      << link_->problem();
+  EXPECT_NE(link_->problem().find("--resume mine"), std::string::npos);
+  // The run's own is started, and tells where it is.
+  const std::unique_ptr<ControlServer> others_server = std::move(server_);
+  server_ = std::make_unique<ControlServer>("tcp://127.0.0.1:0", /*run_id=*/11);
+  endpoint_ = server_->endpoint();
+  clock_.AdvanceMs(3001);
+  Expect<Register>();
+  Answer(Registered{.session = 8, .epoch = kEpoch, .run = "mine", .run_id = 11});
+  EXPECT_TRUE(link_->registered());
+  EXPECT_EQ(link_->problem(), "");
 }
 
 TEST_F(SessionLinkTest, RefusalsForGoodEndTheMemberWithTheirText) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <barrier>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -100,6 +101,26 @@ TEST_F(CoordinatorTest, OrResumeBeginsAnewInWhatADeathLeft) {
   EXPECT_TRUE(Has(Refusal(), "exists and is no run"));
 }
 
+TEST_F(CoordinatorTest, NewRunBeginsInWhatADeathLeftAndInNothingElse) {
+  std::filesystem::create_directories(dir_ + "/first/checkpoints");
+  std::ofstream(dir_ + "/first/config.toml.part") << "in part";
+  EXPECT_TRUE(OpenRun(options_).is_new);
+  std::filesystem::remove(dir_ + "/first/config.toml");
+  std::ofstream(dir_ + "/first/notes") << "a person's";
+  EXPECT_TRUE(Has(Refusal(), "exists and is no run"));
+  EXPECT_TRUE(std::filesystem::exists(dir_ + "/first/notes"));
+}
+
+TEST_F(CoordinatorTest, FolderThatNoMessageCanNameIsRefusedAndNoRunIsLeftBehind) {
+  options_.shm_dir = "/" + std::string(150, 's');
+  EXPECT_TRUE(Has(Refusal(), "--shm-dir"));
+  EXPECT_FALSE(std::filesystem::exists(dir_ + "/first"));
+  options_.shm_dir = dir_;
+  options_.runs_dir = dir_ + "/\xfc";
+  EXPECT_TRUE(Has(Refusal(), "--runs-dir"));
+  EXPECT_FALSE(std::filesystem::exists(options_.runs_dir + "/first"));
+}
+
 // The property: of coordinators that are started together on one run at most one has it, and the
 // run that it has is there, whatever the others do: one of them cannot start and removes what it
 // made. Locks of open descriptions keep threads apart as they do processes.
@@ -166,14 +187,40 @@ TEST_F(CoordinatorTest, ResumingWithAnotherLearningRateChangesAndRecordsItOnce) 
   const RunFolder folder = OpenRun(options_).folder;
   options_.resume = "first";
   options_.given = {{"learning_rate", "0.25"}};
-  EXPECT_EQ(OpenRun(options_).config.vtrace.learning_rate, 0.25);
-  EXPECT_EQ(folder.ReadConfig().vtrace.learning_rate, 0.25);
-  EXPECT_EQ(OpenRun(options_).config.vtrace.learning_rate, 0.25);  // a restart with the same flags
+  for (int starts = 0; starts < 2; ++starts) {  // the second with the same flags
+    const OpenedRun run = OpenRun(options_);
+    EXPECT_EQ(run.config.vtrace.learning_rate, 0.25);
+    NoteResumed(run);
+    EXPECT_EQ(folder.ReadConfig().vtrace.learning_rate, 0.25);
+  }
   std::ifstream file(folder.changes_jsonl());
   const std::string recorded{std::istreambuf_iterator<char>(file), {}};
   EXPECT_EQ(std::count(recorded.begin(), recorded.end(), '\n'), 1);
   EXPECT_TRUE(Has(recorded, "\"key\":\"learning_rate\"")) << recorded;
   EXPECT_TRUE(Has(recorded, "\"after\":\"0.25\",\"update\":0")) << recorded;
+}
+
+TEST_F(CoordinatorTest, ResumeThatCannotStartChangesNothing) {
+  const RunFolder folder = OpenRun(options_).folder;
+  const wire::ControlServer taken("tcp://127.0.0.1:0");
+  options_.resume = "first";
+  options_.given = {{"learning_rate", "0.25"}};
+  options_.bind = taken.endpoint();
+  EXPECT_EQ(Refusal().substr(0, 2), "2:");
+  EXPECT_NE(folder.ReadConfig().vtrace.learning_rate, 0.25);
+  EXPECT_FALSE(std::filesystem::exists(folder.changes_jsonl()));
+}
+
+TEST_F(CoordinatorTest, RunThatIsGoneOnWithIsTheLatest) {
+  const RunFolder first = OpenRun(options_).folder;
+  options_.run = "second";
+  EXPECT_TRUE(OpenRun(options_).is_new);
+  const auto long_ago = std::filesystem::file_time_type::clock::now() - std::chrono::hours(1);
+  std::filesystem::last_write_time(first.config_toml(), long_ago);
+  EXPECT_EQ(RunFolder::Open(dir_, "latest").name(), "second");
+  options_.resume = "first";
+  NoteResumed(OpenRun(options_));
+  EXPECT_EQ(RunFolder::Open(dir_, "latest").name(), "first");
 }
 
 TEST_F(CoordinatorTest, ControlSocketLiesInTheRunFolderOfThisUserOnly) {

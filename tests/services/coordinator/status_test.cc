@@ -28,7 +28,7 @@ TEST(EpisodeWindowTest, MeansCoverTheLastHundredFiniteReturns) {
 TEST(RunStateTest, RatesBestAndProgressFollowTheClock) {
   FakeClock clock;
   StoredRun stored;
-  RunState state(clock, {.steps = 1000}, stored);
+  RunState state(clock, {.steps = 1000}, false, stored);
   state.AddEpisode({.episode_return = -5});
   EXPECT_EQ(state.return_best(), -5);
   clock.AdvanceMs(2000);
@@ -46,11 +46,27 @@ TEST(RunStateTest, RatesBestAndProgressFollowTheClock) {
 
 TEST(RunStateTest, TimeOfThisStartEndsTheRun) {
   FakeClock clock;
-  RunState state(clock, {.seconds = 3}, {});
+  StoredRun stored;
+  stored.counts.served_s = 100;
+  RunState state(clock, {.seconds = 3}, false, stored);
   clock.AdvanceMs(2999);
   EXPECT_FALSE(state.StopReached());
   clock.AdvanceMs(1);
   EXPECT_TRUE(state.StopReached());
+}
+
+TEST(RunStateTest, TimeOfTheWholeRunEndsItWhereThatIsAskedFor) {
+  FakeClock clock;
+  StoredRun stored;
+  stored.counts.served_s = 100;
+  RunState state(clock, {.seconds = 103}, true, stored);
+  clock.AdvanceMs(2999);
+  EXPECT_FALSE(state.StopReached());
+  EXPECT_NEAR(state.Progress(), 102.999 / 103, 1e-9);
+  clock.AdvanceMs(1);
+  EXPECT_TRUE(state.StopReached());
+  EXPECT_DOUBLE_EQ(state.ServedSeconds(), 103);
+  EXPECT_DOUBLE_EQ(state.ElapsedSeconds(), 3);
 }
 
 TEST(StatusTest, FiguresOfMembersAreSummedAndOddNumbersBecomeNull) {
@@ -62,7 +78,7 @@ TEST(StatusTest, FiguresOfMembersAreSummedAndOddNumbersBecomeNull) {
   sessions.Open({.role = wire::Role::kLearner,
                  .process = 3,
                  .stats = {{"loss", std::numeric_limits<double>::infinity()}}});
-  RunState state(clock, {}, {});
+  RunState state(clock, {}, false, {});
   const std::string text = StatusJson({.run = "a \"b\"",
                                        .env = "cartpole",
                                        .phase = "running",
@@ -87,11 +103,12 @@ TEST(EndpointsTest, FileSdNamesEveryService) {
 TEST(EndpointsTest, MembersOfOneNameAndAMemberCalledCoordinatorHideNothing) {
   TestFolder dir;
   const RunFolder folder = RunFolder::At(dir.path());
-  const EndpointsWriter writer(folder, "ipc:///x", "127.0.0.1:1");
+  const EndpointsWriter writer(folder, 7, "ipc:///x", "127.0.0.1:1");
   writer.Write({{"actor-0", "127.0.0.1:2", 5},
                 {"actor-0", "127.0.0.1:3", 6},
                 {"coordinator", "127.0.0.1:4", 7}});
   const Endpoints read = ReadEndpoints(folder.endpoints_json());
+  EXPECT_EQ(read.run_id, 7U);
   EXPECT_EQ(read.http.at("coordinator"), "127.0.0.1:1");
   EXPECT_EQ(read.http.at("actor-0"), "127.0.0.1:2");
   EXPECT_EQ(read.http.at("actor-0.session-6"), "127.0.0.1:3");

@@ -72,6 +72,21 @@ TEST_F(StoreTest, OldEpisodesAndRangesAreRemovedAndCounted) {
   EXPECT_EQ(run.last_episodes.back().token_id, kRanges * wire::kRangeTokens - 1);
 }
 
+TEST_F(StoreTest, TimeThatARunWasServedIsKeptToASecond) {
+  {
+    Store store(path());
+    EXPECT_EQ(store.Load(1).counts.served_s, 0);
+    for (const double seconds : {0.5, 1.25, 1.5, 2.5}) {
+      StoreChange change;
+      change.counts.served_s = seconds;
+      ASSERT_EQ(store.Commit(std::span(&change, 1)), CommitResult::kOk);
+    }
+  }
+  EXPECT_EQ(Store(path()).Load(1).counts.served_s, 2.5);
+  Execute("DROP TABLE served");  // a file of an earlier release
+  EXPECT_EQ(Store(path()).Load(1).counts.served_s, 0);
+}
+
 TEST_F(StoreTest, LockOfAnotherProcessIsAPauseNotAnEnd) {
   Store store(path());
   store.Load(4);

@@ -121,8 +121,9 @@ class RemoteStreamsModelTest : public RemoteFixture {
     to_actor_.clear();
     Cycle(2);  // a ring that was just listed is expected from now on
     for (int i = 0; i < 70; ++i) {
-      clock_.AdvanceMs(900);
+      clock_.AdvanceMs(840);
       Tick();
+      Cycle(1);
     }
     Cycle(4);
     ASSERT_NE(TheEnded().end, wire::RingEnd::kQuarantined) << TheEnded().reason;

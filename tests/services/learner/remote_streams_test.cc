@@ -198,6 +198,64 @@ TEST_F(RemoteStreamsTest, SilentActorWhoseSessionHasEndedIsDeadWithoutWaitingFor
   EXPECT_EQ(RowsIn(0), 5U) << "nothing comes twice";
 }
 
+// The rows that a silent actor left are taken after it has come back: the end is not its new
+// session's.
+TEST_F(RemoteStreamsTest, EndOfASilentStreamIsItsOldOwnersAndTheNewOneGoesOnInItsShard) {
+  const auto list = [&](std::uint64_t session, std::uint64_t owner) {
+    board_.SetList(++revision_, {{.path = wire::RemoteRingPath(kProcess, 1),
+                                  .slot = 0,
+                                  .session = session,
+                                  .owner = owner}});
+  };
+  list(3, 3);
+  SayRows(OpenAgain(0), 0, 3);
+  list(0, 3);
+  Cycle(1);
+  SayRows(Last<wire::RowsOpened>().stream, 3, 3);  // ingest has not taken these
+  for (int i = 0; i < 7; ++i) {
+    clock_.AdvanceMs(900);
+    Tick();
+  }
+  ASSERT_EQ(counters().silent.load(), 1U);
+  list(4, 4);
+  Cycle(2);
+  EXPECT_EQ(RowsIn(0), 6U);
+  EXPECT_EQ(TheEnded().end, wire::RingEnd::kOwnerDead);
+  EXPECT_EQ(TheEnded().owner, 3U);
+  board_.ForgetEndedExcept({});
+  (void)OpenAgain(4);  // the list did not change: the ring that it names is waited for
+  EXPECT_EQ(Last<wire::RowsOpened>().next, 6U);
+  EXPECT_TRUE(board_.Ended().empty());
+}
+
+TEST_F(RemoteStreamsTest, OfManySilentEndsTheOldestAreForgotten) {
+  const auto open = [&](std::uint64_t process) {
+    const std::string path = wire::RemoteRingPath(process, 1);
+    List({{path, 0}});
+    Cycle(1);
+    Say(wire::OpenRows{path, layout_.row_bytes, layout_.Hash(), 0}, {}, process);
+    Cycle(1);
+    return Last<wire::RowsOpened>();
+  };
+  const auto end_by_silence = [&](std::uint64_t process) {
+    Say(wire::RowBatch{open(process).stream, 0, 2, wire::RowsPacking::kNone},
+        RemoteRows(layout_, 1, 0, 2), process);
+    for (int i = 0; i < 70; ++i) {
+      clock_.AdvanceMs(900);
+      Tick();
+    }
+    Cycle(2);  // takes the rows, then sees the end
+    List({});
+    board_.ForgetEndedExcept({});
+    Cycle(1);
+  };
+  for (const std::uint64_t process : {9, 8, 7, 1}) end_by_silence(process);
+  ASSERT_EQ(counters().silent.load(), kSilentEnds + 1);
+  EXPECT_EQ(open(1).next, 2U) << "the newest, whose name is the first";
+  EXPECT_EQ(open(8).next, 2U);
+  EXPECT_EQ(open(9).next, 0U) << "the oldest";
+}
+
 TEST_F(RemoteStreamsTest, StreamThatIngestGaveUpIsUnknownAtOnce) {
   const std::uint64_t stream = OpenListed();
   const std::vector<std::byte> spoilt(2 * layout_.row_bytes, std::byte{0xff});

@@ -196,6 +196,35 @@ TEST_F(ResidentAgentTest, FenceCutsTheLanesAndNewTokensBeginAfterIt) {
   for (const auto& episode : reported_) EXPECT_GE(episode.token_id, first);
 }
 
+TEST_F(ResidentAgentTest, FenceIsAcceptedOnceTheLinkHasFencedEveryGroup) {
+  Give(20);
+  Cycle(8);
+  credits_[0].Fence();
+  Cycle(10);
+  EXPECT_EQ(credits_[0].State(), TakeResult::kFenced) << "the link is in the middle of it";
+  credits_[1].Fence();
+  Cycle(2);
+  EXPECT_EQ(credits_[0].State(), TakeResult::kToken);
+}
+
+// The second end of a session overtakes the agent between its words to two groups about the first.
+TEST_F(ResidentAgentTest, FenceThatComesWhileTheOneBeforeIsAcceptedIsAcceptedToo) {
+  Give(20);
+  Cycle(8);
+  for (CreditQueue& credits : credits_) credits.Fence();
+  credits_[0].AcceptFence();
+  for (CreditQueue& credits : credits_) credits.Fence();
+  credits_[1].AcceptFence();
+  Cycle(10);
+  EXPECT_EQ(credits_[0].State(), TakeResult::kToken);
+  reported_.clear();
+  const std::uint64_t first = next_token_;
+  Give(20);
+  for (int i = 0; i < 400 && reported_.size() < 20; ++i) Cycle(1);
+  ASSERT_EQ(reported_.size(), 20U);
+  for (const auto& episode : reported_) EXPECT_GE(episode.token_id, first);
+}
+
 // The point of it: rows are made where they are read.
 TEST_F(ResidentAgentTest, NoRowPassesThroughTheHost) {
   Give(60);

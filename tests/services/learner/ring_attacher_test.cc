@@ -236,6 +236,21 @@ TEST_F(RingAttacherTest, RemoteRingThatIsNeverOpenedCountsAsDeadAfterTheSilence)
   EXPECT_EQ(attacher_->given_up(), 0U);
 }
 
+TEST_F(RingAttacherTest, TimeInWhichTheLearnerItselfStoodStillOpensNoRing) {
+  RemoteBoard remote;
+  remote_board_ = &remote;
+  Build();
+  const std::string path = wire::RemoteRingPath(7, 0);
+  List({{path, 0}});
+  Cycle(1);
+  clock_.AdvanceMs(3'600'000);
+  Cycle(900);  // 54 s
+  EXPECT_TRUE(board_.Ended().empty());
+  EXPECT_TRUE(remote.Expects(path));
+  Cycle(200);
+  EXPECT_EQ(TheEnded().end, wire::RingEnd::kOwnerDead);
+}
+
 TEST_F(RingAttacherTest, RemoteRingThatWasNotOpenedWhenItsOwnersSessionEndedIsNotWaitedFor) {
   RemoteBoard remote;
   remote_board_ = &remote;

@@ -7,6 +7,7 @@
 
 #include "lib/nn/dreamer/dreamer_shape.h"
 #include "lib/nn/dreamer/fast_exp.h"
+#include "lib/nn/dreamer/layer_nodes.h"
 #include "lib/nn/dreamer/primitives.h"
 #include "lib/nn/torch/use_threads.h"
 
@@ -90,6 +91,25 @@ TEST(StepKernels, DoNotDependOnTheNumberOfThreads) {
   ExpectSameOnAllThreads(torch::randn({kRows, kDreamerBins}), [&](const Tensor& logits) {
     return TwoHotLoss(logits, target, target + 1.0);
   });
+}
+
+TEST(StepKernels, NormAndActivationDoNotDependOnTheNumberOfThreads) {
+  torch::manual_seed(8);
+  const Tensor scale = torch::randn({16});
+  // 375 rows of 16: two threads part them where no 64 floats end.
+  ExpectSameOnAllThreads(torch::randn({375, 16}),
+                         [&](const Tensor& x) { return NormSiluNode(x, scale); });
+}
+
+TEST(StepKernels, AChanceOfNothingHasALogarithm) {
+  for (const auto type : {torch::kFloat32, torch::kFloat64}) {
+    const Tensor logits = torch::tensor({{200.0, 0.0, -200.0}}, type).requires_grad_(true);
+    const Tensor out = UnimixLogProbs(logits, 0.0);
+    EXPECT_NEAR(out[0][0].item<double>(), 0.0, 1e-6);
+    EXPECT_NEAR(out[0][2].item<double>(), -80.0, 1e-3);
+    (out.exp() * out).sum().backward();
+    EXPECT_TRUE(logits.grad().isfinite().all().item<bool>());
+  }
 }
 
 TEST(StepKernels, ALogitThatIsNoNumberSpoilsItsGroupAlone) {

@@ -100,6 +100,17 @@ TEST_F(BehaviourSettings, StartsCountAsTheHeadOrTheDataSay) {
   }
 }
 
+TEST_F(BehaviourSettings, WithoutAFutureReturnsAreStillNumbers) {
+  for (const char* discount_in : {"head", "returns"}) {
+    for (const char* start_weight : {"head", "data"}) {
+      const ImaginedWorth worth = Worth(
+          {.continue_horizon = 1.0, .discount_in = discount_in, .start_weight = start_weight});
+      EXPECT_TRUE(worth.returns.isfinite().all().item<bool>()) << discount_in << start_weight;
+      EXPECT_TRUE(worth.weight.isfinite().all().item<bool>()) << discount_in << start_weight;
+    }
+  }
+}
+
 TEST_F(BehaviourSettings, ReturnsAndAdvantagesTakeTheValuesOfEitherCritic) {
   const torch::NoGradGuard no_gradient;
   const DreamerSettings settings = {.return_critic = "slow"};
@@ -113,8 +124,8 @@ TEST_F(BehaviourSettings, ReturnsAndAdvantagesTakeTheValuesOfEitherCritic) {
 }
 
 TEST_F(BehaviourSettings, TheContinueHeadsTargetIsTheChanceWithOrWithoutTheDiscount) {
-  EXPECT_EQ(DiscountInHead({.continue_horizon = 4.0}), 0.75);
-  EXPECT_EQ(DiscountInHead({.continue_horizon = 4.0, .discount_in = "returns"}), 1.0);
+  EXPECT_EQ(DiscountOf({.continue_horizon = 4.0}).in_head, 0.75);
+  EXPECT_EQ(DiscountOf({.continue_horizon = 4.0, .discount_in = "returns"}).in_head, 1.0);
 }
 
 TEST_F(BehaviourSettings, SharesOfTheUniformDistributionAndTheNormAreTheModels) {

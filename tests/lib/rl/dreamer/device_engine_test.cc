@@ -109,6 +109,23 @@ TEST_F(DeviceEngineTest, SoAreThoseWithLayerNormAndOtherChoices) {
   ExpectSameUpdates(rows, *device);
 }
 
+// Without a uniform share a class may have a chance that no float holds.
+TEST_F(DeviceEngineTest, SoAreThoseOfAModelThatIsCertain) {
+  FixedRows rows = SmallRows();
+  rows.settings.unimix = rows.settings.actor_unimix = 0;
+  const std::unique_ptr<Trainer> host = MakeTestTrainer(rows),
+                                 there = MakeTestTrainer(rows, MakeUpdatePlace(*device));
+  TrainerState state = host->Save();
+  for (TrainerState::Tensor& tensor : state.tensors) {
+    if (tensor.name == "model.actor.out.bias") tensor.data.front() = 200;
+    if (tensor.name == "model.posterior.out.bias") tensor.data.front() = 200;
+  }
+  host->Load(state);
+  there->Load(state);
+  FixedSource source(rows), again(rows);
+  ExpectSameFigures(there->Step(again, 0), host->Step(source, 0));
+}
+
 TEST_F(DeviceEngineTest, TheFirstStepWithARateMovesParametersAlike) {
   FixedRows rows = SmallRows();
   rows.settings.warmup_updates = 0;

@@ -110,6 +110,15 @@ TEST(LaProp, AHugeGradientIsClippedToAStep) {
   EXPECT_EQ(p[2], 5.0F);
 }
 
+TEST(LaProp, GradientsWithoutASquareMoveNothingFarWithTheLeastEpsilon) {
+  for (float gradient = 1e-25F; gradient < 1e-17F; gradient *= 3) {
+    LaProp optimiser({.learning_rate = 0.1, .warmup_updates = 0, .epsilon = 1e-20}, kTwo);
+    std::vector<float> p = {3, 4, 5};
+    EXPECT_EQ(optimiser.Step(p, std::vector<float>{gradient, 0, 0}).problem, "");
+    EXPECT_NEAR(p[0], 3.0, 0.12) << gradient;
+  }
+}
+
 TEST(LaProp, FiveStepsOfThreePiecesAreTheFormulas) {
   if (!testing::HasGolden("laprop.start")) GTEST_SKIP() << testing::kNoCase;
   const ParameterLayout layout = {{.name = "zero", .shape = {3}, .offset = 0, .size = 3},

@@ -66,6 +66,19 @@ TEST(TensorLaProp, StepsArePlainOnes) {
   }
 }
 
+TEST(TensorLaProp, ANormThatNoFloatHoldsIsToldAsTakenWhereItsStepWas) {
+  const LaPropConfig config = {.learning_rate = 1e-2, .warmup_updates = 0};
+  std::vector<float> plain = Parameters(), slope(kFloats, 3e38F);
+  LaProp optimiser(config, kLayout);
+  const Tensor parameters = torch::tensor(plain), gradients = torch::tensor(slope);
+  TensorLaProp tensors(config, kLayout, parameters, gradients);
+  EXPECT_EQ(optimiser.Step(plain, slope).problem, "");
+  const TensorLaProp::Step step = tensors.Take(kReady);
+  EXPECT_TRUE(step.taken.item<bool>());
+  EXPECT_TRUE(step.norms.isfinite().all().item<bool>());
+  ExpectNear(parameters, plain, "parameter");
+}
+
 TEST(TensorLaProp, AStepThatIsForbiddenChangesNothing) {
   const Tensor parameters = torch::tensor(Parameters()), gradients = torch::zeros({kFloats});
   TensorLaProp tensors({.learning_rate = 1e-2, .warmup_updates = 0}, kLayout, parameters,
