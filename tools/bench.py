@@ -162,11 +162,14 @@ def table(figures):
 
 
 def cpu_model():
-    """As /proc/cpuinfo names it."""
-    for line in pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-        if line.startswith("model name"):
-            return line.split(":", 1)[1].strip()
-    return platform.machine()
+    """As /proc/cpuinfo names it; family and model tell generations apart that share a name."""
+    text = pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    said = dict(re.findall(r"^(model name|cpu family|model)\s*: (.+)$", text, re.MULTILINE))
+    if "model name" not in said:
+        return platform.machine()
+    number = "".join(f", {word} {said[key]}" for word, key in
+                     (("family", "cpu family"), ("model", "model")) if key in said)
+    return said["model name"] + number
 
 
 def output_of(*command):
