@@ -28,8 +28,8 @@ const char* CompatResultName(CompatResult result);
 // yields, then sleeps on its doorbell in naps that double from `first_nap_ns` to `longest_nap_ns`
 // and looks again after each, so that a peer that never rings still works.
 struct CompatWaitConfig {
-  int spins =
-      -1;  // most polls before the first yield; -1: 4000, or 0 where one core is all there is
+  int spins = -1;   // most polls before the first yield; -1: 4000, or 0 on a machine, or within a
+                    // control group, of one core
   int yields = 32;  // polls that give the core away before the first nap
   std::int64_t first_nap_ns = kNanosPerMilli;
   std::int64_t longest_nap_ns = 100 * kNanosPerMilli;

@@ -1,6 +1,7 @@
 #include "lib/region_v2/compat_wait.h"
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -16,7 +17,7 @@ constexpr int kSpins = 4000;
 
 // A yield that takes longer has run another thread.
 constexpr std::int64_t kYieldAloneNs = 3'000;
-constexpr int kFewestSpins = 64;  // of spins: a share so small where the peer needs our core
+constexpr int kFewestSpins = 512;  // of spins: a share so small where the peer needs our core
 
 class FutexSleeper final : public CompatSleeper {
  public:
@@ -33,9 +34,11 @@ CompatSleeper& DefaultSleeper() {
   return sleeper;
 }
 
+// An end that may use one core alone may still have its peer on another: where it does not, it soon
+// spins less. A control group's time is both ends' where they share the group.
 int SpinsOf(const CompatWaitConfig& config) {
   if (config.spins >= 0) return config.spins;
-  return UsableCpus() > 1 ? kSpins : 0;
+  return sysconf(_SC_NPROCESSORS_ONLN) > 1 && QuotaCpus() != 1 ? kSpins : 0;
 }
 
 }  // namespace

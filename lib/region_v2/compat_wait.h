@@ -71,7 +71,7 @@ class CompatWaiter {
   const CompatLifeSigns& peers_;
   CompatStats& stats_;
 
-  int limit_;      // polls before the first yield, learned: spins_ / 64 to about spins_
+  int limit_;      // polls before the first yield, learned: spins_ / 512 to about spins_
   int polls_ = 0;  // of this wait, up to the first nap
   bool resting_ = false;
   bool armed_ = false;

@@ -78,7 +78,7 @@ TEST_F(CompatWaitTest, SpinsLessWhileYieldsRunSomebodyElseAndMoreAgainWhenAnswer
   EXPECT_EQ(wait_with_a_yield(), 640);
   EXPECT_EQ(wait_with_a_yield(), 320);
   for (int i = 0; i < 10; ++i) wait_with_a_yield();
-  EXPECT_EQ(wait_with_a_yield(), 10) << "one in 64";
+  EXPECT_EQ(wait_with_a_yield(), 2) << "one in 512";
   EXPECT_EQ(recorder_.naps_ms.size(), 0U);
   for (int i = 0; i < 100; ++i) {
     EXPECT_TRUE(waiter.Spin());
