@@ -190,7 +190,7 @@ class SlurmTest(unittest.TestCase):
         job.wait_for("its goal", lambda s: s["env_steps"] >= 3000000)
         job.expect_ended()
 
-    def test_a_run_begun_with_anothers_weights_survives_and_its_time_is_the_runs(self):
+    def test_a_run_with_anothers_weights_survives_and_keeps_its_time(self):
         old = self.submit(nodes=1, run="old", TETRION_STOP_AFTER="200000steps")
         old.expect_ended()
         job = self.submit(nodes=1, TETRION_INIT_FROM="old", TETRION_STOP_AFTER="40s")
