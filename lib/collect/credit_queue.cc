@@ -49,8 +49,8 @@ void CreditQueue::Fence() {
   {
     MutexLock lock(mu_);
     if (State() == TakeResult::kDrain) return;
-    state_.store(TakeResult::kFenced, std::memory_order_relaxed);
     fences_.fetch_add(1, std::memory_order_relaxed);
+    state_.store(TakeResult::kFenced, std::memory_order_release);  // pairs with State
     tokens_.clear();
   }
   filled_.NotifyAll();

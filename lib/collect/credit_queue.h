@@ -18,7 +18,8 @@ class CreditQueue final : public TokenSource {
  public:
   // Worker thread.
   TakeResult Take(Token& token, std::int64_t timeout_ns) override;
-  TakeResult State() const override { return state_.load(std::memory_order_relaxed); }
+  // A thread that sees a fence here sees it counted.
+  TakeResult State() const override { return state_.load(std::memory_order_acquire); }
   void AcceptFence() override;
 
   // Link thread. Wakes a waiting worker.

@@ -66,8 +66,8 @@ class ServiceOptions {
   void AddLogging(LogConfig* log);
 
   // Only these options are also read from the environment; without this call all are. For programs
-  // that are called by hand, whose other options mean something else than those of the same name of
-  // a run's programs: its variables may be set for these. CHECKs that the names are declared.
+  // that are called by hand: TETRION_SEED or TETRION_MAX_STEPS may be set for a run, and their
+  // options of that name mean something else. CHECKs that the names are declared.
   void ReadVariablesOf(const std::vector<std::string>& names);
 
   // nullopt: go on. 0: --help or --version was answered on stdout. Throws Error(kUsage) naming

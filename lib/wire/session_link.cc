@@ -169,10 +169,9 @@ bool SessionLink::IsOtherRun(const Identity& sender) {
   if (last_session() == 0) {
     if (other_run_problem_.empty()) {
       other_run_problem_ = "another run's coordinator listens at " + client_->endpoint() +
-                           ", where that of " + run_ + " did: start the one of " + run_ +
-                           ", ./tetrion up --resume " + run_;
+                           ", where that of " + run_ + " did";
+      if (problem_ != other_run_problem_) log::warn("{}", other_run_problem_);
       problem_ = other_run_problem_;
-      log::warn("{}", problem_);
     }
     return true;
   }

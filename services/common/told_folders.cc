@@ -12,8 +12,9 @@
 namespace tetrion {
 namespace {
 
+// As messages name it.
 std::string Absolute(const std::string& folder) {
-  return std::filesystem::absolute(folder).lexically_normal().string();
+  return std::filesystem::absolute(folder).string();
 }
 
 void CheckFolder(const std::string& option, const std::string& what, const std::string& path,

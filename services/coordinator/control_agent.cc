@@ -16,6 +16,7 @@ using wire::DecodeStatus;
 // Each may push two changes; the store agent's reserve holds a cycle of them.
 constexpr int kMessagesPerCycle = 256;
 constexpr std::int64_t kStepsEveryNs = kNanosPerSecond;
+constexpr std::int64_t kServedEveryNs = 10 * kNanosPerSecond;
 constexpr std::int64_t kStatusEveryNs = 500 * kNanosPerMilli;
 
 // One function of several arguments' types.
@@ -138,7 +139,10 @@ bool ControlAgent::BelongsHere(const wire::PeerId& peer, const wire::Message& me
 void ControlAgent::Housekeeping() {
   const std::int64_t now_ns = clock_.NowNs();
   rings_.SendDue();
-  if (now_ns - last_steps_ns_ >= kStepsEveryNs && book_.steps_due() && book_.CanStore()) {
+  // Time counts on where nobody plays.
+  const bool time_due = config_.stop_counts_whole_run && now_ns - last_steps_ns_ >= kServedEveryNs;
+  const bool steps_due = book_.steps_due() && now_ns - last_steps_ns_ >= kStepsEveryNs;
+  if ((steps_due || time_due) && book_.CanStore()) {
     last_steps_ns_ = now_ns;
     book_.Persist({}, Durability::kReport);
   }

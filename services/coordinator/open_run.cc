@@ -136,7 +136,8 @@ OpenedRun NewRun(const CoordinatorOptions& options) {
   const RunFolder wanted = RunFolder::At(options.runs_dir + "/" + name);
   const bool half_begun = std::filesystem::is_directory(wanted.path()) &&
                           !std::filesystem::exists(wanted.config_toml());
-  RunFolder folder = half_begun ? wanted : RunFolder::Create(options.runs_dir, name);
+  RunFolder folder = half_begun ? RunFolder::Ensure(options.runs_dir, name)
+                                : RunFolder::Create(options.runs_dir, name);
   FileDescriptor lock = LockFolder(folder);
   if (std::filesystem::exists(folder.config_toml())) {
     throw Error(ExitCode::kUsage, "run " + name +
@@ -144,7 +145,7 @@ OpenedRun NewRun(const CoordinatorOptions& options) {
                                       "go on with it: ./tetrion up --resume " +
                                       RunArguments(options.runs_dir, name));
   }
-  if (half_begun) ClearBeginning(folder);
+  ClearBeginning(folder);
   return Begin(std::move(beginning), std::move(folder), std::move(lock));
 }
 

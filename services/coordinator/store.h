@@ -26,7 +26,8 @@ struct RunCounts {
   std::uint32_t version_first = 1;    // block of the present learner
   std::uint32_t version_limit = 1;    // end of the last block reserved
   double return_best = 0;             // of all accounted episodes; with tokens.done > 0
-  double served_s = 0;  // how long coordinators have served the run; the file has it to a second
+  // How long coordinators have served the run; the file has it as of the last group, to a second.
+  double served_s = 0;
 };
 
 // Accounted episodes of one report batch: duplicates and refused ones are not in it.

@@ -36,9 +36,10 @@ struct IngestCounters {
 // passed. What a hostile producer changes in between are numbers, which a trainer checks where it
 // counts with them (lib/rl/minibatch.h).
 //
-// A source may come in the middle of its episodes: an actor of another host that was silent for
-// long goes on where it was, perhaps in another shard. What its shard held before is another
-// worker's, so the first row that is taken begins an episode in every lane (is_first, no reward).
+// A source may come in the middle of its episodes: after a restart of the learner, or as that of an
+// actor of another host that was silent for long and goes on, perhaps in another shard. What its
+// shard held before may be another worker's, so the first row that is taken begins an episode in
+// every lane (is_first, no reward).
 //
 // Ends a source (removes and reports it) when it says so; quarantines one that is unusable or has
 // an impossible row. Rows that a source passes over as void are counted lost.

@@ -8,10 +8,14 @@
 #include <string>
 #include <utility>
 
+#include "lib/core/clock.h"
 #include "lib/core/mutex.h"
 #include "lib/shm/ring_producer.h"
 
 namespace tetrion::learner {
+
+// A longer time between two looks of a thread is a stall of its own: no actor can be heard in it.
+inline constexpr std::int64_t kStallNs = kNanosPerSecond;
 
 // The learner's ring of one remote worker, as the rows thread, which writes it, and ingest, which
 // reads it, share it. The memory goes with the last of them.

@@ -14,8 +14,6 @@
 namespace tetrion::learner {
 namespace {
 
-// A longer time between two looks is a stall of ours, in which no actor can be heard.
-constexpr std::int64_t kStallNs = kNanosPerSecond;
 // No worker has played as many rows: numbers up to here can be added to.
 constexpr std::uint64_t kMaxRow = std::uint64_t{1} << 62;
 constexpr std::int64_t kComplainEveryNs = 10 * kNanosPerSecond;

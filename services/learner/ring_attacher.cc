@@ -17,9 +17,6 @@
 namespace tetrion::learner {
 namespace {
 
-// A longer time between two looks is a stall of ours; a cycle of ingest waits for milliseconds.
-constexpr std::int64_t kStallNs = kNanosPerSecond;
-
 bool Exists(const std::string& path) {
   std::error_code ignored;
   return std::filesystem::exists(std::filesystem::symlink_status(path, ignored));

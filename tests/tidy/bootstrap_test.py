@@ -105,7 +105,7 @@ class Bootstrap(unittest.TestCase):
 
     def test_a_config_file_says_where_runs_go_from_wherever_it_is_called(self):
         self.write("runs.toml", '[up]\nruns_dir = "b"\n')
-        self.write("other.toml", '[up]\nactors = 2\n')
+        self.write("other.toml", '[up]\nactors = 2\n[coordinator]\nruns_dir = "c"\n')
         there, other = self.root / "runs.toml", self.root / "other.toml"
         for arguments, variables in ((("--config", there), {}), ((f"--config={there}",), {}),
                                      ((), {"TETRION_CONFIG": str(there)})):
@@ -113,6 +113,8 @@ class Bootstrap(unittest.TestCase):
             self.assertNotIn("--runs-dir", said)
         said = self.run_it("up", f"--config={other}", cwd="/", TETRION_CONFIG=str(there)).stdout
         self.assertIn(f"[--runs-dir][{self.root}/runs]", said)
+        said = self.run_it("play", "a", cwd="/", TETRION_CONFIG=str(there)).stdout
+        self.assertIn(f"[--runs-dir][{self.root}/runs]", said, "play does not read [up]")
 
     def test_a_second_call_does_nothing_but_start_the_program(self):
         self.run_it("up")

@@ -333,7 +333,7 @@ TEST_F(SessionLinkTest, AnotherRunAtThePlaceThatWasToldIsNotJoined) {
   EXPECT_NE(link_->problem().find("another run's coordinator listens at " + others),
             std::string::npos)
       << link_->problem();
-  EXPECT_NE(link_->problem().find("--resume mine"), std::string::npos);
+  EXPECT_NE(link_->problem().find("that of mine did"), std::string::npos);
   // The run's own is started, and tells where it is.
   const std::unique_ptr<ControlServer> others_server = std::move(server_);
   server_ = std::make_unique<ControlServer>("tcp://127.0.0.1:0", /*run_id=*/11);

@@ -109,6 +109,12 @@ TEST_F(CoordinatorTest, NewRunBeginsInWhatADeathLeftAndInNothingElse) {
   std::ofstream(dir_ + "/first/notes") << "a person's";
   EXPECT_TRUE(Has(Refusal(), "exists and is no run"));
   EXPECT_TRUE(std::filesystem::exists(dir_ + "/first/notes"));
+  for (const char* name : {"latest", "bad name", "../outside", "."}) {
+    options_.run = name;
+    std::filesystem::create_directories(dir_ + "/" + name);
+    EXPECT_EQ(Refusal().substr(0, 2), "2:") << name;
+  }
+  std::filesystem::remove(dir_ + "/../outside");
 }
 
 TEST_F(CoordinatorTest, FolderThatNoMessageCanNameIsRefusedAndNoRunIsLeftBehind) {

@@ -21,6 +21,19 @@ TEST_F(RestartTest, AcknowledgedEpisodesSurviveAndTheEpochGrows) {
   EXPECT_EQ(CheckAccount(), 0);
 }
 
+TEST_F(RestartTest, TimeOfTheWholeRunCountsOnWhereNobodyPlays) {
+  config_.stop_after = {.seconds = 60};
+  config_.stop_counts_whole_run = true;
+  Crash();
+  Pass(35'000);
+  Crash();
+  EXPECT_GE(stored_.counts.served_s, 25);
+  Pass(20'000);
+  EXPECT_FALSE(control_->draining());
+  Pass(20'000);
+  EXPECT_TRUE(control_->draining());
+}
+
 TEST_F(RestartTest, UnacknowledgedReportsAreCountedOnceWhenSaidAgain) {
   auto client = Connect();
   const std::uint64_t session = JoinActor(*client).session;
