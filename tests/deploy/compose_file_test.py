@@ -26,14 +26,9 @@ def variable(option):
 
 def documented_options():
     """{section: {variable: default}} of docs/options.md."""
-    sections, current = {}, {}
-    for line in (ROOT / "docs" / "options.md").read_text(encoding="utf-8").splitlines():
-        if line.startswith("#"):
-            current = sections.setdefault(line.strip("# "), {})
-        cells = re.split(r"(?<!\\)\|", line)
-        if len(cells) == 7 and cells[1].strip().startswith("`--"):
-            current[variable(cells[1].strip(" `-"))] = cells[4].strip(" `")
-    return sections
+    doc = (ROOT / "docs" / "options.md").read_text(encoding="utf-8")
+    return {section: {variable(name): option[2] for name, option in options.items()}
+            for section, options in options_doc.options_in(doc).items()}
 
 
 class ComposeFile(unittest.TestCase):
