@@ -204,8 +204,8 @@ __device__ inline bool DrawPosterior(const DreamerActingWeights& w, const LaneSt
     const auto share = static_cast<float>(w.unimix);
     for (unsigned c = 0; c < w.classes; ++c) {
       const float p = (1.0F - share) * std::exp(own[c] - normaliser);
-      const float mixed = p + share / static_cast<float>(w.classes);
-      own[c] = std::log(mixed < kLeastChance ? kLeastChance : mixed);  // NaN stays NaN
+      const float log_prob = std::log(p + share / static_cast<float>(w.classes));
+      own[c] = log_prob < kLeastLogChance ? kLeastLogChance : log_prob;  // NaN stays NaN
       if (!std::isfinite(own[c])) bad = 1.0F;
     }
     const PhiloxBlock words = LatentWords(draw, w.stoch, g / kLatentsOfADraw);
