@@ -336,8 +336,8 @@ def parse(arguments):
 
 
 def lock(folder):
-    """Holds the folder until the process ends. SweepError while another sweep does."""
-    file = open(folder / "lock", "w")  # noqa: SIM115 - closed with the process
+    """A file that holds the folder until it is closed. SweepError while another sweep does."""
+    file = open(folder / "lock", "w")  # noqa: SIM115 - the caller closes it
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
@@ -352,13 +352,13 @@ def main(arguments):
         options, up_options = parse(arguments)
         ranges = space_of(options.tune)
         options.dir.mkdir(parents=True, exist_ok=True)
-        held = lock(options.dir)  # noqa: F841
-        runs = Runs(options.dir, up_options, shlex.split(options.eval))
-        longest = options.seconds * options.seeds * options.trials
-        print(f"sweep in {options.dir}: {options.trials} trials, {options.seeds} seeds each, at "
-              f"most {longest / 60:.1f} minutes of training", flush=True)
-        tried = sweep(make_study(options.dir), ranges, runs, options,
-                      lambda text: print(text, flush=True))
+        with lock(options.dir):
+            runs = Runs(options.dir, up_options, shlex.split(options.eval))
+            longest = options.seconds * options.seeds * options.trials
+            print(f"sweep in {options.dir}: {options.trials} trials, {options.seeds} seeds each, "
+                  f"at most {longest / 60:.1f} minutes of training", flush=True)
+            tried = sweep(make_study(options.dir), ranges, runs, options,
+                          lambda text: print(text, flush=True))
     except SweepError as error:
         print(f"sweep: {error}", file=sys.stderr)
         return 2

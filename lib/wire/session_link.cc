@@ -129,10 +129,10 @@ void SessionLink::SendDue() {
   if (now_ns - last_heard_ns_ > silence_ns_ && !client_->Poll(0).socket) {
     if (registered_) log::warn("the coordinator is silent; reconnecting");
     registered_ = false;
-    problem_ = !handshake_problem_.empty() ? handshake_problem_
-               : !other_run_problem_.empty()
-                   ? other_run_problem_
-                   : "the coordinator at " + client_->endpoint() + " does not answer";
+    problem_ = handshake_problem_.empty() ? other_run_problem_ : handshake_problem_;
+    if (problem_.empty()) {
+      problem_ = "the coordinator at " + client_->endpoint() + " does not answer";
+    }
     const CoordinatorPlace place = config_.endpoint();
     if (client_->Reopen(place.endpoint.empty() ? client_->endpoint() : place.endpoint)) {
       if (!place.endpoint.empty()) Want(place);

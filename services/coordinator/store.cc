@@ -350,6 +350,7 @@ CommitResult Store::Commit(std::span<const StoreChange> changes, Durability dura
   if (changes.empty()) return CommitResult::kOk;
   Database& database = impl_->database;
   const Kept episodes = episodes_, ranges = ranges_;
+  const double served_s = served_s_;
   try {
     if (!database.RollBack()) throw StorePaused{"a transaction cannot be undone yet"};
     const int limit = page_limit_.load(std::memory_order_relaxed);
@@ -371,6 +372,7 @@ CommitResult Store::Commit(std::span<const StoreChange> changes, Durability dura
   static_cast<void>(database.RollBack());  // tried again at the next commit
   episodes_ = episodes;
   ranges_ = ranges;
+  served_s_ = served_s;
   return CommitResult::kPaused;
 }
 

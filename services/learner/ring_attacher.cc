@@ -89,7 +89,7 @@ void RingAttacher::TakeList() {
       waits->info = info;
     } else if (std::none_of(ended.begin(), ended.end(),
                             [&](const auto& e) { return e.Is(info); })) {
-      Wait(info);
+      StartWaiting(info);
     }
   }
   if (config_.remote != nullptr) {
@@ -105,7 +105,7 @@ void RingAttacher::TakeList() {
   }
 }
 
-void RingAttacher::Wait(const wire::RingInfo& info) {
+void RingAttacher::StartWaiting(const wire::RingInfo& info) {
   const std::int64_t now_ns = clock_.NowNs();
   waiting_.push_back({.info = info, .since_ns = now_ns, .next_try_ns = now_ns, .last_error = ""});
 }
@@ -214,7 +214,7 @@ void RingAttacher::Ended(const SourceId& id, SourceState state, const std::strin
   const auto anew = std::ranges::find_if(list_, [&](const wire::RingInfo& info) {
     return info.path == id.address && info.owner != owner;
   });
-  if (anew != list_.end()) Wait(*anew);
+  if (anew != list_.end()) StartWaiting(*anew);
 }
 
 // Whether a ring that cannot be attached for now is tried again; each new error is logged once.

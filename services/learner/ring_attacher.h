@@ -84,7 +84,7 @@ class RingAttacher final : public SourceFinder {
   };
 
   void TakeList();
-  void Wait(const wire::RingInfo& info);
+  void StartWaiting(const wire::RingInfo& info);
   void ForgiveStall();
   bool TryAttach(Waiting& ring, std::vector<std::unique_ptr<RowSource>>& attached);
   std::unique_ptr<RowSource> Attach(const wire::RingInfo& info);

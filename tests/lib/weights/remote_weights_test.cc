@@ -13,19 +13,21 @@ namespace {
 using PutResult = WeightsInbox::PutResult;
 
 // Remembers what it was offered.
-class EightByteUser final : public WeightsUser {
+class SizedUser final : public WeightsUser {
  public:
+  explicit SizedUser(std::size_t bytes = 8) : bytes_(bytes) {}
   LoadResult LoadWeights(std::span<const std::byte> blob, std::uint32_t version) override {
     ++offered;
-    if (blob.size() != 8) return LoadResult::kWrongSize;
+    if (blob.size() != bytes_) return LoadResult::kWrongSize;
     version_ = version;
     return LoadResult::kLoaded;
   }
-  std::size_t WeightsBytes() const override { return 8; }
+  std::size_t WeightsBytes() const override { return bytes_; }
   std::uint32_t version() const override { return version_; }
   int offered = 0;
 
  private:
+  const std::size_t bytes_;
   std::uint32_t version_ = 0;
 };
 
@@ -62,7 +64,7 @@ TEST(WeightsInboxTest, VersionsNeverGoDown) {
 TEST(RemoteWeightsTest, GivesEachNewVersionToTheUserOnce) {
   WeightsInbox inbox;
   RemoteWeights weights(inbox);
-  EightByteUser user;
+  SizedUser user;
   EXPECT_FALSE(weights.Refresh(user)) << "there are none yet";
   ASSERT_EQ(Put(inbox, 2, Bytes(8, 1)), PutResult::kTaken);
   EXPECT_TRUE(weights.Refresh(user));
@@ -75,19 +77,7 @@ TEST(RemoteWeightsTest, GivesEachNewVersionToTheUserOnce) {
 
 // A random policy's rows say how old they are, as beside the learner.
 TEST(RemoteWeightsTest, UserWithoutWeightsHasTheVersionThatIsPublished) {
-  class NoBytesUser final : public WeightsUser {
-   public:
-    LoadResult LoadWeights(std::span<const std::byte> blob, std::uint32_t version) override {
-      EXPECT_TRUE(blob.empty());
-      version_ = version;
-      return LoadResult::kLoaded;
-    }
-    std::size_t WeightsBytes() const override { return 0; }
-    std::uint32_t version() const override { return version_; }
-
-   private:
-    std::uint32_t version_ = 0;
-  } user;
+  SizedUser user(0);
   WeightsInbox inbox;
   RemoteWeights weights(inbox);
   EXPECT_TRUE(weights.Refresh(user));
@@ -100,7 +90,7 @@ TEST(RemoteWeightsTest, UserWithoutWeightsHasTheVersionThatIsPublished) {
 TEST(RemoteWeightsTest, RefusedVersionIsCountedAndSkipped) {
   WeightsInbox inbox;
   RemoteWeights weights(inbox);
-  EightByteUser user;
+  SizedUser user;
   ASSERT_EQ(Put(inbox, 1, Bytes(7, 1)), PutResult::kTaken);
   EXPECT_FALSE(weights.Refresh(user));
   EXPECT_FALSE(weights.Refresh(user));

@@ -44,29 +44,27 @@ TEST(RunStateTest, RatesBestAndProgressFollowTheClock) {
   EXPECT_TRUE(state.StopReached());
 }
 
-TEST(RunStateTest, TimeOfThisStartEndsTheRun) {
+// Whether a run that was served for 100 s before ends after `seconds` of this start, no earlier.
+void ExpectEndAfter(const StopAfter& stop_after, bool whole_run, double seconds) {
   FakeClock clock;
   StoredRun stored;
   stored.counts.served_s = 100;
-  RunState state(clock, {.seconds = 3}, false, stored);
-  clock.AdvanceMs(2999);
+  RunState state(clock, stop_after, whole_run, stored);
+  clock.AdvanceMs(static_cast<std::int64_t>(seconds * 1000) - 1);
   EXPECT_FALSE(state.StopReached());
+  EXPECT_NEAR(state.Progress(), 1 - 0.001 / stop_after.seconds, 1e-9);
   clock.AdvanceMs(1);
   EXPECT_TRUE(state.StopReached());
+  EXPECT_DOUBLE_EQ(state.ElapsedSeconds(), seconds);
+  EXPECT_DOUBLE_EQ(state.ServedSeconds(), 100 + seconds);
+}
+
+TEST(RunStateTest, TimeOfThisStartEndsTheRun) {
+  ExpectEndAfter({.seconds = 3}, /*whole_run=*/false, 3);
 }
 
 TEST(RunStateTest, TimeOfTheWholeRunEndsItWhereThatIsAskedFor) {
-  FakeClock clock;
-  StoredRun stored;
-  stored.counts.served_s = 100;
-  RunState state(clock, {.seconds = 103}, true, stored);
-  clock.AdvanceMs(2999);
-  EXPECT_FALSE(state.StopReached());
-  EXPECT_NEAR(state.Progress(), 102.999 / 103, 1e-9);
-  clock.AdvanceMs(1);
-  EXPECT_TRUE(state.StopReached());
-  EXPECT_DOUBLE_EQ(state.ServedSeconds(), 103);
-  EXPECT_DOUBLE_EQ(state.ElapsedSeconds(), 3);
+  ExpectEndAfter({.seconds = 103}, /*whole_run=*/true, 3);
 }
 
 TEST(StatusTest, FiguresOfMembersAreSummedAndOddNumbersBecomeNull) {

@@ -87,6 +87,21 @@ TEST_F(StoreTest, TimeThatARunWasServedIsKeptToASecond) {
   EXPECT_EQ(Store(path()).Load(1).counts.served_s, 0);
 }
 
+TEST_F(StoreTest, TimeOfAGroupThatFailedIsWrittenWithTheNextOne) {
+  DurableFiles files(folder_.path());
+  {
+    Store store(path());
+    store.Load(1);
+    StoreChange change;
+    change.counts.served_s = 5;
+    files.FailWrites(SQLITE_FULL);
+    ASSERT_EQ(store.Commit(std::span(&change, 1)), CommitResult::kPaused);
+    files.FailWrites(SQLITE_OK);
+    ASSERT_EQ(store.Commit(std::span(&change, 1)), CommitResult::kOk);
+  }
+  EXPECT_EQ(Store(path()).Load(1).counts.served_s, 5);
+}
+
 TEST_F(StoreTest, LockOfAnotherProcessIsAPauseNotAnEnd) {
   Store store(path());
   store.Load(4);

@@ -57,6 +57,15 @@ class ResidentAgentTest : public ::testing::Test {
       credits_[static_cast<std::size_t>(i % kGroups)].Push(std::span(&token, 1));
     }
   }
+  // Gives 20 more; what is reported from now on is of these alone.
+  void ExpectNewTokensPlayed() {
+    reported_.clear();
+    const std::uint64_t first = next_token_;
+    Give(20);
+    for (int i = 0; i < 400 && reported_.size() < 20; ++i) Cycle(1);
+    ASSERT_EQ(reported_.size(), 20U);
+    for (const auto& episode : reported_) EXPECT_GE(episode.token_id, first);
+  }
   // As many cycles, the trainer's draws between them; what was reported meanwhile.
   void Cycle(int count) {
     for (int i = 0; i < count; ++i) {
@@ -188,12 +197,7 @@ TEST_F(ResidentAgentTest, FenceCutsTheLanesAndNewTokensBeginAfterIt) {
   Cycle(10);
   EXPECT_EQ(credits_[0].State(), TakeResult::kToken) << "accepted";
   EXPECT_TRUE(abandoned_.empty()) << "tokens of the old session are not given back";
-  reported_.clear();
-  const std::uint64_t first = next_token_;
-  Give(20);
-  for (int i = 0; i < 400 && reported_.size() < 20; ++i) Cycle(1);
-  ASSERT_EQ(reported_.size(), 20U);
-  for (const auto& episode : reported_) EXPECT_GE(episode.token_id, first);
+  ExpectNewTokensPlayed();
 }
 
 TEST_F(ResidentAgentTest, FenceIsAcceptedOnceTheLinkHasFencedEveryGroup) {
@@ -217,12 +221,7 @@ TEST_F(ResidentAgentTest, FenceThatComesWhileTheOneBeforeIsAcceptedIsAcceptedToo
   credits_[1].AcceptFence();
   Cycle(10);
   EXPECT_EQ(credits_[0].State(), TakeResult::kToken);
-  reported_.clear();
-  const std::uint64_t first = next_token_;
-  Give(20);
-  for (int i = 0; i < 400 && reported_.size() < 20; ++i) Cycle(1);
-  ASSERT_EQ(reported_.size(), 20U);
-  for (const auto& episode : reported_) EXPECT_GE(episode.token_id, first);
+  ExpectNewTokensPlayed();
 }
 
 // The point of it: rows are made where they are read.

@@ -24,6 +24,17 @@ class RingAttacherTest : public IngestFixture {
   }
 };
 
+// Of a learner that takes the rows of other hosts.
+class RemoteRingAttacherTest : public RingAttacherTest {
+ protected:
+  RemoteRingAttacherTest() {
+    remote_board_ = &remote_;
+    Build();
+  }
+  const std::string path_ = wire::RemoteRingPath(7, 0);
+  RemoteBoard remote_;
+};
+
 TEST_F(RingAttacherTest, MissingRingIsWaitedForThenGivenUpWithTheRemedyWhileOthersAreServed) {
   auto good = MakeWorker(2);
   const std::string missing = TestWorker::PathOf(dir_.path(), 1);
@@ -220,76 +231,60 @@ TEST_F(RingAttacherTest, RemoteRingOfALearnerThatTakesNoneNamesTheOptionAtOnce) 
   EXPECT_THAT(TheEnded().reason, HasSubstr("--rows-bind tcp://0.0.0.0:9001"));
 }
 
-TEST_F(RingAttacherTest, RemoteRingThatIsNeverOpenedCountsAsDeadAfterTheSilence) {
-  RemoteBoard remote;
-  remote_board_ = &remote;
-  Build();
-  const std::string path = wire::RemoteRingPath(7, 0);
-  List({{path, 0}});
+TEST_F(RemoteRingAttacherTest, RemoteRingThatIsNeverOpenedCountsAsDeadAfterTheSilence) {
+  List({{path_, 0}});
   Cycle(900);  // 54 s
   EXPECT_TRUE(board_.Ended().empty());
-  EXPECT_TRUE(remote.Expects(path));
+  EXPECT_TRUE(remote_.Expects(path_));
   EXPECT_EQ(attacher_->waiting(), 1U);
   Cycle(200);
   EXPECT_EQ(TheEnded().end, wire::RingEnd::kOwnerDead) << "its actor may come back";
-  EXPECT_FALSE(remote.Expects(path));
+  EXPECT_FALSE(remote_.Expects(path_));
   EXPECT_EQ(attacher_->given_up(), 0U);
 }
 
-TEST_F(RingAttacherTest, TimeInWhichTheLearnerItselfStoodStillOpensNoRing) {
-  RemoteBoard remote;
-  remote_board_ = &remote;
-  Build();
-  const std::string path = wire::RemoteRingPath(7, 0);
-  List({{path, 0}});
+TEST_F(RemoteRingAttacherTest, TimeInWhichTheLearnerItselfStoodStillOpensNoRing) {
+  List({{path_, 0}});
   Cycle(1);
   clock_.AdvanceMs(3'600'000);
   Cycle(900);  // 54 s
   EXPECT_TRUE(board_.Ended().empty());
-  EXPECT_TRUE(remote.Expects(path));
+  EXPECT_TRUE(remote_.Expects(path_));
   Cycle(200);
   EXPECT_EQ(TheEnded().end, wire::RingEnd::kOwnerDead);
 }
 
-TEST_F(RingAttacherTest, RemoteRingThatWasNotOpenedWhenItsOwnersSessionEndedIsNotWaitedFor) {
-  RemoteBoard remote;
-  remote_board_ = &remote;
-  Build();
-  const std::string path = wire::RemoteRingPath(7, 0);
-  board_.SetList(++revision_, {{.path = path, .slot = 0, .session = 2, .owner = 2}});
+TEST_F(RemoteRingAttacherTest, RemoteRingThatWasNotOpenedWhenItsOwnersSessionEndedIsNotWaitedFor) {
+  board_.SetList(++revision_, {{.path = path_, .slot = 0, .session = 2, .owner = 2}});
   Cycle(10);
-  EXPECT_TRUE(remote.Expects(path));
-  EXPECT_FALSE(remote.Ownerless(path));
-  board_.SetList(++revision_, {{.path = path, .slot = 0, .session = 0, .owner = 2}});
+  EXPECT_TRUE(remote_.Expects(path_));
+  EXPECT_FALSE(remote_.Ownerless(path_));
+  board_.SetList(++revision_, {{.path = path_, .slot = 0, .session = 0, .owner = 2}});
   Cycle(2);
   EXPECT_EQ(TheEnded().end, wire::RingEnd::kOwnerDead) << "its actor may come back";
   EXPECT_EQ(TheEnded().owner, 2U);
-  EXPECT_TRUE(remote.Ownerless(path));
-  EXPECT_FALSE(remote.Expects(path));
+  EXPECT_TRUE(remote_.Ownerless(path_));
+  EXPECT_FALSE(remote_.Expects(path_));
 }
 
 // Path and owner name a ring: the coordinator may list the same path for the actor's next session
 // before it has heard that the ring was given up.
-TEST_F(RingAttacherTest, PathThatALaterSessionOwnsIsANewRing) {
-  RemoteBoard remote;
-  remote_board_ = &remote;
-  Build();
-  const std::string path = wire::RemoteRingPath(7, 0);
+TEST_F(RemoteRingAttacherTest, PathThatALaterSessionOwnsIsANewRing) {
   const auto list = [&](std::uint64_t owner) {
-    board_.SetList(++revision_, {{.path = path, .slot = 0, .session = owner, .owner = owner}});
+    board_.SetList(++revision_, {{.path = path_, .slot = 0, .session = owner, .owner = owner}});
   };
   list(1);
   Cycle(1100);
   EXPECT_EQ(TheEnded().owner, 1U);
   list(1);  // not heard yet
   Cycle(2);
-  EXPECT_FALSE(remote.Expects(path));
+  EXPECT_FALSE(remote_.Expects(path_));
   list(2);
   Cycle(2);
-  EXPECT_TRUE(remote.Expects(path));
+  EXPECT_TRUE(remote_.Expects(path_));
   list(3);  // given up and announced again while it waited: it waits from now
   Cycle(900);
-  EXPECT_TRUE(remote.Expects(path));
+  EXPECT_TRUE(remote_.Expects(path_));
   Cycle(200);
   ASSERT_EQ(board_.Ended().size(), 2U);
   EXPECT_EQ(board_.Ended()[1].owner, 3U);
@@ -317,17 +312,13 @@ TEST_F(RingAttacherTest, RingThatIsClaimedWhileItIsAttachedEndsForItsNewOwner) {
   }
 }
 
-TEST_F(RingAttacherTest, RemoteRingThatIsListedNoMoreIsExpectedNoMore) {
-  RemoteBoard remote;
-  remote_board_ = &remote;
-  Build();
-  const std::string path = wire::RemoteRingPath(7, 0);
-  List({{path, 0}});
+TEST_F(RemoteRingAttacherTest, RemoteRingThatIsListedNoMoreIsExpectedNoMore) {
+  List({{path_, 0}});
   Cycle(2);
-  EXPECT_TRUE(remote.Expects(path));
+  EXPECT_TRUE(remote_.Expects(path_));
   List({});
   Cycle(2);
-  EXPECT_FALSE(remote.Expects(path));
+  EXPECT_FALSE(remote_.Expects(path_));
   EXPECT_TRUE(board_.Ended().empty());
 }
 
