@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -19,8 +21,13 @@ namespace tetrion {
 //   Game(const EnvConfig&)                  allocates for config.lanes
 //   void Reset(int lane, std::uint64_t seed, const Token&)
 //                                           starts the token's game; randomness is of (seed, id)
-//   LaneOutcome Step(int lane, int action)  the action is in range
-//   const Record& record(int lane)
+//   LaneOutcome Step(int lane, int action)  the action is in range; or instead, where many together
+//                                           are faster than one after the other:
+//   kTogether                               how many at most
+//   void StepTogether(std::span<const int> lanes, const std::int32_t* actions,
+//                     LaneOutcome* outcomes)
+//                                           outcomes[i] of playing actions[lanes[i]] in lanes[i]
+//   Record or const Record& record(int lane)
 //   std::uint64_t Mask(int lane)            only asked for if the environment has masks
 //   Saved                                   a POD without padding, of a multiple of 8 bytes,
 //                                           what Step goes on from
@@ -58,14 +65,22 @@ class LaneEnv final : public VecEnv {
   }
 
   void Step(std::span<const int> active, const std::int32_t* actions, const RowView& row) override {
-    for (const int lane : active) {
-      LaneState& state = At(lane);
-      if (state.phase == Phase::kRunning) {
-        Advance(lane, state, actions[lane], row);
-      } else {
-        Begin(lane, state, row);
+    if constexpr (requires { Game::kTogether; }) {
+      for (std::size_t at = 0; at < active.size(); at += Game::kTogether) {
+        StepTogether(active.subspan(at, std::min(Game::kTogether, active.size() - at)), actions,
+                     row);
       }
-      Show(lane, state, row);
+    } else {
+      for (const int lane : active) {
+        LaneState& state = At(lane);
+        if (state.phase == Phase::kRunning) {
+          CheckAction(actions[lane]);
+          Count(lane, state, game_.Step(lane, actions[lane]), row);
+        } else {
+          Begin(lane, state, row);
+        }
+        Show(lane, state, row);
+      }
     }
   }
 
@@ -76,6 +91,11 @@ class LaneEnv final : public VecEnv {
             .length_steps = state.account.steps,
             .lines = state.account.lines,
             .episode_return = state.account.episode_return};
+  }
+
+  // Without a virtual call for each.
+  void Episodes(std::span<const int> lanes, const EpisodeColumns& columns) const override {
+    for (const int lane : lanes) columns.Set(lane, LaneEnv::Episode(lane));
   }
 
   const Token& token(int lane) const override { return At(lane).token; }
@@ -137,8 +157,9 @@ class LaneEnv final : public VecEnv {
 
   // Writes the columns that say where the lane's game is.
   void Show(int lane, const LaneState& state, const RowView& row) {
-    std::memcpy(row.record + static_cast<std::size_t>(lane) * sizeof(typename Game::Record),
-                &game_.record(lane), sizeof(typename Game::Record));
+    const typename Game::Record& record = game_.record(lane);
+    std::memcpy(row.record + static_cast<std::size_t>(lane) * sizeof record, &record,
+                sizeof record);
     if (row.mask != nullptr) row.mask[lane] = game_.Mask(lane);
     row.episode_id[lane] = state.episode_id;
   }
@@ -153,12 +174,37 @@ class LaneEnv final : public VecEnv {
     row.cont[lane] = 1.0F;
   }
 
-  // Plays one action and writes the columns of the observation it led to.
-  void Advance(int lane, LaneState& state, std::int32_t action, const RowView& row) {
+  // Step of at most Game::kTogether lanes.
+  void StepTogether(std::span<const int> active, const std::int32_t* actions, const RowView& row) {
+    std::array<int, Game::kTogether> running;
+    std::array<LaneOutcome, Game::kTogether> outcomes;
+    std::size_t count = 0;
+    for (const int lane : active) {
+      LaneState& state = At(lane);
+      if (state.phase == Phase::kRunning) {
+        CheckAction(actions[lane]);
+        running[count++] = lane;
+      } else {
+        Begin(lane, state, row);
+        Show(lane, state, row);
+      }
+    }
+    game_.StepTogether(std::span(running).first(count), actions, outcomes.data());
+    for (std::size_t i = 0; i < count; ++i) {
+      LaneState& state = At(running[i]);
+      Count(running[i], state, outcomes[i], row);
+      Show(running[i], state, row);
+    }
+  }
+
+  void CheckAction(std::int32_t action) const {
     TETRION_CHECK(
         static_cast<std::uint32_t>(action) < static_cast<std::uint32_t>(spec_.action.count),
         "action out of range");
-    const LaneOutcome outcome = game_.Step(lane, action);
+  }
+
+  // Counts an action and writes the columns of the observation it led to.
+  static void Count(int lane, LaneState& state, const LaneOutcome& outcome, const RowView& row) {
     const std::uint8_t flags = CountStep(state.account, outcome, state.token.max_steps);
     if ((flags & kIsLast) != 0) state.phase = Phase::kEnded;
     row.reward[lane] = outcome.reward;

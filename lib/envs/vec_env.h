@@ -45,6 +45,21 @@ class VecEnv {
   // Return, length and lines of the episode lane `lane` is in, or has just ended. `policy_version`
   // and `lane` are left to the caller.
   virtual EpisodeResult Episode(int lane) const = 0;
+  // The same of each of `lanes`, each into its place of columns [M].
+  struct EpisodeColumns {
+    float* episode_return;
+    std::int32_t* length;  // steps
+    std::int32_t* lines;
+
+    void Set(int lane, const EpisodeResult& episode) const {
+      episode_return[lane] = episode.episode_return;
+      length[lane] = static_cast<std::int32_t>(episode.length_steps);
+      lines[lane] = static_cast<std::int32_t>(episode.lines);
+    }
+  };
+  virtual void Episodes(std::span<const int> lanes, const EpisodeColumns& columns) const {
+    for (const int lane : lanes) columns.Set(lane, Episode(lane));
+  }
   // The token the lane plays or has just finished.
   virtual const Token& token(int lane) const = 0;
 

@@ -66,7 +66,10 @@ void Lanes::Play(std::span<const int> envs) {
     lane_[at].begins = (flags_[at] & kIsLast) != 0;
     columns_.terminated[at] = (flags_[at] & kTerminated) != 0 ? 1 : 0;
     columns_.truncated[at] = (flags_[at] & kTruncated) != 0 ? 1 : 0;
-    Show(at);
+  }
+  Show(envs);
+  for (const int env : envs) {
+    const auto at = static_cast<std::size_t>(env);
     // Without a sign: a state from elsewhere may say any number of lines.
     columns_.lines_cleared[at] =
         static_cast<std::int32_t>(static_cast<std::uint32_t>(columns_.lines[at]) -
@@ -83,13 +86,15 @@ void Lanes::Play(std::span<const int> envs) {
   }
 }
 
-void Lanes::Show(std::size_t env) {
-  const EpisodeResult episode = env_->Episode(static_cast<int>(env));
-  columns_.episode_return[env] = episode.episode_return;
-  columns_.episode_length[env] = static_cast<std::int32_t>(episode.length_steps);
-  columns_.lines[env] = static_cast<std::int32_t>(episode.lines);
-  std::uint8_t* mask = columns_.action_mask.data() + env * columns_.mask_bytes;
-  for (std::size_t a = 0; a < columns_.mask_bytes; ++a) mask[a] = mask_[env] >> a & 1;
+void Lanes::Show(std::span<const int> envs) {
+  env_->Episodes(envs, {columns_.episode_return.data(), columns_.episode_length.data(),
+                        columns_.lines.data()});
+  if (columns_.mask_bytes == 0) return;
+  for (const int env : envs) {
+    const auto at = static_cast<std::size_t>(env);
+    std::uint8_t* mask = columns_.action_mask.data() + at * columns_.mask_bytes;
+    for (std::size_t a = 0; a < columns_.mask_bytes; ++a) mask[a] = mask_[at] >> a & 1;
+  }
 }
 
 std::vector<std::byte> Lanes::Save(int env) const {
@@ -150,7 +155,7 @@ void Lanes::Put(int env, const Saved& saved) {
   columns_.terminated[at] = head.terminated;
   columns_.truncated[at] = head.truncated;
   columns_.lines_cleared[at] = head.lines_cleared;
-  Show(at);
+  Show({&env, 1});
   encoder_.Encode(record(env), 1, columns_.obs.data() + at * columns_.obs_bytes);
 }
 

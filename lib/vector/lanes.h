@@ -77,8 +77,8 @@ class Lanes {
 
   // The columns of a row that a VecEnv writes.
   RowView Row();
-  // Writes the columns that tell of the episode so far.
-  void Show(std::size_t env);
+  // Writes the columns that tell of the episodes so far.
+  void Show(std::span<const int> envs);
 
   const PyEnvConfig config_;
   const EnvConfig env_config_;

@@ -86,28 +86,31 @@ bool VectorPool::InChild() const {
 }
 
 PoolResult VectorPool::Claim(std::span<const int> envs, bool resets, const std::int32_t* actions) {
+  const auto action_count = static_cast<std::uint32_t>(lanes_.spec().action.count);
   PoolResult result;
   for (; result.item < envs.size(); ++result.item) {
-    const int env = envs[result.item];
-    if (env < 0 || env >= lanes_.count()) {
+    const auto env = static_cast<std::size_t>(envs[result.item]);
+    if (env >= state_.size()) {  // negative ones too
       result.status = PoolStatus::kNoSuchEnv;
       break;
     }
-    State& state = state_[static_cast<std::size_t>(env)];
-    const bool in_range = resets || static_cast<std::uint32_t>(actions[result.item]) <
-                                        static_cast<std::uint32_t>(lanes_.spec().action.count);
+    State& state = state_[env];
     if (state == State::kStepping || state == State::kReady) {
       result.status = PoolStatus::kBusy;
-    } else if (state == State::kUnset && !resets) {
-      result.status = PoolStatus::kNotReset;
-    } else if (!in_range) {
-      result.status = PoolStatus::kBadAction;
-    } else {
-      before_[result.item] = state;
-      state = State::kStepping;
-      continue;
+      break;
     }
-    break;
+    if (!resets) {
+      if (state == State::kUnset) {
+        result.status = PoolStatus::kNotReset;
+        break;
+      }
+      if (static_cast<std::uint32_t>(actions[result.item]) >= action_count) {
+        result.status = PoolStatus::kBadAction;
+        break;
+      }
+    }
+    before_[result.item] = state;
+    state = State::kStepping;
   }
   if (result.status == PoolStatus::kOk) {
     stepping_ += envs.size();
@@ -120,17 +123,18 @@ PoolResult VectorPool::Claim(std::span<const int> envs, bool resets, const std::
 }
 
 void VectorPool::Enqueue(std::span<const int> envs) {
-  // Neighbours are mostly one owner's: the owner is looked up where its range is left.
-  Queue* queue = nullptr;
-  std::size_t begin = 0;
-  for (const int env : envs) {
-    if (static_cast<std::size_t>(env) - begin >= per_queue_ || queue == nullptr) {
-      const std::size_t owner = static_cast<std::size_t>(env) / per_queue_;
-      queue = queues_[owner].get();
-      begin = owner * per_queue_;
-      queue->arrived.NotifyOne();
+  // Neighbours are mostly one owner's, all of them where there is one.
+  for (std::size_t at = 0; at < envs.size();) {
+    const std::size_t owner = static_cast<std::size_t>(envs[at]) / per_queue_;
+    std::size_t end = queues_.size() == 1 ? envs.size() : at + 1;
+    while (end < envs.size() &&
+           static_cast<std::size_t>(envs[end]) - owner * per_queue_ < per_queue_) {
+      ++end;
     }
-    queue->pending.Push(env);
+    Queue& queue = *queues_[owner];
+    queue.pending.Push(envs.subspan(at, end - at));
+    queue.arrived.NotifyOne();
+    at = end;
   }
 }
 
@@ -196,10 +200,8 @@ int VectorPool::Work(Queue& queue, End end, std::int64_t wait_ns) {
 
 void VectorPool::Publish(std::span<const int> envs) {
   const MutexLock lock(mu_);
-  for (const int env : envs) {
-    state_[static_cast<std::size_t>(env)] = State::kReady;
-    ready_.Push(env);
-  }
+  for (const int env : envs) state_[static_cast<std::size_t>(env)] = State::kReady;
+  ready_.Push(envs);
   stepping_ -= envs.size();
   if (receivers_ > 0 && (ready_.size() >= wanted_ || stepping_ == 0)) became_ready_.NotifyAll();
 }
@@ -233,10 +235,8 @@ PoolStatus VectorPool::Receive(std::span<int> envs, std::int64_t timeout_ns) {
     waited = WaitForReady(envs.size(), deadline);
   }
   if (closed_) return PoolStatus::kClosed;
-  for (int& env : envs) {
-    env = ready_.Pop();
-    state_[static_cast<std::size_t>(env)] = State::kHeld;
-  }
+  ready_.Pop(End::kFirst, envs);
+  for (const int env : envs) state_[static_cast<std::size_t>(env)] = State::kHeld;
   return PoolStatus::kOk;
 }
 
@@ -250,7 +250,8 @@ PoolStatus VectorPool::ReceiveAll(std::int64_t timeout_ns) {
     waited = WaitForReady(ready_.size() + stepping_, deadline);
   }
   if (closed_) return PoolStatus::kClosed;
-  while (ready_.size() > 0) state_[static_cast<std::size_t>(ready_.Pop())] = State::kHeld;
+  ready_.Clear();
+  std::replace(state_.begin(), state_.end(), State::kReady, State::kHeld);
   return PoolStatus::kOk;
 }
 

@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -93,23 +94,30 @@ class VectorPool {
    public:
     explicit Fifo(std::size_t capacity) : env_(capacity) {}
     std::size_t size() const { return size_; }
-    void Push(int env) { env_[Wrapped(first_ + size_++)] = env; }
-    int Pop() {
-      const int env = env_[first_];
-      first_ = Wrapped(first_ + 1);
-      --size_;
-      return env;
+    void Push(std::span<const int> envs) {
+      const std::span<int> to = Part(size_, envs.size());
+      std::copy_n(envs.begin(), to.size(), to.begin());
+      std::copy(envs.begin() + static_cast<std::ptrdiff_t>(to.size()), envs.end(), env_.begin());
+      size_ += envs.size();
     }
     // The first or last envs.size() of them, which there must be, in their order.
     void Pop(End end, std::span<int> envs) {
       const std::size_t from = end == End::kFirst ? 0 : size_ - envs.size();
-      for (std::size_t i = 0; i < envs.size(); ++i) envs[i] = env_[Wrapped(first_ + from + i)];
+      const std::span<int> part = Part(from, envs.size());
+      std::copy(part.begin(), part.end(), envs.begin());
+      std::copy_n(env_.begin(), envs.size() - part.size(), envs.begin() + part.size());
       if (end == End::kFirst) first_ = Wrapped(first_ + envs.size());
       size_ -= envs.size();
     }
+    void Clear() { size_ = 0; }
 
    private:
     std::size_t Wrapped(std::size_t at) const { return at < env_.size() ? at : at - env_.size(); }
+    // Of the places `from` to `from` + `count` those before the memory's end; the others begin it.
+    std::span<int> Part(std::size_t from, std::size_t count) {
+      const std::size_t at = Wrapped(first_ + from);
+      return std::span(env_).subspan(at, std::min(count, env_.size() - at));
+    }
 
     std::vector<int> env_;
     std::size_t first_ = 0, size_ = 0;

@@ -236,14 +236,18 @@ class PyPool {
 // `values` as int32; ValueError naming the first that does not fit.
 nb::object Narrowed(const LongInts& values, const std::string& what) {
   auto out = NewArray<std::int32_t>(1, values.size());
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const std::int64_t value = values.data()[i];
-    if (!std::in_range<std::int32_t>(value)) {
-      throw nb::value_error(
-          (what + "[" + std::to_string(i) + "] is " + std::to_string(value) + ", far out of range")
-              .c_str());
-    }
-    out.data()[i] = static_cast<std::int32_t>(value);
+  const std::span<const std::int64_t> from(values.data(), values.size());
+  const auto fits = [](std::int64_t value) { return std::in_range<std::int32_t>(value); };
+  bool all_fit = true;  // without a way out of the loop, which becomes vectors
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    all_fit &= fits(from[i]);
+    out.data()[i] = static_cast<std::int32_t>(from[i]);
+  }
+  if (!all_fit) {
+    const auto at = std::find_if_not(from.begin(), from.end(), fits);
+    throw nb::value_error((what + "[" + std::to_string(at - from.begin()) + "] is " +
+                           std::to_string(*at) + ", far out of range")
+                              .c_str());
   }
   return nb::cast(out).attr("ravel")();
 }

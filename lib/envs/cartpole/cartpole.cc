@@ -1,37 +1,41 @@
 #include "lib/envs/cartpole/cartpole.h"
 
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <utility>
 #include <vector>
 
+#include "lib/envs/cartpole/cartpole_batch.h"
 #include "lib/envs/lane_env.h"
 
 namespace tetrion {
 namespace {
 
-// M carts: states in double, records in float.
+// M carts in double.
 class CartPoleGames {
  public:
   using Record = CartPoleRecord;
 
   explicit CartPoleGames(const EnvConfig& config)
-      : state_(static_cast<std::size_t>(config.lanes)),
-        record_(static_cast<std::size_t>(config.lanes)) {}
+      : state_(static_cast<std::size_t>(config.lanes)) {}
 
   void Reset(int lane, std::uint64_t seed, const Token& token) {
-    Set(lane, CartPoleReset(seed, token.id));
+    state_[static_cast<std::size_t>(lane)] = CartPoleReset(seed, token.id);
   }
 
-  LaneOutcome Step(int lane, int action) {
-    CartPoleState state = state_[static_cast<std::size_t>(lane)];
-    const bool terminated = CartPoleStep(state, action);
-    Set(lane, state);
-    return {1.0F, 0, terminated};
+  static constexpr std::size_t kTogether = kCartPoleBatch;
+  void StepTogether(std::span<const int> lanes, const std::int32_t* actions,
+                    LaneOutcome* outcomes) {
+    std::array<bool, kTogether> over;
+    CartPoleStepBatch(lanes, actions, state_.data(), over.data());
+    for (std::size_t i = 0; i < lanes.size(); ++i) {
+      outcomes[i] = {1.0F, 0, over[i]};
+    }
   }
 
-  const Record& record(int lane) const { return record_[static_cast<std::size_t>(lane)]; }
+  Record record(int lane) const { return RecordOf(state_[static_cast<std::size_t>(lane)]); }
   std::uint64_t Mask(int) const { return (1U << kCartPoleActions) - 1; }
 
   using Saved = CartPoleState;
@@ -43,18 +47,12 @@ class CartPoleGames {
         (running && CartPoleIsOver(saved))) {
       return false;
     }
-    Set(lane, saved);
+    state_[static_cast<std::size_t>(lane)] = saved;
     return true;
   }
 
  private:
-  void Set(int lane, const CartPoleState& state) {
-    state_[static_cast<std::size_t>(lane)] = state;
-    record_[static_cast<std::size_t>(lane)] = RecordOf(state);
-  }
-
   std::vector<CartPoleState> state_;  // [M]
-  std::vector<Record> record_;        // [M]
 };
 
 std::unique_ptr<VecEnv> MakeCartPole(EnvSpec spec, const EnvConfig& config) {

@@ -9,7 +9,8 @@
 // Gymnasium's CartPole-v1 (Barto, Sutton and Anderson 1983; explicit Euler), in double and in its
 // order of operations. The CPU build (lib/envs compiles with -ffp-contract=off) equals it bit for
 // bit from the same start as long as numpy's sin and cos are libm's; CUDA's sin and cos may differ
-// in the last bit.
+// in the last bit. Functions whose bits depend on that flag are static, so that no linker puts the
+// copy of a file compiled without it in the place of another's.
 
 namespace tetrion {
 
@@ -27,7 +28,8 @@ static_assert(sizeof(CartPoleRecord) == 16);
 
 // Start of token `token_id`: uniform in +-0.05, the four words of block 0 of purpose kInitialState
 // in the order x, x_dot, theta, theta_dot.
-TETRION_HOST_DEVICE inline CartPoleState CartPoleReset(std::uint64_t seed, std::uint64_t token_id) {
+TETRION_HOST_DEVICE static inline CartPoleState CartPoleReset(std::uint64_t seed,
+                                                              std::uint64_t token_id) {
   const PhiloxBlock block = PhiloxDraw(seed, token_id, 0, PhiloxPurpose::kInitialState);
   double start[4];
   for (int i = 0; i < 4; ++i) start[i] = -0.05 + 0.1 * UnitDraw(block.word[i]);
@@ -40,13 +42,13 @@ TETRION_HOST_DEVICE inline bool CartPoleIsOver(const CartPoleState& state) {
   return state.x < -kMaxX || state.x > kMaxX || state.theta < -kMaxTheta || state.theta > kMaxTheta;
 }
 
-// One push; returns whether the cart left the track or the pole fell. The reward is 1 either way.
-TETRION_HOST_DEVICE inline bool CartPoleStep(CartPoleState& state, int action) {
+// One push of a pole whose angle has this sine and cosine; returns whether the cart left the track
+// or the pole fell. The reward is 1 either way.
+TETRION_HOST_DEVICE static inline bool CartPolePush(CartPoleState& state, int action,
+                                                    double sin_theta, double cos_theta) {
   constexpr double kGravity = 9.8, kPoleMass = 0.1, kTotalMass = 0.1 + 1.0, kHalfLength = 0.5;
   constexpr double kPoleMassLength = kPoleMass * kHalfLength, kForce = 10.0, kTau = 0.02;
   const double force = action == 1 ? kForce : -kForce;
-  const double cos_theta = cos(state.theta);
-  const double sin_theta = sin(state.theta);
   const double temp =
       (force + kPoleMassLength * (state.theta_dot * state.theta_dot) * sin_theta) / kTotalMass;
   const double theta_acc =
@@ -58,6 +60,10 @@ TETRION_HOST_DEVICE inline bool CartPoleStep(CartPoleState& state, int action) {
   state.theta = state.theta + kTau * state.theta_dot;
   state.theta_dot = state.theta_dot + kTau * theta_acc;
   return CartPoleIsOver(state);
+}
+
+TETRION_HOST_DEVICE static inline bool CartPoleStep(CartPoleState& state, int action) {
+  return CartPolePush(state, action, sin(state.theta), cos(state.theta));
 }
 
 TETRION_HOST_DEVICE inline CartPoleRecord RecordOf(const CartPoleState& state) {
