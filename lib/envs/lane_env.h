@@ -24,9 +24,10 @@ namespace tetrion {
 //   LaneOutcome Step(int lane, int action)  the action is in range; or instead, where many together
 //                                           are faster than one after the other:
 //   kTogether                               how many at most
-//   void StepTogether(std::span<const int> lanes, const std::int32_t* actions,
-//                     LaneOutcome* outcomes)
-//                                           outcomes[i] of playing actions[lanes[i]] in lanes[i]
+//   template <typename Done>
+//   void StepTogether(std::span<const int> lanes, const std::int32_t* actions, Done&& done)
+//                                           plays actions[lane] in each of `lanes`, then calls
+//                                           done(lane, LaneOutcome) for each
 //   Record or const Record& record(int lane)
 //   std::uint64_t Mask(int lane)            only asked for if the environment has masks
 //   Saved                                   a POD without padding, of a multiple of 8 bytes,
@@ -177,7 +178,6 @@ class LaneEnv final : public VecEnv {
   // Step of at most Game::kTogether lanes.
   void StepTogether(std::span<const int> active, const std::int32_t* actions, const RowView& row) {
     std::array<int, Game::kTogether> running;
-    std::array<LaneOutcome, Game::kTogether> outcomes;
     std::size_t count = 0;
     for (const int lane : active) {
       LaneState& state = At(lane);
@@ -189,12 +189,12 @@ class LaneEnv final : public VecEnv {
         Show(lane, state, row);
       }
     }
-    game_.StepTogether(std::span(running).first(count), actions, outcomes.data());
-    for (std::size_t i = 0; i < count; ++i) {
-      LaneState& state = At(running[i]);
-      Count(running[i], state, outcomes[i], row);
-      Show(running[i], state, row);
-    }
+    LaneState* const states = lane_.data();  // those of `running` have been looked up
+    game_.StepTogether(std::span(running).first(count), actions,
+                       [&](int lane, const LaneOutcome& outcome) {
+                         Count(lane, states[lane], outcome, row);
+                         Show(lane, states[lane], row);
+                       });
   }
 
   void CheckAction(std::int32_t action) const {

@@ -51,29 +51,29 @@ RowView Lanes::Row() {
 }
 
 void Lanes::Play(std::span<const int> envs) {
+  // Where the columns are, once: bytes that are written might be these pointers for all the
+  // compiler knows.
+  Lane* const lane = lane_.data();
+  const std::uint8_t* const flags = flags_.data();
+  std::uint8_t* const terminated = columns_.terminated.data();
+  std::uint8_t* const truncated = columns_.truncated.data();
+  const std::int32_t* const lines = columns_.lines.data();
+  std::int32_t* const lines_cleared = columns_.lines_cleared.data();
   for (const int env : envs) {
-    const auto at = static_cast<std::size_t>(env);
-    Lane& lane = lane_[at];
-    TETRION_CHECK(lane.is_seeded, "an environment is seeded before it plays");
-    columns_.lines_cleared[at] = lane.begins ? 0 : columns_.lines[at];  // those before, for now
-    if (!lane.begins) continue;
-    env_->Reset(env, {.id = lane.episode, .attempt = 0, .max_steps = max_steps_});
-    lane.episode += 1;
+    lines_cleared[env] = lane[env].begins ? 0 : lines[env];  // those before, for now
+    if (lane[env].begins) Begin(env);
   }
   env_->Step(envs, action_.data(), Row());
   for (const int env : envs) {
-    const auto at = static_cast<std::size_t>(env);
-    lane_[at].begins = (flags_[at] & kIsLast) != 0;
-    columns_.terminated[at] = (flags_[at] & kTerminated) != 0 ? 1 : 0;
-    columns_.truncated[at] = (flags_[at] & kTruncated) != 0 ? 1 : 0;
+    lane[env].begins = (flags[env] & kIsLast) != 0;
+    terminated[env] = (flags[env] & kTerminated) != 0 ? 1 : 0;
+    truncated[env] = (flags[env] & kTruncated) != 0 ? 1 : 0;
   }
   Show(envs);
   for (const int env : envs) {
-    const auto at = static_cast<std::size_t>(env);
     // Without a sign: a state from elsewhere may say any number of lines.
-    columns_.lines_cleared[at] =
-        static_cast<std::int32_t>(static_cast<std::uint32_t>(columns_.lines[at]) -
-                                  static_cast<std::uint32_t>(columns_.lines_cleared[at]));
+    lines_cleared[env] = static_cast<std::int32_t>(static_cast<std::uint32_t>(lines[env]) -
+                                                   static_cast<std::uint32_t>(lines_cleared[env]));
   }
   for (std::size_t begin = 0; begin < envs.size();) {
     // Neighbours are encoded together.
@@ -84,6 +84,13 @@ void Lanes::Play(std::span<const int> envs) {
                     columns_.obs.data() + first * columns_.obs_bytes);
     begin = end;
   }
+}
+
+void Lanes::Begin(int env) {
+  Lane& lane = lane_[static_cast<std::size_t>(env)];
+  TETRION_CHECK(lane.is_seeded, "an environment is seeded before it plays");
+  env_->Reset(env, {.id = lane.episode, .attempt = 0, .max_steps = max_steps_});
+  lane.episode += 1;
 }
 
 void Lanes::Show(std::span<const int> envs) {

@@ -77,6 +77,8 @@ class Lanes {
 
   // The columns of a row that a VecEnv writes.
   RowView Row();
+  // The next episode.
+  void Begin(int env);
   // Writes the columns that tell of the episodes so far.
   void Show(std::span<const int> envs);
 

@@ -26,13 +26,11 @@ class CartPoleGames {
   }
 
   static constexpr std::size_t kTogether = kCartPoleBatch;
-  void StepTogether(std::span<const int> lanes, const std::int32_t* actions,
-                    LaneOutcome* outcomes) {
+  template <typename Done>
+  void StepTogether(std::span<const int> lanes, const std::int32_t* actions, Done&& done) {
     std::array<bool, kTogether> over;
     CartPoleStepBatch(lanes, actions, state_.data(), over.data());
-    for (std::size_t i = 0; i < lanes.size(); ++i) {
-      outcomes[i] = {1.0F, 0, over[i]};
-    }
+    for (std::size_t i = 0; i < lanes.size(); ++i) done(lanes[i], LaneOutcome{1.0F, 0, over[i]});
   }
 
   Record record(int lane) const { return RecordOf(state_[static_cast<std::size_t>(lane)]); }
