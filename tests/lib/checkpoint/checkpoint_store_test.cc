@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <csignal>
 #include <cstring>
@@ -46,9 +47,10 @@ CheckpointInfo InfoOf(int tag, double mean_return = 0) {
 class CheckpointStoreTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    folder_ = fs::path(::testing::TempDir()) /
-              ("checkpoints-" + std::to_string(::getpid()) + "-" +
-               ::testing::UnitTest::GetInstance()->current_test_info()->name());
+    std::string name = ::testing::UnitTest::GetInstance()->current_test_info()->name();
+    std::replace(name.begin(), name.end(), '/', '-');  // of a parameter: one folder, not two
+    folder_ =
+        fs::path(::testing::TempDir()) / ("checkpoints-" + std::to_string(::getpid()) + "-" + name);
     fs::remove_all(folder_);
   }
   void TearDown() override { fs::remove_all(folder_); }
