@@ -175,7 +175,7 @@ REPLAY = (
                f"sum({of('tetrion_replay_rows')}) / "
                f"sum({of('tetrion_replay_capacity_rows')} {IN_USE})", SHARE),
         figure("Samples per insert", of("tetrion_replay_samples_per_insert"),
-               help="How often a row is trained on."),
+               help="Rows drawn per row played; reuse trains each draw several times."),
         figure("Commit lag (rows)", total(of("tetrion_replay_commit_lag_rows")),
                help="Written and not yet committed; 0 without a device."),
         figure("Not ready per second", total(rate("tetrion_replay_not_ready_total")),

@@ -113,7 +113,7 @@ inline constexpr std::array kCatalog = {
     // Learner.
     GaugeInfo("tetrion_learner_build_seconds", "seconds", {},
               "how long making replay and trainer ready took at the start"),
-    CounterInfo("tetrion_learner_updates_total", "updates", {}, "optimiser steps"),
+    CounterInfo("tetrion_learner_updates_total", "updates", {}, "optimiser steps of this process"),
     CounterInfo("tetrion_learner_skipped_updates_total", "updates", {},
                 "updates taken back because something in them was no finite number"),
     HistogramInfo("tetrion_learner_update_seconds", "seconds", {}, kSecondsBounds,
@@ -121,7 +121,7 @@ inline constexpr std::array kCatalog = {
     HistogramInfo("tetrion_learner_stage_seconds", "seconds", {"stage"}, kSecondsBounds,
                   "stages: wait, sample, forward, backward, optimise"),
     GaugeInfo("tetrion_learner_loss", "", {"part"},
-              "loss of the last update; part = policy, value, entropy, total"),
+              "loss of the last update; part = policy, value, total"),
     GaugeInfo("tetrion_learner_grad_norm", "", {}, "gradient norm before clipping"),
     GaugeInfo("tetrion_learner_entropy", "nats", {}, "mean policy entropy"),
     GaugeInfo("tetrion_learner_explained_variance", "ratio", {}, "of the value targets"),
@@ -131,7 +131,8 @@ inline constexpr std::array kCatalog = {
     HistogramInfo("tetrion_learner_checkpoint_seconds", "seconds", {}, kSecondsBounds,
                   "writing one checkpoint"),
     GaugeInfo("tetrion_learner_checkpoint_age_seconds", "seconds", {},
-              "time since the last complete checkpoint, or since the first was due"),
+              "time since the last complete checkpoint, or since the first was due; 0 while no "
+              "update would be lost"),
     CounterInfo("tetrion_learner_rings_quarantined_total", "rings", {},
                 "rings given up for impossible contents"),
     CounterInfo("tetrion_learner_rings_unattachable_total", "rings", {},

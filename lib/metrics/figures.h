@@ -57,8 +57,7 @@ inline constexpr std::array kActorFigures = {
 
 // Of the learner's heartbeat, beside its trainer's.
 inline constexpr std::array kLearnerFigures = {
-    FigureInfo{"updates", "updates", "optimiser steps, those before a resume included",
-               "tetrion_learner_updates_total"},
+    FigureInfo{"updates", "updates", "optimiser steps, those before a resume included"},
     FigureInfo{.name = "updates_per_s",
                .unit = "updates/s",
                .help = "their present rate",
@@ -76,7 +75,7 @@ inline constexpr std::array kLearnerFigures = {
                .of_the_present = true},
     FigureInfo{.name = "replay_capacity_rows",
                .unit = "lane rows",
-               .help = "that the shards of the attached rings hold",
+               .help = "of the shards with rows, at least of those of the attached rings",
                .of_the_present = true},
     FigureInfo{.name = "rings",
                .unit = "rings",
@@ -105,7 +104,7 @@ inline constexpr std::array kLearnerFigures = {
     FigureInfo{"checkpoints", "files", "checkpoints written"},
     FigureInfo{.name = "checkpoint_age_s",
                .unit = "seconds",
-               .help = "since the last complete checkpoint",
+               .help = "since the last complete checkpoint, 0 while that has every update",
                .metric = "tetrion_learner_checkpoint_age_seconds",
                .of_the_present = true},
 };

@@ -12,8 +12,11 @@ constexpr std::int64_t kWaitNs = 100 * kNanosPerMilli;
 
 }  // namespace
 
-CheckpointAgent::CheckpointAgent(std::string folder, int keep_last)
-    : store_(std::move(folder), keep_last) {}
+CheckpointAgent::CheckpointAgent(std::string folder, int keep_last, std::uint64_t held_updates,
+                                 std::function<void(double)> on_written)
+    : store_(std::move(folder), keep_last),
+      on_written_(std::move(on_written)),
+      held_updates_(held_updates) {}
 
 void CheckpointAgent::Submit(TrainerState state, CheckpointInfo info) {
   std::int64_t never = 0;
@@ -49,8 +52,8 @@ void CheckpointAgent::WriteNow(const TrainerState& state, const CheckpointInfo& 
   const std::int64_t start_ns = clock.NowNs();
   store_.Save(state, info);
   last_ns_.store(clock.NowNs(), std::memory_order_relaxed);
-  last_seconds_.store(static_cast<double>(clock.NowNs() - start_ns) * 1e-9,
-                      std::memory_order_relaxed);
+  held_updates_.store(static_cast<std::uint64_t>(info.updates), std::memory_order_relaxed);
+  if (on_written_) on_written_(static_cast<double>(clock.NowNs() - start_ns) * 1e-9);
   written_.fetch_add(1, std::memory_order_relaxed);
   log::info("checkpoint at update {}", info.updates);
 }

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -16,7 +17,10 @@ namespace tetrion::learner {
 // failing disk is logged and tried again with the next snapshot; training goes on.
 class CheckpointAgent final : public Agent {
  public:
-  CheckpointAgent(std::string folder, int keep_last);
+  // `held_updates`: of the checkpoint that training goes on from. `on_written` gets the seconds of
+  // each write, on the thread that writes.
+  CheckpointAgent(std::string folder, int keep_last, std::uint64_t held_updates = 0,
+                  std::function<void(double)> on_written = {});
 
   std::string name() const override { return "checkpoint"; }
   int DoWork() override;
@@ -30,7 +34,10 @@ class CheckpointAgent final : public Agent {
   // Any thread.
   std::uint64_t written() const { return written_.load(std::memory_order_relaxed); }
   std::uint64_t failed() const { return failed_.load(std::memory_order_relaxed); }
-  double last_seconds() const { return last_seconds_.load(std::memory_order_relaxed); }
+  // Whether the last good write has exactly this many updates: nothing is lost by a kill.
+  bool Holds(std::uint64_t updates) const {
+    return held_updates_.load(std::memory_order_relaxed) == updates;
+  }
   // Seconds since the last good write, before the first since the first Submit; 0 before both.
   double AgeSeconds() const;
 
@@ -41,11 +48,12 @@ class CheckpointAgent final : public Agent {
   };
 
   CheckpointStore store_;
+  const std::function<void(double)> on_written_;
   Mutex mu_;
   CondVar submitted_;
   std::optional<Snapshot> pending_ TETRION_GUARDED_BY(mu_);
   std::atomic<std::uint64_t> written_{0}, failed_{0};
-  std::atomic<double> last_seconds_{0};
+  std::atomic<std::uint64_t> held_updates_;
   std::atomic<std::int64_t> first_ns_{0}, last_ns_{0};  // first Submit, last good write; 0: none
 };
 

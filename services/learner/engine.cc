@@ -92,10 +92,11 @@ Engine::Engine(const Surroundings& around, const wire::Registered& registered,
       trainer_(MakeTrainer(run_, memory_.rows().layout().spec,
                            TrainerThreads(run_, around.options.threads, UsableCpus()),
                            UpdatePlaceOf(around.options.replay, run_, memory_))),
-      checkpoints_(checkpoint_folder_, around.options.keep_checkpoints),
       resumed_(LoadFirstState(around.options,
                               CheckpointStore(checkpoint_folder_, around.options.keep_checkpoints),
                               run_, RunFolder::At(registered.run_folder), *trainer_)),
+      checkpoints_(checkpoint_folder_, around.options.keep_checkpoints, resumed_.updates,
+                   [this](double seconds) { metrics_.OnCheckpoint(seconds); }),
       region_(LearnerRegion::CreateOrAdopt(registered.shm_dir, registered.run_id,
                                            trainer_->PolicyBlobBytes(), RunConfigHash(run_))),
       replay_(GateConfigOf(run_, shape_), MakeSelector(run_, shape_), LimiterOf(run_)),
@@ -125,6 +126,7 @@ Engine::Engine(const Surroundings& around, const wire::Registered& registered,
                  .checkpoint_every_ns =
                      static_cast<std::int64_t>(around.options.checkpoint_every_s * 1e9)},
                 {.on_update = [this](const UpdateStats& stats) { metrics_.OnUpdate(stats); },
+                 .on_wait = [this](double seconds) { metrics_.OnWait(seconds); },
                  .describe = [this] { return Describe(); }},
                 *trainer_, source_, region_.MakeWriter(), around.versions, checkpoints_,
                 resumed_.updates),
@@ -248,11 +250,14 @@ void Engine::FillHeartbeat(wire::Heartbeat& heartbeat) {
       FiguresOf(progress, ingest_, inference_, checkpoints_, Played());
   if (rows_) values["remote_streams"] = static_cast<double>(rows_->counters().streams.load());
   values["updates_per_s"] = update_rate_.PerSecond(progress.updates);
+  int filled = 0;  // shards; a ring that has ended leaves its rows
   for (int s = 0; s < shape_.shards; ++s) {
-    values["replay_rows"] += static_cast<double>(replay_.Stats(s).valid_rows) * shape_.lanes;
+    const std::uint64_t rows = replay_.Stats(s).valid_rows;
+    values["replay_rows"] += static_cast<double>(rows) * shape_.lanes;
+    filled += rows > 0 ? 1 : 0;
   }
-  values["replay_capacity_rows"] =
-      static_cast<double>(run_.replay_rows) * shape_.lanes * (resident_ ? 1 : values["rings"]);
+  values["replay_capacity_rows"] = static_cast<double>(run_.replay_rows) * shape_.lanes *
+                                   std::max<double>(resident_ ? 1 : values["rings"], filled);
   heartbeat.policy_version = progress.version;
   heartbeat.rows_ingested = Rows();
   AddStats(kLearnerFigures, values.all(), heartbeat.stats);

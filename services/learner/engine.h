@@ -90,8 +90,8 @@ class Engine {
   const ReplayShape shape_;
   ReplayMemory memory_;
   const std::unique_ptr<Trainer> trainer_;
-  CheckpointAgent checkpoints_;
   const FirstState resumed_;
+  CheckpointAgent checkpoints_;
   LearnerRegion region_;
   ReplayGate replay_;
   ReplaySource source_;

@@ -145,28 +145,41 @@ std::string IngestAgent::WhatIsWrong(const std::byte* rows, const SourceRows& pe
 // sleep.
 int IngestAgent::Push(Feed& feed, const std::byte* rows, std::uint32_t count) {
   RowSource& source = *feed.source;
-  int pushed = 0;
+  std::uint32_t pushed = 0;
   const Event* copied = nullptr;
-  const std::int64_t start_ns = clock_.NowNs();
-  const AcquireResult result = PushRows(replay_, memory_, source.id().shard, rows,
-                                        static_cast<int>(count), wait_ns_, pushed, &copied);
-  if (result != AcquireResult::kAcquired) {
-    wait_ns_ = 0;
+  const auto push = [&](std::uint32_t most, std::int64_t timeout_ns) {
+    int more = 0;
+    const Event* read = nullptr;
+    const AcquireResult result =
+        PushRows(replay_, memory_, source.id().shard, rows + pushed * memory_.layout().row_bytes,
+                 static_cast<int>(most), timeout_ns, more, &read);
+    pushed += static_cast<std::uint32_t>(more);
+    if (read != nullptr) copied = read;
+    return result;
+  };
+  const AcquireResult first = push(count, 0);
+  AcquireResult result = first;
+  if (first != AcquireResult::kAcquired && wait_ns_ > 0) {
+    // Held back for as long as the next row is, whether it gets in then or not.
+    const std::int64_t start_ns = clock_.NowNs();
+    result = push(1, wait_ns_);
     const std::int64_t waited_ns = clock_.NowNs() - start_ns;
+    wait_ns_ = std::max<std::int64_t>(wait_ns_ - waited_ns, 0);
     AddRelaxed(counters_.limited_ns, waited_ns);
-    if (result == AcquireResult::kLeased) AddRelaxed(counters_.leased_ns, waited_ns);
+    if (first == AcquireResult::kLeased) AddRelaxed(counters_.leased_ns, waited_ns);
+    if (result == AcquireResult::kAcquired) result = push(count - pushed, 0);
   }
   feed.joined |= pushed > 0;
   if (feed.pinned != nullptr && copied != nullptr) {
-    feed.copying = static_cast<std::uint64_t>(pushed);
+    feed.copying = pushed;
     feed.copied = copied;
   } else {
-    source.Release(static_cast<std::uint64_t>(pushed));
+    source.Release(pushed);
   }
-  AddRelaxed<std::uint64_t>(counters_.rows, static_cast<std::uint64_t>(pushed));
+  AddRelaxed<std::uint64_t>(counters_.rows, pushed);
   NoteBacklog(source.id().shard, source.backlog_rows());
   // A limited push has waited already: no sleep on top.
-  return std::max(pushed, result == AcquireResult::kAcquired ? 0 : 1);
+  return std::max(static_cast<int>(pushed), result == AcquireResult::kAcquired ? 0 : 1);
 }
 
 void IngestAgent::Quarantine(Feed& feed, const std::string& reason) {

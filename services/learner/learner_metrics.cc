@@ -33,13 +33,14 @@ FigureValues<kLearnerFigures> FiguresOf(const TrainerProgress& progress, const I
       static_cast<double>(rows.limited_ns.load()) * 1e-9 + played.limiter_wait_s;
   values["reader_wait_s"] = static_cast<double>(rows.leased_ns.load()) * 1e-9;
   values["checkpoints"] = static_cast<double>(checkpoints.written());
-  values["checkpoint_age_s"] = checkpoints.AgeSeconds();
+  values["checkpoint_age_s"] = checkpoints.Holds(progress.updates) ? 0.0 : checkpoints.AgeSeconds();
   return values;
 }
 
 LearnerMetrics::LearnerMetrics(MetricsRegistry& r, int shards, std::span<const FigureInfo> trainer)
     : figures_(r, kLearnerFigures),
       trainer_figures_(r, trainer),
+      updates_(r.Counter("tetrion_learner_updates_total")),
       inference_wait_(r.Counter("tetrion_learner_inference_wait_seconds_total")),
       version_wait_(r.Counter("tetrion_learner_version_wait_seconds_total")),
       sampled_(r.Counter("tetrion_replay_sampled_sequences_total")),
@@ -100,6 +101,9 @@ void LearnerMetrics::Refresh(const ReplayGate& replay, std::uint64_t memory_byte
   const FigureValues<kLearnerFigures> figures =
       FiguresOf(progress, ingest, inference, checkpoints, played);
   figures_.Set(figures.all());
+  // Of this process, as every counter: a sum that fell to the resumed checkpoint's and was taken
+  // for one that began anew would count all of it again.
+  updates_.RaiseTo(static_cast<double>(progress.updates - progress.resumed));
   version_wait_.RaiseTo(static_cast<double>(progress.version_wait_ns) * 1e-9);
   sampled_.RaiseTo(static_cast<double>(progress.windows));
   overwritten_.RaiseTo(static_cast<double>(replay.overwritten_windows()));
@@ -112,8 +116,6 @@ void LearnerMetrics::Refresh(const ReplayGate& replay, std::uint64_t memory_byte
   const double rows = figures["rows_ingested"];
   samples_per_insert_.Set(rows > 0 ? static_cast<double>(progress.batches) * batch_rows / rows
                                    : 0.0);
-  if (checkpoints.written() > checkpoints_seen_) checkpoint_s_.Observe(checkpoints.last_seconds());
-  checkpoints_seen_ = checkpoints.written();
 }
 
 }  // namespace tetrion::learner

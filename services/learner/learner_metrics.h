@@ -37,6 +37,10 @@ class LearnerMetrics {
 
   void OnBuilt(double seconds) { build_s_.Set(seconds); }
   void OnUpdate(const UpdateStats& stats);
+  // Trainer thread: a wait for rows that ended without a batch.
+  void OnWait(double seconds) { wait_s_.Observe(seconds); }
+  // Checkpoint thread.
+  void OnCheckpoint(double seconds) { checkpoint_s_.Observe(seconds); }
   // Inference thread.
   void OnInference(double seconds) { inference_s_.Observe(seconds); }
   void Refresh(const ReplayGate& replay, std::uint64_t memory_bytes, std::uint64_t capacity_rows,
@@ -51,13 +55,12 @@ class LearnerMetrics {
 
   std::vector<Shard> shards_;
   FigureRecorders figures_, trainer_figures_;
-  HotCounter &inference_wait_, &version_wait_, &sampled_, &overwritten_, &not_ready_;
+  HotCounter &updates_, &inference_wait_, &version_wait_, &sampled_, &overwritten_, &not_ready_;
   HotCounter &quarantined_, &unattachable_;
   HotHistogram& inference_s_;
   HotGauge &build_s_, &waiting_, &leaving_, &samples_per_insert_;
   HotHistogram &update_s_, &wait_s_, &sample_s_, &forward_s_, &backward_s_, &optimise_s_;
   HotHistogram& checkpoint_s_;
-  std::uint64_t checkpoints_seen_ = 0;
 };
 
 }  // namespace tetrion::learner

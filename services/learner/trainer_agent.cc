@@ -19,10 +19,17 @@ TrainerAgent::TrainerAgent(const Config& config, Hooks hooks, Trainer& trainer, 
       versions_(versions),
       checkpoints_(checkpoints),
       watch_(config.entropy, trainer.Figures(), MonotonicClock::Get()) {
-  progress_.updates = resumed_updates;
+  progress_.updates = progress_.resumed = resumed_updates;
 }
 
 int TrainerAgent::DoWork() {
+  const int batches = Train();
+  // Also without a batch: rows may not come again before this process dies.
+  CheckpointIfDue();
+  return batches;
+}
+
+int TrainerAgent::Train() {
   if (!published_ && !Publish()) {
     // The version block is used up; the next heartbeat brings another.
     const std::int64_t start_ns = MonotonicClock::Get().NowNs();
@@ -33,6 +40,7 @@ int TrainerAgent::DoWork() {
   }
   const UpdateStats stats = trainer_.Step(source_, writer_.NewestVersion());
   if (stats.status != BatchStatus::kReady) {
+    hooks_.on_wait(stats.wait_s);
     MutexLock lock(mu_);
     ++progress_.not_ready;
     return 0;
@@ -50,7 +58,6 @@ int TrainerAgent::DoWork() {
   watch_.Look(stats);
   published_ = false;
   Publish();
-  if (MonotonicClock::Get().NowNs() >= next_checkpoint_ns_) Checkpoint();
   return 1;
 }
 
@@ -65,9 +72,12 @@ bool TrainerAgent::Publish() {
   return true;
 }
 
-void TrainerAgent::Checkpoint() {
+void TrainerAgent::CheckpointIfDue() {
+  const std::int64_t now_ns = MonotonicClock::Get().NowNs();
+  if (now_ns < next_checkpoint_ns_) return;
+  if (checkpoints_.Holds(Progress().updates)) return;
   checkpoints_.Submit(trainer_.Save(), Describe());
-  next_checkpoint_ns_ = MonotonicClock::Get().NowNs() + config_.checkpoint_every_ns;
+  next_checkpoint_ns_ = now_ns + config_.checkpoint_every_ns;
 }
 
 CheckpointInfo TrainerAgent::Describe() const {

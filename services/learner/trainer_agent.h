@@ -21,6 +21,7 @@ namespace tetrion::learner {
 // What the trainer has done so far.
 struct TrainerProgress {
   std::uint64_t updates = 0;  // optimiser steps, including those before a resume
+  std::uint64_t resumed = 0;  // those before it
   std::uint64_t batches = 0;  // since this process started
   std::uint64_t windows = 0;  // replay windows in them
   // Environment steps in batches since this process started, each as often as it was drawn.
@@ -48,6 +49,8 @@ class TrainerAgent final : public Agent {
   struct Hooks {
     // Called after every batch, on the trainer thread; must be quick.
     std::function<void(const UpdateStats&)> on_update;
+    // The same after a wait that ended without a batch.
+    std::function<void(double seconds)> on_wait;
     // Completes a checkpoint's description: run, env, returns.
     std::function<CheckpointInfo()> describe;
   };
@@ -66,8 +69,11 @@ class TrainerAgent final : public Agent {
   void SaveFinal();
 
  private:
+  // One batch; returns how many, 0 without one.
+  int Train();
   bool Publish();
-  void Checkpoint();
+  // Hands a snapshot over where one is due and the last one written lacks updates.
+  void CheckpointIfDue();
   CheckpointInfo Describe() const;
 
   const Config config_;

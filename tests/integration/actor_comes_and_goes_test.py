@@ -28,6 +28,9 @@ class ActorComesAndGoes(harness.Case):
                      lambda s: s["actors"] == 1 and s["learner"].get("rings") == 1)
         self.assertEqual(run.rings(), first_rings)
         run.expect_progress()
+        # The rows of the ring that has ended are still there to be sampled.
+        learner = run.status()["learner"]
+        self.assertLessEqual(learner["replay_rows"], learner["replay_capacity_rows"])
         self.assertEqual(len(players(run)), 2)
         run.finish_and_check()
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <vector>
 
 namespace tetrion {
@@ -29,6 +30,15 @@ TEST(MeanWeightsTest, WithoutABoundTheMeanLiesBehindByAShareOfAllSteps) {
     mean.Add(std::vector<float>{static_cast<float>(step)}, step);
   }
   EXPECT_NEAR(mean.values()[0], 8000 - 8000 / 9.0, 10);
+}
+
+// A share of a millionth of what is left would be lost in the rounding of the mean.
+TEST(MeanWeightsTest, OverMillionsOfStepsTheMeanStillFollows) {
+  constexpr std::int64_t kSpan = 1'000'000;
+  MeanWeights mean(kSpan, std::vector<float>{1.0F});
+  const std::vector<float> weights = {1.05F};
+  for (std::int64_t step = 8 * kSpan; step < 11 * kSpan; ++step) mean.Add(weights, step);
+  EXPECT_NEAR(mean.values()[0], 1.05 - 0.05 * std::exp(-3), 5e-4);
 }
 
 TEST(MeanWeightsTest, OverNoStepsThereIsNone) {

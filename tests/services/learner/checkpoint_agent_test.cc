@@ -17,13 +17,18 @@ TrainerState StateOf(float weight) {
 
 TEST(CheckpointAgentTest, WritesWhatWasSubmitted) {
   const ScratchDir dir;
-  CheckpointAgent agent(dir.path(), 3);
+  std::vector<double> seconds;
+  CheckpointAgent agent(dir.path(), 3, /*held_updates=*/7,
+                        [&](double took) { seconds.push_back(took); });
   EXPECT_EQ(agent.AgeSeconds(), 0.0);
   agent.Submit(StateOf(1.5F), {.updates = 10});
+  EXPECT_TRUE(agent.Holds(7));
   EXPECT_EQ(agent.DoWork(), 1);
+  EXPECT_TRUE(agent.Holds(10));
   EXPECT_EQ(agent.written(), 1U);
   EXPECT_EQ(agent.failed(), 0U);
-  EXPECT_GT(agent.last_seconds(), 0.0);
+  ASSERT_EQ(seconds.size(), 1U);
+  EXPECT_GT(seconds[0], 0.0);
   EXPECT_GT(agent.AgeSeconds(), 0.0);
   const auto newest = CheckpointStore(dir.path(), 3).LoadNewest();
   ASSERT_TRUE(newest.has_value());
@@ -59,6 +64,7 @@ TEST(CheckpointAgentTest, FailingDiskIsCountedAndTheNextSnapshotIsTried) {
   EXPECT_NO_THROW((void)agent.DoWork());
   EXPECT_EQ(agent.failed(), 1U);
   EXPECT_EQ(agent.written(), 0U);
+  EXPECT_FALSE(agent.Holds(1));
   EXPECT_GT(agent.AgeSeconds(), 0.0) << "what is lost by a kill is as old as the first snapshot";
   std::filesystem::remove(folder);
   agent.Submit(StateOf(2), {.updates = 2});

@@ -155,6 +155,29 @@ TEST_F(IngestAgentTest, LimiterHoldsIngestUntilTheTrainerTakesAWindow) {
   EXPECT_EQ(RowsIn(0), held + kSteps);
 }
 
+TEST_F(IngestAgentTest, WaitThatEndsWithRoomIsCountedToo) {
+  const std::int64_t patience_ns = 20 * kNanosPerSecond;
+  Build(/*batch_windows=*/1, &MonotonicClock::Get(), patience_ns);
+  auto worker = MakeWorker(1);
+  List({{worker->path(), 0}});
+  worker->Write(12);  // two whole windows: as much as the limiter lets in
+  (void)agent_->DoWork();
+  ASSERT_EQ(agent_->counters().limited_ns.load(), 0);
+  const Deadline deadline(MonotonicClock::Get(), patience_ns);
+  // On a busy machine the trainer may be there before ingest is held back.
+  while (agent_->counters().limited_ns.load() == 0 && !deadline.Passed()) {
+    worker->Write(kSteps);
+    std::thread trainer([this] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      (void)Deliver(1);
+    });
+    while (agent_->counters().rows.load() < worker->producer().published()) (void)agent_->DoWork();
+    trainer.join();
+  }
+  EXPECT_GT(agent_->counters().limited_ns.load(), 0);
+  EXPECT_LT(agent_->counters().limited_ns.load(), patience_ns) << "it ended with the room";
+}
+
 TEST_F(IngestAgentTest, LimitedRingClosesOnlyAfterItsRowsWereTaken) {
   Build(/*batch_windows=*/1);
   auto worker = MakeWorker(1);

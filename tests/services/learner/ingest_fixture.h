@@ -99,7 +99,8 @@ class IngestFixture : public ::testing::Test {
 
   // A fresh learner: new replay, new agent; rings and board stay unless the test says otherwise.
   // `batch_windows` sets the limiter: ingest waits at twice as many undelivered windows.
-  void Build(int batch_windows = 100, const Clock* clock = nullptr) {
+  void Build(int batch_windows = 100, const Clock* clock = nullptr,
+             std::int64_t wait_ns = kNanosPerMilli) {
     agent_.reset();
     replay_ = std::make_unique<ReplayGate>(
         GateConfig{.shards = 3, .capacity_rows = 1024, .commit_stride = 4},
@@ -109,7 +110,7 @@ class IngestFixture : public ::testing::Test {
     attacher_ = MakeAttacher(time);
     agent_ = std::make_unique<IngestAgent>(
         IngestAgent::Config{
-            .action_count = kActions, .check_records = CheckTestRecords, .wait_ns = kNanosPerMilli},
+            .action_count = kActions, .check_records = CheckTestRecords, .wait_ns = wait_ns},
         *replay_, *memory_, Bell(&bell_), *attacher_, time);
   }
   std::unique_ptr<RingAttacher> MakeAttacher(const Clock& clock) {

@@ -10,7 +10,10 @@ namespace {
 
 class LearnerMetricsTest : public IngestFixture {
  protected:
-  LearnerMetricsTest() : checkpoints_(folder_.path(), 3), metrics_(registry_, 3, kFakeFigures) {}
+  LearnerMetricsTest()
+      : checkpoints_(folder_.path(), 3, 0,
+                     [this](double seconds) { metrics_.OnCheckpoint(seconds); }),
+        metrics_(registry_, 3, kFakeFigures) {}
 
   void Refresh() {
     metrics_.Refresh(*replay_, memory_->memory_bytes(), 1024, progress_, *agent_, inference_,
@@ -69,7 +72,8 @@ TEST_F(LearnerMetricsTest, CountersFollowTheAgentsAndDoNotCountTwice) {
   good->Write(64);
   bad->Write(1, [](RowView& row) { row.action[0] = kActions; });
   Cycle();
-  progress_.updates = 12;
+  progress_.updates = 52;
+  progress_.resumed = 40;  // of another process
   progress_.batches = 4;
   progress_.windows = 8;
   progress_.not_ready = 3;
@@ -88,9 +92,10 @@ TEST_F(LearnerMetricsTest, CountersFollowTheAgentsAndDoNotCountTwice) {
   EXPECT_EQ(Scraped("tetrion_learner_rings{state=\"attached\"}"), 1);
   EXPECT_EQ(Scraped("tetrion_learner_rings{state=\"waiting\"}"), 1);
   EXPECT_EQ(Scraped("tetrion_replay_samples_per_insert"), 0.5);
-  progress_.updates = 15;
+  progress_.updates = 55;
   Refresh();
   EXPECT_EQ(Scraped("tetrion_learner_updates_total"), 15);
+  EXPECT_EQ(FiguresOf(progress_, *agent_, inference_, checkpoints_)["updates"], 55);
 }
 
 TEST_F(LearnerMetricsTest, TheBuildsTimeIsShown) {
@@ -112,6 +117,8 @@ TEST_F(LearnerMetricsTest, UpdatesFillTheStagesAndTheLosses) {
   Figure(stats, "grad_norm") = 0.75;
   Figure(stats, "explained_variance") = 0.875;
   metrics_.OnUpdate(stats);
+  metrics_.OnWait(0.5);
+  EXPECT_EQ(Scraped("tetrion_learner_stage_seconds_sum{stage=\"wait\"}"), 8.5);
   EXPECT_EQ(Scraped("tetrion_learner_loss{part=\"policy\"}"), 0.5);
   EXPECT_EQ(Scraped("tetrion_learner_loss{part=\"value\"}"), 2);
   EXPECT_EQ(Scraped("tetrion_learner_loss{part=\"total\"}"), 3);
@@ -119,18 +126,30 @@ TEST_F(LearnerMetricsTest, UpdatesFillTheStagesAndTheLosses) {
   EXPECT_EQ(Scraped("tetrion_learner_grad_norm"), 0.75);
   EXPECT_EQ(Scraped("tetrion_learner_explained_variance"), 0.875);
   EXPECT_EQ(Scraped("tetrion_learner_stage_seconds_sum{stage=\"backward\"}"), 3);
-  EXPECT_EQ(Scraped("tetrion_learner_stage_seconds_count{stage=\"wait\"}"), 1);
+  EXPECT_EQ(Scraped("tetrion_learner_stage_seconds_count{stage=\"wait\"}"), 2);
   EXPECT_EQ(Scraped("tetrion_learner_update_seconds_sum"), 10);  // waiting is no part of it
 }
 
-TEST_F(LearnerMetricsTest, EachCheckpointIsObservedOnce) {
+TEST_F(LearnerMetricsTest, EachCheckpointIsObservedOnceHoweverOftenIsScraped) {
   Refresh();
   EXPECT_EQ(Scraped("tetrion_learner_checkpoint_seconds_count"), 0);
+  for (const int updates : {1, 2}) {
+    checkpoints_.WriteNow({.tensors = {{.name = "policy.w", .shape = {1}, .data = {1}}}},
+                          {.updates = updates});
+  }
+  Refresh();
+  Refresh();
+  EXPECT_EQ(Scraped("tetrion_learner_checkpoint_seconds_count"), 2);
+}
+
+TEST_F(LearnerMetricsTest, ACheckpointIsAsOldAsTheUpdatesThatItLacks) {
+  progress_.updates = 2;
   checkpoints_.WriteNow({.tensors = {{.name = "policy.w", .shape = {1}, .data = {1}}}},
-                        {.updates = 1});
+                        {.updates = 2});
   Refresh();
+  EXPECT_EQ(Scraped("tetrion_learner_checkpoint_age_seconds"), 0);
+  progress_.updates = 3;
   Refresh();
-  EXPECT_EQ(Scraped("tetrion_learner_checkpoint_seconds_count"), 1);
   EXPECT_GT(Scraped("tetrion_learner_checkpoint_age_seconds"), 0);
 }
 

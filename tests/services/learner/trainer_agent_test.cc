@@ -14,12 +14,14 @@ class TrainerAgentTest : public ::testing::Test {
  protected:
   TrainerAgentTest() : store_(dir_.path(), 5), checkpoints_(dir_.path(), 5) {}
 
-  std::unique_ptr<TrainerAgent> Make(std::uint64_t resumed_updates = 0) {
+  std::unique_ptr<TrainerAgent> Make(std::uint64_t resumed_updates = 0,
+                                     std::int64_t checkpoint_every_ns = 3600 * kNanosPerSecond) {
     return std::make_unique<TrainerAgent>(
-        TrainerAgent::Config{.batch_steps = 64, .checkpoint_every_ns = 3600 * kNanosPerSecond},
+        TrainerAgent::Config{.batch_steps = 64, .checkpoint_every_ns = checkpoint_every_ns},
         TrainerAgent::Hooks{
             .on_update =
                 [this](UpdateStats stats) { told_.push_back(Figure(stats, "policy_loss")); },
+            .on_wait = [this](double seconds) { waited_s_ += seconds; },
             .describe = [] { return CheckpointInfo{.run = "r", .env = "counting"}; }},
         trainer_, source_, slots_.Writer(), versions_, checkpoints_, resumed_updates);
   }
@@ -32,6 +34,7 @@ class TrainerAgentTest : public ::testing::Test {
   TestSlots slots_;
   Versions versions_;
   std::vector<double> told_;
+  double waited_s_ = 0;
 };
 
 TEST_F(TrainerAgentTest, PublishesTheFirstWeightsBeforeTheFirstUpdate) {
@@ -97,10 +100,12 @@ TEST_F(TrainerAgentTest, RestartedLearnerGoesOnAboveTheVersionsInTheSlot) {
 
 TEST_F(TrainerAgentTest, ABatchThatIsNotReadyIsCountedAndPublishesNothing) {
   versions_.Allow(1, 100);
-  trainer_.script = {kNothing, kNothing, kNothing};
+  const UpdateStats waited = {.status = BatchStatus::kNotReady, .wait_s = 0.5};
+  trainer_.script = {waited, waited, waited};
   const auto agent = Make();
   for (int i = 0; i < 3; ++i) EXPECT_EQ(agent->DoWork(), 0);
   EXPECT_EQ(agent->Progress().not_ready, 3U);
+  EXPECT_EQ(waited_s_, 1.5);
   EXPECT_EQ(agent->Progress().updates, 0U);
   EXPECT_EQ(slots_.Newest(), 1U);
   EXPECT_TRUE(told_.empty());
@@ -154,6 +159,40 @@ TEST_F(TrainerAgentTest, FirstCheckpointFollowsTheFirstUpdateTheNextItsInterval)
   EXPECT_EQ(manifest[0].info.run, "r");
   for (int i = 0; i < 5; ++i) (void)agent->DoWork();
   EXPECT_EQ(checkpoints_.DoWork(), 0);
+}
+
+TEST_F(TrainerAgentTest, CheckpointWithEveryUpdateIsNotWrittenAgain) {
+  versions_.Allow(1, 100);
+  const UpdateStats ready = {.status = BatchStatus::kReady, .updates = 1};
+  trainer_.script = {ready, ready, kNothing, kNothing, kNothing};
+  const auto agent = Make(0, /*checkpoint_every_ns=*/1);
+  (void)agent->DoWork();
+  (void)agent->DoWork();  // its snapshot replaces the first one
+  EXPECT_EQ(checkpoints_.DoWork(), 1);
+  EXPECT_EQ(store_.Manifest().back().info.updates, 2);
+  (void)agent->DoWork();
+  EXPECT_EQ(checkpoints_.DoWork(), 0) << "the written one has every update";
+}
+
+// The rows end, and a kill later on must not lose what was learnt from them.
+TEST_F(TrainerAgentTest, CheckpointThatComesDueWithoutRowsIsSubmittedThen) {
+  versions_.Allow(1, 100);
+  trainer_.script = {{.status = BatchStatus::kReady, .updates = 1},
+                     {.status = BatchStatus::kReady, .updates = 1}};
+  const std::int64_t every_ns = 200 * kNanosPerMilli;
+  const auto agent = Make(0, every_ns);
+  const std::int64_t start_ns = MonotonicClock::Get().NowNs();
+  (void)agent->DoWork();
+  (void)agent->DoWork();
+  const Deadline deadline = Deadline::AfterMs(20'000);
+  do {
+    trainer_.script = {kNothing};
+    (void)agent->DoWork();
+    (void)checkpoints_.DoWork();
+  } while (!checkpoints_.Holds(2) && !deadline.Passed());
+  EXPECT_TRUE(checkpoints_.Holds(2));
+  EXPECT_EQ(store_.Manifest().back().info.updates, 2);
+  EXPECT_GE(MonotonicClock::Get().NowNs() - start_ns, every_ns);
 }
 
 TEST_F(TrainerAgentTest, FinalCheckpointHoldsTheLastUpdate) {
