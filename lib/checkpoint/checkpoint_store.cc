@@ -33,13 +33,18 @@ constexpr std::uint64_t kMaxCheckpointBytes = std::uint64_t{16} << 30;
   throw Error(ExitCode::kTryAgain, "cannot " + what + " " + path + ": " + std::strerror(errno));
 }
 
-// The file's bytes. Throws Error(kConfig) when it is missing, no plain file or larger than `limit`.
+// The file's bytes. Throws Error(kConfig) when it is missing, no plain file or larger than `limit`,
+// and Error(kTryAgain) when it cannot be read now: it may be whole all the same.
 std::vector<std::byte> ReadFile(const std::string& path, std::uint64_t limit) {
   const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
   struct stat info = {};
-  if (!file.valid() || ::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
-    throw Error(ExitCode::kConfig, path + " cannot be read: " + std::strerror(errno));
+  if (!file.valid() || ::fstat(file.get(), &info) != 0) {
+    const bool is_none = errno == ENOENT || errno == ENOTDIR || errno == ELOOP;
+    throw Error(is_none ? ExitCode::kConfig : ExitCode::kTryAgain,
+                path + " cannot be read: " + std::strerror(errno) +
+                    (is_none ? "" : "; if it is lost, move it away: the one before is taken then"));
   }
+  if (!S_ISREG(info.st_mode)) throw Error(ExitCode::kConfig, path + " is no plain file");
   if (static_cast<std::uint64_t>(info.st_size) > limit) {
     throw Error(ExitCode::kConfig, path + " is larger than any checkpoint of ours");
   }
@@ -48,7 +53,8 @@ std::vector<std::byte> ReadFile(const std::string& path, std::uint64_t limit) {
   while (done < bytes.size()) {
     const ssize_t count = ::read(file.get(), bytes.data() + done, bytes.size() - done);
     if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) throw Error(ExitCode::kConfig, path + " ends early");
+    if (count < 0) Fail("read", path);
+    if (count == 0) throw Error(ExitCode::kConfig, path + " ends early");
     done += static_cast<std::size_t>(count);
   }
   return bytes;
@@ -196,6 +202,8 @@ std::optional<Checkpoint> CheckpointStore::LoadFirstGood(
     try {
       checkpoint = ReadCheckpoint(folder_ + "/" + entry.file, entry);
     } catch (const Error& bad) {
+      // Going on from an older one would lose what this one has as soon as new ones replace it.
+      if (bad.code() == ExitCode::kTryAgain) throw;
       warning += (warning.empty() ? "" : "; ") + std::string(bad.what());
       continue;
     }

@@ -2,10 +2,13 @@
 
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "lib/core/clock.h"
+#include "lib/core/log.h"
 #include "lib/run/value_text.h"
 #include "lib/wire/messages.h"
 #include "services/coordinator/store.h"
@@ -92,18 +95,14 @@ class VersionBlocks {
   // A new learner starts where the last block ends; it is told its first block with its session.
   void Begin() {
     first_ = limit_;
-    limit_ += kBlock;
+    Grow();
   }
   // The learner is near the end of its block.
   bool NeedsMore(std::uint32_t version) const {
     return std::uint64_t{version} + kBlock / 2 > limit_;
   }
   // Reserves a further block unless one is on its way to the store.
-  bool Extend(std::uint64_t committed) {
-    if (Promised(committed) != limit_) return false;
-    limit_ += kBlock;
-    return true;
-  }
+  bool Extend(std::uint64_t committed) { return Promised(committed) == limit_ && Grow(); }
   // Begin or Extend is in the change with this ticket.
   void PersistedBy(std::uint64_t ticket) { ticket_ = ticket; }
   // The newest limit that is committed.
@@ -113,8 +112,24 @@ class VersionBlocks {
   }
 
  private:
+  // False where all versions are used up: none is ever given twice.
+  bool Grow() {
+    if (limit_ > std::numeric_limits<std::uint32_t>::max() - kBlock) {
+      if (!std::exchange(told_, true)) {
+        log::error(
+            "the run has used up its {} policy versions: no update follows; begin a new run "
+            "with --init-from and this one's name",
+            limit_);
+      }
+      return false;
+    }
+    limit_ += kBlock;
+    return true;
+  }
+
   std::uint32_t first_, limit_, promised_;
   std::uint64_t ticket_ = 0;
+  bool told_ = false;  // that versions are used up
 };
 
 }  // namespace tetrion::coordinator

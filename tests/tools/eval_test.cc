@@ -361,6 +361,20 @@ TEST_F(EvalRunTest, PlayDrawsEveryStepAndStopsWhenAsked) {
   EXPECT_EQ(Output(RunPlay, options), "");
 }
 
+TEST_F(EvalRunTest, PlayIsCutAtTheSmallerOfItsTwoLimits) {
+  EvalOptions options = Options();
+  options.policy = "random";
+  options.episodes = 1;
+  options.fps = 1e6;
+  for (const auto& [steps, max_steps] : {std::pair(3, 7U), {7, 3U}}) {
+    options.steps = steps;
+    options.max_steps = max_steps;
+    const std::string text = Output(RunPlay, options);
+    EXPECT_NE(text.find("step 3,"), std::string::npos) << text;
+    EXPECT_EQ(text.find("step 4,"), std::string::npos) << text;
+  }
+}
+
 TEST_F(EvalRunTest, PlayShowsEveryEpisodesEndUnderItsOwnNumber) {
   SaveCheckpoint();
   EvalOptions options = Options();

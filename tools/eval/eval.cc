@@ -114,8 +114,8 @@ int RunEval(const EvalOptions& options, const std::atomic<bool>& stop, std::FILE
 
 int RunPlay(const EvalOptions& options, const std::atomic<bool>& stop, std::FILE* out) {
   Session session = OpenSession(options, /*lanes=*/1);
-  const std::uint32_t max_steps =
-      options.steps == 0 ? session.config.max_steps : static_cast<std::uint32_t>(options.steps);
+  std::uint32_t max_steps = session.config.max_steps;
+  if (options.steps > 0) max_steps = std::min(max_steps, static_cast<std::uint32_t>(options.steps));
   EpisodePlayer player(*session.env, *session.policy, options.episodes, max_steps,
                        session.trained_on.obs.record_bytes);
   if (!options.gif.empty()) return PlayIntoGif(options, session, player, stop, out);

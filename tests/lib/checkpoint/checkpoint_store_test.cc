@@ -207,6 +207,29 @@ TEST_F(CheckpointStoreTest, ForeignOrEscapingManifestIsRefused) {
   }
 }
 
+// The file system's moment, or a wrong owner: the newest is not passed over for it.
+TEST_F(CheckpointStoreTest, CheckpointThatCannotBeReadNowIsTriedAgainAndNotPassedOver) {
+  CheckpointStore store(folder_, 2);
+  store.Save(StateOf(1), InfoOf(1, 1));
+  store.Save(StateOf(2), InfoOf(2, 2));
+  fs::permissions(folder_ / store.Manifest().back().file, fs::perms::none);
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    if (::geteuid() == 0 && ::seteuid(65534) != 0) ::_exit(100);  // root may read all
+    try {
+      (void)store.LoadNewest();
+      ::_exit(101);
+    } catch (const Error& error) {
+      ::_exit(static_cast<int>(error.code()));
+    }
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), static_cast<int>(ExitCode::kTryAgain));
+}
+
 // Property: whatever instant of Save the process dies at, the folder loads the previous or the new
 // checkpoint, complete, and the next Save works and leaves no remains.
 class KilledSaveTest : public CheckpointStoreTest, public ::testing::WithParamInterface<int> {};
