@@ -63,6 +63,7 @@ struct EventState;
 struct GraphState;
 struct PinnedState;
 
+// 0 without a device or a driver; throws where a driver cannot be asked, say an old one.
 int DeviceCount();
 std::string DeviceName(int ordinal);
 DeviceMemory MemoryOf(int ordinal);

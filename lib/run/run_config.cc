@@ -3,6 +3,7 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <charconv>
 #include <limits>
 #include <sstream>
 
@@ -109,6 +110,17 @@ std::string LineOf(const SettingField& field) {
   return field.name + " = " + quote + field.value() + quote + '\n';
 }
 
+// The same as a file has it: TOML's integers are signed, a larger number goes between quotes.
+std::string FileLineOf(const SettingField& field) {
+  const std::string value = field.value();
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  const bool is_integer = error == std::errc() && end == value.data() + value.size();
+  const auto most = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  if (field.is_text || !is_integer || number <= most) return LineOf(field);
+  return field.name + " = \"" + value + "\"\n";
+}
+
 // Calls f with the settings of the run's algorithm.
 template <typename F>
 void WithAlgorithm(RunConfig& config, F f) {
@@ -212,7 +224,7 @@ std::string ToText(const RunConfig& config) {
       section = field.algorithm;
       text += "[run." + section + "]\n";
     }
-    text += LineOf(field);
+    text += FileLineOf(field);
   }
   return text;
 }

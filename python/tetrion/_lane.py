@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import gymnasium
 import numpy as np
 
+from . import _core
+
 if TYPE_CHECKING:
     from ._setup import EnvState
     from .vector import TetrionVectorEnv
@@ -20,10 +22,15 @@ class Lane:
     def __init__(self, envs: TetrionVectorEnv, env: int):
         self._envs, self._env = envs, env
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if hasattr(type(self), name) or (name in ("_envs", "_env") and name in self.__dict__):
+            raise AttributeError(f"the environments have {name!r} themselves")
+        super().__setattr__(name, value)
+
     def of(self, envs: TetrionVectorEnv) -> Lane:
         """The same lane of `envs`, with the user's attributes."""
         other = copy.copy(self)
-        other._envs = envs
+        other.__dict__["_envs"] = envs
         return other
 
     @property
@@ -68,5 +75,7 @@ class Lane:
 class PlacementLane(Lane):
     def action_masks(self) -> np.ndarray:
         """bool [A], for sb3-contrib."""
-        mask: np.ndarray = self._envs._columns["action_mask"][self._env].astype(bool)
-        return mask
+        # Of its record: the columns are those of a batch, which other environments may be in.
+        record = np.frombuffer(self.record, np.uint8)[None]
+        masks: np.ndarray = _core.action_masks(self._envs._setup.env, record)[0]
+        return masks

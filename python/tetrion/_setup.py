@@ -68,8 +68,6 @@ class Setup:
 
     def state(self, saved: bytes) -> EnvState:
         """What the pool saved, with all that it takes to know where it fits."""
-        seen = _core.observation(self.env, self.obs, self.queue_size)
-        shown = seen.record_bytes > _spaces.TABLE[self.env].record_bytes
         return EnvState(
             self.env,
             self.queue_size,
@@ -79,9 +77,19 @@ class Setup:
             self.board_rows,
             self.spawn_above,
             self.reward,
-            self.colours or shown,
+            self._keeps_colours(),
             saved,
         )
+
+    def _keeps_colours(self) -> bool:
+        """Whether records hold the colours of locked cells; those of some games never do."""
+        game = _spaces.TABLE[self.env]
+        bytes_of = {
+            obs: _core.observation(self.env, obs, self.queue_size).record_bytes
+            for obs in game.observations
+        }
+        drawn = self.colours and max(bytes_of.values()) > game.record_bytes
+        return drawn or bytes_of[self.obs] > game.record_bytes
 
     def bytes_of(self, state: Any) -> bytes:
         """What the pool loads. ValueError when `state` is of other settings."""

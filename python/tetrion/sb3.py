@@ -95,7 +95,7 @@ class VecEnv(vec_env.VecEnv):  # type: ignore[misc, unused-ignore]
         chosen = list(self._get_indices(indices))
         if len(chosen) != self.num_envs:
             raise ValueError("set_attr sets an attribute of every environment: leave indices out")
-        self.envs.set_attr(attr_name, value)
+        self.envs.set_attr(attr_name, [value] * self.num_envs)  # a list is a value here
 
     def env_method(
         self, method_name: str, *args: Any, indices: Indices = None, **kwargs: Any

@@ -34,7 +34,8 @@ class RemoteActor(harness.Case):
     def test_cartpole_trains_and_no_file_is_made(self):
         run = self.start(actors=2, workers=2)
         # The second may begin late; one that comes after the run's end would wait for the next run.
-        run.wait_for("both actors have joined", lambda status: status["actors"] == 2)
+        run.wait_for("both actors' rings are attached",
+                     lambda s: s["actors"] == 2 and s["learner"].get("rings") == 4)
         run.expect_progress(episodes=500)
         self.assertEqual(run.rings(), [], "rows of remote actors have no file")
         harness.wait_until("a version of the weights was fetched",

@@ -82,3 +82,9 @@ def test_maskable_ppo_never_plays_an_illegal_placement(sb3):
         assert masks[np.arange(8), actions].all()
         observations = envs.step(actions)[0]
     envs.close()
+
+
+def test_an_attribute_may_be_a_list(sb3):
+    envs = sb3.VecEnv("cartpole", 2)
+    envs.set_attr("goal", [1, 2])
+    assert envs.get_attr("goal") == [[1, 2], [1, 2]]

@@ -318,3 +318,16 @@ def test_an_environment_that_is_stepping_has_no_state():
         one.recv()
         one.recv()
     assert other.get_state() == envs.get_state()
+
+
+@pytest.mark.parametrize("env", ["cartpole", "catch"])
+def test_games_without_colours_go_on_with_a_picture_and_without(env):
+    plain = tetrion.vector.make(env, 2, seed=3)
+    drawn = tetrion.vector.make(env, 2, seed=4, render_mode="rgb_array")
+    plain.reset()
+    drawn.reset()
+    drawn.set_state(plain.get_state())
+    assert drawn.records(range(2)) == plain.records(range(2))
+    drawn.step(np.zeros(2, int))
+    plain.set_state(drawn.get_state())
+    assert plain.records(range(2)) == drawn.records(range(2))

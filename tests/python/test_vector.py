@@ -503,12 +503,28 @@ def test_each_environment_can_be_asked_and_marked():
     assert envs.call_of([2, 0], "level") == (3, 1)
     with pytest.raises(ValueError, match="2 values for 3 environments"):
         envs.set_attr("level", [1, 2])
-    with pytest.raises(AttributeError):
-        envs.set_attr("record", b"")
+    for name in ("record", "render", "get_state", "_env"):
+        with pytest.raises(AttributeError, match=f"have {name!r} themselves"):
+            envs.set_attr(name, b"")
+    assert envs.call("render") == envs.render()
     with pytest.raises(AttributeError, match="have no attribute 'lifes'"):
         envs.get_attr("lifes")
     with pytest.raises(AttributeError, match="action_masks"):
         tetrion.vector.make("tetris", 2).get_attr("action_masks")
+
+
+def test_masks_of_an_environment_are_its_own_also_where_batches_are_received():
+    envs = tetrion.vector.make("tetris-placement", 4, batch_size=2, threads=0, seed=9)
+    singles = [tetrion.TetrisPlacementEnv(obs="flat") for _ in range(4)]
+    for env, single in enumerate(singles):
+        single.reset(seed=9 + env)
+    envs.async_reset()
+    for _ in range(2):
+        envs.recv()
+    for env, single in enumerate(singles):
+        (masks,) = envs.call_of([env], "action_masks")
+        assert masks.dtype == bool
+        np.testing.assert_array_equal(masks, single.action_masks())
 
 
 @pytest.mark.parametrize("env_id", IDS)

@@ -93,6 +93,18 @@ TEST_F(PlanRunTest, ResumedRunStartsFromWhatItHas) {
   EXPECT_THAT(plan.children[1].command, Contains("--resume"));
 }
 
+TEST_F(PlanRunTest, RunThatIsNamedByAPathIsResumedAndNotItsNamesakeInTheFolderOfRuns) {
+  const std::string elsewhere = options_.runs_dir + "/backup";
+  std::filesystem::create_directory(elsewhere);
+  RunFolder::Create(options_.runs_dir, "same").WriteConfig(MakeRunConfig({{"env", "tetris"}}));
+  RunFolder::Create(elsewhere, "same").WriteConfig(MakeRunConfig({{"env", "cartpole"}}));
+  options_.resume = elsewhere + "/same";
+  const RunPlan plan = Plan();
+  EXPECT_EQ(plan.config.env, "cartpole");
+  EXPECT_THAT(Joined(plan.children[0].command), HasSubstr("--resume same --runs-dir " + elsewhere));
+  EXPECT_THAT(Joined(plan.children[1].command), HasSubstr(elsewhere + "/same"));
+}
+
 TEST_F(PlanRunTest, SettingsThatOnlyAServiceCouldJudgeAreJudgedBeforeAnythingIsMade) {
   options_.given = {{"env", "chess"}, {"max_steps", "40"}};
   EXPECT_THAT(Complaint(), HasSubstr("choose one of tetris, tetris-placement, cartpole"));

@@ -43,7 +43,10 @@ Command CommonFlags(const UpOptions& options) {
 ChildSpec Coordinator(const UpOptions& options, const RunPlan& plan,
                       const std::vector<Setting>& given) {
   const std::string program = options.bin_dir + "/tetrion-coordinator";
-  Command command = {"--runs-dir", options.runs_dir};
+  // A run that is named by a path may lie in another folder, where its name is another run's.
+  Command command = {"--runs-dir", plan.resuming
+                                       ? std::filesystem::path(plan.folder).parent_path().string()
+                                       : options.runs_dir};
   Append(command, CommonFlags(options));
   if (!options.shm_dir.empty()) Append(command, {"--shm-dir", options.shm_dir});
   Append(command, RunFlags(given));

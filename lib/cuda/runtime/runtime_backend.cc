@@ -126,7 +126,14 @@ cudaError_t AllowSharedMemory(const void* function, int ordinal) {
 
 int DeviceCount() {
   int count = 0;
-  return Cleared(cudaGetDeviceCount(&count)) == cudaSuccess ? count : 0;
+  const cudaError_t status = Cleared(cudaGetDeviceCount(&count));
+  if (status == cudaErrorNoDevice) return 0;
+  if (status == cudaErrorInsufficientDriver) {
+    int driver = 0;  // stays 0 where there is none; an old one is told of below
+    if (Cleared(cudaDriverGetVersion(&driver)) == cudaSuccess && driver == 0) return 0;
+  }
+  Check(status, "counting the devices");
+  return count;
 }
 
 std::string DeviceName(int ordinal) {

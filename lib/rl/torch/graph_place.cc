@@ -1,5 +1,6 @@
 #include "lib/rl/torch/graph_place.h"
 
+#include <ATen/Context.h>
 #include <ATen/cuda/CUDAGraph.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAGuard.h>
@@ -25,7 +26,12 @@ class GraphPlace final : public UpdatePlace {
         // graph can be recorded on.
         torch_stream_(
             c10::cuda::getStreamFromExternal(static_cast<cudaStream_t>(stream_.native()),
-                                             static_cast<c10::DeviceIndex>(device.ordinal()))) {}
+                                             static_cast<c10::DeviceIndex>(device.ordinal()))) {
+    // Convolutions are f32, too: by itself cuDNN multiplies them with 10 bits of mantissa, by what
+    // is fastest at the moment.
+    at::globalContext().setAllowTF32CuDNN(false);
+    at::globalContext().setDeterministicCuDNN(true);
+  }
 
   int ordinal() const override { return ordinal_; }
   UpdateKernels& kernels() override { return kernels_; }

@@ -93,6 +93,15 @@ TEST_F(RunFolderTest, ConfigurationRoundTripsAsToml) {
   config.vtrace.reward_scale = "symlog";
   folder.WriteConfig(config);
   EXPECT_EQ(RunFolder::Open(runs_, "first").ReadConfig(), config);
+  const std::uint64_t hash = RunConfigHash(config);
+  for (const std::uint64_t seed : {std::uint64_t{1} << 63, ~std::uint64_t{0}}) {
+    config.seed = seed;  // beyond TOML's integers
+    folder.WriteConfig(config);
+    EXPECT_EQ(RunFolder::Open(runs_, "first").ReadConfig(), config);
+    EXPECT_EQ(RunConfigFromText(ToText(config)), config);
+  }
+  config.seed = 9007199254740993;
+  EXPECT_EQ(RunConfigHash(config), hash);
   std::ifstream revision(folder.revision());
   std::string line;
   std::getline(revision, line);
