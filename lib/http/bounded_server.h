@@ -22,7 +22,6 @@ class BoundedServer final : public httplib::Server {
  public:
   // From then on every connection under way ends within 50 ms. Any thread.
   void CutConnections() { stopping_.store(true, std::memory_order_release); }
-  bool cuts_connections() const { return stopping_.load(std::memory_order_acquire); }
   // Serves `path` without a peer. The library keeps tables that its first request fills: this does
   // it before threads share them. Before the server listens, on the thread that starts it.
   void FillTables(const std::string& path);

@@ -1,9 +1,7 @@
 #include "lib/http/http_endpoint.h"
 
-#include <atomic>
 #include <cerrno>
 #include <charconv>
-#include <chrono>
 #include <cstring>
 #include <thread>
 
@@ -20,7 +18,6 @@ constexpr std::size_t kMaxQueued = 16;  // connections waiting for a thread
 // Connections that wait in the kernel. The library asks for 5: the sixth of a burst of scrapers
 // then tries again a second later.
 constexpr int kBacklog = 128;
-constexpr std::chrono::milliseconds kPause(100);  // before it listens anew
 constexpr std::size_t kMaxBodyBytes = 0;
 constexpr std::size_t kMaxShownBytes = 1000;  // of an answer in an error
 
@@ -59,15 +56,12 @@ constexpr const char* kJson = "application/json";
 
 struct HttpEndpoint::Impl {
   BoundedServer server;
-  std::string host;
   std::uint16_t port = 0;
   std::thread thread;
   bool started = false;
-  std::atomic<bool> ended = false;  // the thread listens no more
 
   void Configure();
   void Bind(const std::string& bind, const HostPort& wanted);
-  void Serve();
 };
 
 void HttpEndpoint::Impl::Configure() {
@@ -109,25 +103,8 @@ void HttpEndpoint::Impl::Bind(const std::string& bind, const HostPort& wanted) {
                     (reason != 0 ? std::strerror(reason) : "address not usable") +
                     "; choose another with --http-bind (port 0 takes a free one)");
   }
-  host = wanted.host;
   port = static_cast<std::uint16_t>(bound);
   server.SetBacklog(kBacklog);
-}
-
-// On the endpoint's thread. The library gives its socket up where accepting a connection fails
-// other than for want of descriptors of this process: ENFILE, say, which passes.
-void HttpEndpoint::Impl::Serve() {
-  pthread_setname_np(pthread_self(), "http");
-  server.listen_after_bind();
-  while (!server.cuts_connections()) {
-    log::warn("HTTP on {}:{} could not accept a connection: listening anew", host, port);
-    do std::this_thread::sleep_for(kPause);
-    while (!server.cuts_connections() && !server.bind_to_port(host, port));
-    if (server.cuts_connections()) break;
-    server.SetBacklog(kBacklog);
-    server.listen_after_bind();
-  }
-  ended = true;
 }
 
 HttpEndpoint::HttpEndpoint(const std::string& bind, const MetricsRegistry& registry,
@@ -170,7 +147,10 @@ void HttpEndpoint::AddJson(const std::string& path, std::function<std::string()>
 void HttpEndpoint::Start() {
   impl_->started = true;
   impl_->server.FillTables("/livez");
-  impl_->thread = std::thread([this] { impl_->Serve(); });
+  impl_->thread = std::thread([this] {
+    pthread_setname_np(pthread_self(), "http");
+    impl_->server.listen_after_bind();
+  });
   // Stop has no effect on a server that does not run yet.
   const Deadline deadline = Deadline::AfterMs(5000);
   while (!impl_->server.is_running() && !deadline.Passed()) std::this_thread::yield();
@@ -179,10 +159,6 @@ void HttpEndpoint::Start() {
 void HttpEndpoint::Stop() {
   if (!impl_->thread.joinable()) return;
   impl_->server.CutConnections();
-  // The thread may be about to listen anew: it ends by itself, or can be stopped once it does.
-  while (!impl_->ended && !impl_->server.is_running()) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
   impl_->server.stop();
   impl_->thread.join();
 }

@@ -105,7 +105,8 @@ class VectorPool {
       const std::size_t from = end == End::kFirst ? 0 : size_ - envs.size();
       const std::span<int> part = Part(from, envs.size());
       std::copy(part.begin(), part.end(), envs.begin());
-      std::copy_n(env_.begin(), envs.size() - part.size(), envs.begin() + part.size());
+      std::copy_n(env_.begin(), envs.size() - part.size(),
+                  envs.begin() + static_cast<std::ptrdiff_t>(part.size()));
       if (end == End::kFirst) first_ = Wrapped(first_ + envs.size());
       size_ -= envs.size();
     }

@@ -5,31 +5,13 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
-#include <atomic>
-#include <cerrno>
 #include <deque>
 #include <optional>
 #include <thread>
 
-#include "lib/core/clock.h"
 #include "lib/core/error.h"
-
-// How many calls of accept fail from now on, as where all of the machine's descriptors are in use.
-static std::atomic<int> failing_accepts{0};
-
-// The library's calls end here.
-extern "C" int accept(int fd, sockaddr* address, socklen_t* length) {
-  int left = failing_accepts.load();
-  while (left > 0 && !failing_accepts.compare_exchange_weak(left, left - 1)) continue;
-  if (left > 0) {
-    errno = ENFILE;
-    return -1;
-  }
-  return static_cast<int>(syscall(SYS_accept4, fd, address, length, 0));
-}
 
 namespace tetrion {
 namespace {
@@ -191,35 +173,6 @@ TEST_F(HttpEndpointTest, ManyScrapersAtOnceGetWholeAnswers) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(whole.load(), 80);
-}
-
-TEST_F(HttpEndpointTest, ServesOnAfterConnectionsThatCouldNotBeAccepted) {
-  failing_accepts = 3;
-  const Deadline deadline = Deadline::AfterMs(kTimeoutMs);
-  std::string answer;
-  // The call that waits since before takes one connection yet; others are closed with the socket.
-  while ((failing_accepts.load() > 0 || answer.empty()) && !deadline.Passed()) {
-    try {
-      answer = HttpGet(endpoint_.address(), "/livez", kTimeoutMs);
-    } catch (const Error&) {
-      answer.clear();
-    }
-  }
-  EXPECT_EQ(failing_accepts.load(), 0);
-  EXPECT_EQ(answer, "{\"alive\":true}\n");
-}
-
-TEST_F(HttpEndpointTest, StopsWhileItCannotAccept) {
-  failing_accepts = 1'000'000;
-  std::atomic<bool> stopped{false};
-  std::thread peers([&] {
-    while (!stopped) Peer(PortOf(endpoint_.address()));
-  });
-  while (failing_accepts.load() == 1'000'000) std::this_thread::yield();
-  endpoint_.Stop();
-  stopped = true;
-  peers.join();
-  failing_accepts = 0;
 }
 
 TEST(HttpBacklogTest, BurstOfScrapersIsKeptUntilTheServerAccepts) {
