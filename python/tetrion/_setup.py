@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -77,19 +78,20 @@ class Setup:
             self.board_rows,
             self.spawn_above,
             self.reward,
-            self._keeps_colours(),
+            self._keeps_colours,
             saved,
         )
 
+    @functools.cached_property
     def _keeps_colours(self) -> bool:
         """Whether records hold the colours of locked cells; those of some games never do."""
         game = _spaces.TABLE[self.env]
-        bytes_of = {
-            obs: _core.observation(self.env, obs, self.queue_size).record_bytes
+        with_colours = {
+            obs
             for obs in game.observations
+            if _core.observation(self.env, obs, self.queue_size).record_bytes > game.record_bytes
         }
-        drawn = self.colours and max(bytes_of.values()) > game.record_bytes
-        return drawn or bytes_of[self.obs] > game.record_bytes
+        return self.obs in with_colours or (self.colours and bool(with_colours))
 
     def bytes_of(self, state: Any) -> bytes:
         """What the pool loads. ValueError when `state` is of other settings."""

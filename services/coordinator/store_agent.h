@@ -29,7 +29,7 @@ namespace tetrion::coordinator {
 // keeps the log from being begun anew: it is then tried ever more rarely, and said.
 class StoreAgent final : public Agent {
  public:
-  static constexpr std::size_t kMaxQueued = 4096;     // changes; then HasRoom is false
+  static constexpr std::size_t kMaxQueued = 4096;     // changes; see HasRoom
   static constexpr std::size_t kGroupReports = 4096;  // episodes of one transaction
   static constexpr std::int64_t kGroupWaitNs = 50 * kNanosPerMilli;
   static constexpr std::int64_t kRetryNs = 500 * kNanosPerMilli;

@@ -3,6 +3,7 @@ they are called: what it installs, builds and starts, and in which order."""
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
@@ -274,6 +275,18 @@ class Lists(unittest.TestCase):
         text = (ROOT / "deploy" / name).read_text(encoding="utf-8")
         return [line.split("#")[0].strip() for line in text.splitlines()
                 if line.split("#")[0].strip()]
+
+    def test_programs_that_documents_and_scripts_name_are_built_by_up(self):
+        text = (ROOT / "tetrion").read_text()
+        built = set(re.search(r"^programs=\((.*?)\)", text, re.DOTALL | re.MULTILINE)[1].split())
+        places = [ROOT / "README.md", ROOT / "docker-compose.yml",
+                  *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "tools").glob("*.sh")),
+                  *sorted((ROOT / "deploy").rglob("*.sbatch"))]
+        named = {name for place in places
+                 for name in re.findall(r"(?:build/cpu/bin|\$bin)/(tetrion-[a-z-]+)",
+                                        place.read_text())}
+        self.assertIn("tetrion-keygen", named)
+        self.assertLessEqual(named, built)
 
     def test_wheels_are_pinned_by_hash(self):
         for line in self.entries("wheels.txt"):
