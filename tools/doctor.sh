@@ -6,6 +6,7 @@ set -uo pipefail
 
 root=$(cd -- "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/.." && pwd)
 shm_dir="/dev/shm/tetrion-$(id -u)"
+usage="usage: ./tetrion doctor [--shm-dir DIR | --shm [SETTING...]]"
 case ${1:-} in
   --shm-dir) shm_dir=${2:?--shm-dir needs a folder} ;;
   --shm-dir=*) shm_dir=${1#*=} ;;
@@ -18,8 +19,12 @@ case ${1:-} in
     exec "$program" "${@:2}"
     ;;
   "") ;;
+  --help | -h)
+    echo "$usage"
+    exit 0
+    ;;
   *)
-    echo "usage: ./tetrion doctor [--shm-dir DIR | --shm [SETTING...]]" >&2
+    echo "$usage" >&2
     exit 2
     ;;
 esac
@@ -42,9 +47,9 @@ check_packages() {
     return
   fi
   mapfile -t wanted < <(entries "$root/deploy/packages.txt")
-  have=$(dpkg-query -W -f='${db:Status-Abbrev}${Package}\n' "${wanted[@]}" 2>/dev/null)
+  have=$(dpkg-query -W -f='${db:Status-Status} ${Package}\n' "${wanted[@]}" 2>/dev/null)
   for package in "${wanted[@]}"; do
-    grep -qxF "ii $package" <<<"$have" || missing+=("$package")
+    grep -qxF "installed $package" <<<"$have" || missing+=("$package")
   done
   if ((${#missing[@]})); then
     fail "packages: ${#missing[@]} missing; as root run: apt-get install -y ${missing[*]}"
@@ -105,11 +110,11 @@ check_machine() {
 
 # Rings and weights slots are allocated whole at start.
 check_shm() {
-  local size free parent
+  local size free mount parent
   parent=$shm_dir
   while [[ ! -d $parent ]]; do parent=$(dirname "$parent"); done
-  read -r size free < <(df -Pk "$parent" | awk 'NR == 2 {print $2, $4}')
-  local mend="enlarge it: mount -o remount,size=1g $parent (in compose the tmpfs volume's size key)"
+  read -r size free mount < <(df -Pk "$parent" | awk 'NR == 2 {print $2, $4, $6}')
+  local mend="enlarge it: mount -o remount,size=1g $mount (in compose the tmpfs volume's size key)"
   if ((free < 64 * mib)); then
     fail "shared memory: $parent has $((free / mib)) MiB free of $((size / mib)); $mend"
   elif ((free < 256 * mib)); then

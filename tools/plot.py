@@ -20,13 +20,14 @@ class PlotError(Exception):
 
 
 def find_run(runs_dir, name):
-    """The folder of a run: a path, a name below runs_dir, or the newest one for "latest"."""
+    """The folder of a run: a name below runs_dir, a path, or the newest one for "latest"."""
     if name == "latest":
         runs = list(runs_dir.glob("*/config.toml"))
         if not runs:
             raise PlotError(f"no run in {runs_dir}; start one with ./tetrion up")
         return max(runs, key=lambda file: file.stat().st_mtime).parent
-    for folder in (pathlib.Path(name), runs_dir / name):
+    folders = [runs_dir / name, pathlib.Path(name)]
+    for folder in reversed(folders) if "/" in name else folders:
         if folder.is_dir():
             return folder
     known = sorted(p.name for p in runs_dir.glob("*/"))
@@ -230,8 +231,11 @@ def draw(samples, title, out):
         axis.set_xlabel("minutes", fontsize=9, color=SOFT)
     grid.figure.suptitle(title, x=0.012, ha="left", fontsize=14, color=INK, fontweight="bold")
     grid.figure.tight_layout(rect=(0, 0, 1, 0.985), h_pad=1.6, w_pad=2.0)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    grid.figure.savefig(out, dpi=120, facecolor="white")
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        grid.figure.savefig(out, dpi=120, facecolor="white")
+    except (OSError, ValueError) as error:  # a folder that is not writable, an unknown suffix
+        raise PlotError(f"--out {out} cannot be written: {error}") from error
 
 
 def headline(folder, samples):
@@ -256,6 +260,10 @@ def main():
         folder = find_run(args.runs_dir, args.run)
         samples = read_samples(folder)
         out = args.out or folder / "metrics.png"
+        if out.is_dir():
+            out = out / "metrics.png"
+        elif not out.suffix:
+            out = out.with_name(out.name + ".png")
         draw(samples, headline(folder, samples), out)
     except ModuleNotFoundError as error:
         sys.exit(f"tetrion plot: {error.name} is missing; ./tetrion plot installs it from "

@@ -202,9 +202,10 @@ class Runs:
                             "reached until then") from error
         return score_of(json.loads(printed))
 
-    def remove(self, name):
-        """Of a trial that goes no further: its log stays."""
-        shutil.rmtree(self.folder / name, ignore_errors=True)
+    def remove(self, names):
+        """Of a trial that goes no further: their logs stay."""
+        for name in names:
+            shutil.rmtree(self.folder / name, ignore_errors=True)
 
 
 def spread(scores):
@@ -230,10 +231,15 @@ def best_of(tried):
                default=None)
 
 
+def names_of(trial, seeds):
+    """The runs of a trial, one a seed."""
+    return [f"trial{trial.number}-seed{seed}" for seed in range(1, seeds + 1)]
+
+
 def play_trial(trial, ranges, runs, seeds, seconds, say):
     """One trial up the rungs. Returns {trial, values, seconds, scores}."""
     values = {one.key: one.suggest(trial) for one in ranges}
-    names = [f"trial{trial.number}-seed{seed}" for seed in range(1, seeds + 1)]
+    names = names_of(trial, seeds)
     result, before = None, 0.0
     for rung, total in enumerate(rung_seconds(seconds)):
         for seed, name in enumerate(names, 1):
@@ -245,10 +251,20 @@ def play_trial(trial, ranges, runs, seeds, seconds, say):
             f"{' '.join(flags_of(values))}")
         trial.report(statistics.median(scores), FACTOR ** rung)
         if rung + 1 < RUNGS and trial.should_prune():
-            for name in names:
-                runs.remove(name)
+            runs.remove(names)
             break
     return result
+
+
+def end_as_worst(study, trial):
+    """Ends a trial whose settings do not train, which the sampler is to know as worse than any.
+    What it reported before it failed would count for it, and no report can be taken back: a trial
+    of the same settings stands in its place."""
+    from optuna.trial import TrialState, create_trial
+    study.add_trial(create_trial(state=TrialState.PRUNED, params=trial.params,
+                                 distributions=trial.distributions,
+                                 intermediate_values={1: -math.inf}))
+    study.tell(trial, state=TrialState.FAIL)
 
 
 def make_study(folder):
@@ -279,7 +295,10 @@ def sweep(study, ranges, runs, options, say):
 
     tried, failed = [], 0
     if path.exists():
-        tried = (before := json.loads(path.read_text())).pop("tried")
+        try:
+            tried = (before := json.loads(path.read_text())).pop("tried")
+        except (ValueError, KeyError, AttributeError) as error:
+            raise SweepError(f"{path} is no sweep's ({error}); give another --dir") from error
         if before != asked:
             raise SweepError(f"{path} is of a sweep with other options; give another --dir")
     keep(tried)  # before the study has a trial of these options
@@ -292,12 +311,15 @@ def sweep(study, ranges, runs, options, say):
             if isinstance(error, OutOfTime):
                 study.tell(trial, state=TrialState.FAIL)  # the sampler learns nothing from it
             else:
-                trial.report(-math.inf, 1)  # worse than any other, which the sampler is to know
-                study.tell(trial, state=TrialState.PRUNED)
+                end_as_worst(study, trial)
+                runs.remove(names_of(trial, options.seeds))
             failed += 1
             if failed > options.trials:
                 raise SweepError(f"{failed} trials failed, the last one with: {error}") from error
             continue
+        except KeyboardInterrupt:  # the sweep goes on with another trial
+            runs.remove(names_of(trial, options.seeds))
+            raise
         if result["seconds"] < options.seconds:
             study.tell(trial, state=TrialState.PRUNED)
         else:
@@ -327,7 +349,12 @@ def parse(arguments):
     parser.add_argument("--dir", type=pathlib.Path, default=RUNS / "sweep",
                         help="folder of its runs and results; default: sweep, among the runs")
     options = parser.parse_args(words)
-    if options.seconds < RUNGS * FACTOR or options.trials < 1 or options.seeds < 1:
+    try:
+        options.eval = shlex.split(options.eval)
+    except ValueError as error:
+        raise SweepError(f"--eval {options.eval}: {error}") from error
+    most = 365 * 86400  # nan is no number of seconds either
+    if not RUNGS * FACTOR <= options.seconds <= most or options.trials < 1 or options.seeds < 1:
         raise SweepError(f"--seconds is at least {RUNGS * FACTOR}, --trials and --seeds at least 1")
     for flag in ("--seed", "--run", "--resume", "--stop-after", "--runs-dir"):
         if any(word == flag or word.startswith(flag + "=") for word in up_options):
@@ -336,8 +363,14 @@ def parse(arguments):
 
 
 def lock(folder):
-    """A file that holds the folder until it is closed. SweepError while another sweep does."""
-    file = open(folder / "lock", "w")  # noqa: SIM115 - the caller closes it
+    """A file that holds the folder, made where there is none, until it is closed. SweepError while
+    another sweep does, or for no folder."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = open(folder / "lock", "w")  # noqa: SIM115 - the caller closes it
+    except OSError as error:
+        raise SweepError(f"--dir {folder} cannot be written: {error.strerror}; give another "
+                         "--dir") from error
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
@@ -351,9 +384,8 @@ def main(arguments):
     try:
         options, up_options = parse(arguments)
         ranges = space_of(options.tune)
-        options.dir.mkdir(parents=True, exist_ok=True)
         with lock(options.dir):
-            runs = Runs(options.dir, up_options, shlex.split(options.eval))
+            runs = Runs(options.dir, up_options, options.eval)
             longest = options.seconds * options.seeds * options.trials
             print(f"sweep in {options.dir}: {options.trials} trials, {options.seeds} seeds each, "
                   f"at most {longest / 60:.1f} minutes of training", flush=True)

@@ -4,6 +4,15 @@ make_dashboards.py turns DASHBOARDS into JSON. Rates need no window here: Grafan
 $__rate_interval. `$run` is the choice on top of a dashboard.
 """
 
+import pathlib
+import re
+
+# The Prometheus of a cluster watches others, too: what has no label of ours is chosen by names.
+OURS = '{run=~"$run",job=~"coordinator|learner|actor"}'
+ALERTS = "|".join(re.findall(r"- alert: (\w+)", (
+    pathlib.Path(__file__).resolve().parents[1] / "prometheus" / "alerts.yml").read_text(
+        encoding="utf-8")))
+
 GREEN, ORANGE, RED, BLUE = "green", "orange", "red", "blue"
 SHARE = "percentunit"  # 0 to 1, and seconds per second of one thread
 
@@ -223,7 +232,7 @@ REPLAY = (
 CLUSTER = (
     ("Is everything up?", (
         figure("Actors", total(of("tetrion_coordinator_actors")), thresholds=at_least(1)),
-        figure("Services that answer", f"{total(of('up'))} / count({of('up')})", SHARE,
+        figure("Services that answer", f"sum(up{OURS}) / count(up{OURS})", SHARE,
                at_least(1, 0.5)),
         figure("Longest silence", f"max({of('tetrion_coordinator_leases_oldest_seconds')})", "s",
                at_most(3, 8), help="A session ends after --session-lease (10 s)."),
@@ -231,7 +240,8 @@ CLUSTER = (
                thresholds=NONE_WANTED, help="Within an hour."),
         figure("Malformed messages", total(grown("tetrion_link_malformed_total", "1h")),
                thresholds=NONE_WANTED, help="Within an hour."),
-        figure("Alerts firing", 'count(ALERTS{alertstate="firing"}) or vector(0)',
+        figure("Alerts firing",
+               f'count(ALERTS{{alertstate="firing",alertname=~"{ALERTS}"}}) or vector(0)',
                thresholds=NONE_WANTED, help="docs/OPERATIONS.md says what to do."),
     )),
     ("Members", (

@@ -10,6 +10,7 @@
 #include <charconv>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 
 #include "lib/checkpoint/manifest.h"
@@ -25,6 +26,8 @@ namespace fs = std::filesystem;
 constexpr char kManifestName[] = "manifest.json";
 constexpr char kTemporarySuffix[] = ".partial";
 constexpr char kFileSuffix[] = ".safetensors";
+constexpr char kDigits[] = "0123456789";
+constexpr int kNameDigits = 12;  // of a file's name at least: its updates
 constexpr char kCounterPrefix[] = "counter.";
 constexpr std::uint64_t kMaxManifestBytes = std::uint64_t{16} << 20;
 constexpr std::uint64_t kMaxCheckpointBytes = std::uint64_t{16} << 30;
@@ -102,7 +105,7 @@ Checkpoint ReadCheckpoint(const std::string& path, const ManifestEntry& entry) {
 // A file name that no listed checkpoint has: two saves may be of the same update.
 std::string FreshName(std::int64_t updates, const std::vector<ManifestEntry>& listed) {
   char digits[24];
-  std::snprintf(digits, sizeof digits, "%012lld", static_cast<long long>(updates));
+  std::snprintf(digits, sizeof digits, "%0*lld", kNameDigits, static_cast<long long>(updates));
   std::string name = std::string(digits) + kFileSuffix;
   for (std::size_t copy = 2; copy <= listed.size() + 2; ++copy) {
     const bool taken = std::any_of(listed.begin(), listed.end(),
@@ -111,6 +114,16 @@ std::string FreshName(std::int64_t updates, const std::vector<ManifestEntry>& li
     name = std::string(digits) + "-" + std::to_string(copy) + kFileSuffix;
   }
   return name;
+}
+
+// Whether FreshName gives such names. Others are copies that a person keeps.
+bool IsOurName(const fs::path& file) {
+  const std::string stem = file.stem();
+  const std::size_t digits = std::min(stem.find_first_not_of(kDigits), stem.size());
+  if (file.extension() != kFileSuffix || digits < std::size_t{kNameDigits}) return false;
+  if (digits == stem.size()) return true;
+  return stem[digits] == '-' && digits + 1 < stem.size() &&
+         stem.find_first_not_of(kDigits, digits + 1) == std::string::npos;
 }
 
 // The newest `keep_last` entries and the best one.
@@ -131,10 +144,10 @@ CheckpointStore::CheckpointStore(std::string folder, int keep_last)
     : folder_(std::move(folder)), keep_last_(std::max(1, keep_last)) {}
 
 void CheckpointStore::WriteDurably(const std::string& name, const std::vector<std::byte>& bytes,
-                                   SavePoint written) const {
+                                   std::optional<SavePoint> written) const {
   const auto reached = [&](int step) {
-    if (pause_hook_ != nullptr)
-      pause_hook_(static_cast<SavePoint>(static_cast<int>(written) + step));
+    if (pause_hook_ == nullptr || !written) return;
+    pause_hook_(static_cast<SavePoint>(static_cast<int>(*written) + step));
   };
   FileReplacement file(folder_ + "/" + name, kTemporarySuffix);
   if (!file.Create(0600)) Fail("create", file.part_path());
@@ -153,6 +166,7 @@ void CheckpointStore::Save(const TrainerState& state, const CheckpointInfo& info
   fs::create_directories(folder_, error);
   if (error) throw Error(ExitCode::kTryAgain, "cannot create " + folder_ + ": " + error.message());
   std::vector<ManifestEntry> entries = Manifest();
+  if (entries.empty()) WriteDurably(kManifestName, BytesOf(EncodeManifest({})), std::nullopt);
   // What a Save that died has left would keep the room that this one may need.
   RemoveUnlisted(entries);
   const std::vector<std::byte> bytes = EncodeSafetensors(FileOf(state, info));
@@ -172,9 +186,7 @@ void CheckpointStore::RemoveUnlisted(const std::vector<ManifestEntry>& listed) c
   for (fs::directory_iterator file(folder_, error), end; !error && file != end;
        file.increment(error)) {
     const std::string name = file->path().filename();
-    // Without a manifest whole files are all there is for a person to look at.
-    const bool ours = file->path().extension() == kTemporarySuffix ||
-                      (file->path().extension() == kFileSuffix && !listed.empty());
+    const bool ours = file->path().extension() == kTemporarySuffix || IsOurName(file->path());
     const bool known = std::any_of(listed.begin(), listed.end(),
                                    [&](const ManifestEntry& entry) { return entry.file == name; });
     if (ours && !known) unlisted.push_back(file->path());
@@ -183,10 +195,26 @@ void CheckpointStore::RemoveUnlisted(const std::vector<ManifestEntry>& listed) c
   for (const fs::path& path : unlisted) fs::remove(path, error);
 }
 
+// Checkpoints without their list, which is there before the first of them: it was lost, or not
+// copied with them.
+void CheckpointStore::RefuseUnlisted() const {
+  std::error_code error;
+  for (fs::directory_iterator file(folder_, error), end; !error && file != end;
+       file.increment(error)) {
+    if (!IsOurName(file->path())) continue;
+    throw Error(ExitCode::kConfig, folder_ + " holds checkpoints without their list, " +
+                                       kManifestName +
+                                       ": put it back, or move the folder away to begin anew");
+  }
+}
+
 std::vector<ManifestEntry> CheckpointStore::Manifest() const {
   const std::string path = folder_ + "/" + kManifestName;
   std::error_code error;
-  if (fs::status(path, error).type() == fs::file_type::not_found) return {};
+  if (fs::status(path, error).type() == fs::file_type::not_found) {
+    RefuseUnlisted();
+    return {};
+  }
   // What cannot be looked at is not a missing one: without its list all files would be strangers.
   if (error) throw Error(ExitCode::kTryAgain, "cannot look at " + path + ": " + error.message());
   const std::vector<std::byte> bytes = ReadFile(path, kMaxManifestBytes);

@@ -55,8 +55,9 @@ enum class SavePoint : int {
 // Checkpoints of one run in one folder: <updates>.safetensors files and manifest.json, which names
 // the complete ones with their xxhash64, newest last. Every file is written beside its place,
 // synced and renamed, the manifest after the file, so that a crash or a full disk at any instant
-// leaves the previous checkpoints usable; files outside the manifest are remains and are removed by
-// the next Save.
+// leaves the previous checkpoints usable; files of such names outside the manifest are remains and
+// are removed by the next Save. Files of other names are a person's and stay. An empty manifest is
+// there before the first checkpoint: checkpoints without one are refused and never removed.
 //
 // Thread role: one thread writes; other processes may read at any time.
 class CheckpointStore {
@@ -81,7 +82,7 @@ class CheckpointStore {
                                      bool force = false) const;
 
   // The manifest's entries, newest last; empty without a manifest. Throws Error(kConfig) when it is
-  // not one.
+  // not one, or when there are checkpoints without it.
   std::vector<ManifestEntry> Manifest() const;
 
   // Tests only: called on the saving thread after each step of Save.
@@ -92,7 +93,8 @@ class CheckpointStore {
   std::optional<Checkpoint> LoadFirstGood(const std::vector<ManifestEntry>& candidates,
                                           std::uint64_t expected_config_hash, bool force) const;
   void WriteDurably(const std::string& name, const std::vector<std::byte>& bytes,
-                    SavePoint written) const;
+                    std::optional<SavePoint> written) const;
+  void RefuseUnlisted() const;
   void RemoveUnlisted(const std::vector<ManifestEntry>& listed) const;
 
   const std::string folder_;

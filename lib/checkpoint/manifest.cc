@@ -130,7 +130,9 @@ std::vector<ManifestEntry> DecodeManifest(const std::string& text, const std::st
   const JsonValue* list = parsed ? root.Find("checkpoints") : nullptr;
   if (version == nullptr || list == nullptr || list->kind != JsonValue::Kind::kArray) {
     throw Error(ExitCode::kConfig,
-                origin + " is not a checkpoint manifest; move it away to start over");
+                origin +
+                    " is not a checkpoint manifest; put a whole one back, or move the "
+                    "folder away to begin anew");
   }
   if (version->text != std::to_string(kManifestVersion)) {
     throw Error(ExitCode::kConfig, origin + " has version " + version->text +

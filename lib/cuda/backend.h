@@ -73,7 +73,7 @@ void* AllocateDevice(int ordinal, std::size_t bytes);
 void FreeDevice(void* data);
 void* AllocatePinned(std::size_t bytes);
 void FreePinned(void* data);
-// Null when the system pins no more. Unpinning waits for the device.
+// Null when the system pins no more. Unpinning waits for no copy.
 PinnedState* PinMemory(int ordinal, void* data, std::size_t bytes);
 void UnpinMemory(PinnedState* range);
 MemoryKind KindOf(const void* data);

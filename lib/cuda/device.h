@@ -59,8 +59,9 @@ class PinnedBuffer {
 // Pins host memory of the caller's, shared memory of another process too, so that a device copies
 // from and to it by itself: then it is as a PinnedBuffer's. The memory outlives the range, overlaps
 // no other pinned memory, not even within a page, and is not empty. Made and destroyed outside of
-// steps only: both may wait for the device, so that no copy outlives the range. A graph that was
-// captured with the memory must not be launched afterwards: the simulator finds that.
+// steps only. Its owner waits for the streams of its copies before it destroys the range, which
+// does not: a wait for the whole device is not allowed while any thread captures. A graph that was
+// captured with the memory must not be launched afterwards. The simulator finds both.
 class PinnedRange {
  public:
   PinnedRange() = default;

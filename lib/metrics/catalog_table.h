@@ -51,7 +51,8 @@ inline constexpr std::array kCatalog = {
               "size of the attached ring; 0: none"),
     // Coordinator.
     CounterInfo("tetrion_coordinator_tokens_total", "tokens", {"event"},
-                "tokens by event: issued, done, abandoned, freed, duplicate, fenced"),
+                "tokens by event: issued, done, abandoned, freed, duplicate, refused, "
+                "fenced"),
     GaugeInfo("tetrion_coordinator_tokens_outstanding", "tokens", {},
               "tokens granted and not yet done"),
     GaugeInfo("tetrion_coordinator_actors", "sessions", {}, "actor sessions alive"),

@@ -15,6 +15,7 @@ ChunkedScorer::ChunkedScorer(const NetworkConfig& config, const EnvSpec& env,
 void ChunkedScorer::AllocateWeights(const NetworkConfig& config, std::size_t policy_head,
                                     std::size_t value_head) {
   AllocateParameters(config.training);
+  if (config.blank) return;
   std::uint64_t stream = 0;
   for (const ParameterInfo& info : layout_) {
     ++stream;

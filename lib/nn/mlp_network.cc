@@ -79,7 +79,7 @@ class Mlp : public ChunkedNetwork {
       : ChunkedNetwork(config, env, "mlp", kChunk), kernels_(BestDenseKernels()) {
     layout_ = MlpLayout(env);
     AllocateParameters(config.training);
-    FillInitial(layout_, config.seed, parameters());
+    if (!config.blank) FillInitial(layout_, config.seed, parameters());
   }
 
   Linear LayerOf(const std::string& name) const { return {kernels_, layout_, name}; }

@@ -22,6 +22,7 @@ inline constexpr int kScorerUnits = 64;
 struct NetworkConfig {
   std::string name = "auto";  // scorer, columns, mlp, conv; auto follows the view
   std::uint64_t seed = 1;     // initial weights: a pure function of (seed, network, environment)
+  bool blank = false;         // no initial weights, which take long: others are loaded before use
   int max_states = 1;         // most states of one call; every buffer is allocated for it
   bool training = false;      // false: no gradient buffer, Forward and Backward are not allowed
   int threads = 1;            // threads of one call, the caller's included

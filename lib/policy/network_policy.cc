@@ -21,6 +21,7 @@ class NetworkPolicy final : public Policy {
         env_(env),
         network_(MakeNetwork({.name = config.network,
                               .seed = config.seed,
+                              .blank = config.blank,
                               .max_states = std::max(1, config.max_lanes),
                               .scorer_units = config.scorer_units,
                               .precision = config.precision},

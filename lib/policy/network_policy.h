@@ -15,6 +15,7 @@ struct NetworkPolicyConfig {
   int scorer_units = kScorerUnits;  // as NetworkConfig's
   Precision precision = Precision::kF32;
   std::uint64_t seed = 1;  // initial weights and, with token and step, every action drawn
+  bool blank = false;      // as NetworkConfig's: no Act before LoadWeights
   bool greedy = false;     // the most probable action instead of a draw
   int max_lanes = 1;       // most lanes of one Act
 };

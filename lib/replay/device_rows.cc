@@ -81,10 +81,19 @@ void CheckMemory(const cuda::Device& device, const Shape& shape, std::uint64_t c
 
 class PinnedRows final : public PinnedSource {
  public:
-  PinnedRows(const cuda::Device& device, std::span<std::byte> memory)
-      : range_(device, memory.data(), memory.size(), "a source of rows") {}
+  // `writer`: the stream of its copies.
+  PinnedRows(const cuda::Device& device, std::span<std::byte> memory, cuda::Stream& writer)
+      : writer_(writer), range_(device, memory.data(), memory.size(), "a source of rows") {}
+  ~PinnedRows() override {
+    try {
+      writer_.Synchronize();
+    } catch (const Error& error) {  // a device that fails copies nothing more
+      log::warn("a source of rows is unpinned: {}", error.what());
+    }
+  }
 
  private:
+  cuda::Stream& writer_;
   const cuda::PinnedRange range_;
 };
 
@@ -166,7 +175,7 @@ void DeviceRows::ForEachTile(const ReadLease& lease, const BatchPart& part,
 }
 
 std::unique_ptr<PinnedSource> DeviceRows::Pin(std::span<std::byte> memory) {
-  return std::make_unique<PinnedRows>(device_, memory);
+  return std::make_unique<PinnedRows>(device_, memory, writer_);
 }
 
 void DeviceRows::GatherOnDevice(const ReadLease& lease, int first_lane, int lanes,

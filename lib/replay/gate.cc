@@ -134,6 +134,11 @@ int ReplayGate::FreeEntry() {
   return -1;
 }
 
+bool ReplayGate::MaySample(int count) const {
+  MutexLock lock(mu_);
+  return limiter_.MaySample(selector_->counts(), count);
+}
+
 bool ReplayGate::Draw(int count, std::vector<Window>& windows) {
   if (!limiter_.MaySample(selector_->counts(), count)) return false;
   for (std::size_t s = 0; s < ranges_.size(); ++s) {

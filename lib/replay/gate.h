@@ -87,6 +87,8 @@ class ReplayGate {
   // From now on the limiter holds the writer up no more; the reader as before.
   void LetWriterRun() TETRION_EXCLUDES(mu_);
   ShardStats Stats(int shard) const TETRION_EXCLUDES(mu_);
+  // Whether the limiter would let the reader draw `count` windows now.
+  bool MaySample(int count) const TETRION_EXCLUDES(mu_);
   // Windows of all shards that were overwritten before the reader got them, since the start.
   std::int64_t overwritten_windows() const TETRION_EXCLUDES(mu_);
 

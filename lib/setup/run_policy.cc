@@ -45,6 +45,7 @@ std::unique_ptr<Policy> MakeRunPolicy(const RunConfig& run, const RunPolicyConfi
                             .scorer_units = run.scorer_units,
                             .precision = PrecisionOf(run.precision),
                             .seed = config.seed,
+                            .blank = true,
                             .greedy = config.greedy,
                             .max_lanes = config.max_lanes},
                            env);

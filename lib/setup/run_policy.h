@@ -20,10 +20,10 @@ struct RunPolicyConfig {
   int lane_ids = 0;        // lane ids are below it; 0: below max_lanes
 };
 
-// The policy of a run, on one thread, with weights from its learner or a checkpoint. `env` is what
-// the policy sees. Every program that acts for a run asks here; it links setup_policy or, without
-// the tensor library, setup_policy_plain. Throws Error(kUsage) when what the run needs is not in
-// this program, or does not fit the environment.
+// The policy of a run, on one thread. It must load weights, of the run's learner or a checkpoint,
+// before it acts. `env` is what the policy sees. Every program that acts for a run asks here; it
+// links setup_policy or, without the tensor library, setup_policy_plain. Throws Error(kUsage) when
+// what the run needs is not in this program, or does not fit the environment.
 std::unique_ptr<Policy> MakeRunPolicy(const RunConfig& run, const RunPolicyConfig& config,
                                       const EnvSpec& env);
 

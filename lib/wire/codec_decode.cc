@@ -122,6 +122,7 @@ Register Unpack(Reader& r, const fbs::Register& f) {
   m.previous_session = f.previous_session();
   m.held = r.Held(f.held(), kMaxHeldRanges);
   m.held_below = f.held_below();
+  m.registration = f.registration();
   m.workers = f.workers();
   if (m.workers > kMaxRings) r.ok = false;
   m.rings = r.Rings(f.ring_paths(), f.rings());

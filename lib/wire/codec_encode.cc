@@ -101,7 +101,7 @@ auto Pack(FlatBufferBuilder& fbb, const Register& m) {
   return fbs::CreateRegister(fbb, static_cast<std::uint8_t>(m.role), name, revision,
                              m.previous_session, held, m.workers, rings.paths, rings.rings,
                              key_vector, value_vector, http, shm_dir, m.held_below, rows.endpoint,
-                             rows.key);
+                             rows.key, m.registration);
 }
 
 auto Pack(FlatBufferBuilder& fbb, const Registered& m) {

@@ -98,6 +98,9 @@ struct Register {
   // Learner: where it takes the rows of remote actors, and its public key there.
   std::string rows_endpoint;  // host:port, <= 128 bytes; empty: it takes none
   std::string rows_key;       // <= 64 bytes; empty: none
+  // Counts the sender's registrations from 1, repeated ones too: one that arrives after a younger
+  // one, by a connection given up since, tells what no longer holds.
+  std::uint64_t registration = 0;
 };
 
 struct Registered {

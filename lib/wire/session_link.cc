@@ -147,6 +147,7 @@ void SessionLink::SendDue() {
     if (!register_backoff_.TryNow()) return;
     Register message = owner_.MakeRegister();
     message.previous_session = last_session();
+    message.registration = ++registrations_;
     Send(message);
     return;
   }
@@ -253,6 +254,7 @@ void SessionLink::HandleRefused(const Refused& refused) {
     case RefuseReason::kConfigMismatch:
       throw Error(ExitCode::kConfig, "the coordinator refused: " + refused.text);
     case RefuseReason::kDraining:
+      if (session_ != 0) EndSession();  // its lease ended while we were silent
       if (fenced_session_ != 0) {
         // Fenced as the run ends: no new session, but a last word on what was done.
         retired_ = true;

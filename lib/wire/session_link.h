@@ -115,6 +115,7 @@ class SessionLink {
   bool registered_ = false;
   bool retired_ = false;
   std::uint64_t session_ = 0;         // 0: none yet, or fenced
+  std::uint64_t registrations_ = 0;   // sent
   std::uint64_t fenced_session_ = 0;  // last one; 0: never fenced
   std::string run_;                   // name of the run that was joined, or is to be
   std::uint64_t epoch_ = 0;

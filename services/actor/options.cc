@@ -78,7 +78,8 @@ std::optional<int> ParseActorOptions(int argc, const char* const* argv, ActorOpt
   CheckHealthCheck(options.health);
   if (options.health.Wanted()) return std::nullopt;
   CheckMemberOptions(options.member);
-  if (!options.member.shm_dir.empty()) CheckShmDir(options.member.shm_dir);
+  std::string& shm_dir = options.member.shm_dir;
+  if (!shm_dir.empty()) shm_dir = ToldShmDir(shm_dir);
   if (options.inference == "streamed" && options.policy != "run") {
     throw Error(ExitCode::kUsage,
                 "--policy " + options.policy +

@@ -6,6 +6,7 @@
 
 #include "lib/core/clock.h"
 #include "lib/metrics/shared_recorders.h"
+#include "lib/run/program.h"
 
 namespace tetrion {
 namespace {
@@ -19,6 +20,7 @@ ServiceHost::ServiceHost(MetricsRegistry& metrics, const std::string& http_bind,
     : metrics_(metrics),
       on_error_(std::move(on_error)),
       http_(http_bind, metrics, std::move(ready)) {
+  metrics.Gauge("tetrion_build_info", {Revision(), Preset()}).Set(1);
   ServeLostLogLines(metrics);
 }
 

@@ -24,7 +24,7 @@ class ServiceHost {
  public:
   // Binds `http_bind` at once: Error(kUsage) when it is in use. `ready` runs on threads of the
   // endpoint. `on_error` runs on the thread of the first error and must not throw. `metrics` must
-  // outlive the host; lost log lines are served there from now on.
+  // outlive the host; lost log lines and the build are served there from now on.
   ServiceHost(MetricsRegistry& metrics, const std::string& http_bind,
               std::function<Readiness()> ready, std::function<void()> on_error);
 

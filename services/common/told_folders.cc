@@ -43,9 +43,12 @@ void CheckRunFolder(const std::string& folder) {
   CheckFolder("--runs-dir", "the run's folder", Absolute(folder), wire::kMaxFolderBytes);
 }
 
-void CheckShmDir(const std::string& dir) {
-  CheckFolder("--shm-dir", "the folder of shared regions", Absolute(dir),
+std::string ToldShmDir(const std::string& dir) {
+  std::filesystem::path path = std::filesystem::path(Absolute(dir)).lexically_normal();
+  if (!path.has_filename() && path.has_relative_path()) path = path.parent_path();
+  CheckFolder("--shm-dir", "the folder of shared regions", path.string(),
               wire::kMaxRingPathBytes - LongestRingBytes());
+  return path.string();
 }
 
 }  // namespace tetrion

@@ -10,8 +10,9 @@ namespace tetrion {
 
 // The run's own, below --runs-dir.
 void CheckRunFolder(const std::string& folder);
-// That of the shared regions, --shm-dir. Also throws where a ring's path in it would be longer than
-// wire::kMaxRingPathBytes.
-void CheckShmDir(const std::string& dir);
+// That of the shared regions, --shm-dir, as every process of this host names it, wherever it was
+// started: absolute and without a slash at its end. Also throws where a ring's path in it would be
+// longer than wire::kMaxRingPathBytes.
+std::string ToldShmDir(const std::string& dir);
 
 }  // namespace tetrion

@@ -103,11 +103,10 @@ Coordinator::Coordinator(const CoordinatorOptions& options, const OpenedRun& run
       store_runner_(store_agent_,
                     [this](std::exception_ptr error) { host_->Fail(std::move(error)); }) {
   CheckRunFolder(run.folder.path());
-  CheckShmDir(options.shm_dir);
+  static_cast<void>(ToldShmDir(options.shm_dir));
   RaiseFileLimit(static_cast<rlim_t>(run.config.max_workers) + 1);
   const StoredRun stored = store_.Load(RandomBits());
   metrics_ = std::make_unique<ControlMetrics>(registry_, run.config.env);
-  registry_.Gauge("tetrion_build_info", {Revision(), Preset()}).Set(1);
   control_ = MakeControl(options, run, stored, store_agent_, *metrics_);
   // An error ends the wait in Run: there is nothing to wake.
   host_ = std::make_unique<ServiceHost>(

@@ -1,15 +1,27 @@
 #include "services/coordinator/leases.h"
 
+#include <algorithm>
+
 #include "lib/core/log.h"
 
 namespace tetrion::coordinator {
 namespace {
 
-constexpr std::int64_t kStallNs = kNanosPerSecond;
+constexpr std::int64_t kMaxStallNs = kNanosPerSecond;
 constexpr std::int64_t kReturnNs = 2 * kNanosPerSecond;
 constexpr std::int64_t kMaxReturnNs = 60 * kNanosPerSecond;
 
+// Below the lease, however short: a stall that outlasts it would end every session.
+std::int64_t StallNs(std::uint32_t lease_ms) {
+  return std::min(kMaxStallNs, lease_ms * kNanosPerMilli / 2);
+}
+
 }  // namespace
+
+Leases::Leases(ControlContext& context)
+    : ControlPart(context),
+      stall_ns_(StallNs(config_.session_lease_ms)),
+      start_ns_(clock_.NowNs()) {}
 
 Session* Leases::Live(const wire::PeerId& peer, std::uint64_t number) {
   Session* session = book_.sessions.Find(number);
@@ -70,7 +82,7 @@ void Leases::EndRefused(std::uint64_t number, wire::RefuseReason reason, const s
 
 void Leases::JudgeLeases() {
   const std::int64_t now_ns = clock_.NowNs();
-  const bool stalled = last_judged_ns_ == 0 || now_ns - last_judged_ns_ > kStallNs;
+  const bool stalled = last_judged_ns_ == 0 || now_ns - last_judged_ns_ > stall_ns_;
   last_judged_ns_ = now_ns;
   if (stalled) {
     book_.sessions.GiveFullLeases();

@@ -12,15 +12,15 @@ namespace tetrion::coordinator {
 //
 // Invariants:
 //   1. A lease is judged only in a cycle that read the socket to its end; when the last such cycle
-//      is more than 1 s ago (a start, a stop, a slow disk, a backlog) every session gets a full
-//      lease first.
+//      is more than 1 s ago, or half a lease (a start, a stop, a slow disk, a backlog),
+//      every session gets a full lease first.
 //   2. A message counts only if it names a session in the table and comes from the process that the
 //      session belongs to. A number that the run does not allow ends the session that told it.
 //   3. A member is told of its session's end only once the end is stored.
 // Control agent only.
 class Leases : private ControlPart {
  public:
-  explicit Leases(ControlContext& context) : ControlPart(context), start_ns_(clock_.NowNs()) {}
+  explicit Leases(ControlContext& context);
 
   // The session if it is alive and its own process speaks, with lease and connection renewed; else
   // nullptr, and the peer is told where that helps.
@@ -36,6 +36,7 @@ class Leases : private ControlPart {
   void JudgeLeases();
 
  private:
+  const std::int64_t stall_ns_;
   const std::int64_t start_ns_;
   std::int64_t last_return_ns_ = 0;  // of a member of an earlier start; 0: none yet
   std::int64_t last_judged_ns_ = 0;  // last cycle that read the socket to its end; 0: none yet

@@ -128,6 +128,7 @@ Session& Registration::OpenSession(const wire::Register& m) {
   Session description;
   description.role = m.role;
   description.process = context_.sender.process;
+  description.registration = m.registration;
   description.phase = "registered";
   return book_.Open(description, /*returns=*/m.previous_session != 0);
 }
@@ -154,7 +155,11 @@ bool Registration::IsRepeated(const wire::PeerId& peer, const wire::Register& m,
 void Registration::On(const wire::PeerId& peer, const wire::Register& m) {
   if (!book_.CanStore()) return;
   Session* session = book_.sessions.FindProcess(context_.sender.process);
+  // Sent on a connection that its process has given up: what it lists as held was granted anew
+  // since, perhaps.
+  if (session != nullptr && m.registration < session->registration) return;
   if (!Welcome(peer, m, session)) return;
+  if (session != nullptr) session->registration = m.registration;
   if (session != nullptr && IsRepeated(peer, m, *session)) return;
   const bool is_new = session == nullptr;
   const std::uint64_t number = is_new ? book_.sessions.next_number() : session->number;

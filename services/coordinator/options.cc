@@ -4,6 +4,7 @@
 
 #include "lib/core/error.h"
 #include "lib/run/options.h"
+#include "services/common/told_folders.h"
 
 namespace tetrion::coordinator {
 
@@ -55,6 +56,7 @@ std::optional<int> ParseOptions(int argc, const char* const* argv, CoordinatorOp
     RefuseOpenBind("--bind", options.bind, options.curve, options.insecure);
   }
   if (options.shm_dir.empty()) options.shm_dir = "/dev/shm/tetrion-" + std::to_string(getuid());
+  options.shm_dir = ToldShmDir(options.shm_dir);
   return std::nullopt;
 }
 

@@ -26,6 +26,7 @@ struct Session {
   std::string rows_key;
   std::string peer;  // connection it was last heard on; empty after a restart of ours
   std::uint64_t registered_ticket = 0;  // of the change that its newest registration made
+  std::uint64_t registration = 0;       // newest one's number; 0 after a restart of ours
   std::int64_t region_held_ns = 0;      // since when; of this start
   std::int64_t expires_ns = 0;
   std::int64_t heard_ns = 0;

@@ -223,6 +223,10 @@ void Engine::LetIngestRun() {
   if (DrawsAgain(run_)) replay_.LetWriterRun();
 }
 
+bool Engine::BatchWaits() const {
+  return !DrawsAgain(run_) && replay_.MaySample(run_.batch_windows);
+}
+
 // Of one update, in rows of all lanes.
 double Engine::BatchRows() const {
   return static_cast<double>(run_.window * BatchLanesOf(run_, shape_)) / shape_.lanes;

@@ -72,6 +72,8 @@ class Engine {
   // --- any thread ---
   // Lanes that the learner plays itself have none left to report, or there are none.
   bool ResidentDone() const { return !resident_ || resident_->Done(); }
+  // Rows that are trained once and have not been make a whole batch.
+  bool BatchWaits() const;
   // Brings the scraped figures up to the agents' own.
   void RefreshMetrics() TETRION_EXCLUDES(refresh_mu_);
 

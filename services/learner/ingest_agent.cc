@@ -15,6 +15,12 @@ namespace {
 // Rows taken from one source before the next has its turn.
 constexpr std::uint32_t kRowsPerTurn = 64;
 
+bool EveryEpisodeBegins(const RowLayout& layout, const std::byte* row) {
+  const auto* flags = reinterpret_cast<const std::uint8_t*>(row + layout.flags);
+  return std::all_of(flags, flags + layout.spec.lanes,
+                     [](std::uint8_t lane) { return (lane & kIsFirst) != 0; });
+}
+
 // Every lane's episode begins for readers of the row.
 void BeginEpisodes(const RowLayout& layout, std::byte* row) {
   const RowView view(layout, row);
@@ -109,7 +115,7 @@ int IngestAgent::Pump(Feed& feed) {
   }
   rows.count = std::min(rows.count, kRowsPerTurn);
   const std::byte* checked = rows.rows;
-  const bool joins = !feed.joined && rows.first > 0;
+  const bool joins = !feed.joined && !EveryEpisodeBegins(memory_.layout(), rows.rows);
   if (feed.pinned == nullptr || joins) {
     std::memcpy(rows_.data(), rows.rows, rows.count * memory_.layout().row_bytes);
     checked = rows_.data();

@@ -51,6 +51,7 @@ LearnerLinkAgent::Hooks Learner::LinkHooks() {
           .fill = [this](wire::Heartbeat& heartbeat) { FillHeartbeat(heartbeat); },
           .drain_lanes = [this] { DrainLanes(); },
           .lanes_done = [this] { return engine_->ResidentDone(); },
+          .batch_waits = [this] { return engine_->BatchWaits(); },
           .stop_training = [this] { StopTraining(); }};
 }
 

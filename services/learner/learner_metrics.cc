@@ -80,7 +80,8 @@ void LearnerMetrics::OnUpdate(const UpdateStats& stats) {
   backward_s_.Observe(stats.backward_s);
   optimise_s_.Observe(stats.optimise_s);
   update_s_.Observe(stats.sample_s + stats.forward_s + stats.backward_s + stats.optimise_s);
-  trainer_figures_.Set(stats.figures);
+  // Those of an update that was not taken say nothing of the policy that plays.
+  if (stats.updates > 0) trainer_figures_.Set(stats.figures);
 }
 
 void LearnerMetrics::Refresh(const ReplayGate& replay, std::uint64_t memory_bytes,

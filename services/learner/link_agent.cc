@@ -115,17 +115,22 @@ void LearnerLinkAgent::StartDrain() {
   member_.StartDrain(/*built=*/building_ || built_);
 }
 
+// What the drain waits for; empty: nothing any more.
+std::string LearnerLinkAgent::Awaited() const {
+  if (!built_) return "still starting";
+  if (!hooks_.lanes_done()) return "resident lanes still play";
+  // Without a session the ended rings are not taken off the list any more.
+  const bool over = have_list_ && (link_.session() == 0 ? board_.AllEnded() : board_.Empty());
+  if (!over) return "rings are still open";
+  return hooks_.batch_waits() ? "rows still wait to be trained" : "";
+}
+
 void LearnerLinkAgent::Drain() {
   if (member_.Draining()) {
     // Without a session the ended rings are not taken off the list any more.
-    const bool over = built_ && have_list_ && hooks_.lanes_done() &&
-                      (link_.session() == 0 ? board_.AllEnded() : board_.Empty());
-    if (!over && !member_.DrainIsLate()) return;
-    if (!over) {
-      log::warn("{} after the drain time-out", !built_                ? "still starting"
-                                               : !hooks_.lanes_done() ? "resident lanes still play"
-                                                                      : "rings are still open");
-    }
+    const std::string awaited = Awaited();
+    if (!awaited.empty() && !member_.DrainIsLate()) return;
+    if (!awaited.empty()) log::warn("{} after the drain time-out", awaited);
     if (built_) hooks_.stop_training();
     // The last word on updates and rows; heartbeats end here.
     wire::Heartbeat last = MakeHeartbeat();

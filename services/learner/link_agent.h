@@ -36,6 +36,8 @@ class LearnerLinkAgent final : public Agent, private wire::SessionOwner {
     // once built, whether they have.
     std::function<void()> drain_lanes = [] {};
     std::function<bool()> lanes_done = [] { return true; };
+    // Once built, whether a whole batch waits that would be drawn once: it is still trained.
+    std::function<bool()> batch_waits = [] { return false; };
     std::function<void()> stop_training;  // once built; rings are gone: final checkpoint; may throw
   };
   LearnerLinkAgent(const MemberConfig& config, Hooks hooks, RingBoard& board, Versions& versions,
@@ -66,6 +68,7 @@ class LearnerLinkAgent final : public Agent, private wire::SessionOwner {
   void ReportEnded();
   void StartDrain();
   void Drain();
+  std::string Awaited() const;
 
   const Hooks hooks_;
   RingBoard& board_;

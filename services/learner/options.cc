@@ -41,7 +41,8 @@ std::optional<int> ParseLearnerOptions(int argc, const char* const* argv, Learne
   CheckHealthCheck(options.health);
   if (options.health.Wanted()) return std::nullopt;
   CheckMemberOptions(options.member);
-  if (!options.member.shm_dir.empty()) CheckShmDir(options.member.shm_dir);
+  std::string& shm_dir = options.member.shm_dir;
+  if (!shm_dir.empty()) shm_dir = ToldShmDir(shm_dir);
   CheckDeviceChoice(options.replay);
   CheckRowsChoice(options.rows, options.member.curve);
   return std::nullopt;

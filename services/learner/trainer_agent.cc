@@ -90,7 +90,8 @@ CheckpointInfo TrainerAgent::Describe() const {
 
 void TrainerAgent::SaveFinal() {
   const CheckpointInfo info = Describe();
-  if (info.updates > 0) checkpoints_.WriteNow(trainer_.Save(), info);
+  if (info.updates == 0 || checkpoints_.Holds(static_cast<std::uint64_t>(info.updates))) return;
+  checkpoints_.WriteNow(trainer_.Save(), info);
 }
 
 TrainerProgress TrainerAgent::Progress() const {

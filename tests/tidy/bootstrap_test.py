@@ -53,7 +53,7 @@ class Bootstrap(unittest.TestCase):
         self.calls = self.base / "calls"
         self.bin = self.base / "bin"
         self.bin.mkdir()
-        self.fake("dpkg-query", 'printf "ii alpha\\nii beta-dev\\n"\n')
+        self.fake("dpkg-query", 'printf "installed alpha\\ninstalled beta-dev\\n"\n')
         self.fake("apt-get", "exit 0\n")
         self.fake("ctest", "exit 0\n")
         self.program("cmake", FAKE_CMAKE)
@@ -70,6 +70,14 @@ class Bootstrap(unittest.TestCase):
 
     def fake(self, name, body):
         self.program(name, FAKE + body)
+
+    def fake_pip(self, body, place=None):
+        """That of a virtual environment made at `place`, by default where it stands."""
+        pip = self.root / ".deps/py/bin/pip"
+        pip.parent.mkdir(parents=True)
+        begin, rest = FAKE.split("\n", 1)
+        pip.write_text(f"{begin}\n# {place or pip.parent}/python3\n{rest}{body}")
+        pip.chmod(0o755)
 
     def environment(self):
         return {**os.environ, "PATH": f"{self.bin}:/usr/bin:/bin", "CALLS": str(self.calls)}
@@ -135,7 +143,7 @@ class Bootstrap(unittest.TestCase):
     def test_install_builds_nothing(self):
         self.run_it("install")
         self.assertEqual((self.called("cmake"), self.builds()), ([], []))
-        self.fake("dpkg-query", 'printf "ii alpha\\n"\n')
+        self.fake("dpkg-query", 'printf "installed alpha\\n"\n')
         self.run_it("install", status=0 if os.geteuid() == 0 else 1)
         if os.geteuid() == 0:
             self.assertIn("beta-dev", self.called("apt-get")[-1])
@@ -203,7 +211,7 @@ class Bootstrap(unittest.TestCase):
         self.assertNotIn(".deps/lock", self.run_it("up").stdout)
 
     def test_only_missing_packages_are_installed_or_asked_for(self):
-        self.fake("dpkg-query", 'printf "ii alpha\\nrc beta-dev\\n"; exit 1\n')
+        self.fake("dpkg-query", 'printf "installed alpha\\nconfig-files beta-dev\\n"; exit 1\n')
         self.fake("sudo", "exit 1\n")
         if os.geteuid() == 0:
             self.run_it("up")
@@ -220,10 +228,7 @@ class Bootstrap(unittest.TestCase):
             for name in ("torch/lib/libtorch_cpu.so", "torch/lib/libtorch_cuda.so",
                          "torch/include/a.h", "some_torch-1.2.dist-info/RECORD"):
                 archive.writestr(name, "x")
-        pip = self.root / ".deps/py/bin/pip"
-        pip.parent.mkdir(parents=True)
-        pip.write_text(FAKE + f'mkdir -p "${{@: -1}}" && cp "{wheel}" "${{@: -1}}"\n')
-        pip.chmod(0o755)
+        self.fake_pip(f'mkdir -p "${{@: -1}}" && cp "{wheel}" "${{@: -1}}"\n')
         self.write(".deps/torch.new/half", "left by an interrupted call")
         self.run_it("up")
         self.run_it("up")
@@ -234,12 +239,17 @@ class Bootstrap(unittest.TestCase):
         self.assertFalse((torch / "torch/lib/libtorch_cuda.so").exists())
         self.assertFalse((torch / "half").exists())
 
+    def test_an_environment_that_was_made_elsewhere_is_made_anew(self):
+        self.write("deploy/wheels.txt", "some-torch==1.2 --hash=sha256:0\n")
+        self.fake_pip("echo 'of another place'\nexit 1\n", place="/moved/.deps/py/bin")
+        self.run_it("up", status=1)
+        self.assertEqual(self.called("pip"), [])
+        made = self.root / ".deps/py/bin/pip"
+        self.assertIn(str(made.parent), made.read_text(encoding="utf-8"))
+
     def test_a_failed_download_leaves_nothing_that_looks_finished(self):
         self.write("deploy/wheels.txt", "some-torch==1.2 --hash=sha256:0\n")
-        pip = self.root / ".deps/py/bin/pip"
-        pip.parent.mkdir(parents=True)
-        pip.write_text("#!/bin/bash\necho 'hashes do not match'\nexit 1\n")
-        pip.chmod(0o755)
+        self.fake_pip("echo 'hashes do not match'\nexit 1\n")
         done = self.run_it("up", status=1)
         self.assertIn("hashes do not match", done.stderr)
         self.assertFalse((self.root / ".deps/torch").exists())

@@ -29,7 +29,7 @@ class Doctor(unittest.TestCase):
         (self.root / ".deps/torch/some_torch-1.2.dist-info").mkdir(parents=True)
         self.bin = self.base / "bin"
         self.bin.mkdir()
-        self.fake("dpkg-query", 'printf "ii alpha\\nii beta\\n"')
+        self.fake("dpkg-query", 'printf "installed alpha\\ninstalled beta\\n"')
 
     def fake(self, name, body):
         (self.bin / name).write_text(f"#!/bin/bash\n{body}\n")
@@ -73,7 +73,7 @@ class Doctor(unittest.TestCase):
         self.assertRegex(self.examine(1), "FAIL  kernels: .* ended with status 132")
 
     def test_missing_packages_fail_with_the_line_that_mends_it(self):
-        self.fake("dpkg-query", 'printf "ii alpha\\n"; exit 1')
+        self.fake("dpkg-query", 'printf "installed alpha\\n"; exit 1')
         self.assertRegex(self.examine(1), r"FAIL  packages: 1 missing; .*apt-get install -y beta\n")
 
     def test_missing_wheels_fail(self):

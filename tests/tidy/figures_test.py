@@ -265,6 +265,16 @@ class Plot(unittest.TestCase):
             call(*args)
         self.assertIn(words, str(caught.exception))
 
+    def test_a_name_is_a_runs_also_where_the_caller_has_such_a_folder(self):
+        here = os.getcwd()
+        self.addCleanup(os.chdir, here)
+        run, elsewhere = self.run_folder("mine", []), self.runs / "elsewhere"
+        (elsewhere / "mine").mkdir(parents=True)
+        os.chdir(elsewhere)
+        self.assertEqual(plot.find_run(self.runs, "mine"), run)
+        self.assertEqual(plot.find_run(self.runs, "./mine"), pathlib.Path("mine"))
+        self.assertEqual(plot.find_run(self.runs, "../elsewhere"), pathlib.Path("../elsewhere"))
+
     def test_every_figure_that_is_drawn_is_declared(self):
         source = (ROOT / "tools" / "plot.py").read_text(encoding="utf-8")
         named = figures_of(source)
@@ -330,6 +340,10 @@ class Plot(unittest.TestCase):
         picture = pathlib.Path(done.stdout.strip()).read_bytes()
         self.assertEqual(picture[:8], b"\x89PNG\r\n\x1a\n")
         self.assertGreater(len(picture), 20_000)
+        odd = subprocess.run([*command, "--out", str(self.runs / "a.xyz")], capture_output=True,
+                             text=True, timeout=120, check=False)
+        self.assertEqual(odd.returncode, 2)
+        self.assertIn("a.xyz cannot be written", odd.stderr)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import contextlib
 import io
 import json
+import math
 import os
 import pathlib
 import shutil
@@ -29,6 +30,9 @@ if [[ -z ${given[--resume]:-} ]]; then
   echo "$all" >"$run/config.toml"
   case ${given[--learning-rate]} in 0.9 | 0.8) echo "error: diverged"; exit 1 ;; esac
   echo 0 >"$run/seconds"
+elif [[ ${given[--learning-rate]} == 0.7 ]]; then
+  echo "error: diverged late"
+  exit 1
 fi
 seconds=${given[--stop-after]%s}
 echo $(($(cat "$run/seconds") + seconds)) >"$run/seconds"
@@ -38,7 +42,7 @@ EVAL = r"""#!/bin/bash
 run=$4/$2
 [[ "$(cat "$run/config.toml")" =~ --seed\ ([0-9]+).*--learning-rate\ ([^ ]+) ]]
 awk -v seed="${BASH_REMATCH[1]}" -v rate="${BASH_REMATCH[2]}" -v seconds="$(cat "$run/seconds")" \
-  'BEGIN { off = log(rate / 0.01); if (off < 0) off = -off
+  'BEGIN { off = log((rate == 0.7 ? 0.01 : rate) / 0.01); if (off < 0) off = -off
            score = seconds * exp(-off) + 0.001 * seed
            printf "{\"lines\": {\"mean\": %g}, \"return\": {\"mean\": 0}}\n", score }'
 """
@@ -140,6 +144,22 @@ class Sweep(unittest.TestCase):
             self.runs.folder.mkdir()
             self.sweep(tune=("learning_rate=0.9|0.8",), trials=3)
 
+    def test_a_trial_that_fails_after_a_good_beginning_is_the_worst_of_all_to_the_sampler(self):
+        self.sweep(tune=("learning_rate=0.01|0.02|0.7",), trials=6)
+        self.assertTrue([text for text in self.said if "diverged late" in text])
+        trials = sweep.make_study(self.runs.folder).trials
+        late = [one for one in trials if one.params["learning_rate"] == "0.7"
+                and one.state.name == "PRUNED" and max(one.intermediate_values) == 1
+                and one.intermediate_values[1] == -math.inf]
+        self.assertTrue(late)
+        for one in trials:
+            if one.params["learning_rate"] == "0.7" and one.state.name != "PRUNED":
+                self.assertEqual(one.state.name, "FAIL", "its good score counts for nothing")
+        kept = {path.name for path in self.runs.folder.glob("trial*/")}
+        self.assertFalse([name for name in kept
+                          if "--learning-rate 0.7" in (self.runs.folder / name / "config.toml")
+                          .read_text()])
+
     def evaluate_for_ever(self, when_asked_to_end):
         """In place of the evaluation, one that ends only when it is asked to."""
         (self.base / "tetrion-eval").write_text(
@@ -199,6 +219,20 @@ class Words(unittest.TestCase):
         with contextlib.redirect_stderr(io.StringIO()) as said:
             self.assertEqual(sweep.main(["--seconds", "1"]), 2)
         self.assertIn("--seconds is at least 9", said.getvalue())
+
+    def test_odd_words_and_folders_are_told_of_in_a_sentence(self):
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="tetrion-sweep-"))
+        self.addCleanup(shutil.rmtree, folder)
+        (folder / "sweep.json").write_text('{"tried": [')
+        (folder / "file").write_text("")
+        for words, text in ((["--eval=it's"], "--eval it's: No closing quotation"),
+                            (["--seconds", "nan"], "--seconds is at least 9"),
+                            (["--dir", str(folder / "file")], "cannot be written"),
+                            (["--dir", str(folder)], "sweep.json is no sweep's")):
+            with contextlib.redirect_stderr(io.StringIO()) as said, \
+                    contextlib.redirect_stdout(io.StringIO()):
+                self.assertEqual(sweep.main(words), 2, words)
+            self.assertIn(text, said.getvalue())
 
     def test_runs_lie_where_those_of_up_do_and_one_to_begin_from_is_found_there(self):
         self.assertEqual(sweep.parse([])[0].dir, sweep.RUNS / "sweep")

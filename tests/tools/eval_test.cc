@@ -109,6 +109,7 @@ TEST(PerDeathTest, QuantilesAreTheTables) {
     EXPECT_NEAR(ChiSquaredQuantile(probability, half_freedom), quantile, 1e-6 * quantile);
   }
   EXPECT_NEAR(ChiSquaredQuantile(0.975, 10'000) / 20'000, 1.0196, 1e-3);
+  EXPECT_NEAR(ChiSquaredQuantile(0.975, 4'000'000) / 8'000'000, 1.00098, 1e-5);
 }
 
 TEST(PerDeathTest, AllThatWasReachedCountsAndTheIntervalIsThatOfTheDeaths) {

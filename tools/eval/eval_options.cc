@@ -70,6 +70,26 @@ void Declare(ServiceOptions& parser, EvalOptions& options, Changes& changes) {
   parser.ReadVariablesOf({"runs-dir"});
 }
 
+// Options that what was asked for has no use for.
+void CheckGiven(const ServiceOptions& parser, const EvalOptions& options) {
+  if (options.command != "dream" && parser.Given("context")) {
+    throw Error(ExitCode::kUsage, "--context belongs to dream: use dream RUN");
+  }
+  for (const char* option : {"json", "lanes"}) {
+    if (options.command == "eval" || !parser.Given(option)) continue;
+    throw Error(ExitCode::kUsage, "--" + std::string(option) + " belongs to eval: use eval RUN");
+  }
+  if (options.command == "eval" && parser.Given("fps")) {
+    throw Error(ExitCode::kUsage, "--fps belongs to play and dream: use play RUN");
+  }
+  for (const char* option : {"best", "sample", "greedy"}) {
+    if (options.policy == "checkpoint" || !parser.Given(option)) continue;
+    throw Error(ExitCode::kUsage, "--" + std::string(option) +
+                                      " says how a checkpoint plays, not " + options.policy +
+                                      ": leave it out");
+  }
+}
+
 void Check(const EvalOptions& options) {
   const bool dream = options.command == "dream";
   if (options.command != "eval" && options.command != "play" && !dream) {
@@ -113,9 +133,7 @@ std::optional<int> ParseEvalOptions(int argc, const char* const* argv, EvalOptio
   Changes changes;
   Declare(parser, options, changes);
   if (const std::optional<int> code = parser.Parse(argc, argv)) return code;
-  if (options.command != "dream" && parser.Given("context")) {
-    throw Error(ExitCode::kUsage, "--context belongs to dream: use dream RUN");
-  }
+  CheckGiven(parser, options);
   Check(options);
   if (parser.Given("max-steps")) options.max_steps = changes.max_steps;
   if (parser.Given("iid-pieces")) options.iid_pieces = changes.iid_pieces;

@@ -16,8 +16,14 @@ constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
 // Probability of fewer than `events` events where `mean` are expected.
 double PoissonBelow(int events, double mean) {
+  // Terms so many standard deviations away add nothing to a double.
+  constexpr double kFarAway = 12;
+  const double reach = kFarAway * std::sqrt(mean) + kFarAway;
+  if (events > mean + reach) return 1;
   double sum = 0;
-  for (int i = 0; i < events; ++i) sum += std::exp(i * std::log(mean) - mean - std::lgamma(i + 1));
+  for (int i = std::max(0, static_cast<int>(mean - reach)); i < events; ++i) {
+    sum += std::exp(i * std::log(mean) - mean - std::lgamma(i + 1));
+  }
   return sum;
 }
 

@@ -113,7 +113,7 @@ void Up::PrintSummary(double wall_s) {
   if (!fs::exists(folder_.config_toml())) return;  // it never began
   Print(SummaryText({.status = status_.value_or(RunStatus()),
                      .run = plan_.name,
-                     .runs_dir = options_.runs_dir,
+                     .runs_dir = RunsDirOf(options_, plan_),
                      .checkpoint = NewestCheckpoint(),
                      .wall_s = wall_s,
                      .exit_code = supervisor_.exit_code(),

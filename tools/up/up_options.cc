@@ -43,10 +43,7 @@ Command CommonFlags(const UpOptions& options) {
 ChildSpec Coordinator(const UpOptions& options, const RunPlan& plan,
                       const std::vector<Setting>& given) {
   const std::string program = options.bin_dir + "/tetrion-coordinator";
-  // A run that is named by a path may lie in another folder, where its name is another run's.
-  Command command = {"--runs-dir", plan.resuming
-                                       ? std::filesystem::path(plan.folder).parent_path().string()
-                                       : options.runs_dir};
+  Command command = {"--runs-dir", RunsDirOf(options, plan)};
   Append(command, CommonFlags(options));
   if (!options.shm_dir.empty()) Append(command, {"--shm-dir", options.shm_dir});
   Append(command, RunFlags(given));
@@ -203,6 +200,11 @@ RunPlan PlanRun(const UpOptions& options, const std::string& default_name, int c
     plan.children.push_back(Actor(options, plan, given, i, workers));
   }
   return plan;
+}
+
+std::string RunsDirOf(const UpOptions& options, const RunPlan& plan) {
+  const bool by_path = plan.resuming && options.resume.find('/') != std::string::npos;
+  return by_path ? std::filesystem::path(plan.folder).parent_path().string() : options.runs_dir;
 }
 
 }  // namespace tetrion

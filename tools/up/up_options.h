@@ -43,4 +43,8 @@ struct RunPlan {
 // replay slots.
 RunPlan PlanRun(const UpOptions& options, const std::string& default_name, int cores);
 
+// The folder of runs that the planned run lies in. One that is resumed by its path may lie in
+// another than --runs-dir, where its name is another run's.
+std::string RunsDirOf(const UpOptions& options, const RunPlan& plan);
+
 }  // namespace tetrion

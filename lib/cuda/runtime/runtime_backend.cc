@@ -27,7 +27,6 @@ struct GraphState {
   cudaGraphExec_t graph;
 };
 struct PinnedState {
-  int ordinal;
   void* data;
 };
 
@@ -176,16 +175,14 @@ void FreePinned(void* data) {
 
 PinnedState* PinMemory(int ordinal, void* data, std::size_t bytes) {
   Use(ordinal);
-  auto state = std::make_unique<PinnedState>(PinnedState{ordinal, data});
+  auto state = std::make_unique<PinnedState>(PinnedState{data});
   const cudaError_t status = Cleared(cudaHostRegister(data, bytes, cudaHostRegisterPortable));
   if (status == cudaErrorMemoryAllocation) return nullptr;
   Check(status, "pinning memory");
   return state.release();
 }
 
-// The runtime does not say that it waits for copies, as cudaFreeHost does.
 void UnpinMemory(PinnedState* range) {
-  if (Cleared(cudaSetDevice(range->ordinal)) == cudaSuccess) (void)Cleared(cudaDeviceSynchronize());
   (void)Cleared(cudaHostUnregister(range->data));
   delete range;
 }

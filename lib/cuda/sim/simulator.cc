@@ -137,7 +137,6 @@ void Simulator::Pin(const void* data, std::size_t bytes) {
 
 void Simulator::Unpin(const void* data) {
   const MutexLock lock(mu_);
-  Drain();
   memory_.Unpin(data);
 }
 

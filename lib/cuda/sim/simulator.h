@@ -45,8 +45,8 @@ class Simulator {
   DeviceMemory MemoryState() const;
   void* Allocate(std::size_t bytes, MemoryKind kind);
   void Free(void* data);
-  // Pinned memory of the caller's. Throws Error(kInternal) when some of it is pinned already;
-  // unpinning does all work first.
+  // Pinned memory of the caller's. Throws Error(kInternal) when some of it is pinned already. A
+  // copy that is under way when its memory is unpinned is found when it goes on.
   void Pin(const void* data, std::size_t bytes);
   void Unpin(const void* data);
   MemoryKind KindOf(const void* data) const;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -38,10 +39,14 @@ void ExpandDict(const std::byte* records, std::int64_t n, int queue_size, std::u
 void ExpandFlat(const std::byte* records, std::int64_t n, int queue_size, float* out);
 
 // The package's render_mode="rgb_array", pixel for pixel: the board (18 cells wide), the queue at
-// its top right, the holder at its bottom right, the rest of the right side grey. A cell is
-// `scale` x `scale` pixels (the package's render_upscale, there 10), `scale` at least 1.
+// its top right, the holder at its bottom right, the rest of the right side grey, which is as wide
+// as the holder where there is no queue. A cell is `scale` x `scale` pixels (the package's
+// render_upscale, there 10), `scale` at least 1.
+constexpr int RgbSideCells(int queue_size) {
+  return 4 * std::max(queue_size, 1);
+}
 constexpr RgbSize TetrisRgbSize(int queue_size, int scale) {
-  return {DictLayout::kRows * scale, (DictLayout::kColumns + 4 * queue_size) * scale};
+  return {DictLayout::kRows * scale, (DictLayout::kColumns + RgbSideCells(queue_size)) * scale};
 }
 // `out` holds TetrisRgbSize(queue_size, scale).Bytes().
 void RenderRgb(const ColourRecord& record, int queue_size, int scale, std::uint8_t* out);

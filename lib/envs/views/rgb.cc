@@ -26,7 +26,8 @@ void RenderRgb(const ColourRecord& record, int queue_size, int scale, std::uint8
   constexpr int kBoxRows = 4;
   std::uint8_t dict[DictLayout::Bytes(kTetrisMaxQueue)];
   ExpandDict(reinterpret_cast<const std::byte*>(&record), 1, queue_size, dict);
-  const int side = 4 * queue_size, width = DictLayout::kColumns + side;
+  const int queue = 4 * queue_size, side = RgbSideCells(queue_size);
+  const int width = DictLayout::kColumns + side;
   std::uint8_t cells[DictLayout::kColumns + 4 * kTetrisMaxQueue];
   for (int r = 0; r < DictLayout::kRows; ++r) {
     std::copy_n(dict + DictLayout::kBoard + r * DictLayout::kColumns, DictLayout::kColumns, cells);
@@ -34,7 +35,7 @@ void RenderRgb(const ColourRecord& record, int queue_size, int scale, std::uint8
     std::fill_n(right, side, std::uint8_t{1});
     const int holder_row = r - (DictLayout::kRows - kBoxRows);
     if (r < kBoxRows) {
-      std::copy_n(dict + DictLayout::kQueue + r * side, side, right);
+      std::copy_n(dict + DictLayout::kQueue + r * queue, queue, right);
     } else if (holder_row >= 0) {
       std::copy_n(dict + DictLayout::kHolder + 4 * holder_row, 4, right);
     }

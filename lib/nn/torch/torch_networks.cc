@@ -69,10 +69,10 @@ class TorchNetwork : public Network {
 
   virtual Heads Compute(const Tensor& view) const = 0;  // view [N, F]
 
-  // After the last AddParameter: makes the tensors and sets initial values.
+  // After the last AddParameter: makes the tensors and, unless blank, sets initial values.
   void Build(const NetworkConfig& config) {
     AllocateBuffers(config.training);
-    FillInitial(layout_, config.seed, parameters());
+    if (!config.blank) FillInitial(layout_, config.seed, parameters());
     grad_logits_.reserve(static_cast<std::size_t>(max_states_) *
                          static_cast<std::size_t>(actions_));
     for (const ParameterInfo& info : layout_) {

@@ -15,7 +15,9 @@ std::unique_ptr<DevicePolicy> MakeDevicePolicy(const cuda::Device& device,
   if (config.network == "dreamer")
     return std::make_unique<DeviceDreamerPolicy>(device, config, env);
   throw Error(ExitCode::kUsage,
-              "network \"" + config.network + "\" does not run on a device: choose mlp or random");
+              "network \"" + config.network +
+                  "\" does not run on a device: choose --network mlp, or leave --resident-lanes "
+                  "out and let actors play");
 }
 
 }  // namespace tetrion

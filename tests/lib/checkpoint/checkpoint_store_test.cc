@@ -269,6 +269,29 @@ TEST_P(KilledSaveTest, LeavesACompleteCheckpoint) {
   EXPECT_EQ(Files().size(), 3u);
 }
 
+// Killed again and again, before there is any checkpoint.
+TEST_P(KilledSaveTest, OfTheFirstCheckpointStandsInTheWayOfNoOther) {
+  for (int round = 1; round <= 3; ++round) {
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      die_at = GetParam();
+      CheckpointStore dying(folder_, 2);
+      dying.SetPauseHook(DieHere);
+      dying.Save(StateOf(round), InfoOf(round));
+      ::_exit(0);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFSIGNALED(status));
+    const bool published = GetParam() >= static_cast<int>(SavePoint::kManifestRenamed);
+    EXPECT_EQ(CheckpointStore(folder_, 2).LoadNewest().has_value(), published);
+  }
+  CheckpointStore store(folder_, 2);
+  store.Save(StateOf(4), InfoOf(4));
+  EXPECT_EQ(store.LoadNewest()->info.updates, 4);
+}
+
 INSTANTIATE_TEST_SUITE_P(AllPoints, KilledSaveTest, ::testing::Range(0, 8));
 
 // On a full disk their room is what the next one needs.
@@ -283,13 +306,43 @@ TEST_F(CheckpointStoreTest, RemainsOfASaveThatDiedAreGoneBeforeTheNextIsWritten)
     others = static_cast<int>(fs::exists(folder / "000000000098.safetensors")) +
              static_cast<int>(fs::exists(folder / "000000000099.safetensors.partial"));
   });
-  for (int updates = 1; updates <= 2; ++updates) {
-    std::ofstream(folder / "000000000098.safetensors") << "whole, not in the manifest";
-    std::ofstream(folder / "000000000099.safetensors.partial") << "in part";
-    store.Save(StateOf(updates), InfoOf(updates));
-    EXPECT_EQ(others, updates == 1 ? 1 : 0) << "a whole file stays where there is no manifest";
-    EXPECT_EQ(store.LoadNewest()->info.updates, updates);
+  store.Save(StateOf(1), InfoOf(1));
+  for (const char* remain : {"000000000098.safetensors", "000000000099.safetensors.partial",
+                             "000000000099-2.safetensors"}) {
+    std::ofstream(folder_ / remain) << "not in the manifest";
   }
+  store.Save(StateOf(2), InfoOf(2));
+  EXPECT_EQ(others, 0);
+  EXPECT_EQ(Files().size(), 3U);
+  EXPECT_EQ(store.LoadNewest()->info.updates, 2);
+}
+
+TEST_F(CheckpointStoreTest, CopiesUnderNamesOfAPersonStay) {
+  CheckpointStore store(folder_, 1);
+  store.Save(StateOf(1), InfoOf(1));
+  const std::set<std::string> copies = {"my-best.safetensors", "000000000001-mine.safetensors",
+                                        "1.safetensors", "000000000001-.safetensors"};
+  for (const std::string& copy : copies) fs::copy(folder_ / NewestFile(), folder_ / copy);
+  for (int updates = 2; updates <= 3; ++updates) store.Save(StateOf(updates), InfoOf(updates));
+  for (const std::string& copy : copies) EXPECT_TRUE(fs::exists(folder_ / copy)) << copy;
+}
+
+// As after a copy that was cut short.
+TEST_F(CheckpointStoreTest, CheckpointsWithoutTheirListAreRefusedAndStay) {
+  CheckpointStore store(folder_, 3);
+  store.Save(StateOf(1), InfoOf(1));
+  const std::string file = NewestFile();
+  fs::rename(folder_ / "manifest.json", folder_ / "kept");
+  for (const auto& call : std::initializer_list<std::function<void()>>{
+           [&] { (void)store.Manifest(); }, [&] { (void)store.LoadNewest(); },
+           [&] { store.Save(StateOf(2), InfoOf(2)); }}) {
+    const Error error = ErrorOf(call);
+    EXPECT_EQ(error.code(), ExitCode::kConfig);
+    EXPECT_NE(std::string(error.what()).find("without their list"), std::string::npos);
+  }
+  EXPECT_EQ(Files(), (std::set<std::string>{file, "kept"}));
+  fs::rename(folder_ / "kept", folder_ / "manifest.json");
+  EXPECT_EQ(store.LoadNewest()->info.updates, 1);
 }
 
 TEST_F(CheckpointStoreTest, FullDiskKeepsWhatWasSavedAndALaterSaveWorks) {

@@ -224,6 +224,20 @@ TEST_P(NetworkTest, SameSeedSameWeightsOtherSeedOtherWeights) {
   EXPECT_NE(make(1), make(2));
 }
 
+TEST_P(NetworkTest, BlankNetworkComputesWhatTheLoadedWeightsDo) {
+  const EnvSpec& env = GetParam().env;
+  const auto network = Make(8, false);
+  const auto blank = MakeNetwork({.name = GetParam().network, .blank = true, .max_states = 8}, env);
+  EXPECT_THAT(blank->parameters(), ::testing::Each(0.0F));
+  std::copy_n(network->parameters().begin(), network->parameters().size(),
+              blank->parameters().begin());
+  Call a(env, 8, 15), b(env, 8, 15);
+  network->Infer(a.view.data(), a.masks(), 8, a.logits.data(), a.value.data());
+  blank->Infer(b.view.data(), b.masks(), 8, b.logits.data(), b.value.data());
+  EXPECT_EQ(a.logits, b.logits);
+  EXPECT_EQ(a.value, b.value);
+}
+
 TEST_P(NetworkTest, FreshPolicyIsNearlyUniformOverLegalActions) {
   const auto network = MakeNetwork({.name = GetParam().network, .max_states = 8}, GetParam().env);
   Call call(GetParam().env, 8, 15);

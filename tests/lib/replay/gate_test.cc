@@ -150,8 +150,11 @@ TEST(ReplayGateTest, LimiterHoldsTheWriterUntilTheReaderTakesAWindow) {
   ReplayGate gate({.shards = 2, .capacity_rows = kCapacity, .commit_stride = kStride},
                   std::make_unique<FifoSelector>(2, kWindowRows - 1), FifoLimiter(1));
   int pushed = 0;
+  EXPECT_FALSE(gate.MaySample(1));
   EXPECT_EQ(Push(gate, 0, 100, pushed), AcquireResult::kLimited);
   EXPECT_EQ(pushed, 12);  // two windows of four transitions and the chunk that completes them
+  EXPECT_TRUE(gate.MaySample(2));
+  EXPECT_FALSE(gate.MaySample(3));
   EXPECT_EQ(Push(gate, 1, 1, pushed), AcquireResult::kLimited);  // one queue over all shards
   gate.OpenLease(1, kWindowRows, 0).Close();
   EXPECT_EQ(Push(gate, 0, 1, pushed), AcquireResult::kAcquired);

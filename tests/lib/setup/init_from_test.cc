@@ -52,10 +52,14 @@ TEST_F(LoadInitialTest, RunOfAnotherAlgorithmOrSizeIsRefused) {
   RunConfig run = run_;
   run.algo = "dreamer";
   EXPECT_NE(Refusal("old", run).find("has network mlp over"), std::string::npos);
-  EXPECT_NE(Refusal("old", run).find("has DreamerV3 of size nano over"), std::string::npos);
+  EXPECT_NE(Refusal("old", run).find("has DreamerV3 of size nano with norm rms over"),
+            std::string::npos);
   RunFolder::Create(runs_, "dreams").WriteConfig(run);
   run.dreamer.size = "1m";
-  EXPECT_NE(Refusal("dreams", run).find("size nano over"), std::string::npos);
+  EXPECT_NE(Refusal("dreams", run).find("size nano with"), std::string::npos);
+  run.dreamer.size = "nano";
+  run.dreamer.norm = "layer";
+  EXPECT_NE(Refusal("dreams", run).find("with norm rms over"), std::string::npos);
 }
 
 TEST_F(LoadInitialTest, NewestOrBestCheckpointOfARunIsTakenByNameOrPath) {

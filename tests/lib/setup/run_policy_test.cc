@@ -7,6 +7,7 @@
 
 #include "lib/core/error.h"
 #include "lib/nn/dense_kernels.h"
+#include "lib/nn/network.h"
 #include "lib/policy/network_policy.h"
 #include "lib/setup/run_setup.h"
 
@@ -45,7 +46,10 @@ TEST(RunPolicyTest, RoundsFactorsWhereTheRunSaysSoAndTheProcessorGainsByIt) {
   const auto log_prob = [](const char* precision) {
     const RunConfig run = MakeRunConfig({{"precision", precision}});
     const EnvSpec env = EnvSpecOf(run);
-    return LogProbOf(*MakeRunPolicy(run, {.seed = 3}, env), env);
+    const auto network = MakeNetwork({.name = run.network, .seed = 3}, env);
+    const auto policy = MakeRunPolicy(run, {.seed = 3}, env);
+    EXPECT_EQ(policy->LoadWeights(std::as_bytes(network->parameters()), 1), LoadResult::kLoaded);
+    return LogProbOf(*policy, env);
   };
   const bool gains = &BestDenseKernels(Precision::kBf16) != &BestDenseKernels();
   EXPECT_EQ(log_prob("bf16") != log_prob("f32"), gains);

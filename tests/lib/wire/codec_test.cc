@@ -42,6 +42,7 @@ TEST(CodecTest, FieldsKeepTheirPlaces) {
   EXPECT_EQ(registration.rings[1].slot, -1);
   EXPECT_EQ(registration.given[1].value, "cartpole");
   EXPECT_EQ(registration.held_below, 2048U);
+  EXPECT_EQ(registration.registration, 3U);
   EXPECT_EQ(registration.rows_endpoint, "learner.example:9001");
   EXPECT_EQ(registration.rows_key.size(), 40U);
   const auto registered = std::get<Registered>(Decode(Encode(all[1])).message);

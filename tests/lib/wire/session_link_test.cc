@@ -147,6 +147,16 @@ TEST_F(SessionLinkTest, UnansweredRegistrationIsRepeatedWithTheSameIdentityAfter
   EXPECT_TRUE(Heard(20).empty());
 }
 
+TEST_F(SessionLinkTest, EachRegistrationHasAHigherNumberThanTheLast) {
+  EXPECT_EQ(Expect<Register>().registration, 1U);
+  clock_.AdvanceMs(630);
+  EXPECT_EQ(Expect<Register>().registration, 2U);
+  Answer(Registered{.session = 7, .epoch = kEpoch, .heartbeat_ms = 1000});
+  Expect<Heartbeat>();
+  clock_.AdvanceMs(3001);
+  EXPECT_EQ(Expect<Register>().registration, 3U);
+}
+
 TEST_F(SessionLinkTest, SecondAnswerToARepeatedRegistrationChangesNothing) {
   Begin(7);
   Answer(Registered{.session = 7, .epoch = kEpoch, .heartbeat_ms = 1000});
@@ -369,6 +379,22 @@ TEST_F(SessionLinkTest, FencedMemberThatIsRefusedAsTheRunEndsIsToldToDrain) {
   Answer(Refused{RefuseReason::kDraining, "the run is ending"});
   EXPECT_TRUE(owner_.drain);
   EXPECT_EQ(link_->last_session(), 7U);
+  ASSERT_TRUE(link_->Send(Goodbye{.session = link_->last_session(), .env_steps = 5}));
+  Expect<Goodbye>();
+  Answer(GoodbyeAck{.session = 7});
+  EXPECT_EQ(owner_.messages.size(), 1U);
+}
+
+// It woke after its lease, registers again under its number, and finds the run ending.
+TEST_F(SessionLinkTest, SilentMemberThatIsRefusedAsTheRunEndsIsToldToDrain) {
+  Begin(7);
+  Expect<Heartbeat>();
+  clock_.AdvanceMs(3001);
+  EXPECT_EQ(Expect<Register>().previous_session, 7U);
+  Answer(Refused{RefuseReason::kDraining, "the run is ending"});
+  EXPECT_EQ(owner_.fenced, 1);
+  EXPECT_TRUE(owner_.drain);
+  EXPECT_EQ(link_->session(), 0U);
   ASSERT_TRUE(link_->Send(Goodbye{.session = link_->last_session(), .env_steps = 5}));
   Expect<Goodbye>();
   Answer(GoodbyeAck{.session = 7});

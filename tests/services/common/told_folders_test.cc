@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <limits>
 
 #include "lib/core/error.h"
@@ -12,9 +13,10 @@ namespace tetrion {
 namespace {
 
 // What is wrong with the folder; "" where nothing is.
-std::string Refusal(void (*check)(const std::string&), const std::string& folder) {
+template <typename Check>
+std::string Refusal(Check check, const std::string& folder) {
   try {
-    check(folder);
+    static_cast<void>(check(folder), 0);
     return "";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::kUsage);
@@ -42,15 +44,24 @@ TEST(ToldFoldersTest, PathOfARingFitsIntoAMessage) {
   const std::string ring =
       "/" + StreamName(~std::uint64_t{0}, std::numeric_limits<std::int32_t>::max(), kMost, kMost);
   const std::size_t most = wire::kMaxRingPathBytes - ring.size();
-  EXPECT_EQ(Refusal(CheckShmDir, FolderOf(most)), "");
-  EXPECT_EQ(Refusal(CheckShmDir, FolderOf(most + 1)).find("--shm-dir: the path"), 0U);
+  EXPECT_EQ(Refusal(ToldShmDir, FolderOf(most)), "");
+  EXPECT_EQ(Refusal(ToldShmDir, FolderOf(most + 1)).find("--shm-dir: the path"), 0U);
+}
+
+// Members of other working folders open it, and compare what they were given with it.
+TEST(ToldFoldersTest, SharedFolderIsToldAsEveryProcessNamesIt) {
+  const std::string here = std::filesystem::current_path();
+  EXPECT_EQ(ToldShmDir("shm"), here + "/shm");
+  EXPECT_EQ(ToldShmDir("./a/../shm//"), here + "/shm");
+  EXPECT_EQ(ToldShmDir("/dev/shm/x/"), "/dev/shm/x");
+  EXPECT_EQ(ToldShmDir("/"), "/");
 }
 
 TEST(ToldFoldersTest, PathIsText) {
   EXPECT_EQ(Refusal(CheckRunFolder, "/r\xc3\xa4ume"), "");
   for (const char* odd : {"/r\xe4ume", "/a\nb"}) {
     EXPECT_NE(Refusal(CheckRunFolder, odd).find("--runs-dir"), std::string::npos);
-    EXPECT_NE(Refusal(CheckShmDir, odd).find("--shm-dir"), std::string::npos);
+    EXPECT_NE(Refusal(ToldShmDir, odd).find("--shm-dir"), std::string::npos);
   }
 }
 

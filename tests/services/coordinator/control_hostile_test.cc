@@ -245,8 +245,8 @@ TEST_F(ShortLeaseTest, ProcessThatIsFencedTooOftenIsRefused) {
     const auto registered = AwaitBriefly<wire::Registered>(*client);
     if (!registered.has_value()) break;
     previous = registered->session;
-    for (int i = 0; i < 2; ++i) {
-      clock_.AdvanceMs(900);  // no stall
+    for (int i = 0; i < 3; ++i) {
+      clock_.AdvanceMs(600);  // no stall
       Cycle();
     }
   }
@@ -257,6 +257,17 @@ TEST_F(ShortLeaseTest, ProcessThatIsFencedTooOftenIsRefused) {
   EXPECT_EQ(refused->reason, wire::RefuseReason::kTooManySessions);
   clock_.AdvanceMs(3600 * 1000);
   EXPECT_NE(Join(*Connect(process), {.name = "b", .previous_session = previous}).session, 0U);
+}
+
+TEST_F(ShortLeaseTest, StallBelowASecondGivesAFullLeaseTooWhereItIsHalfALease) {
+  auto client = Connect();
+  const std::uint64_t session = JoinActor(*client).session;
+  Cycle();
+  clock_.AdvanceMs(700);  // no stall
+  control_->DoWork();
+  clock_.AdvanceMs(850);
+  control_->DoWork();
+  EXPECT_TRUE(Ask<wire::HeartbeatAck>(*client, wire::Heartbeat{.session = session}).has_value());
 }
 
 }  // namespace

@@ -235,6 +235,23 @@ TEST_F(IngestAgentTest, WorkerThatComesInTheMiddleOfItsEpisodesBeginsThemInItsSh
   EXPECT_EQ(row(4).header->row, 8U);
 }
 
+// Fenced while it had tokens for some lanes alone: its first row has no game in the others.
+TEST_F(IngestAgentTest, IdleLaneOfAFirstRowFollowsNoOtherWorkersGame) {
+  auto old = MakeWorker(1);
+  old->Write(4);
+  old->producer().Close();
+  List({{old->path(), 0}});
+  Cycle();
+  auto worker = MakeWorker(2);
+  worker->Write(1, [](RowView& row) { row.flags[1] = kIsLast | kTruncated; });
+  List({{worker->path(), 0}});
+  Cycle();
+  ASSERT_EQ(RowsIn(0), 5U);
+  const RowView first(layout_, memory_->Row(0, 4));
+  EXPECT_EQ(first.header->row, 0U);
+  EXPECT_EQ(first.flags[1], kIsFirst | kIsLast | kTruncated);
+}
+
 TEST_F(IngestAgentTest, SleepingAgentIsWokenByAProducersBell) {
   const std::unique_ptr<RingAttacher> attacher = MakeAttacher(MonotonicClock::Get());
   IngestAgent agent({.action_count = kActions, .wait_ns = 30 * kNanosPerSecond}, *replay_, *memory_,

@@ -1,5 +1,6 @@
 #include "services/learner/learner_metrics.h"
 
+#include <cmath>
 #include <string>
 
 #include "tests/services/learner/fake_trainer.h"
@@ -105,6 +106,7 @@ TEST_F(LearnerMetricsTest, TheBuildsTimeIsShown) {
 
 TEST_F(LearnerMetricsTest, UpdatesFillTheStagesAndTheLosses) {
   UpdateStats stats = {.status = BatchStatus::kReady,
+                       .updates = 1,
                        .wait_s = 8,
                        .sample_s = 1,
                        .forward_s = 2,
@@ -128,6 +130,16 @@ TEST_F(LearnerMetricsTest, UpdatesFillTheStagesAndTheLosses) {
   EXPECT_EQ(Scraped("tetrion_learner_stage_seconds_sum{stage=\"backward\"}"), 3);
   EXPECT_EQ(Scraped("tetrion_learner_stage_seconds_count{stage=\"wait\"}"), 2);
   EXPECT_EQ(Scraped("tetrion_learner_update_seconds_sum"), 10);  // waiting is no part of it
+}
+
+TEST_F(LearnerMetricsTest, UpdateThatIsNotTakenLeavesTheFiguresOfTheOneBefore) {
+  UpdateStats stats = {.status = BatchStatus::kReady, .updates = 1};
+  Figure(stats, "policy_loss") = 0.5;
+  metrics_.OnUpdate(stats);
+  stats = {.status = BatchStatus::kReady, .skipped = 1};
+  Figure(stats, "policy_loss") = std::nan("");
+  metrics_.OnUpdate(stats);
+  EXPECT_EQ(Scraped("tetrion_learner_loss{part=\"policy\"}"), 0.5);
 }
 
 TEST_F(LearnerMetricsTest, EachCheckpointIsObservedOnceHoweverOftenIsScraped) {

@@ -40,6 +40,7 @@ class LearnerLinkTest : public ::testing::Test {
                                       heartbeat.stats = {{"updates", 6}};
                                     },
                                 .lanes_done = [this] { return lanes_done_; },
+                                .batch_waits = [this] { return batch_waits_; },
                                 .stop_training = [this] { ++stops_; }},
         board_, versions_, drain_, clock_);
   }
@@ -102,7 +103,7 @@ class LearnerLinkTest : public ::testing::Test {
   std::atomic<bool> drain_{false};
   std::function<bool()> built_;  // empty: at once
   int builds_ = 0, stops_ = 0, ring_gones_ = 0;
-  bool lanes_done_ = true;
+  bool lanes_done_ = true, batch_waits_ = false;
   std::unique_ptr<LearnerLinkAgent> agent_;
 };
 
@@ -341,6 +342,18 @@ TEST_F(LearnerLinkTest, DrainWaitsForTheLanesThatTheLearnerPlaysItself) {
   for (int i = 0; i < 3; ++i) EXPECT_NE(Expect<wire::Heartbeat>().phase, "");
   EXPECT_EQ(stops_, 0);
   lanes_done_ = true;
+  EXPECT_EQ(Expect<wire::Goodbye>().session, 7U);
+  EXPECT_EQ(stops_, 1);
+}
+
+TEST_F(LearnerLinkTest, DrainTrainsTheWholeBatchesThatWaitUntilItIsLate) {
+  BeginSession();
+  GiveList(1, {});
+  batch_waits_ = true;
+  drain_ = true;
+  for (int i = 0; i < 3; ++i) EXPECT_NE(Expect<wire::Heartbeat>().phase, "");
+  EXPECT_EQ(stops_, 0);
+  clock_.AdvanceMs(10'000);
   EXPECT_EQ(Expect<wire::Goodbye>().session, 7U);
   EXPECT_EQ(stops_, 1);
 }

@@ -206,6 +206,15 @@ TEST_F(TrainerAgentTest, FinalCheckpointHoldsTheLastUpdate) {
   EXPECT_EQ(newest->state.tensors.at(0).data.at(0), 3.0F);
 }
 
+TEST_F(TrainerAgentTest, WhatACheckpointHoldsAlreadyIsNotWrittenAgainAtTheEnd) {
+  versions_.Allow(1, 100);
+  const auto agent = Make();
+  (void)agent->DoWork();
+  EXPECT_EQ(checkpoints_.DoWork(), 1);
+  agent->SaveFinal();
+  EXPECT_EQ(store_.Manifest().size(), 1U);
+}
+
 TEST_F(TrainerAgentTest, NothingLearntLeavesNoCheckpoint) {
   const auto agent = Make();
   (void)agent->DoWork();

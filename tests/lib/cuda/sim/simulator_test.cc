@@ -384,6 +384,21 @@ TEST(SimulatorTest, ACopyWithinAPinnedRangeStaysThere) {
   EXPECT_THROW(
       CopyToDevice(buffer.data<char>(), memory.data() + 10, 81, CopyPurpose::kIngest, stream),
       Error);
+  stream.Synchronize();
+}
+
+TEST(SimulatorTest, ACopyUnderWayWhenItsRangeIsUnpinnedIsFound) {
+  Simulator::Get().Restart({});
+  const Device device(0);
+  std::vector<char> memory(64);
+  const DeviceBuffer buffer(device, 64, "buffer");
+  Stream stream(device, "work");
+  {
+    const PinnedRange range(device, memory.data(), 64, "a ring");
+    CopyToDevice(buffer.data<char>(), memory.data(), 64, CopyPurpose::kIngest, stream);
+  }
+  EXPECT_THROW(stream.Synchronize(), Error);
+  EXPECT_EQ(Simulator::Get().TakeFinding().value_or(Finding{}).what, Diagnosis::kMemoryGone);
 }
 
 // Of a device nothing is known then.

@@ -58,6 +58,17 @@ TEST(TetrisRgbTest, ShowsBoardQueueAndHolderInTheirColours) {
   EXPECT_EQ(At(picture, size, 20, 22), kGrey);  // beside the holder
 }
 
+TEST(TetrisRgbTest, WithoutAQueueTheHolderIsShownAllTheSame) {
+  const ColourRecord record = SampleRecord();
+  const RgbSize size = TetrisRgbSize(0, 1);
+  EXPECT_EQ(size.width, 22);
+  Picture picture(static_cast<std::size_t>(size.Bytes()), 7);
+  RenderRgb(record, 0, 1, picture.data());
+  for (int y = 0; y < 20; ++y) EXPECT_EQ(At(picture, size, y, 18), kGrey);
+  EXPECT_EQ(At(picture, size, 20, 18), kBlue);
+  EXPECT_EQ(At(picture, size, 20, 21), kBlack);
+}
+
 TEST(TetrisRgbTest, ScaleRepeatsEveryPixel) {
   const ColourRecord record = SampleRecord();
   const RgbSize small = TetrisRgbSize(2, 1), large = TetrisRgbSize(2, 3);
@@ -87,7 +98,7 @@ TEST(TetrisRgbTest, ArbitraryBytesStayInsideThePicture) {
     for (auto* byte = reinterpret_cast<std::uint8_t*>(&record);
          byte != reinterpret_cast<std::uint8_t*>(&record + 1); ++byte)
       *byte = static_cast<std::uint8_t>(draws.Below(256));
-    const int queue_size = 1 + i % 7;
+    const int queue_size = i % 8;
     Picture picture(static_cast<std::size_t>(TetrisRgbSize(queue_size, 2).Bytes()) + 1, 9);
     RenderRgb(record, queue_size, 2, picture.data());
     ASSERT_EQ(picture.back(), 9);

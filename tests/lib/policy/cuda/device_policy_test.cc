@@ -32,7 +32,8 @@ TEST_F(DevicePolicyTest, OtherNetworksAreRefusedWithTheNamesThereAre) {
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::kUsage);
     EXPECT_EQ(std::string(error.what()),
-              "network \"conv\" does not run on a device: choose mlp or random");
+              "network \"conv\" does not run on a device: choose --network mlp, or leave "
+              "--resident-lanes out and let actors play");
   }
 }
 
