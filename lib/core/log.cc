@@ -27,6 +27,7 @@
 namespace tetrion {
 namespace {
 
+std::atomic<std::uint64_t> log_lines{0};       // counted by sinks; pairs with LogLines
 std::atomic<std::uint64_t> lost_log_lines{0};  // counted by sinks; pairs with LostLogLines
 
 // Lines to a descriptor, dropped where it does not take them at once. Any thread.
@@ -37,6 +38,7 @@ class NoWaitSink final : public spdlog::sinks::sink {
       : file_(std::move(file)), colours_(false), writer_(file_.get()) {}
 
   void log(const spdlog::details::log_msg& message) override TETRION_EXCLUDES(mu_) {
+    log_lines.fetch_add(1, std::memory_order_relaxed);
     MutexLock lock(mu_);
     if (!ReportLosses(message) || !WriteLine(message)) {
       ++unreported_;
@@ -149,6 +151,10 @@ std::string Pattern(const LogConfig& config) {
 }
 
 }  // namespace
+
+std::uint64_t LogLines() {
+  return log_lines.load(std::memory_order_relaxed);
+}
 
 std::uint64_t LostLogLines() {
   return lost_log_lines.load(std::memory_order_relaxed);

@@ -25,6 +25,9 @@ struct LogConfig {
 // many. Any thread may log.
 void SetUpLogging(const LogConfig& config);
 
+// Lines of this process so far, dropped ones too. Any thread.
+std::uint64_t LogLines();
+
 // Lines that this process has dropped so far, of stderr and file together. Any thread.
 std::uint64_t LostLogLines();
 

@@ -45,7 +45,8 @@ bool TryLockExclusive(int fd) {
 }
 
 bool LockedByOther(int fd) {
-  if (flock(fd, LOCK_SH | LOCK_NB) != 0) return errno == EWOULDBLOCK;
+  // A lock that cannot be asked for, as where the kernel has no room for it, is no dead owner.
+  if (flock(fd, LOCK_SH | LOCK_NB) != 0) return true;
   flock(fd, LOCK_UN);
   return false;
 }

@@ -180,7 +180,8 @@ std::vector<RegionFile> ListRegions(const std::string& dir) {
 
 std::optional<bool> RegionIsHeld(const std::string& path) {
   const FileDescriptor fd = OpenNoFollow(path, O_RDONLY);
-  return fd.valid() ? std::optional(LockedByOther(fd.get())) : std::nullopt;
+  if (fd.valid()) return LockedByOther(fd.get());
+  return errno == ENOENT ? std::optional(false) : std::nullopt;
 }
 
 int RemoveStale(const std::string& dir, std::uint64_t run_id) {

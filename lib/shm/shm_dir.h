@@ -59,8 +59,8 @@ struct RegionFile {
 // caller holds the ShmDirLock. A folder that does not exist holds none.
 std::vector<RegionFile> ListRegions(const std::string& dir);
 
-// Whether an owner holds the region at `path`; nothing where there is none that can be opened. Asks
-// the kernel without blocking.
+// Whether an owner holds the region at `path`: none does where there is no such file; nothing where
+// the file cannot be opened. Asks the kernel without blocking.
 std::optional<bool> RegionIsHeld(const std::string& path);
 
 // Removes the files of every run other than `run_id` of which no file at all is locked. Returns the

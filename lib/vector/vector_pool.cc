@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <exception>
 #include <optional>
 
@@ -261,6 +262,18 @@ PoolResult VectorPool::AtRest(std::span<const int> envs) const {
     const State state = state_[static_cast<std::size_t>(envs[i])];
     if (state == State::kStepping || state == State::kReady) return {PoolStatus::kBusy, i};
   }
+  return {};
+}
+
+PoolResult VectorPool::Record(int env, std::span<std::byte> out) {
+  // In a child nobody steps, and the lock may be held by a thread that does not exist.
+  if (!InChild()) {
+    const MutexLock lock(mu_);
+    const PoolResult rest = AtRest({&env, 1});
+    if (rest.status != PoolStatus::kOk) return rest;
+    if (state_[static_cast<std::size_t>(env)] == State::kUnset) return {PoolStatus::kNotReset};
+  }
+  std::memcpy(out.data(), lanes_.record(env), out.size());
   return {};
 }
 

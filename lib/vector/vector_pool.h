@@ -63,6 +63,9 @@ class VectorPool {
   // Blocks for at most `timeout_ns` until none is stepping; the caller then holds all of them.
   PoolStatus ReceiveAll(std::int64_t timeout_ns) TETRION_EXCLUDES(mu_);
 
+  // The record of an environment that no thread is stepping into `out` [record_bytes]; also after
+  // Close, and in a child process.
+  PoolResult Record(int env, std::span<std::byte> out) TETRION_EXCLUDES(mu_);
   // The states of `envs`, which no thread may be stepping, into `saved` [envs] (Lanes::Save).
   PoolResult Save(std::span<const int> envs, std::span<std::vector<std::byte>> saved)
       TETRION_EXCLUDES(mu_);

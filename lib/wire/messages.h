@@ -132,6 +132,7 @@ enum class RefuseReason : std::uint8_t {
   kRingUnusable = 8,     // the learner cannot use the member's ring; text says why
   kTooManySessions = 9,  // the process was fenced too often
   kImpossible = 10,      // a number that the run does not allow; text names it
+  kSlotsAwaited = 11,    // no slot yet: those of dead workers come free; text gives the sizes
 };
 
 struct Refused {

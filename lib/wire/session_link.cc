@@ -16,6 +16,9 @@ namespace {
 // Messages handled per cycle: a flood must not keep the owner from its other duties.
 constexpr int kMaxMessagesPerCycle = 256;
 
+// A cycle takes milliseconds; after a longer one the process was stopped, or the machine slept.
+constexpr std::int64_t kStoodNs = kNanosPerSecond;
+
 constexpr Backoff::Config kConnectBackoff = {.first_ns = 20 * kNanosPerMilli,
                                              .max_ns = 2 * kNanosPerSecond};
 
@@ -56,7 +59,8 @@ SessionLink::SessionLink(Config config, SessionOwner& owner, const Clock& clock)
       identity_{.run_id = 0, .process = config_.process != 0 ? config_.process : MakeProcess()},
       silence_ns_(config_.silence_ns),
       last_heard_ns_(clock.NowNs()),
-      last_answer_ns_(clock.NowNs()) {}
+      last_answer_ns_(clock.NowNs()),
+      worked_ns_(clock.NowNs()) {}
 
 void SessionLink::DoWork(int timeout_ms) {
   if (client_ == nullptr) Connect();
@@ -107,6 +111,17 @@ std::int64_t SessionLink::GiveUpNs() const {
   return std::max(config_.give_up_ns, 2 * LongestSilenceNs());
 }
 
+void SessionLink::GiveUp() const {
+  const std::string seconds = std::to_string(GiveUpNs() / kNanosPerSecond) + " s";
+  if (!refusal_.empty()) {
+    throw Error(ExitCode::kTryAgain,
+                "the coordinator has refused for " + seconds + ": " + refusal_);
+  }
+  throw Error(ExitCode::kTryAgain, "no coordinator for " + seconds +
+                                       (problem_.empty() ? "" : " (" + problem_ + ")") +
+                                       "; start it, or resume the run with ./tetrion up --resume");
+}
+
 void SessionLink::WatchHandshake() {
   const std::string& problem = client_->HandshakeProblem();
   if (problem == handshake_problem_) return;
@@ -119,16 +134,16 @@ void SessionLink::WatchHandshake() {
 void SessionLink::SendDue() {
   if (client_ != nullptr) WatchHandshake();
   const std::int64_t now_ns = clock_.NowNs();
-  if (now_ns - last_answer_ns_ > GiveUpNs()) {
-    throw Error(ExitCode::kTryAgain,
-                "no coordinator for " + std::to_string(GiveUpNs() / kNanosPerSecond) + " s (" +
-                    problem_ + "); start it, or resume the run with ./tetrion up --resume");
-  }
+  const std::int64_t stood_ns = now_ns - std::exchange(worked_ns_, now_ns);
+  // This process stood still: that was no silence of the coordinator's.
+  if (stood_ns > kStoodNs) last_answer_ns_ += stood_ns;
+  if (now_ns - last_answer_ns_ > GiveUpNs()) GiveUp();
   if (client_ == nullptr || retired_) return;
   // Answers that wait to be read are no silence: it was this thread that stood still.
   if (now_ns - last_heard_ns_ > silence_ns_ && !client_->Poll(0).socket) {
     if (registered_) log::warn("the coordinator is silent; reconnecting");
     registered_ = false;
+    refusal_.clear();
     problem_ = handshake_problem_.empty() ? other_run_problem_ : handshake_problem_;
     if (problem_.empty()) {
       problem_ = "the coordinator at " + client_->endpoint() + " does not answer";
@@ -244,6 +259,7 @@ void SessionLink::HandleRegistered(const Registered& registered) {
   next_heartbeat_ns_ = 0;
   last_answer_ns_ = last_heard_ns_;
   problem_.clear();
+  refusal_.clear();
   owner_.OnRegistered(registered, renewed);
 }
 
@@ -274,14 +290,17 @@ void SessionLink::HandleRefused(const Refused& refused) {
     case RefuseReason::kImpossible:
       throw Error(ExitCode::kTryAgain, "the coordinator refused: " + refused.text);
     case RefuseReason::kLearnerTaken:  // until the dead learner's lease ends
+    case RefuseReason::kSlotsAwaited:
     case RefuseReason::kMalformed:
       WarnOfRefusal(refused);
       break;
   }
 }
 
-void SessionLink::WarnOfRefusal(const Refused& refused) const {
-  if (!registered_) log::warn("the coordinator refused for now: {}", refused.text);
+void SessionLink::WarnOfRefusal(const Refused& refused) {
+  if (registered_) return;
+  refusal_ = refused.text;
+  log::warn("the coordinator refused for now: {}", refused.text);
 }
 
 }  // namespace tetrion::wire

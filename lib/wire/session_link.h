@@ -97,7 +97,8 @@ class SessionLink {
   void EndSession();
   void HandleRegistered(const Registered& registered);
   void HandleRefused(const Refused& refused);
-  void WarnOfRefusal(const Refused& refused) const;
+  void WarnOfRefusal(const Refused& refused);
+  [[noreturn]] void GiveUp() const;
   void WatchHandshake();
   bool IsOtherRun(const Identity& sender);
   void Want(const CoordinatorPlace& place);
@@ -125,9 +126,11 @@ class SessionLink {
   std::int64_t silence_ns_;         // that the present connection may be silent
   std::int64_t last_heard_ns_;      // any message
   std::int64_t last_answer_ns_;     // a message of a standing session, or the start
+  std::int64_t worked_ns_;          // last look at what is due
   std::int64_t next_heartbeat_ns_ = 0;
   std::string problem_ = "no coordinator yet";
   std::string handshake_problem_;  // empty: none
+  std::string refusal_;            // for now, of a coordinator that answers; empty: none
   std::string other_run_problem_;  // another run's coordinator answers; empty: none
 };
 

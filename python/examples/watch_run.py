@@ -16,11 +16,12 @@ SETTINGS = {"tetris": TETRIS, "tetris-placement": (*TETRIS, "spawn_above", "ille
 run = tetrion.Run(sys.argv[1] if len(sys.argv) > 1 else "runs/latest")
 policy = tetrion.load_policy(run, "best")
 settings = {key: run.config[key] for key in SETTINGS.get(policy.env, ()) if key in run.config}
-env = ENVIRONMENTS[policy.env]("compact", **settings)
+env = ENVIRONMENTS[policy.env](policy.obs, **settings)
 observation, info = env.reset(seed=0)
 terminated = truncated = False
 while not (terminated or truncated):
-    observation, reward, terminated, truncated, info = env.step(policy(observation))
+    action = policy(observation, info.get("action_mask"))
+    observation, reward, terminated, truncated, info = env.step(action)
 print(f"{run.name}: {info}")
 episodes = run.episodes()
 print(f"{len(episodes['token_id'])} episodes trained on, best {episodes['episode_return'].max():g}")

@@ -126,10 +126,10 @@ class PyPool {
     return out;
   }
 
-  // Record bytes of one environment that is not stepping.
   nb::bytes Record(int env) {
-    return nb::bytes(reinterpret_cast<const char*>(lanes().record(env)),
-                     lanes().spec().obs.record_bytes);
+    std::vector<std::byte> record(lanes().spec().obs.record_bytes);
+    Check(pool_->Record(env, record), {&env, 1}, nullptr);
+    return nb::bytes(record.data(), record.size());
   }
 
   // Their states as bytes.
@@ -212,7 +212,8 @@ class PyPool {
         throw nb::value_error(
             (env + " does not exist: ids are 0 to " + std::to_string(all_.size() - 1)).c_str());
       case PoolStatus::kBusy:
-        throw nb::value_error((env + " is still stepping: recv its result first").c_str());
+        throw nb::value_error(
+            (env + " is still stepping: recv its result, or reset to begin anew").c_str());
       case PoolStatus::kNotReset:
         throw std::runtime_error(env + " was never reset: call reset or async_reset first");
       case PoolStatus::kBadState:

@@ -3,10 +3,12 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <cstring>
 #include <string>
 #include <vector>
 
 #include "lib/envs/registry.h"
+#include "lib/envs/tetris/tetris_record.h"
 #include "lib/vector/obs_encoder.h"
 #include "python/src/bindings.h"
 
@@ -81,6 +83,18 @@ nb::list Environments() {
   return list;
 }
 
+// Throws ValueError for the record of a game that shows another number of pieces in advance.
+void CheckQueue(const EnvEntry& env, const std::byte* record, int queue_size) {
+  if (!env.Takes(kQueueSizeOption)) return;
+  TetrisRecord tetris;
+  std::memcpy(&tetris, record, sizeof tetris);
+  const int shown = QueueSize(tetris);
+  if (shown == queue_size) return;
+  throw nb::value_error(("records show " + std::to_string(shown) +
+                         " pieces in advance, not queue_size=" + std::to_string(queue_size))
+                            .c_str());
+}
+
 // records [n, bytes] u8 -> view [n, elements].
 nb::object Expand(const std::string& env, const std::string& obs, int queue_size,
                   const Records& records) {
@@ -95,6 +109,7 @@ nb::object Expand(const std::string& env, const std::string& obs, int queue_size
   }
   const ObsEncoder encoder = MakeObsEncoder(config, spec);
   const auto* from = reinterpret_cast<const std::byte*>(records.data());
+  if (n > 0) CheckQueue(EnvOf(env), from, queue_size);
   const auto count = static_cast<std::int64_t>(n);
   const auto elements = static_cast<std::size_t>(encoder.elements());
   if (encoder.is_float()) {

@@ -49,6 +49,7 @@ class Setup:
             "illegal": _checks.choice("illegal", self.illegal, ("terminate", "noop")),
             "max_steps": limit,
         }
+        _spaces.check_settings(self.env, checked)
         for name, value in checked.items():
             object.__setattr__(self, name, value)
 

@@ -1,6 +1,7 @@
 """What an environment's observations look like: spaces, and arrays of C++'s buffers."""
 
 import math
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -39,6 +40,23 @@ def check_obs(env: str, obs: str) -> None:
         raise ValueError(
             f"{env} has no observation {obs!r}: choose one of {', '.join(OBSERVATIONS[env])}"
         )
+
+
+_DEFAULTS = {
+    "queue_size": 4,
+    "iid_pieces": False,
+    "board_rows": 20,
+    "spawn_above": False,
+    "reward": "squares",
+    "illegal": "terminate",
+}
+
+
+def check_settings(env: str, settings: Mapping[str, Any]) -> None:
+    """Raises ValueError for a setting, other than its default, that `env` does not take."""
+    for name, default in _DEFAULTS.items():
+        if settings[name] != default and name not in TABLE[env].options:
+            raise ValueError(f"{env} takes no {name}: leave it out")
 
 
 def shape_of(env: str, obs: str, queue_size: int = 4) -> tuple[tuple[int], type]:

@@ -154,6 +154,15 @@ class BatchedTetrisCollector:
         spawn_above = _checks.boolean("spawn_above", spawn_above)
         _checks.choice("reward", reward, ("squares", "lines"))
         _checks.choice("illegal", illegal, ("terminate", "noop"))
+        settings = {
+            "queue_size": queue_size,
+            "iid_pieces": iid_pieces,
+            "board_rows": board_rows,
+            "spawn_above": spawn_above,
+            "reward": reward,
+            "illegal": illegal,
+        }
+        _spaces.check_settings(env, settings)
         _checks.choice("order", order, ("job", "completion"))
         copy = _checks.boolean("copy", copy)
         timeout = _checks.seconds("timeout", timeout) or _TIMEOUT_S

@@ -85,17 +85,17 @@ class Policy:
         return int(actions[0]) if single else actions
 
     def for_collector(self) -> Callable[[int, Any], tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """A policy_fn for a collector of `env` and `queue_size` with obs=`obs`, or obs="compact"
-        (which view planes of tetris-placement needs, for its masks).
+        """A policy_fn for a collector of `env` and `queue_size` with obs=`obs` or, but for view
+        flat, obs="compact".
 
         Returns:
             A function that gives actions, their log-probabilities under the softmax, and values.
         """
 
         def policy_fn(
-            worker_id: int, observations: Any
+            worker_id: int, observations: Any, mask: Any = None
         ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-            logits, values = self.evaluate(observations)
+            logits, values = self.evaluate(observations, mask)
             actions = self._choose(logits)
             top = logits.max(axis=1)
             log_sum = top + np.log(np.exp(logits - top[:, None]).sum(axis=1))

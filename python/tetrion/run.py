@@ -203,9 +203,11 @@ def _flat(sample: dict[str, Any], prefix: str = "") -> dict[str, float]:
 
 def _rows(file: Path) -> list[tuple[int, int, bytes]]:
     """(session, count, blob) of every report, read in one go so that no writer waits."""
-    # A run that has ended on a read-only disk has no shared-memory file to open.
-    writable = os.access(file.parent, os.W_OK)
-    mode = "mode=ro" if writable else "mode=ro&immutable=1"
+    # A run that has ended on a read-only disk has no shared-memory file to open. While rows lie in
+    # the write-ahead log, a reader who takes the file for unchanging would not see them.
+    log = file.with_name(file.name + "-wal")
+    logged = log.exists() and log.stat().st_size > 0
+    mode = "mode=ro" if logged or os.access(file.parent, os.W_OK) else "mode=ro&immutable=1"
     connection = sqlite3.connect(f"{file.resolve().as_uri()}?{mode}", uri=True, timeout=10)
     try:
         layout = connection.execute("SELECT layout FROM run").fetchone()

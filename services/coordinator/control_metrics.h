@@ -20,7 +20,7 @@ enum class SessionEnd { kGoodbye, kDied, kLease, kRefused };
 // The control agent's recorders. The control agent is the only writer.
 class ControlMetrics {
  public:
-  static constexpr std::size_t kRefuseReasons = 10;
+  static constexpr std::size_t kRefuseReasons = 11;
 
   ControlMetrics(MetricsRegistry& registry, const std::string& env);
 

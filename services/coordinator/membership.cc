@@ -34,11 +34,13 @@ std::string Mismatch(const wire::Register& m, const ControlConfig& config) {
          "; leave these options out, or start another run";
 }
 
-std::string NoSlotText(const wire::Register& m, std::size_t slots, std::size_t in_use) {
+std::string NoSlotText(const wire::Register& m, std::size_t slots, std::size_t in_use,
+                       bool come_free) {
   return "no replay slot for " + m.name + ": it has " + std::to_string(m.workers) +
          " workers, the run has " + std::to_string(slots) + " slots (--max-workers) and " +
-         std::to_string(in_use) +
-         " are in use; start it with fewer --workers, or start a run with more --max-workers";
+         std::to_string(in_use) + " are in use; " +
+         (come_free ? "those of workers that are gone come free"
+                    : "start it with fewer --workers, or start a run with more --max-workers");
 }
 
 }  // namespace
@@ -150,6 +152,19 @@ bool Registration::IsRepeated(const wire::PeerId& peer, const wire::Register& m,
   return true;
 }
 
+// Whether a new process with so many workers finds slots once those of the dead are free: of rings
+// without a session, which the learner empties, and of members of an earlier start that have not
+// come back.
+bool Registration::SlotsComeFree(std::uint32_t workers) const {
+  std::size_t slots = book_.slots.size() - book_.slots.InUse();
+  for (const Slot& slot : book_.slots.slots()) {
+    if (slot.state != Slot::State::kAssigned && slot.state != Slot::State::kRing) continue;
+    const Session* owner = book_.sessions.Find(slot.session);
+    if (owner == nullptr || owner->peer.empty()) ++slots;
+  }
+  return slots >= workers;
+}
+
 // The session a registration is about is that of its process, so a registration that is said again
 // because its answer was lost finds the one it made.
 void Registration::On(const wire::PeerId& peer, const wire::Register& m) {
@@ -166,8 +181,10 @@ void Registration::On(const wire::PeerId& peer, const wire::Register& m) {
   const std::uint32_t workers = m.role == wire::Role::kActor ? m.workers : 0;
   const auto slots = book_.slots.Assign({number, context_.sender.process}, workers, m.rings);
   if (!slots.has_value()) {
-    context_.Refuse(peer, wire::RefuseReason::kNoSlot,
-                    NoSlotText(m, book_.slots.size(), book_.slots.InUse()));
+    const bool come_free = SlotsComeFree(workers);
+    context_.Refuse(peer,
+                    come_free ? wire::RefuseReason::kSlotsAwaited : wire::RefuseReason::kNoSlot,
+                    NoSlotText(m, book_.slots.size(), book_.slots.InUse(), come_free));
     return;
   }
   std::uint64_t freed = 0;

@@ -24,7 +24,7 @@ RunBook::RunBook(const ControlConfig& config, const StoredRun& stored, StoreAgen
       processes(clock, stored.counts.steps_forgotten),
       slots(MakeSlots(stored, config.run_config.max_workers)),
       state(clock, config.stop_after, config.stop_counts_whole_run, stored),
-      versions(stored.counts.version_first, stored.counts.version_limit),
+      versions(stored.counts.version_first, stored.counts.version_limit, config.heartbeat_ms),
       max_steps_(config.run_config.max_steps),
       store_(store) {
   std::set<std::uint64_t> present;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <limits>
@@ -83,12 +84,15 @@ class RunState {
 // also not over a crash of either side. A limit is told only once its reservation is committed.
 class VersionBlocks {
  public:
-  // At most one block is granted a heartbeat, and heartbeats may be a minute apart (--heartbeat),
-  // so a block must last for many updates. Every new learner takes a block of its own; there are
-  // 2^32 / kBlock of them.
+  // At most one block is granted in two heartbeats: one says that there is need, the next brings
+  // the answer. So it is kBlock for every second between heartbeats, many times a learner's updates.
+  // Every new learner takes a block of its own; with a heartbeat a second there are 2^32 / kBlock.
   static constexpr std::uint32_t kBlock = 10'000;
-  VersionBlocks(std::uint32_t first, std::uint32_t limit)
-      : first_(first), limit_(limit), promised_(limit) {}
+  VersionBlocks(std::uint32_t first, std::uint32_t limit, std::uint32_t heartbeat_ms = 1000)
+      : block_(kBlock * std::max<std::uint32_t>(1, (heartbeat_ms + 999) / 1000)),
+        first_(first),
+        limit_(limit),
+        promised_(limit) {}
 
   std::uint32_t first() const { return first_; }  // of the present learner
   std::uint32_t limit() const { return limit_; }  // end of the last block reserved
@@ -99,7 +103,7 @@ class VersionBlocks {
   }
   // The learner is near the end of its block.
   bool NeedsMore(std::uint32_t version) const {
-    return std::uint64_t{version} + kBlock / 2 > limit_;
+    return std::uint64_t{version} + block_ / 2 > limit_;
   }
   // Reserves a further block unless one is on its way to the store.
   bool Extend(std::uint64_t committed) { return Promised(committed) == limit_ && Grow(); }
@@ -114,7 +118,7 @@ class VersionBlocks {
  private:
   // False where all versions are used up: none is ever given twice.
   bool Grow() {
-    if (limit_ > std::numeric_limits<std::uint32_t>::max() - kBlock) {
+    if (limit_ > std::numeric_limits<std::uint32_t>::max() - block_) {
       if (!std::exchange(told_, true)) {
         log::error(
             "the run has used up its {} policy versions: no update follows; begin a new run "
@@ -123,10 +127,11 @@ class VersionBlocks {
       }
       return false;
     }
-    limit_ += kBlock;
+    limit_ += block_;
     return true;
   }
 
+  const std::uint32_t block_;
   std::uint32_t first_, limit_, promised_;
   std::uint64_t ticket_ = 0;
   bool told_ = false;  // that versions are used up

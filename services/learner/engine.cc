@@ -165,7 +165,8 @@ void Engine::MakeRows(const wire::Registered& registered,
 void Engine::MakeResident(const wire::Registered& registered) {
   ReplayMemory::OnDevice& device = *memory_.on_device();
   MemberConfig member = MemberConfigOf(around_.options.member, /*http_address=*/"");
-  member.name += "-lanes";
+  const std::string suffix = "-lanes";
+  member.name = member.name.substr(0, wire::kMaxNameBytes - suffix.size()) + suffix;
   member.link.waits_for_slots = true;
   // Their reports and goodbye come before the learner's own time is over.
   constexpr std::int64_t kLastWordsNs = 10 * kNanosPerSecond;

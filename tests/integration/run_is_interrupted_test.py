@@ -28,7 +28,8 @@ class RunIsInterrupted(harness.Case):
         self.assertGreaterEqual(second["env_steps"], first["env_steps"])
 
     def test_a_second_ctrl_c_ends_everything_at_once(self):
-        run = self.new_run().start_up(actors=2)
+        # As many slots as workers: those of the dead must come free for the resumed run's.
+        run = self.new_run().start_up(actors=2, settings={"max_workers": 2})
         run.expect_progress()
         frozen = run.signal("learner", signal.SIGSTOP)  # so that the drain cannot be over before
         self.assertTrue(frozen)

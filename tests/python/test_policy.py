@@ -123,8 +123,6 @@ def test_a_policy_plays_for_a_collector(reference):
     policy = tetrion.load_policy(reference.run)
     batches = []
     for obs in (policy.obs, "compact"):
-        if obs == "planes" and policy.env == "tetris-placement":
-            continue  # that view does not show what is legal
         with tetrion.BatchedTetrisCollector(
             2,
             12,
@@ -139,7 +137,8 @@ def test_a_policy_plays_for_a_collector(reference):
             batch = c.request_episodes(6)
         batches.append(batch)
         real = np.arange(12) < batch.lengths[:, None]
-        logits, values = policy.evaluate(batch.observations[real])
+        masks = None if batch.action_masks is None else batch.action_masks[real]
+        logits, values = policy.evaluate(batch.observations[real], masks)
         actions = batch.actions[real]
         chosen = logits[np.arange(len(actions)), actions]
         clear = chosen >= logits.max(axis=1) - 1e-4
@@ -154,6 +153,15 @@ def test_a_policy_plays_for_a_collector(reference):
     assert same.all(), np.argwhere(~same)
     np.testing.assert_array_equal(batches[0].lengths, batches[-1].lengths)
     np.testing.assert_array_equal(batches[0].returns, batches[-1].returns)
+
+
+def test_records_of_another_preview_are_refused(references):
+    policy = tetrion.load_policy(references / "scorer")
+    shown = policy.queue_size - 1
+    envs = tetrion.vector.make("tetris-placement", 2, obs="compact", queue_size=shown)
+    observations, _ = envs.reset(seed=1)
+    with pytest.raises(ValueError, match=f"show {shown} pieces in advance, not queue_size="):
+        policy(observations)
 
 
 def test_a_policy_in_a_collector_of_another_view_says_what_it_takes(references):

@@ -143,6 +143,15 @@ def test_a_store_of_another_layout_or_kind_is_refused(folder):
         run.episodes()
 
 
+def test_a_reader_without_write_access_sees_what_is_in_the_log(folder, monkeypatch):
+    writer = write_store(folder, [(1, [(3, 0, 20, 0, 1, 20.0, 5, 1)])])
+    assert (folder / "tetrion.db-wal").stat().st_size > 0
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    np.testing.assert_array_equal(tetrion.Run(folder).episodes()["token_id"], [3])
+    writer.close()
+    np.testing.assert_array_equal(tetrion.Run(folder).episodes()["token_id"], [3])
+
+
 def test_a_short_report_is_corruption(folder):
     database = write_store(folder, [(1, [(3, 0, 20, 0, 1, 20.0, 5, 1)])])
     database.execute("UPDATE reports SET count = 2")

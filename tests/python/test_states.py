@@ -309,7 +309,7 @@ def test_an_environment_that_is_stepping_has_no_state():
     envs = tetrion.vector.make("tetris", 4, threads=1, batch_size=2, seed=1)
     envs.async_reset()
     for use in (envs.get_state, lambda: copy.deepcopy(envs)):
-        with pytest.raises(ValueError, match="still stepping: recv its result first"):
+        with pytest.raises(ValueError, match="still stepping: recv its result, or reset"):
             use()
     ids = [*envs.recv()[4]["env_id"], *envs.recv()[4]["env_id"]]
     other = copy.deepcopy(envs)

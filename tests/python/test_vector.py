@@ -297,6 +297,40 @@ def test_close_ends_a_step_that_runs_elsewhere():
             envs.reset()
 
 
+def test_what_is_stepping_is_neither_read_nor_drawn():
+    envs = tetrion.vector.make(
+        "tetris", 4, seed=1, threads=1, batch_size=1, render_mode="ansi", obs="compact"
+    )
+    with pytest.raises(RuntimeError, match="environment 0 was never reset"):
+        envs.records([0])
+    envs.async_reset()
+    for read in (lambda: envs.records([3]), envs.render):
+        with pytest.raises(ValueError, match="is still stepping: recv its result, or reset"):
+            read()
+    for _ in range(4):
+        envs.recv()
+    assert len(envs.records([0, 3])) == 2
+    envs.close()
+
+
+@pytest.mark.parametrize(
+    ("env", "setting"),
+    [
+        ("tetris", {"illegal": "noop"}),
+        ("tetris", {"spawn_above": True}),
+        ("cartpole", {"queue_size": 2}),
+        ("cartpole", {"board_rows": 7}),
+        ("catch", {"iid_pieces": True}),
+        ("catch", {"reward": "lines"}),
+    ],
+)
+def test_a_setting_that_an_environment_does_not_take_is_refused(env, setting):
+    with pytest.raises(ValueError, match=f"{env} takes no {next(iter(setting))}: leave it out"):
+        tetrion.vector.make(env, 2, **setting)
+    with pytest.raises(ValueError, match=f"{env} takes no {next(iter(setting))}: leave it out"):
+        tetrion.BatchedTetrisCollector(1, 4, env=env, **setting)
+
+
 def test_a_closed_environment_says_so():
     envs = tetrion.vector.make("tetris", 2, seed=1, render_mode="ansi")
     envs.reset()

@@ -59,6 +59,9 @@ TEST(RunStatusTest, LastWholeLineOfTheMetricsFileCounts) {
   EXPECT_FALSE(LastStatusOf(path).has_value());
   std::ofstream(path) << "{\"env_steps\":1}\n{\"env_steps\":2}\n{\"env_st";
   EXPECT_EQ(LastStatusOf(path).value().env_steps, 2);
+  std::ofstream(path) << "{\"env_steps\":1,\"phase\":\"" << std::string(3 << 20, 'x')
+                      << "\"}\n{\"env_steps\":2}\n{\"env_steps\":3}\n";
+  EXPECT_EQ(LastStatusOf(path).value().env_steps, 3);
   std::filesystem::remove(path);
 }
 
@@ -130,6 +133,18 @@ TEST(ConsoleTest, PlainLinesBeginWithTheFirstUpdateAndComeEveryTenSeconds) {
   const std::string line = console.Show(status, 1);
   EXPECT_THAT(line, Not(HasSubstr("\x1b")));
   EXPECT_EQ(std::count(line.begin(), line.end(), '\n'), 1);
+}
+
+TEST(ConsoleTest, TableStandsBelowWhatOthersHavePrintedSince) {
+  FakeClock clock;
+  Console console(/*terminal=*/true, clock);
+  console.Show(Sample(), 1, /*lines_between=*/3);
+  clock.AdvanceMs(1000);
+  EXPECT_THAT(console.Show(Sample(), 1, 3), HasSubstr("\x1b"));
+  clock.AdvanceMs(1000);
+  EXPECT_THAT(console.Show(Sample(), 1, 4), Not(HasSubstr("\x1b")));
+  clock.AdvanceMs(1000);
+  EXPECT_THAT(console.Show(Sample(), 1, 4), HasSubstr("\x1b"));
 }
 
 TEST(ConsoleTest, TableIsDrawnOverTheOneBefore) {

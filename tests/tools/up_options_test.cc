@@ -46,6 +46,19 @@ std::string Joined(const std::vector<std::string>& command) {
   return text;
 }
 
+// Flags beat the sections that a config file has for services.
+TEST_F(PlanRunTest, ServicesAreToldOfLoggingWhatUpWasToldAlone) {
+  for (const ChildSpec& child : Plan().children) {
+    EXPECT_THAT(Joined(child.command), Not(HasSubstr("--log-")));
+  }
+  options_.log.level = "debug";
+  options_.log_level_given = true;
+  for (const ChildSpec& child : Plan().children) {
+    EXPECT_THAT(Joined(child.command), HasSubstr("--log-level debug"));
+    EXPECT_THAT(Joined(child.command), Not(HasSubstr("--log-format")));
+  }
+}
+
 TEST_F(PlanRunTest, NewRunStartsCoordinatorLearnerAndActors) {
   options_.actors = 2;
   options_.stop_after = "2m";

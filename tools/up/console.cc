@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdarg>
 #include <cstdio>
+#include <utility>
 
 #include "lib/run/run_folder.h"
 
@@ -131,7 +132,7 @@ std::string SummaryText(const SummaryInput& input) {
   return text;
 }
 
-std::string Console::Show(const RunStatus& status, int actors_up) {
+std::string Console::Show(const RunStatus& status, int actors_up, std::uint64_t lines_between) {
   const std::int64_t now_ns = clock_.NowNs();
   if (now_ns < next_ns_) return "";
   if (!terminal_) {
@@ -141,6 +142,7 @@ std::string Console::Show(const RunStatus& status, int actors_up) {
   }
   next_ns_ = now_ns + kTablePeriodNs;
   const std::string table = StatusTable(status, actors_up);
+  if (std::exchange(lines_between_, lines_between) != lines_between) lines_shown_ = 0;
   const std::string back = lines_shown_ > 0 ? Format(kUpAndClear, lines_shown_) : "";
   lines_shown_ = static_cast<int>(std::count(table.begin(), table.end(), '\n'));
   return back + table;

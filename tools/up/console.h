@@ -43,14 +43,16 @@ class Console {
   static constexpr std::int64_t kLinePeriodNs = 10 * kNanosPerSecond;
 
   Console(bool terminal, const Clock& clock) : terminal_(terminal), clock_(clock) {}
-  // The text to print now, empty when it is not time.
-  std::string Show(const RunStatus& status, int actors_up);
+  // The text to print now, empty when it is not time. `lines_between`: lines that others have
+  // printed so far; where there are new ones, the next table stands below them.
+  std::string Show(const RunStatus& status, int actors_up, std::uint64_t lines_between = 0);
 
  private:
   const bool terminal_;
   const Clock& clock_;
   std::int64_t next_ns_ = 0;
   int lines_shown_ = 0;
+  std::uint64_t lines_between_ = 0;
 };
 
 }  // namespace tetrion

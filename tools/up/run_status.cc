@@ -93,8 +93,11 @@ RunStatus Follow(const std::optional<RunStatus>& before, RunStatus now) {
 }
 
 std::optional<RunStatus> LastStatusOf(const std::string& metrics_jsonl) {
-  std::ifstream file(metrics_jsonl);
+  constexpr std::streamoff kRead = 1 << 20;  // a run of months has a long file
+  std::ifstream file(metrics_jsonl, std::ios::ate);
   std::optional<RunStatus> last;
+  const std::streamoff bytes = file.tellg();
+  file.seekg(std::max<std::streamoff>(bytes - kRead, 0));  // the line it lies in is no JSON
   for (std::string line; std::getline(file, line);) {
     if (std::optional<RunStatus> status = ParseStatus(line))
       last = Follow(last, *std::move(status));

@@ -65,7 +65,7 @@ int Up::Run() {
       signals_.WaitFor(kTickMs);
     }
     PollStatus();
-    if (status_) Print(console_.Show(*status_, supervisor_.ActorsUp()));
+    if (status_) Print(console_.Show(*status_, supervisor_.ActorsUp(), LogLines()));
   }
   const std::int64_t wall_ns = MonotonicClock::Get().NowNs() - start_ns;
   ReapSharedMemory();

@@ -34,8 +34,11 @@ Command RunFlags(const std::vector<Setting>& given) {
 
 // What every service is told.
 Command CommonFlags(const UpOptions& options) {
-  Command flags = {"--log-format", options.log.json ? "json" : "text", "--log-level",
-                   options.log.level};
+  Command flags;
+  if (options.log_format_given) {
+    Append(flags, {"--log-format", options.log.json ? "json" : "text"});
+  }
+  if (options.log_level_given) Append(flags, {"--log-level", options.log.level});
   if (!options.config_file.empty()) Append(flags, {"--config", options.config_file});
   return flags;
 }
@@ -138,6 +141,8 @@ std::optional<int> ParseUpOptions(int argc, const char* const* argv, UpOptions& 
              "after a Ctrl-C services are killed when they take longer", 1, 3600, "s");
   parser.AddLogging(&o.log);
   if (const std::optional<int> done = parser.Parse(argc, argv)) return done;
+  o.log_level_given = parser.Given("log-level");
+  o.log_format_given = parser.Given("log-format");
   o.config_file = parser.config_file();
   o.unheard = parser.VariablesOfOthers();
   CheckRunChoice(o);

@@ -23,6 +23,7 @@ struct UpOptions : RunChoice {
   std::vector<std::string> unheard;  // environment variables of options that only services have
   int drain_timeout_s = 30;
   LogConfig log;
+  bool log_level_given = false, log_format_given = false;  // then services have them, too
 };
 
 // nullopt: go on; otherwise the exit code. Throws as ServiceOptions::Parse does, and Error(kUsage)

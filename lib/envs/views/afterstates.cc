@@ -106,11 +106,21 @@ int CellsInFullRows(std::uint64_t merged, std::uint64_t cells) {
   return in_full;
 }
 
-// The row of a placement that ends the game and leaves nothing to look at.
+// The row of a placement that leaves nothing to look at.
 template <typename Layout>
-void WriteEnd(float* out) {
+void WriteNothing(bool ends, float* out) {
   std::memset(out, 0, Layout::kRowFloats * sizeof(float));
-  out[Layout::kEnds] = 1.0F;
+  out[Layout::kEnds] = ends ? 1.0F : 0.0F;
+}
+
+// Whether the game ends when `piece`, whose shape is `cells`, is dropped from where it is.
+bool EndsFrom(const Present& present, TetrisPiece piece, std::uint64_t cells) {
+  TetrisRecord field = present.record;
+  if (Collides(field, piece)) return true;
+  while ((LoadRows(field.row + piece.y + 1) & cells) == 0) ++piece.y;
+  StoreRows(field.row + piece.y, LoadRows(field.row + piece.y) | cells);
+  ClearRows(field, piece.y);
+  return NextCollides(field, present.next_rows);
 }
 
 // A placement near the top, or one that fills rows. `piece.y` is the top row.
@@ -118,24 +128,27 @@ template <typename Layout>
 void WriteSlowRow(const Present& present, TetrisPiece piece, float* out) {
   TetrisRecord field = present.record;
   const std::uint64_t cells = PieceRows(piece.id, piece.rotation) << (piece.x - 1);
-  bool ends = false;
+  // One that has fallen already, as after an action that did nothing, may land elsewhere.
+  bool ends = false, has_fallen = false;
   int lines = 0;
   if (SpawnsAbove(field)) {
     const LandingFromAbove landing = LandFromAbove(field, piece);
-    if (!landing.inside) return WriteEnd<Layout>(out);
+    if (!landing.inside) return WriteNothing<Layout>(/*ends=*/true, out);
     piece.y = landing.y;
     lines = landing.lines;
   } else {
     TetrisPiece start = piece;
     start.y = present.active_y;
-    ends = Collides(field, start);
+    has_fallen = start.y > piece.y;
+    ends = has_fallen ? EndsFrom(present, start, cells) : Collides(field, start);
     while ((LoadRows(field.row + piece.y + 1) & cells) == 0) ++piece.y;
-    if (Collides(field, piece)) return WriteEnd<Layout>(out);
+    if (Collides(field, piece)) return WriteNothing<Layout>(ends || !has_fallen, out);
     StoreRows(field.row + piece.y, LoadRows(field.row + piece.y) | cells);
     lines = ClearRows(field, piece.y);
   }
   out[Layout::kLines] = static_cast<float>(lines) * AfterstatesLayout::kLinesScale;
-  out[Layout::kEnds] = ends || NextCollides(field, present.next_rows) ? 1.0F : 0.0F;
+  ends = ends || (!has_fallen && NextCollides(field, present.next_rows));
+  out[Layout::kEnds] = ends ? 1.0F : 0.0F;
   if constexpr (kShowsCells<Layout>) {
     WriteColumns(ColumnsOf(field), out);
   } else {

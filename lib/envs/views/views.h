@@ -34,9 +34,11 @@ struct PlanesLayout {
 // A row is zeros where the placement is illegal, and zeros but for column 15 where the piece would
 // not fit. As in tetris-gymnasium's FeatureVectorObservation under GroupedActions, columns 0-12 do
 // not see the top row that is played on, and the drop is tried from there: a piece that collides
-// there but not one row lower shows the field below, and column 15 says that the game ends. Where
-// pieces appear above the field, the top row is seen as any other, and a placement ends the game
-// that leaves cells above it. Without a preview it is not known whether the next piece collides.
+// there but not one row lower shows the field below, and column 15 says that the game ends. Of a
+// piece that has fallen before it is placed, as after an action that did nothing, column 15 alone
+// tells of a drop from where it is. Where pieces appear above the field, the top row is seen as any
+// other, and a placement ends the game that leaves cells above it. Without a preview it is not
+// known whether the next piece collides.
 //
 // Second part: 0-12 the same numbers of the present field, 13-19 active id, then [q][7] the queue.
 struct AfterstatesLayout {

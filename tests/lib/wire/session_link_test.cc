@@ -71,6 +71,19 @@ class SessionLinkTest : public ::testing::Test {
     }
     return heard;
   }
+  // Runs the link through so many seconds; what it threw, of the code kTryAgain.
+  std::string Wait(int seconds) {
+    try {
+      for (int i = 0; i < 2 * seconds; ++i) {
+        clock_.AdvanceMs(500);
+        link_->DoWork(0);
+      }
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::kTryAgain);
+      return error.what();
+    }
+    return "";
+  }
   // The next message of this type; a heartbeat sent earlier may arrive before it.
   template <typename T>
   T Expect() {
@@ -436,16 +449,24 @@ TEST_F(SessionLinkTest, RetiredLinkSendsNothingByItselfButStillListens) {
 
 TEST_F(SessionLinkTest, GivesUpAfterTheLongestSilence) {
   Begin(7);
-  clock_.AdvanceMs(119'000);
-  EXPECT_NO_THROW(link_->DoWork(0));
-  clock_.AdvanceMs(2'000);
-  try {
-    link_->DoWork(0);
-    FAIL() << "waiting for ever is not an option";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::kTryAgain);
-    EXPECT_NE(std::string(error.what()).find("--resume"), std::string::npos);
+  EXPECT_EQ(Wait(119), "");
+  EXPECT_NE(Wait(2).find("--resume"), std::string::npos);
+}
+
+TEST_F(SessionLinkTest, GivesUpOnACoordinatorThatRefusesForSoLongWithItsReason) {
+  Expect<Register>();
+  for (int seconds = 0; seconds < 120; seconds += 2) {
+    Answer(Refused{RefuseReason::kLearnerTaken, "run h has a learner"});
+    ASSERT_EQ(Wait(2), "");
   }
+  EXPECT_EQ(Wait(2), "the coordinator has refused for 120 s: run h has a learner");
+}
+
+TEST_F(SessionLinkTest, ProcessThatStoodStillRegistersAgainInsteadOfGivingUp) {
+  Begin(7);
+  Expect<Heartbeat>();
+  clock_.AdvanceMs(200'000);
+  EXPECT_EQ(Expect<Register>().previous_session, 7U);
 }
 
 struct Refusal {
@@ -480,6 +501,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Refusal{"NoSlot", RefuseReason::kNoSlot, ExitCode::kTryAgain},
                       Refusal{"Draining", RefuseReason::kDraining, ExitCode::kTryAgain},
                       Refusal{"LearnerTaken", RefuseReason::kLearnerTaken, std::nullopt},
+                      Refusal{"SlotsAwaited", RefuseReason::kSlotsAwaited, std::nullopt},
                       Refusal{"Malformed", RefuseReason::kMalformed, std::nullopt}),
     [](const auto& info) { return std::string(info.param.name); });
 

@@ -28,5 +28,38 @@ TEST_F(MembershipTest, RegistrationThatArrivesAfterAYoungerOneFreesNothing) {
   EXPECT_EQ(CheckAccount(), 0);
 }
 
+// Everything was killed: what the dead members held comes free, but not at once.
+TEST_F(MembershipTest, WorkersWaitForTheSlotsOfThoseThatHaveNotComeBack) {
+  auto actor = Connect();
+  const wire::Register all = {
+      .name = "actor-0", .workers = static_cast<std::uint32_t>(config_.run_config.max_workers)};
+  Join(*actor, all);
+  auto other = Connect();
+  const wire::Register one = {.name = "actor-1", .workers = 1};
+  EXPECT_EQ(Ask<wire::Refused>(*other, one)->reason, wire::RefuseReason::kNoSlot);
+  Crash();
+  auto successor = Connect();
+  EXPECT_EQ(Ask<wire::Refused>(*successor, all)->reason, wire::RefuseReason::kSlotsAwaited);
+  wire::Register more = all;
+  ++more.workers;
+  EXPECT_EQ(Ask<wire::Refused>(*successor, more)->reason, wire::RefuseReason::kNoSlot);
+  Pass(lease_ms_ + 1000);
+  EXPECT_NE(Join(*successor, all).session, 0U);
+}
+
+TEST_F(MembershipTest, WorkersWaitForTheSlotsOfRingsThatNoActorHasAnyMore) {
+  auto actor = Connect(), successor = Connect();
+  const wire::Register all = {
+      .name = "actor-0", .workers = static_cast<std::uint32_t>(config_.run_config.max_workers)};
+  const wire::Registered joined = Join(*actor, all);
+  wire::RingsReady ready = {joined.session, {}};
+  for (std::uint32_t w = 0; w < all.workers; ++w) {
+    ready.rings.push_back({"/dev/shm/x/ring." + std::to_string(w), w, joined.slots[w]});
+  }
+  ASSERT_TRUE(Ask<wire::RingsAck>(*actor, ready).has_value());
+  Pass(lease_ms_ + 1000);
+  EXPECT_EQ(Ask<wire::Refused>(*successor, all)->reason, wire::RefuseReason::kSlotsAwaited);
+}
+
 }  // namespace
 }  // namespace tetrion::coordinator

@@ -5,6 +5,14 @@
 namespace tetrion::coordinator {
 namespace {
 
+TEST(VersionBlocksTest, BlockLastsFromOneHeartbeatToTheNextHoweverRareTheyAre) {
+  VersionBlocks blocks(0, 0, /*heartbeat_ms=*/59'001);
+  blocks.Begin();
+  EXPECT_EQ(blocks.limit(), 60 * VersionBlocks::kBlock);
+  EXPECT_FALSE(blocks.NeedsMore(30 * VersionBlocks::kBlock));
+  EXPECT_TRUE(blocks.NeedsMore(30 * VersionBlocks::kBlock + 1));
+}
+
 TEST(VersionBlocksTest, VersionsThatAreUsedUpDoNotBeginAnew) {
   const std::uint32_t last = std::numeric_limits<std::uint32_t>::max();
   VersionBlocks blocks(last - 2 * VersionBlocks::kBlock, last - 2 * VersionBlocks::kBlock);
