@@ -85,7 +85,7 @@ class RunState {
 class VersionBlocks {
  public:
   // At most one block is granted in two heartbeats: one says that there is need, the next brings
-  // the answer. So it is kBlock for every second between heartbeats, many times a learner's updates.
+  // the answer. So it is kBlock for every second between heartbeats, many times the updates made.
   // Every new learner takes a block of its own; with a heartbeat a second there are 2^32 / kBlock.
   static constexpr std::uint32_t kBlock = 10'000;
   VersionBlocks(std::uint32_t first, std::uint32_t limit, std::uint32_t heartbeat_ms = 1000)

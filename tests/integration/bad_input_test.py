@@ -111,7 +111,7 @@ class BadPeers(harness.Case):
                 http = free.getsockname()[1]
             run = self.new_run()
             run.start_process("actor-0", "tetrion-actor",
-                              ["--coordinator", f"tcp://127.0.0.1:{port}", "--give-up", "6",
+                              ["--coordinator", f"tcp://127.0.0.1:{port}", "--give-up", "15",
                                "--http-bind", f"127.0.0.1:{http}"])
             code, reason = harness.wait_until("not ready, for a reason that names the coordinator",
                                               lambda: self.not_ready(http, port))
@@ -125,7 +125,7 @@ class BadPeers(harness.Case):
             self.assertEqual(self.call("tetrion-actor", "healthcheck", "--live",
                                        environment=where), (0, ""))
             self.assertEqual(run.wait_exit("actor-0"), TRY_AGAIN)
-            self.assertIn("no coordinator for 6 s", run.log("actor-0"))
+            self.assertIn("no coordinator for 15 s", run.log("actor-0"))
 
     def not_ready(self, http, port):
         code, reason = harness.get(f"127.0.0.1:{http}", "/readyz")

@@ -43,10 +43,14 @@ SESSION_LEASE_S, HEARTBEAT_S = 2, 0.2
 
 
 def main():
-    """Runs the test cases of the calling script: SCRIPT BIN_FOLDER [unittest arguments]."""
+    """Runs the test cases of the calling script: SCRIPT BIN_FOLDER [unittest arguments]. Ends with
+    77 where all of them were skipped: nothing was tested."""
     global BIN
     BIN = pathlib.Path(sys.argv.pop(1)).resolve()
-    unittest.main(module="__main__", verbosity=2)
+    result = unittest.main(module="__main__", verbosity=2, exit=False).result
+    if result.wasSuccessful() and result.testsRun == len(result.skipped):
+        sys.exit(77)
+    sys.exit(not result.wasSuccessful())
 
 
 def die_with_parent():

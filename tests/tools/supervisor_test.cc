@@ -207,6 +207,26 @@ TEST_F(SupervisorTest, RunWhoseActorsAllKeepDyingFromTheStartFails) {
   EXPECT_EQ(supervisor_.failed_child(), "actor-1");
 }
 
+TEST_F(SupervisorTest, RunGoesOnWhileAnActorHasLeftOrWaitsForAnOrdinaryRestart) {
+  host_.End("actor-1", {false, 0});
+  Wear({"actor-0"});
+  EXPECT_EQ(supervisor_.state(), State::kRunning) << "actor-1 has worked and left";
+}
+
+TEST_F(SupervisorTest, LastDeathOfAnActorWhileTheOtherIsAboutToStartIsNotTheRuns) {
+  for (int death = 0; death < RestartPolicy::kTries; ++death) {
+    host_.End("actor-0", {false, 1});
+    LetTimePass();
+  }
+  host_.End("actor-1", {false, 1});
+  supervisor_.Tick();
+  host_.End("actor-0", {false, 1});
+  supervisor_.Tick();
+  EXPECT_EQ(supervisor_.state(), State::kRunning);
+  LetTimePass();
+  EXPECT_EQ(supervisor_.ActorsUp(), 1);
+}
+
 TEST_F(SupervisorTest, RunWhoseActorsWorkedOnceWaitsForThem) {
   clock_.AdvanceMs(RestartPolicy::kHealthyMs);
   Wear({"actor-0", "actor-1"});

@@ -211,10 +211,12 @@ TEST_F(UpTest, SecondSignalEndsAtOnceAndLeavesNobody) {
 
 TEST_F(UpTest, KilledUpLetsTheServicesDrain) {
   scratch_.Script("tetrion-learner",
-                  std::string("trap 'sleep 0.3; echo saved > $S/saved; exit 0' HUP\n") + kForEver,
+                  std::string("trap 'sleep 0.3; echo saved > $S/saved; exit 0' HUP\n") +
+                      "touch $S/armed\n" + kForEver,
                   kObey);
   const pid_t up = Start();
   ASSERT_TRUE(AllUp());
+  ASSERT_TRUE(Eventually([&] { return Exists("armed"); }));
   kill(up, SIGKILL);
   EXPECT_EQ(Wait(up), -SIGKILL);
   EXPECT_TRUE(Eventually([&] { return scratch_.NobodyLeft() && Exists("saved"); }));

@@ -2,10 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include <thread>
 #include <vector>
 
 #include "lib/core/clock.h"
+#include "tests/support/asleep.h"
 
 namespace tetrion {
 namespace {
@@ -30,14 +30,12 @@ TEST(CreditQueueTest, HandsTokensOutInOrderAndThenTimesOut) {
 
 TEST(CreditQueueTest, PushWakesAWaitingWorker) {
   CreditQueue queue;
-  std::thread worker([&queue] {
-    Token token;
-    while (queue.Take(token, kNanosPerSecond) == TakeResult::kTimeout) {
-    }
-    EXPECT_EQ(token.id, 9U);
-  });
+  Token token;
+  const testing::Sleeper worker([&] { (void)queue.Take(token, 2 * testing::kPatienceNs); });
+  ASSERT_TRUE(worker.FallsAsleep());
   queue.Push(Tokens(9, 1));
-  worker.join();
+  ASSERT_TRUE(worker.IsDone());
+  EXPECT_EQ(token.id, 9U);
 }
 
 TEST(CreditQueueTest, DrainReturnsWhatWasNotTakenAndRefusesMore) {

@@ -211,6 +211,23 @@ TEST(LaneLoopTest, DrainWaitsForTheAcknowledgementOfTheLastEpisodes) {
   EXPECT_EQ(f.recorder.episodes.size(), 1U);
 }
 
+TEST(LaneLoopTest, DrainWaitsForNoAcknowledgementOfADeadLearner) {
+  Fixture f(1);
+  MortalLearner learner;
+  f.loop = std::make_unique<LaneLoop>(
+      LaneLoopConfig{.wait_timeout_ns = 1}, std::make_unique<CountingEnv>(1),
+      std::make_unique<LocalDecider>(std::make_unique<ScriptedPolicy>(), &learner, 1), f.tokens,
+      f.sink, f.recorder);
+  f.sink.arrives_late = true;
+  f.tokens.Fill(0, 10);
+  for (int i = 0; i < 3; ++i) ASSERT_EQ(f.loop->RunOnce(), RunResult::kRow);
+  f.tokens.state = TakeResult::kDrain;
+  ASSERT_EQ(f.loop->RunOnce(), RunResult::kWaiting);
+  learner.gone = true;
+  EXPECT_EQ(f.loop->RunOnce(), RunResult::kDrained);
+  EXPECT_TRUE(f.recorder.episodes.empty()) << "what is not announced is played again";
+}
+
 TEST(LaneLoopTest, DrainIntoAFullSinkWaitsForALivingLearnerButNotForADeadOne) {
   ListTokens tokens;
   VectorSink sink({.record_bytes = 16, .lanes = 2, .has_mask = false}, 1);
@@ -277,6 +294,17 @@ TEST(LaneLoopTest, PolicyThatStaysNotFiniteFailsTheWorker) {
     EXPECT_EQ(error.code(), ExitCode::kTryAgain);
     EXPECT_NE(std::string(error.what()).find("NaN"), std::string::npos);
   }
+}
+
+TEST(LaneLoopTest, FailingRowsCountAsBrokenOnlyInARow) {
+  Fixture f(1);
+  f.tokens.Fill(3, 50);
+  for (int time = 0; time < 3; ++time) {
+    f.policy->fail_from = f.policy->calls + 2;
+    f.policy->fail_count = 4;
+    for (int i = 0; i < 6; ++i) ASSERT_EQ(f.loop->RunOnce(), RunResult::kRow);
+  }
+  EXPECT_EQ(f.loop->counters().not_finite.load(), 12U);
 }
 
 TEST(LaneLoopTest, LaneWithoutATokenStaysIdleWhileOthersPlay) {

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
+#include <string>
 
 #include "lib/core/clock.h"
+#include "lib/core/error.h"
 #include "lib/shm/ring_consumer.h"
 #include "lib/shm/ring_producer.h"
 
@@ -87,6 +89,24 @@ TEST(RingSinkTest, RowsThatACourierTakesHaveArrivedWhenTheyAreReleased) {
   EXPECT_EQ(sink.PublishedRows(), 0U) << "looked at, not acknowledged";
   courier.Release(3);
   EXPECT_EQ(sink.PublishedRows(), 3U);
+}
+
+TEST(RingSinkTest, CursorThatNoLearnerCouldSetEndsTheWorker) {
+  Fixture f;
+  RingSink sink(f.layout, RingProducer::Over(f.memory.get(), f.spec), 1);
+  RowView row;
+  for (int i = 0; i < 8; ++i) {
+    ASSERT_EQ(sink.Claim(row, 0), ClaimResult::kRow);
+    sink.Complete();
+  }
+  reinterpret_cast<RingBlock*>(f.memory.get())->tail = 9;  // of 8 that were published
+  try {
+    (void)sink.Claim(row, 1);
+    FAIL() << "the worker would wait for ever";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kTryAgain);
+    EXPECT_NE(std::string(error.what()).find("impossible"), std::string::npos);
+  }
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "lib/replay/selectors/fifo.h"
 #include "lib/run/run_config.h"
 #include "tests/lib/replay/any_window_selector.h"
+#include "tests/support/asleep.h"
 
 namespace tetrion {
 namespace {
@@ -167,6 +169,68 @@ TEST(ReplayGateTest, WriterThatWaitsIsLetRunAndTheReaderKeepsItsBound) {
   EXPECT_EQ(Push(gate, 0, 100, pushed), AcquireResult::kLimited);
   gate.LetWriterRun();
   EXPECT_EQ(Push(gate, 0, 100, pushed), AcquireResult::kAcquired);
+}
+
+// Each wait below is longer than a test's patience: what ends it in time is the call that wakes.
+class ReplayGateWakingTest : public ::testing::Test {
+ protected:
+  static constexpr std::int64_t kNapNs = 2 * testing::kPatienceNs;
+  // A writer that sleeps in Acquire until it may go on.
+  auto WaitingWriter() {
+    return [this] { acquired = gate.Acquire(0, 1, kNapNs).result == AcquireResult::kAcquired; };
+  }
+
+  ReplayGate gate{{.capacity_rows = kCapacity, .commit_stride = kStride},
+                  std::make_unique<FifoSelector>(1, kWindowRows - 1),
+                  FifoLimiter(1)};
+  std::atomic<bool> acquired{false};
+  int pushed = 0;
+};
+
+TEST_F(ReplayGateWakingTest, CommitWakesAReaderThatSleepsForAWindow) {
+  std::atomic<bool> drawn{false};
+  const testing::Sleeper reader(
+      [&] { drawn = static_cast<bool>(gate.OpenLease(1, kWindowRows, kNapNs)); });
+  ASSERT_TRUE(reader.FallsAsleep());
+  static_cast<void>(Push(gate, 0, 2 * kWindowRows, pushed));
+  ASSERT_TRUE(reader.IsDone());
+  EXPECT_TRUE(drawn);
+}
+
+TEST_F(ReplayGateWakingTest, DrawWakesAWriterThatTheLimiterHolds) {
+  ASSERT_EQ(Push(gate, 0, 100, pushed), AcquireResult::kLimited);
+  const testing::Sleeper writer(WaitingWriter());
+  ASSERT_TRUE(writer.FallsAsleep());
+  const ReadLease lease = gate.OpenLease(1, kWindowRows, 0);
+  ASSERT_TRUE(lease);
+  ASSERT_TRUE(writer.IsDone());
+  EXPECT_TRUE(acquired);
+}
+
+TEST_F(ReplayGateWakingTest, DrainWakesAWriterThatTheLimiterHolds) {
+  ASSERT_EQ(Push(gate, 0, 100, pushed), AcquireResult::kLimited);
+  const testing::Sleeper writer(WaitingWriter());
+  ASSERT_TRUE(writer.FallsAsleep());
+  gate.LetWriterRun();
+  ASSERT_TRUE(writer.IsDone());
+  EXPECT_TRUE(acquired);
+}
+
+TEST(ReplayGateTest, EndOfALeaseWakesAWriterThatWaitsForItsRows) {
+  Open open;
+  ASSERT_EQ(open.Push(kCapacity), AcquireResult::kAcquired);
+  ReadLease lease = open.Lease();
+  ASSERT_TRUE(lease);
+  ASSERT_EQ(open.Push(kCapacity), AcquireResult::kLeased);
+  std::atomic<bool> acquired{false};
+  const testing::Sleeper writer([&] {
+    acquired =
+        open.gate->Acquire(0, 1, 2 * testing::kPatienceNs).result == AcquireResult::kAcquired;
+  });
+  ASSERT_TRUE(writer.FallsAsleep());
+  lease.Close();
+  ASSERT_TRUE(writer.IsDone());
+  EXPECT_TRUE(acquired);
 }
 
 TEST(ReplayGateTest, NewGenerationCommitsWhatTheOldOneLeftAndStartsWindowsAtItsOwnFirstRow) {

@@ -58,6 +58,11 @@ TEST_F(WeightsReaderTest, WaitsForTheRegionThenTakesEachNewVersionOnce) {
 
   LearnerRegion learner = LearnerRegion::CreateOrAdopt(dir_, 7, 64, 9);
   WeightsSlotWriter writer = learner.MakeWriter();
+  for (int i = 0; i < 5000 && !attached; ++i) {
+    EXPECT_FALSE(weights.Refresh(policy)) << "nothing is published yet";
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  ASSERT_TRUE(attached);
   const std::vector<std::byte> blob(8);
   writer.Publish(3, blob);
   ASSERT_TRUE(RefreshUntilReady(weights, policy));
@@ -67,6 +72,20 @@ TEST_F(WeightsReaderTest, WaitsForTheRegionThenTakesEachNewVersionOnce) {
   EXPECT_TRUE(weights.Refresh(policy));
   EXPECT_EQ(policy.version(), 4U);
   EXPECT_EQ(weights.NewestVersion(), 4U);
+}
+
+TEST_F(WeightsReaderTest, PolicyWithoutWeightsWaitsForNoLearner) {
+  struct NoWeights final : WeightsUser {
+    std::size_t WeightsBytes() const override { return 0; }
+    LoadResult LoadWeights(std::span<const std::byte>, std::uint32_t) override {
+      return LoadResult::kWrongSize;
+    }
+    std::uint32_t version() const override { return 0; }
+  } random;
+  WeightsReader weights({.shm_dir = dir_, .run_id = 7, .spec_hash = 9}, [](Bell) {});
+  EXPECT_TRUE(weights.Refresh(random));
+  const LearnerRegion learner = LearnerRegion::CreateOrAdopt(dir_, 7, 64, 9);
+  EXPECT_TRUE(weights.Refresh(random));
 }
 
 TEST_F(WeightsReaderTest, RefusedWeightsAreCountedAndTheOldOnesStay) {

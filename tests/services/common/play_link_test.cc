@@ -248,6 +248,18 @@ class PlayLinkGatherTest : public PlayLinkTest {
     for (int i = 0; i < 5; ++i) (void)agent_->DoWork();
   }
 
+  // Whether a goodbye is among what the agent says now.
+  bool SaysGoodbye() {
+    bool said = false;
+    for (int i = 0; i < 20; ++i) {
+      (void)agent_->DoWork();
+      while (auto received = server_.Receive()) {
+        said |= std::holds_alternative<wire::Goodbye>(wire::Decode(received->bytes).message);
+      }
+    }
+    return said;
+  }
+
   static inline FakeClock clock_;  // begun before the agent, and outlives it
 };
 
@@ -264,6 +276,24 @@ TEST_F(PlayLinkGatherTest, EnoughFinishedEpisodesGoOutAtOnce) {
   Finish(0, 255);
   Finish(255, 1);
   EXPECT_EQ(Expect<wire::ReportBatch>().episodes.size(), 256U);
+}
+
+// As while the coordinator's store is paused: heartbeats are answered, reports are not.
+TEST_F(PlayLinkGatherTest, DrainGivesUpOnReportsThatAreNotAcknowledged) {
+  Token playing;
+  ASSERT_EQ(queue_.Take(playing, 0), TakeResult::kToken);
+  drain_ = true;
+  const auto abandon = Expect<wire::Abandon>();
+  Answer(wire::AbandonAck{.session = 7, .request = abandon.request});
+  Finish(playing.id, 1);
+  drained_ = true;
+  for (int second = 0; second < 5; ++second) {
+    EXPECT_FALSE(SaysGoodbye()) << second;
+    Answer(wire::HeartbeatAck{.session = 7, .epoch = 1, .drain = true});
+    clock_.AdvanceMs(999);
+  }
+  clock_.AdvanceMs(999);
+  EXPECT_TRUE(SaysGoodbye());
 }
 
 TEST_F(PlayLinkTest, DrainBeforeAnySessionIsDoneWithoutOne) {

@@ -102,19 +102,20 @@ TEST_F(CoordinatorTest, OrResumeBeginsAnewInWhatADeathLeft) {
 }
 
 TEST_F(CoordinatorTest, NewRunBeginsInWhatADeathLeftAndInNothingElse) {
-  std::filesystem::create_directories(dir_ + "/first/checkpoints");
-  std::ofstream(dir_ + "/first/config.toml.part") << "in part";
+  options_.runs_dir = dir_ + "/runs";  // what lies beside it is this test's, too
+  const std::string runs = options_.runs_dir;
+  std::filesystem::create_directories(runs + "/first/checkpoints");
+  std::ofstream(runs + "/first/config.toml.part") << "in part";
   EXPECT_TRUE(OpenRun(options_).is_new);
-  std::filesystem::remove(dir_ + "/first/config.toml");
-  std::ofstream(dir_ + "/first/notes") << "a person's";
+  std::filesystem::remove(runs + "/first/config.toml");
+  std::ofstream(runs + "/first/notes") << "a person's";
   EXPECT_TRUE(Has(Refusal(), "exists and is no run"));
-  EXPECT_TRUE(std::filesystem::exists(dir_ + "/first/notes"));
+  EXPECT_TRUE(std::filesystem::exists(runs + "/first/notes"));
   for (const char* name : {"latest", "bad name", "../outside", "."}) {
     options_.run = name;
-    std::filesystem::create_directories(dir_ + "/" + name);
+    std::filesystem::create_directories(runs + "/" + name);
     EXPECT_EQ(Refusal().substr(0, 2), "2:") << name;
   }
-  std::filesystem::remove(dir_ + "/../outside");
 }
 
 TEST_F(CoordinatorTest, FolderThatNoMessageCanNameIsRefusedAndNoRunIsLeftBehind) {

@@ -52,6 +52,23 @@ TEST_F(IngestAgentTest, RowsCrossTheEndOfTheRingsMemoryUnchanged) {
   }
 }
 
+// While the trainer is the slower side there is room for a few rows at a time.
+TEST_F(IngestAgentTest, RingsHaveTheRoomThatComesInTurn) {
+  Build(/*batch_windows=*/1);
+  auto a = MakeWorker(1, 1024), b = MakeWorker(2, 1024);
+  for (TestWorker* worker : {a.get(), b.get()}) worker->Write(1000);
+  List({{a->path(), 0}, {b->path(), 1}});
+  Cycle();
+  std::uint64_t rows[2] = {RowsIn(0), RowsIn(1)};
+  for (int i = 0; i < 40; ++i) {
+    ASSERT_FALSE(Deliver(1).empty());
+    Cycle(1);
+  }
+  for (int slot = 0; slot < 2; ++slot) {
+    EXPECT_GT(RowsIn(slot), rows[slot] + 40U) << "of 160 that found room";
+  }
+}
+
 TEST_F(IngestAgentTest, AFullRingDoesNotKeepAnotherWaiting) {
   Build(/*batch_windows=*/1000);
   auto flood = MakeWorker(1, 1024), trickle = MakeWorker(2);
