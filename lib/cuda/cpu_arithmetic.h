@@ -29,16 +29,14 @@ inline int __ffs(std::int32_t word) {
 inline int __ffsll(long long word) {
   return word == 0 ? 0 : std::countr_zero(static_cast<unsigned long long>(word)) + 1;
 }
-// Byte i of the result is the byte of (high, low) that digit i of the selector numbers; where the
-// digit has its highest bit set, that byte's sign bit 8 times.
+// Byte i of the result is the byte of (high, low) that the lower three bits of digit i of the
+// selector number: nvcc masks the fourth, which the instruction itself would take for the sign's.
 inline std::uint32_t __byte_perm(std::uint32_t low, std::uint32_t high, std::uint32_t selector) {
   const std::uint64_t bytes = std::uint64_t{high} << 32 | low;
   std::uint32_t result = 0;
   for (unsigned i = 0; i < 4; ++i) {
-    const std::uint32_t digit = selector >> 4 * i & 15U;
-    const auto byte = static_cast<std::uint8_t>(bytes >> 8 * (digit & 7U));
-    const std::uint32_t chosen = (digit & 8U) == 0 ? byte : (byte & 0x80U) != 0 ? 0xFFU : 0U;
-    result |= chosen << 8 * i;
+    const std::uint32_t digit = selector >> 4 * i & 7U;
+    result |= static_cast<std::uint32_t>(bytes >> 8 * digit & 0xFFU) << 8 * i;
   }
   return result;
 }

@@ -14,10 +14,12 @@ void* NewMemory(std::size_t bytes, const Allocate& allocate) {
   return allocate();
 }
 
-void* Allocated(void* data, std::size_t bytes, const char* what, const std::string& free) {
+// `free` says what of which memory is free: asked for where there is too little alone.
+template <typename Free>
+void* Allocated(void* data, std::size_t bytes, const char* what, const Free& free) {
   if (data != nullptr || bytes == 0) return data;
   throw Error(ExitCode::kTryAgain, std::string(what) + " needs " + std::to_string(bytes) +
-                                       " bytes of " + free +
+                                       " bytes of " + free() +
                                        "; ask for less, or free what others hold");
 }
 
@@ -56,13 +58,15 @@ DeviceBuffer::DeviceBuffer(const Device& device, std::size_t bytes, const char* 
     : data_(Allocated(
           NewMemory(bytes, [&] { return backend::AllocateDevice(device.ordinal(), bytes); }), bytes,
           what,
-          "memory of device " + std::to_string(device.ordinal()) + " (" + device.name() +
-              "), of which " + std::to_string(device.Memory().free_bytes) + " are free")),
+          [&] {
+            return "memory of device " + std::to_string(device.ordinal()) + " (" + device.name() +
+                   "), of which " + std::to_string(device.Memory().free_bytes) + " are free";
+          })),
       bytes_(bytes) {}
 
 PinnedBuffer::PinnedBuffer(std::size_t bytes, const char* what)
     : data_(Allocated(NewMemory(bytes, [&] { return backend::AllocatePinned(bytes); }), bytes, what,
-                      "pinned host memory, which there are not")),
+                      [] { return "pinned host memory, which there are not"; })),
       bytes_(bytes) {}
 
 PinnedRange::PinnedRange(const Device& device, void* data, std::size_t bytes, const char* what)

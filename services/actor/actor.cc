@@ -19,10 +19,11 @@ Actor::Actor(ActorOptions options, SignalWatcher& signals)
       workers_(options_, outbox_, metrics_,
                [this](std::exception_ptr error) { host_.Fail(error); }) {
   metrics_.OnScrape([this] { workers_.RefreshMetrics(); });
+  MemberConfig member = MemberConfigOf(options_.member, host_.http_address());
+  member.traffic = &link_metrics_;
   link_ = std::make_unique<PlayLink>(
-      PlayLink::Config{.member = MemberConfigOf(options_.member, host_.http_address()),
-                       .workers = workers_.count()},
-      LinkHooks(), outbox_, signals.drain_flag());
+      PlayLink::Config{.member = std::move(member), .workers = workers_.count()}, LinkHooks(),
+      outbox_, signals.drain_flag());
 }
 
 PlayLink::Hooks Actor::LinkHooks() {
@@ -49,7 +50,6 @@ void Actor::Run() {
 }
 
 std::vector<wire::Stat> Actor::Stats() {
-  link_metrics_.Set(TotalsOf(link_->link_stats()));
   FigureValues<kActorFigures> values = workers_.Figures();
   values["acknowledged"] = static_cast<double>(link_->acknowledged());
   values["fenced"] = static_cast<double>(link_->fenced());

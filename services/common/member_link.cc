@@ -2,6 +2,7 @@
 
 #include "lib/core/address.h"
 #include "lib/run/program.h"
+#include "services/common/service_host.h"
 
 namespace tetrion {
 namespace {
@@ -52,7 +53,8 @@ void MemberLink::CheckSettings(const wire::Registered& registered) {
   CheckSameSettings(run_config_, registered.run_config);
 }
 
-void MemberLink::PublishProblem(const std::string& own) {
+void MemberLink::PublishState(const std::string& own) {
+  if (config_.traffic != nullptr) config_.traffic->Set(TotalsOf(link_.stats()));
   const std::string problem = link_.registered() ? own : link_.problem();
   MutexLock lock(problem_mu_);
   problem_ = problem;

@@ -7,6 +7,7 @@
 
 #include "lib/core/clock.h"
 #include "lib/core/mutex.h"
+#include "lib/metrics/shared_recorders.h"
 #include "lib/setup/member.h"
 #include "lib/wire/session_link.h"
 
@@ -21,6 +22,7 @@ struct MemberConfig {
   std::vector<wire::GivenSetting> given = {};            // checked by the coordinator
   std::string rows_endpoint = "";  // learner: where it takes rows of remote actors; empty: nowhere
   std::string rows_key = "";       // learner: its public key there
+  LinkRecorders* traffic = nullptr;  // what the link sends and receives, also without a coordinator
   wire::SessionLink::Config link;
 };
 // `http_address` is bound, empty without pages; the coordinator is told what Advertised
@@ -56,8 +58,9 @@ class MemberLink {
   wire::Register Registration(wire::Role role) const;
   // A member works with the settings that it was first told: Error(kTryAgain) for others.
   void CheckSettings(const wire::Registered& registered);
-  // `own`: the member's reason while its session stands.
-  void PublishProblem(const std::string& own) TETRION_EXCLUDES(problem_mu_);
+  // Every cycle: traffic, and why the member is not at work. `own`: its own reason while its
+  // session stands.
+  void PublishState(const std::string& own) TETRION_EXCLUDES(problem_mu_);
 
   bool Running() const { return Is(Phase::kRunning); }
   bool Draining() const { return Is(Phase::kDraining); }

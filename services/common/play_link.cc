@@ -44,7 +44,7 @@ int PlayLink::DoWork() {
     return 0;
   }
   link_.DoWork(kPollMs);
-  member_.PublishProblem("");
+  member_.PublishState("");
   if (!built_) return 1;
   Collect();
   SendReports();

@@ -36,8 +36,9 @@ Learner::Learner(LearnerOptions options, SignalWatcher& signals)
 
 Learner::~Learner() = default;
 
-MemberConfig Learner::Membership() const {
+MemberConfig Learner::Membership() {
   MemberConfig config = MemberConfigOf(options_.member, host_.http_address());
+  config.traffic = &link_metrics_;
   if (rows_ != nullptr) {
     config.rows_endpoint = AdvertisedRows(options_.rows, rows_->endpoint());
     config.rows_key = rows_->public_key();
@@ -126,7 +127,6 @@ void Learner::EndBuild() {
 }
 
 void Learner::FillHeartbeat(wire::Heartbeat& heartbeat) {
-  link_metrics_.Set(TotalsOf(link_->link_stats()));
   engine_->FillHeartbeat(heartbeat);
 }
 

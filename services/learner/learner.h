@@ -31,7 +31,7 @@ class Learner {
   void Run();
 
  private:
-  MemberConfig Membership() const;
+  MemberConfig Membership();
   LearnerLinkAgent::Hooks LinkHooks();
   void StartBuild(const wire::Registered& registered);
   void Build();

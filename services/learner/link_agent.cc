@@ -28,7 +28,7 @@ LearnerLinkAgent::LearnerLinkAgent(const MemberConfig& config, Hooks hooks, Ring
 int LearnerLinkAgent::DoWork() {
   link_.DoWork(kPollMs);
   LookAtBuild();
-  member_.PublishProblem(built_ ? "" : "replay and checkpoint are being made ready");
+  member_.PublishState(built_ ? "" : "replay and checkpoint are being made ready");
   if (member_.DrainIsAsked()) StartDrain();
   ReportEnded();
   if (!member_.Running()) Drain();

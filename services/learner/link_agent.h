@@ -49,8 +49,6 @@ class LearnerLinkAgent final : public Agent, private wire::SessionOwner {
   // Any thread; see MemberLink.
   bool Done() const { return member_.Done(); }
   std::string Problem() const { return member_.Problem(); }
-  // Link thread: traffic so far.
-  wire::LinkStats link_stats() const { return link_.stats(); }
   // The coordinator has said that the run ends, not only this learner.
   bool run_ends() const { return run_ends_.load(std::memory_order_relaxed); }
   // Mean return of the last accounted episodes, as the coordinator says; for checkpoints.

@@ -10,6 +10,7 @@
 #include "lib/core/check.h"
 #include "lib/core/counter.h"
 #include "lib/core/error.h"
+#include "lib/core/log.h"
 
 namespace tetrion::learner {
 
@@ -48,7 +49,15 @@ ResidentAgent::ResidentAgent(const Config& config, Parts parts, ReplayGate& gate
       "lanes are groups of those of a worker");
 }
 
-ResidentAgent::~ResidentAgent() = default;
+// A step may be under way where the agent is stopped without a drain: what its copies name is gone
+// after this.
+ResidentAgent::~ResidentAgent() {
+  try {
+    stream_.Synchronize();
+  } catch (const Error& error) {  // a device that fails copies nothing more
+    log::warn("resident lanes end: {}", error.what());
+  }
+}
 
 int ResidentAgent::DoWork() {
   TakeDrained();

@@ -18,6 +18,11 @@ double Count(const std::atomic<std::uint64_t>& counter) {
   return static_cast<double>(counter.load(std::memory_order_relaxed));
 }
 
+MemberConfig WithTraffic(MemberConfig member, LinkRecorders& traffic) {
+  member.traffic = &traffic;
+  return member;
+}
+
 }  // namespace
 
 ResidentLanes::ResidentLanes(const Config& config, ResidentAgent::Parts parts, ReplayGate& gate,
@@ -26,11 +31,13 @@ ResidentLanes::ResidentLanes(const Config& config, ResidentAgent::Parts parts, R
                              const std::function<void(std::exception_ptr)>& on_error)
     : credits_(static_cast<std::size_t>(config.groups)),
       agent_(config.agent, std::move(parts), gate, rows, stream, credits_, outbox_),
-      link_({.member = config.member, .workers = config.groups, .agent_name = "resident-link"},
+      link_metrics_(metrics, "coordinator_resident"),
+      link_({.member = WithTraffic(config.member, link_metrics_),
+             .workers = config.groups,
+             .agent_name = "resident-link"},
             LinkHooks(), outbox_, drain),
       agent_runner_(agent_, on_error),
       link_runner_(link_, on_error),
-      link_metrics_(metrics, "coordinator_resident"),
       rows_(metrics.Counter("tetrion_learner_resident_rows_total")),
       wait_token_(metrics.Counter("tetrion_learner_resident_wait_seconds_total", {"token"})),
       wait_weights_(metrics.Counter("tetrion_learner_resident_wait_seconds_total", {"weights"})),
@@ -49,7 +56,6 @@ PlayLink::Hooks ResidentLanes::LinkHooks() {
 }
 
 std::vector<wire::Stat> ResidentLanes::Stats() {
-  link_metrics_.Set(TotalsOf(link_.link_stats()));
   std::vector<wire::Stat> stats;
   AddStats(kActorFigures, Figures().all(), stats);
   return stats;

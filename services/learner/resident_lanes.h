@@ -59,9 +59,9 @@ class ResidentLanes {
   Outbox outbox_;
   std::deque<CreditQueue> credits_;  // one a group
   ResidentAgent agent_;
+  LinkRecorders link_metrics_;
   PlayLink link_;
   AgentRunner agent_runner_, link_runner_;
-  LinkRecorders link_metrics_;
   HotCounter &rows_, &wait_token_, &wait_weights_, &wait_replay_;
 };
 

@@ -32,6 +32,7 @@ while read -r program; do copy "$program" tests; done <"$build/gpu_tests.txt"
 while read -r program; do copy "$program" bench; done <"$build/gpu_benches.txt"
 copy "$build/bin/device_info" .
 cp tests/gpu/run.sh tests/gpu/report.py tools/bench.py "$folder"
+cp -r tests/golden "$folder"
 {
   echo "revision $(git describe --always --dirty --abbrev=12)"
   echo "g++ $(c++ -dumpfullversion), nvcc $(nvcc --version | sed -n 's/.*release.*, V//p')"

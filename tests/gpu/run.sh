@@ -16,6 +16,7 @@ paths=$PWD/lib:$cuda/lib64:$cuda/lib:$cuda/extras/CUPTI/lib64
 [[ -n $torch ]] && paths+=:$torch/lib:$torch/../nvidia/cu13/lib
 export LD_LIBRARY_PATH=$paths${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 PATH=$PATH:$cuda/bin
+export TETRION_GOLDEN_DIR=$PWD/golden
 
 device=$(./device_info 2>&1)
 case $? in

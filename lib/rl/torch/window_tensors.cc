@@ -4,12 +4,21 @@
 #include <vector>
 
 #include "lib/core/check.h"
+#include "lib/core/error.h"
 
 namespace tetrion {
 
 SharedLease::SharedLease(ReadLease lease, DeviceRows& rows)
     : lease_(std::move(lease)), rows_(rows) {
   TETRION_CHECK(static_cast<bool>(lease_), "tensors share an open lease");
+}
+
+SharedLease::~SharedLease() {
+  try {
+    lease_.CloseAfter(rows_.LastRead());
+  } catch (const Error&) {  // a device that fails reads nothing more; the next call on it says so
+    lease_.Close();
+  }
 }
 
 std::optional<WindowTensors> ViewWindow(const std::shared_ptr<SharedLease>& lease,

@@ -16,7 +16,7 @@ class SharedLease {
  public:
   // CHECKs that `lease` is open.
   SharedLease(ReadLease lease, DeviceRows& rows);
-  ~SharedLease() { lease_.CloseAfter(rows_.LastRead()); }
+  ~SharedLease();
   SharedLease(const SharedLease&) = delete;
   SharedLease& operator=(const SharedLease&) = delete;
 

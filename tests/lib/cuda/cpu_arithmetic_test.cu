@@ -15,7 +15,7 @@ namespace {
 
 struct Bits {
   std::int32_t ones, zeros, first, nothing;
-  std::uint32_t reversed, middle, signs, high, one;
+  std::uint32_t reversed, middle, masked, high, one;
   float back;
 };
 
@@ -27,7 +27,7 @@ __global__ void UseBits(DeviceSpan<Bits> out, unsigned long long word) {
   bits.nothing = __ffsll(0);
   bits.reversed = __byte_perm(0x33221100U, 0x77665544U, 0x0123U);
   bits.middle = __byte_perm(0x33221100U, 0x77665544U, 0x5432U);
-  bits.signs = __byte_perm(0x33228100U, 0U, 0x0809U);
+  bits.masked = __byte_perm(0x33228100U, 0U, 0x0809U);
   bits.high = __umulhi(0x80000001U, 6U);
   bits.one = __float_as_uint(1.0F);
   bits.back = __uint_as_float(0x40000000U);
@@ -110,7 +110,7 @@ TEST_F(CpuArithmeticTest, CountsBits) {
   EXPECT_EQ(bits.nothing, 0);
   EXPECT_EQ(bits.reversed, 0x00112233U);
   EXPECT_EQ(bits.middle, 0x55443322U);
-  EXPECT_EQ(bits.signs, 0x000000FFU);
+  EXPECT_EQ(bits.masked, 0x00000081U);
   EXPECT_EQ(bits.high, 3U);
   EXPECT_EQ(bits.one, 0x3F800000U);
   EXPECT_EQ(bits.back, 2.0F);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lib/core/error.h"
+#include "lib/metrics/registry.h"
 #include "lib/wire/codec.h"
 #include "lib/wire/socket.h"
 
@@ -30,13 +31,14 @@ class MemberLinkTest : public ::testing::Test, private wire::SessionOwner {
                  .shm_dir = "/dev/shm/x",
                  .drain_timeout_ns = 10 * kNanosPerSecond,
                  .given = {{.key = "lanes", .value = "8"}},
+                 .traffic = &traffic_,
                  .link = {.endpoint = [this] { return server_.endpoint(); }}},
                 kTimes, *this, drain_, clock_) {}
 
   void Cycle() {
     member_.link().DoWork(1);
     clock_.AdvanceMs(1);
-    member_.PublishProblem(own_problem_);
+    member_.PublishState(own_problem_);
     member_.SayGoodbye(member_.link().last_session(), /*env_steps=*/42);
     while (auto received = server_.Receive()) {
       peer_ = received->peer;
@@ -80,6 +82,8 @@ class MemberLinkTest : public ::testing::Test, private wire::SessionOwner {
   std::atomic<bool> drain_{false};
   std::string own_problem_;
   std::vector<Message> received_;
+  MetricsRegistry metrics_;
+  LinkRecorders traffic_{metrics_, "coordinator"};
   MemberLink member_;
 
  private:
@@ -94,6 +98,18 @@ class MemberLinkTest : public ::testing::Test, private wire::SessionOwner {
     if (std::holds_alternative<wire::GoodbyeAck>(message)) member_.OnGoodbyeAck();
   }
 };
+
+// So that what watches reconnects sees them while they happen.
+TEST_F(MemberLinkTest, TrafficIsShownWhileTheCoordinatorSaysNothing) {
+  Expect<wire::Register>();
+  for (int reconnects = 1; reconnects <= 2; ++reconnects) {
+    clock_.AdvanceMs(10'000);
+    Expect<wire::Register>();
+    EXPECT_NE(metrics_.SerializeText().find("tetrion_link_reconnects_total{peer=\"coordinator\"} " +
+                                            std::to_string(reconnects)),
+              std::string::npos);
+  }
+}
 
 TEST_F(MemberLinkTest, RegistersWithWhatTheConfigurationSays) {
   const auto said = Expect<wire::Register>();
