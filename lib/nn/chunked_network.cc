@@ -33,25 +33,35 @@ ChunkedNetwork::Chunk ChunkedNetwork::ChunkOf(int member, int index, const float
 
 void ChunkedNetwork::Infer(const float* view, const std::uint64_t* mask, int n, float* logits,
                            float* value) {
-  Run(view, mask, n, /*keep=*/false, logits, value);
+  Run(view, mask, n, Keep::kNothing, logits, value);
 }
 
 void ChunkedNetwork::Forward(const float* view, const std::uint64_t* mask, int n, float* logits,
                              float* value) {
   TETRION_CHECK(!gradients_.empty(), "Forward is for networks made for training");
-  Run(view, mask, n, /*keep=*/true, logits, value);
-  forward_view_ = view;
+  Run(view, mask, n, Keep::kAll, logits, value);
+  forward_view_ = kept_view_ = view;
   forward_mask_ = mask;
   forward_states_ = n;
 }
 
-void ChunkedNetwork::Run(const float* view, const std::uint64_t* mask, int n, bool keep,
+void ChunkedNetwork::ForwardAgain(const float* view, const std::uint64_t* mask, int n,
+                                  float* logits, float* value) {
+  TETRION_CHECK(view == kept_view_ && mask == forward_mask_ && n == forward_states_,
+                "the states of the last Forward");
+  Run(view, mask, n, Keep::kAllButTheStates, logits, value);
+  forward_view_ = view;
+}
+
+void ChunkedNetwork::Run(const float* view, const std::uint64_t* mask, int n, Keep keep,
                          float* logits, float* value) {
   TETRION_CHECK(n >= 0 && n <= max_states_, "more states than the network was made for");
   PrepareForward();
   const auto work = [&](int member, int index) {
     const int begin = index * chunk_;
-    ForwardChunk(ChunkOf(member, index, view, mask, n), keep,
+    Chunk chunk = ChunkOf(member, index, view, mask, n);
+    chunk.known = keep == Keep::kAllButTheStates;
+    ForwardChunk(chunk, keep != Keep::kNothing,
                  logits == nullptr ? nullptr : logits + std::int64_t{begin} * actions_,
                  value == nullptr ? nullptr : value + begin);
   };

@@ -21,6 +21,8 @@ class ChunkedNetwork : public Network {
              float* value) final;
   void Forward(const float* view, const std::uint64_t* mask, int n, float* logits,
                float* value) final;
+  void ForwardAgain(const float* view, const std::uint64_t* mask, int n, float* logits,
+                    float* value) final;
   void Backward(const float* grad_logits, const float* grad_value) final;
 
  protected:
@@ -31,6 +33,7 @@ class ChunkedNetwork : public Network {
     const float* view;          // [states, F]
     const std::uint64_t* mask;  // [states]; null without masks
     int states;
+    bool known = false;  // of a ForwardAgain: what was kept of the states alone still holds
   };
 
   // `chunk`: states of a chunk.
@@ -65,15 +68,17 @@ class ChunkedNetwork : public Network {
   int ChunksOf(int states) const { return (states + chunk_ - 1) / chunk_; }
   Chunk ChunkOf(int member, int index, const float* view, const std::uint64_t* mask,
                 int states) const;
-  void Run(const float* view, const std::uint64_t* mask, int n, bool keep, float* logits,
+  enum class Keep { kNothing, kAll, kAllButTheStates };
+  void Run(const float* view, const std::uint64_t* mask, int n, Keep keep, float* logits,
            float* value);
 
   const int max_states_, chunk_;
   ThreadTeam team_;
   std::vector<std::vector<float>> parts_;  // of the gradient, all but the first; [parameters] each
-  const float* forward_view_ = nullptr;
+  const float* forward_view_ = nullptr;    // null after Backward
   const std::uint64_t* forward_mask_ = nullptr;
   int forward_states_ = 0;
+  const float* kept_view_ = nullptr;  // of the last Forward, also after Backward
 };
 
 }  // namespace tetrion

@@ -111,7 +111,9 @@ void ColumnScorer::ForwardChunk(const Chunk& chunk, bool keep, float* logits, fl
   ColumnScratch& scratch = ScratchOf(chunk);
   if (logits != nullptr || keep) {
     ScorerRows& rows = keep ? saved_[static_cast<std::size_t>(chunk.index)] : scratch.rows;
-    rows.Plan(chunk.view, view_floats_, chunk.mask, chunk.states, actions_);
+    if (!chunk.known) {
+      rows.Plan(chunk.view, view_floats_, chunk.mask, chunk.states, actions_);
+    }
     if (logits != nullptr) {
       WriteBoards(chunk, rows.first, rows.after, scratch.boards);
       policy_.Forward(parameters_.data(), packed_policy_, scratch.boards.data(), rows.rows,

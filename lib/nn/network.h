@@ -58,6 +58,12 @@ class Network {
   // until then; Infer may be called.
   virtual void Forward(const float* view, const std::uint64_t* mask, int n, float* logits,
                        float* value) = 0;
+  // As Forward of the states that the last one was of: `view`, `mask` and n are the same, and what
+  // they hold; parameters may have changed. What follows from the states alone is not found again.
+  virtual void ForwardAgain(const float* view, const std::uint64_t* mask, int n, float* logits,
+                            float* value) {
+    Forward(view, mask, n, logits, value);
+  }
   // Adds the gradient of the last Forward for d loss/d logits [n, A] and d loss/d value [n]. The
   // gradient of a masked logit is ignored.
   virtual void Backward(const float* grad_logits, const float* grad_value) = 0;

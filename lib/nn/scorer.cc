@@ -143,7 +143,9 @@ void Scorer::ForwardChunk(const Chunk& chunk, bool keep, float* logits, float* v
   ScorerScratch& scratch = ScratchOf(chunk);
   if (logits != nullptr || keep) {
     ScorerRows& plan = keep ? saved_[static_cast<std::size_t>(chunk.index)] : scratch.rows;
-    plan.Plan(chunk.view, view_floats_, chunk.mask, chunk.states, actions_);
+    if (!chunk.known) {
+      plan.Plan(chunk.view, view_floats_, chunk.mask, chunk.states, actions_);
+    }
     if (logits != nullptr) {
       StateParts(chunk);
       for (std::int64_t begin = 0; begin < plan.rows; begin += kCachedRows) {

@@ -171,8 +171,8 @@ bool IsBelowTheTop(const Present& present, int y) {
 template <typename Layout>
 int WriteRow(const Present& present, int id, int rotation, int x, float* out) {
   const Outline& outline = kOutlines.of[id | rotation << 3];
-  Surface surface = present.surface;
-  std::uint8_t* under = surface.heights.column + kSurfacePad + x - 4;  // box column 0
+  const int at = kSurfacePad + x - 4;  // box column 0
+  const std::uint8_t* under = present.surface.heights.column + at;
   int y = kTetrisRows;
   for (int j = 0; j < 4; ++j) y = std::min(y, kTetrisRows - 1 - under[j] - outline.bottom[j]);
   const std::uint64_t cells = PieceRows(id, rotation) << (x - 1);
@@ -191,18 +191,16 @@ int WriteRow(const Present& present, int id, int rotation, int x, float* out) {
     for (int j = 0; j < 4; ++j) fill[j] |= outline.cells[j] << (kTetrisRows - y) >> 4;
     WriteColumns(columns, out);
   } else {
-    for (int j = 0; j < 4; ++j) {
-      under[j] = static_cast<std::uint8_t>(std::max<int>(under[j], outline.rise[j] - y));
-    }
-    surface.cells += 4;
+    const Surface surface = {Raised(present.surface.heights, id | rotation << 3, at, y),
+                             present.surface.cells + 4};
     WriteFeatures(surface, out);
     out[14] =
         static_cast<float>(kTetrisRows - 1 - y - outline.lowest) * AfterstatesLayout::kRowScale;
-  }
-  if constexpr (Layout::kRowFloats > AfterstatesLayout::kRowFloats) {
-    TetrisRecord field = present.record;
-    StoreRows(field.row + y, LoadRows(field.row + y) | cells);
-    WriteLanding<Layout>(field, surface.heights, {id, rotation, x, y}, 0, out);
+    if constexpr (Layout::kRowFloats > AfterstatesLayout::kRowFloats) {
+      TetrisRecord field = present.record;
+      StoreRows(field.row + y, LoadRows(field.row + y) | cells);
+      WriteLanding<Layout>(field, surface.heights, {id, rotation, x, y}, 0, out);
+    }
   }
   return y;
 }

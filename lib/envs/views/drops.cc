@@ -86,11 +86,9 @@ void WriteLanded(const TetrisRecord& record, const Surface& present, const Tetri
   } else if (piece.y < FirstRowSeen(record)) {
     surface = Measure(field);
   } else {
-    std::uint8_t* under = surface.heights.column + kSurfacePad + piece.x - 4;  // box column 0
-    for (int j = 0; j < 4; ++j) {
-      under[j] = static_cast<std::uint8_t>(std::max<int>(under[j], outline.rise[j] - piece.y));
-    }
-    surface.cells += 4;
+    const int at = kSurfacePad + piece.x - 4;  // box column 0
+    surface = {Raised(present.heights, piece.id | piece.rotation << 3, at, piece.y),
+               present.cells + 4};
   }
   WriteFeatures(surface, out);
   out[kLandingRow] =

@@ -63,7 +63,8 @@ class VtraceTrainer final : public Trainer {
   BatchStatus Take(BatchSource& source, StageTimer& timer, UpdateStats& stats);
   // Fills the lag figures and returns the largest lag of the batch's acting rows.
   std::int64_t MeasureLag(std::uint32_t version, UpdateStats& stats);
-  void Update(const Minibatch& group, UpdateStats& stats);
+  // `again`: the last update was of this group, too.
+  void Update(const Minibatch& group, bool again, UpdateStats& stats);
   // Calls work(part) for 0..kParts-1, shared among the team. How many parts there are does not
   // depend on the threads, so neither do sums over them.
   template <typename Work>
@@ -76,7 +77,7 @@ class VtraceTrainer final : public Trainer {
   // end).
   void FindLogProbs(const Minibatch& group, std::int64_t begin, std::int64_t end);
   // Network outputs, targets, loss and its gradient of a group; nullptr, or what is not finite.
-  const char* ForwardAndLoss(const Minibatch& group, UpdateStats& stats);
+  const char* ForwardAndLoss(const Minibatch& group, bool again, UpdateStats& stats);
   static void Skip(const std::string& problem, UpdateStats& stats);
   // The advantages the policy is trained with, from unweighted_.
   void WeighAdvantage(const Minibatch& group);
@@ -163,7 +164,7 @@ UpdateStats VtraceTrainer::Step(BatchSource& source, std::uint32_t version) {
   timer.AddTo(stats.sample_s);
   for (int pass = 0; pass < config_.settings.reuse; ++pass) {
     if (pass > 0 && lag + pass > config_.settings.max_lag) break;
-    for (const Minibatch& group : groups_) Update(group, stats);
+    for (const Minibatch& group : groups_) Update(group, pass > 0 && groups_.size() == 1, stats);
   }
   return stats;
 }
@@ -194,9 +195,9 @@ std::int64_t VtraceTrainer::MeasureLag(std::uint32_t version, UpdateStats& stats
   return lags_.back();
 }
 
-void VtraceTrainer::Update(const Minibatch& group, UpdateStats& stats) {
+void VtraceTrainer::Update(const Minibatch& group, bool again, UpdateStats& stats) {
   StageTimer timer;
-  const char* wrong = ForwardAndLoss(group, stats);
+  const char* wrong = ForwardAndLoss(group, again, stats);
   timer.AddTo(stats.forward_s);
   Figure(stats, "learning_rate") = LearningRate();
   const bool ready = wrong == nullptr && valid_ > 0;
@@ -224,14 +225,18 @@ void VtraceTrainer::Skip(const std::string& problem, UpdateStats& stats) {
   if (stats.skipped++ == 0) stats.problem = problem;
 }
 
-const char* VtraceTrainer::ForwardAndLoss(const Minibatch& group, UpdateStats& stats) {
+const char* VtraceTrainer::ForwardAndLoss(const Minibatch& group, bool again, UpdateStats& stats) {
   const std::uint64_t* mask = group.mask.empty() ? nullptr : group.mask.data();
   // The last row's action is not trained: its value bootstraps, nothing more.
   network_->Infer(group.view.data() + cells_ * env_.obs.view_floats,
                   mask == nullptr ? nullptr : mask + cells_, group_lanes_, nullptr,
                   value_.data() + cells_);
-  network_->Forward(group.view.data(), mask, static_cast<int>(cells_), logits_.data(),
-                    value_.data());
+  const auto states = static_cast<int>(cells_);
+  if (again) {
+    network_->ForwardAgain(group.view.data(), mask, states, logits_.data(), value_.data());
+  } else {
+    network_->Forward(group.view.data(), mask, states, logits_.data(), value_.data());
+  }
   ForEachPart([&](int part) { FindLogProbs(group, FirstOf(part), FirstOf(part + 1)); });
   const VtraceSummary summary =
       ComputeVtrace({config_.settings.discount, config_.settings.lambda, config_.settings.rho_clip,

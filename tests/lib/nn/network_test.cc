@@ -197,6 +197,32 @@ TEST_P(NetworkTest, BackwardAddsToTheGradientAndTwoThreadsGiveTheSame) {
     ASSERT_NEAR(one_logits[i], call.logits[i], 1e-4);
 }
 
+// As in the second of two updates of one batch: parameters have changed, states have not.
+TEST_P(NetworkTest, ForwardAgainIsAForwardOfTheSameStates) {
+  constexpr int kStates = 70;
+  const auto plain = Make(kStates, true), again = Make(kStates, true);
+  Call a(GetParam().env, kStates, 15), b(GetParam().env, kStates, 15);
+  Call other(GetParam().env, kStates, 16);
+  const std::vector<float> grad_logits = testing::Noise(a.logits.size(), 17);
+  const std::vector<float> grad_value = testing::Noise(a.value.size(), 18);
+  again->Forward(b.view.data(), b.masks(), kStates, b.logits.data(), b.value.data());
+  again->Backward(grad_logits.data(), grad_value.data());
+  std::fill(again->gradients().begin(), again->gradients().end(), 0.0F);
+  for (Network* network : {plain.get(), again.get()}) {
+    for (float& parameter : network->parameters()) parameter *= 1.125F;
+  }
+  again->Infer(other.view.data(), other.masks(), kStates, other.logits.data(), other.value.data());
+  plain->Forward(a.view.data(), a.masks(), kStates, a.logits.data(), a.value.data());
+  plain->Backward(grad_logits.data(), grad_value.data());
+  again->ForwardAgain(b.view.data(), b.masks(), kStates, b.logits.data(), b.value.data());
+  again->Backward(grad_logits.data(), grad_value.data());
+  EXPECT_EQ(a.logits, b.logits);
+  EXPECT_EQ(a.value, b.value);
+  for (std::size_t i = 0; i < plain->gradients().size(); ++i) {
+    ASSERT_EQ(plain->gradients()[i], again->gradients()[i]) << i;
+  }
+}
+
 // Gradients do not depend on calls of Infer in between, nor on which outputs Forward was asked for.
 TEST_P(NetworkTest, WhatForwardKeepsForBackwardStaysWhateverElseIsAsked) {
   constexpr int kStates = 70;  // more than a chunk of every network
