@@ -139,6 +139,7 @@ class HostileChannel(harness.Case):
         run.start_learner()
         run.start_actor()
         run.start_actor("actor-1")
+        run.wait_for("both actors", lambda s: s["actors"] == 2)
         run.expect_progress()
         address = self.control(run)
         strangers = [zmtp.connect(address) for _ in range(STRANGERS)]
