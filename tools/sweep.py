@@ -202,10 +202,10 @@ class Runs:
                             "reached until then") from error
         return score_of(json.loads(printed))
 
-    def remove(self, names):
-        """Of a trial that goes no further: their logs stay."""
-        for name in names:
-            shutil.rmtree(self.folder / name, ignore_errors=True)
+    def remove(self, trial):
+        """The runs of a trial that goes no further: their logs stay."""
+        for run in self.folder.glob(f"trial{trial.number}-seed*/"):
+            shutil.rmtree(run, ignore_errors=True)
 
 
 def spread(scores):
@@ -231,15 +231,10 @@ def best_of(tried):
                default=None)
 
 
-def names_of(trial, seeds):
-    """The runs of a trial, one a seed."""
-    return [f"trial{trial.number}-seed{seed}" for seed in range(1, seeds + 1)]
-
-
 def play_trial(trial, ranges, runs, seeds, seconds, say):
     """One trial up the rungs. Returns {trial, values, seconds, scores}."""
     values = {one.key: one.suggest(trial) for one in ranges}
-    names = names_of(trial, seeds)
+    names = [f"trial{trial.number}-seed{seed}" for seed in range(1, seeds + 1)]
     result, before = None, 0.0
     for rung, total in enumerate(rung_seconds(seconds)):
         for seed, name in enumerate(names, 1):
@@ -251,15 +246,14 @@ def play_trial(trial, ranges, runs, seeds, seconds, say):
             f"{' '.join(flags_of(values))}")
         trial.report(statistics.median(scores), FACTOR ** rung)
         if rung + 1 < RUNGS and trial.should_prune():
-            runs.remove(names)
+            runs.remove(trial)
             break
     return result
 
 
 def end_as_worst(study, trial):
-    """Ends a trial whose settings do not train, which the sampler is to know as worse than any.
-    What it reported before it failed would count for it, and no report can be taken back: a trial
-    of the same settings stands in its place."""
+    """Ends a trial whose settings do not train, worse than any other to the sampler. What it has
+    reported cannot be taken back: a trial of the same settings stands in its place."""
     from optuna.trial import TrialState, create_trial
     study.add_trial(create_trial(state=TrialState.PRUNED, params=trial.params,
                                  distributions=trial.distributions,
@@ -312,13 +306,13 @@ def sweep(study, ranges, runs, options, say):
                 study.tell(trial, state=TrialState.FAIL)  # the sampler learns nothing from it
             else:
                 end_as_worst(study, trial)
-                runs.remove(names_of(trial, options.seeds))
+                runs.remove(trial)
             failed += 1
             if failed > options.trials:
                 raise SweepError(f"{failed} trials failed, the last one with: {error}") from error
             continue
-        except KeyboardInterrupt:  # the sweep goes on with another trial
-            runs.remove(names_of(trial, options.seeds))
+        except KeyboardInterrupt:
+            runs.remove(trial)  # the sweep goes on with another
             raise
         if result["seconds"] < options.seconds:
             study.tell(trial, state=TrialState.PRUNED)
@@ -353,8 +347,8 @@ def parse(arguments):
         options.eval = shlex.split(options.eval)
     except ValueError as error:
         raise SweepError(f"--eval {options.eval}: {error}") from error
-    most = 365 * 86400  # nan is no number of seconds either
-    if not RUNGS * FACTOR <= options.seconds <= most or options.trials < 1 or options.seeds < 1:
+    if (not RUNGS * FACTOR <= options.seconds < math.inf  # nor nan
+            or options.trials < 1 or options.seeds < 1):
         raise SweepError(f"--seconds is at least {RUNGS * FACTOR}, --trials and --seeds at least 1")
     for flag in ("--seed", "--run", "--resume", "--stop-after", "--runs-dir"):
         if any(word == flag or word.startswith(flag + "=") for word in up_options):
@@ -363,8 +357,7 @@ def parse(arguments):
 
 
 def lock(folder):
-    """A file that holds the folder, made where there is none, until it is closed. SweepError while
-    another sweep does, or for no folder."""
+    """A file that holds the folder until it is closed. SweepError while another sweep does."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         file = open(folder / "lock", "w")  # noqa: SIM115 - the caller closes it

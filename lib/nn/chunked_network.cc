@@ -40,17 +40,18 @@ void ChunkedNetwork::Forward(const float* view, const std::uint64_t* mask, int n
                              float* value) {
   TETRION_CHECK(!gradients_.empty(), "Forward is for networks made for training");
   Run(view, mask, n, Keep::kAll, logits, value);
-  forward_view_ = kept_view_ = view;
+  forward_view_ = view;
   forward_mask_ = mask;
   forward_states_ = n;
+  has_forward_ = true;
 }
 
 void ChunkedNetwork::ForwardAgain(const float* view, const std::uint64_t* mask, int n,
                                   float* logits, float* value) {
-  TETRION_CHECK(view == kept_view_ && mask == forward_mask_ && n == forward_states_,
+  TETRION_CHECK(view == forward_view_ && mask == forward_mask_ && n == forward_states_,
                 "the states of the last Forward");
   Run(view, mask, n, Keep::kAllButTheStates, logits, value);
-  forward_view_ = view;
+  has_forward_ = true;
 }
 
 void ChunkedNetwork::Run(const float* view, const std::uint64_t* mask, int n, Keep keep,
@@ -69,7 +70,7 @@ void ChunkedNetwork::Run(const float* view, const std::uint64_t* mask, int n, Ke
 }
 
 void ChunkedNetwork::Backward(const float* grad_logits, const float* grad_value) {
-  TETRION_CHECK(forward_view_ != nullptr, "Backward needs a Forward");
+  TETRION_CHECK(has_forward_, "Backward needs a Forward");
   PrepareBackward();
   const int chunks = ChunksOf(forward_states_);
   const int parts = std::min(static_cast<int>(parts_.size()) + 1, chunks);
@@ -91,7 +92,7 @@ void ChunkedNetwork::Backward(const float* grad_logits, const float* grad_value)
     const std::vector<float>& own = parts_[static_cast<std::size_t>(part - 1)];
     for (std::size_t i = 0; i < own.size(); ++i) gradients_[i] += own[i];
   }
-  forward_view_ = nullptr;
+  has_forward_ = false;
 }
 
 }  // namespace tetrion

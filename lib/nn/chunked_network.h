@@ -75,10 +75,11 @@ class ChunkedNetwork : public Network {
   const int max_states_, chunk_;
   ThreadTeam team_;
   std::vector<std::vector<float>> parts_;  // of the gradient, all but the first; [parameters] each
-  const float* forward_view_ = nullptr;    // null after Backward
+  // Of the last Forward, also after its Backward.
+  const float* forward_view_ = nullptr;
   const std::uint64_t* forward_mask_ = nullptr;
   int forward_states_ = 0;
-  const float* kept_view_ = nullptr;  // of the last Forward, also after Backward
+  bool has_forward_ = false;  // that Backward can be called for
 };
 
 }  // namespace tetrion

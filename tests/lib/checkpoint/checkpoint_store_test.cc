@@ -232,35 +232,41 @@ TEST_F(CheckpointStoreTest, CheckpointThatCannotBeReadNowIsTriedAgainAndNotPasse
 
 // Property: whatever instant of Save the process dies at, the folder loads the previous or the new
 // checkpoint, complete, and the next Save works and leaves no remains.
-class KilledSaveTest : public CheckpointStoreTest, public ::testing::WithParamInterface<int> {};
-
-int die_at = -1;
-void DieHere(SavePoint point) {
-  if (static_cast<int>(point) == die_at) std::raise(SIGKILL);
-}
-
-TEST_P(KilledSaveTest, LeavesACompleteCheckpoint) {
-  const fs::path base = folder_;
-  CheckpointStore store(base, 2);
-  for (int round = 1; round <= 10; ++round) {
-    const int before = 2 * round - 1, after = 2 * round;
-    store.Save(StateOf(before), InfoOf(before, before));
+class KilledSaveTest : public CheckpointStoreTest, public ::testing::WithParamInterface<int> {
+ protected:
+  // Whether the manifest that names it is in place by the instant of this test.
+  static bool IsPublished() { return GetParam() >= static_cast<int>(SavePoint::kManifestRenamed); }
+  // Saves in a process that is killed at that instant.
+  void SaveAndDie(int updates) {
     const pid_t child = ::fork();
     ASSERT_GE(child, 0);
     if (child == 0) {
       die_at = GetParam();
-      CheckpointStore dying(base, 2);
-      dying.SetPauseHook(DieHere);
-      dying.Save(StateOf(after), InfoOf(after, after));
+      CheckpointStore dying(folder_, 2);
+      dying.SetPauseHook([](SavePoint point) {
+        if (static_cast<int>(point) == die_at) std::raise(SIGKILL);
+      });
+      dying.Save(StateOf(updates), InfoOf(updates, updates));
       ::_exit(0);
     }
     int status = 0;
     ASSERT_EQ(::waitpid(child, &status, 0), child);
     ASSERT_TRUE(WIFSIGNALED(status));
+  }
+
+ private:
+  static inline int die_at = -1;
+};
+
+TEST_P(KilledSaveTest, LeavesACompleteCheckpoint) {
+  CheckpointStore store(folder_, 2);
+  for (int round = 1; round <= 10; ++round) {
+    const int before = 2 * round - 1, after = 2 * round;
+    store.Save(StateOf(before), InfoOf(before, before));
+    ASSERT_NO_FATAL_FAILURE(SaveAndDie(after));
     const auto loaded = store.LoadNewest();
     ASSERT_TRUE(loaded.has_value());
-    const bool published = GetParam() >= static_cast<int>(SavePoint::kManifestRenamed);
-    EXPECT_EQ(loaded->info.updates, published ? after : before);
+    EXPECT_EQ(loaded->info.updates, IsPublished() ? after : before);
     EXPECT_EQ(loaded->state.tensors[0].data,
               StateOf(static_cast<int>(loaded->info.updates)).tensors[0].data);
     EXPECT_EQ(loaded->warning, "");
@@ -271,24 +277,12 @@ TEST_P(KilledSaveTest, LeavesACompleteCheckpoint) {
 
 // Killed again and again, before there is any checkpoint.
 TEST_P(KilledSaveTest, OfTheFirstCheckpointStandsInTheWayOfNoOther) {
-  for (int round = 1; round <= 3; ++round) {
-    const pid_t child = ::fork();
-    ASSERT_GE(child, 0);
-    if (child == 0) {
-      die_at = GetParam();
-      CheckpointStore dying(folder_, 2);
-      dying.SetPauseHook(DieHere);
-      dying.Save(StateOf(round), InfoOf(round));
-      ::_exit(0);
-    }
-    int status = 0;
-    ASSERT_EQ(::waitpid(child, &status, 0), child);
-    ASSERT_TRUE(WIFSIGNALED(status));
-    const bool published = GetParam() >= static_cast<int>(SavePoint::kManifestRenamed);
-    EXPECT_EQ(CheckpointStore(folder_, 2).LoadNewest().has_value(), published);
-  }
   CheckpointStore store(folder_, 2);
-  store.Save(StateOf(4), InfoOf(4));
+  for (int updates = 1; updates <= 3; ++updates) {
+    ASSERT_NO_FATAL_FAILURE(SaveAndDie(updates));
+    EXPECT_EQ(store.LoadNewest().has_value(), IsPublished());
+  }
+  store.Save(StateOf(4), InfoOf(4, 4));
   EXPECT_EQ(store.LoadNewest()->info.updates, 4);
 }
 

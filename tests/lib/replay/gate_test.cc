@@ -172,18 +172,25 @@ TEST(ReplayGateTest, WriterThatWaitsIsLetRunAndTheReaderKeepsItsBound) {
 }
 
 // Each wait below is longer than a test's patience: what ends it in time is the call that wakes.
+constexpr std::int64_t kNapNs = 2 * testing::kPatienceNs;
+
+// A writer that sleeps until it may go on with the shard's rows, which `wake` lets it.
+template <typename Wake>
+void ExpectWriterWokenBy(ReplayGate& gate, const Wake& wake) {
+  std::atomic<bool> acquired{false};
+  const testing::Sleeper writer(
+      [&] { acquired = gate.Acquire(0, 1, kNapNs).result == AcquireResult::kAcquired; });
+  ASSERT_TRUE(writer.FallsAsleep());
+  wake();
+  ASSERT_TRUE(writer.IsDone());
+  EXPECT_TRUE(acquired);
+}
+
 class ReplayGateWakingTest : public ::testing::Test {
  protected:
-  static constexpr std::int64_t kNapNs = 2 * testing::kPatienceNs;
-  // A writer that sleeps in Acquire until it may go on.
-  auto WaitingWriter() {
-    return [this] { acquired = gate.Acquire(0, 1, kNapNs).result == AcquireResult::kAcquired; };
-  }
-
   ReplayGate gate{{.capacity_rows = kCapacity, .commit_stride = kStride},
                   std::make_unique<FifoSelector>(1, kWindowRows - 1),
                   FifoLimiter(1)};
-  std::atomic<bool> acquired{false};
   int pushed = 0;
 };
 
@@ -199,21 +206,14 @@ TEST_F(ReplayGateWakingTest, CommitWakesAReaderThatSleepsForAWindow) {
 
 TEST_F(ReplayGateWakingTest, DrawWakesAWriterThatTheLimiterHolds) {
   ASSERT_EQ(Push(gate, 0, 100, pushed), AcquireResult::kLimited);
-  const testing::Sleeper writer(WaitingWriter());
-  ASSERT_TRUE(writer.FallsAsleep());
-  const ReadLease lease = gate.OpenLease(1, kWindowRows, 0);
-  ASSERT_TRUE(lease);
-  ASSERT_TRUE(writer.IsDone());
-  EXPECT_TRUE(acquired);
+  ReadLease lease;  // stays open: it is the draw that wakes
+  ExpectWriterWokenBy(gate, [&] { lease = gate.OpenLease(1, kWindowRows, 0); });
+  EXPECT_TRUE(lease);
 }
 
 TEST_F(ReplayGateWakingTest, DrainWakesAWriterThatTheLimiterHolds) {
   ASSERT_EQ(Push(gate, 0, 100, pushed), AcquireResult::kLimited);
-  const testing::Sleeper writer(WaitingWriter());
-  ASSERT_TRUE(writer.FallsAsleep());
-  gate.LetWriterRun();
-  ASSERT_TRUE(writer.IsDone());
-  EXPECT_TRUE(acquired);
+  ExpectWriterWokenBy(gate, [&] { gate.LetWriterRun(); });
 }
 
 TEST(ReplayGateTest, EndOfALeaseWakesAWriterThatWaitsForItsRows) {
@@ -222,15 +222,7 @@ TEST(ReplayGateTest, EndOfALeaseWakesAWriterThatWaitsForItsRows) {
   ReadLease lease = open.Lease();
   ASSERT_TRUE(lease);
   ASSERT_EQ(open.Push(kCapacity), AcquireResult::kLeased);
-  std::atomic<bool> acquired{false};
-  const testing::Sleeper writer([&] {
-    acquired =
-        open.gate->Acquire(0, 1, 2 * testing::kPatienceNs).result == AcquireResult::kAcquired;
-  });
-  ASSERT_TRUE(writer.FallsAsleep());
-  lease.Close();
-  ASSERT_TRUE(writer.IsDone());
-  EXPECT_TRUE(acquired);
+  ExpectWriterWokenBy(*open.gate, [&] { lease.Close(); });
 }
 
 TEST(ReplayGateTest, NewGenerationCommitsWhatTheOldOneLeftAndStartsWindowsAtItsOwnFirstRow) {

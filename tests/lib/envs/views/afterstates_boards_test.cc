@@ -1,7 +1,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <vector>
@@ -99,38 +98,6 @@ TEST(AfterstatesBoardsTest, RowsAreTheColumnsOfTheFieldThatPlacementsLeave) {
     lines += record.lines;
   }
   EXPECT_GT(lines, 500U);
-}
-
-// Actions that do nothing let the piece fall, also below cells that a drop from the top meets.
-TEST(AfterstatesTest, EndsAreThoseOfADropFromWhereThePieceIs) {
-  testing::Draws draws(33);
-  std::vector<float> view(static_cast<std::size_t>(AfterstatesLayout::Floats(kQueue)));
-  int fallen = 0;
-  for (std::uint64_t token = 0; token < 400; ++token) {
-    PhiloxPieces pieces = PhiloxPieces::Of(6, token, true);
-    TetrisRecord record;
-    TetrisReset(record, {kQueue, 5 + static_cast<int>(token % 8), false}, pieces);
-    bool over = false;
-    for (int step = 0; step < 60 && !over; ++step) {
-      ExpandAfterstates(reinterpret_cast<const std::byte*>(&record), 1, kQueue, view.data());
-      const std::uint64_t legal = PlacementMask(record);
-      const bool has_fallen = UnpackActive(record.active).y > TopRow(record);
-      for (int action = 0; action < kPlacementActions; ++action) {
-        if ((legal >> action & 1) == 0) continue;
-        TetrisRecord played = record;
-        PhiloxPieces next = pieces;
-        const bool ends = PlacementStep(played, action, true, next).terminated;
-        const auto at = static_cast<std::size_t>(action * AfterstatesLayout::kRowFloats);
-        ASSERT_EQ(view[at + AfterstatesLayout::kEnds], ends ? 1.0F : 0.0F)
-            << token << ' ' << action;
-        fallen += has_fallen ? 1 : 0;
-      }
-      int action = draws.Below(kPlacementActions);
-      if (draws.Below(2) == 0 && ~legal != 0) action = std::countr_one(legal);
-      over = PlacementStep(record, action % kPlacementActions, true, pieces).terminated;
-    }
-  }
-  EXPECT_GT(fallen, 10'000);
 }
 
 // Rings are not trusted: any bytes give whole numbers of 20 bits inside the view's memory.
