@@ -122,13 +122,20 @@ void KeptRows::Choose(const ScorerRows& plan, int states, float* gradient) {
   for (int s = 0; s < states; ++s) {
     first[static_cast<std::size_t>(s)] = static_cast<std::int32_t>(rows);
     const std::int32_t end = plan.first[static_cast<std::size_t>(s) + 1];
+    float left_out = 0.0F;
+    std::int64_t steepest = -1;
     for (std::int32_t from = plan.first[static_cast<std::size_t>(s)]; from < end; ++from) {
-      if (std::abs(gradient[from]) < largest * kNegligible || gradient[from] == 0.0F) continue;
+      if (std::abs(gradient[from]) < largest * kNegligible || gradient[from] == 0.0F) {
+        left_out += gradient[from];
+        continue;
+      }
       gradient[rows] = gradient[from];
+      if (steepest < 0 || std::abs(gradient[rows]) > std::abs(gradient[steepest])) steepest = rows;
       state[static_cast<std::size_t>(rows)] = s;
       std::copy_n(plan.after.data() + from * floats, floats, after.data() + rows * floats);
       ++rows;
     }
+    if (steepest >= 0) gradient[steepest] += left_out;
   }
   first[static_cast<std::size_t>(states)] = static_cast<std::int32_t>(rows);
 }

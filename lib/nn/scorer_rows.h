@@ -36,7 +36,9 @@ struct ScorerRows {
 
 // The rows of a chunk that have a backward pass: those whose loss gradient is at least kNegligible
 // of the chunk's largest. A policy that has learnt gives most placements next to none, and a few
-// rows in ten carry the rest.
+// rows in ten carry the rest. What a state's other rows have is added to the steepest of those
+// kept: slopes of a softmax add up to 0 in each state, and a gradient's larger part, which all
+// placements of the state share, is gone only while they do.
 struct KeptRows {
   static constexpr float kNegligible = 1e-4F;
 

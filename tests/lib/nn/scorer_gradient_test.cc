@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <map>
 #include <string>
@@ -23,6 +24,10 @@ using torch::Tensor;
 
 constexpr int kActions = 40;
 constexpr std::uint64_t kSeed = 11;
+
+std::size_t At(int state, int action) {
+  return static_cast<std::size_t>(state * kActions + action);
+}
 
 // Inputs of n states and the loss's slopes. Some placements of a state look alike, as those of
 // symmetric pieces do; state 2 of every 5 has no legal action.
@@ -217,8 +222,7 @@ TEST_P(ScorerGradientTest, GradientDoesNotDependOnThreadsBitForBit) {
 }
 
 // What a policy that has learnt has: nearly all of the slope lies on few placements. The others are
-// left out where they have less than a 1e-4 of the largest, so all of them together may be missing
-// in the fourth place of a gradient, and are what the cost of a backward pass is about.
+// left out, and are what the cost of a backward pass is about.
 TEST(ScorerSparseGradientTest, NegligibleRowsAreLeftOutAndTheGradientStays) {
   Case c(testing::AfterstatesDtEnv(), 64);
   for (std::size_t cell = 0; cell < c.grad_logits.size(); ++cell) {
@@ -233,6 +237,48 @@ TEST(ScorerSparseGradientTest, NegligibleRowsAreLeftOutAndTheGradientStays) {
     EXPECT_LT(WorstShare(network->gradients().data() + info.offset, reference.grad.at(info.name)),
               1e-4)
         << info.name;
+  }
+}
+
+// Slopes as the loss of a policy that has learnt has them: advantage times (probability - 1 for the
+// action taken). Of the legal actions the first is taken, the last is as probable, all others have
+// next to no probability. They add up to 0 in each state; advantages differ ten times in a chunk.
+void SetSlopesOfALoss(Case& c) {
+  constexpr double kOthers = 4e-5;
+  for (int s = 0; s < c.n; ++s) {
+    const std::uint64_t legal = c.mask[static_cast<std::size_t>(s)];
+    const int first = std::countr_zero(legal), last = 63 - std::countl_zero(legal);
+    const double advantage = s % 3 == 0 ? -0.1 : 1.0;
+    const double likely = (1 - (std::popcount(legal) - 2) * kOthers) / 2;
+    for (int action = 0; action < kActions; ++action) {
+      const double probability = action == first || action == last ? likely : kOthers;
+      c.grad_logits[At(s, action)] =
+          static_cast<float>(advantage * (probability - (action == first ? 1 : 0)));
+    }
+  }
+}
+
+// One number that is added to every score changes no policy, so it has no gradient; it has one
+// where small slopes of a state are forgotten, and what all placements share has it, too.
+TEST(ScorerSparseGradientTest, SlopesOfAStateStillAddUpToZero) {
+  for (const EnvSpec& env : {testing::AfterstatesDtEnv(), testing::BoardsEnv()}) {
+    Case c(env, 64);
+    SetSlopesOfALoss(c);
+    double slopes = 0;
+    for (const float slope : c.grad_logits) slopes += std::abs(slope);
+    const Reference reference = Differentiate(c, *Make(c, 1));
+    const auto network = Make(c, 1);
+    std::vector<float> logits(c.Size(kActions)), value(c.Size(1));
+    network->Forward(c.view.data(), c.mask.data(), c.n, logits.data(), value.data());
+    network->Backward(c.grad_logits.data(), c.grad_value.data());
+    for (const ParameterInfo& info : network->layout()) {
+      const float* gradient = network->gradients().data() + info.offset;
+      if (info.name == "score.3.bias" || info.name == "score.head.bias") {
+        EXPECT_LT(std::abs(*gradient), 1e-6 * slopes) << info.name;
+      } else {
+        EXPECT_LT(WorstShare(gradient, reference.grad.at(info.name)), 2e-3) << info.name;
+      }
+    }
   }
 }
 
