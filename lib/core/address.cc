@@ -33,11 +33,17 @@ std::string HostName() {
 std::string Advertised(const std::string& option, const std::string& wanted,
                        const std::string& bound) {
   const std::string host = bound.substr(0, PortAt(bound)), port = bound.substr(PortAt(bound));
-  if (wanted.empty() && !IsEveryHost(host)) return bound;
-  const std::string told = wanted.empty()       ? HostName() + port
+  const bool as_bound = wanted.empty() && !IsEveryHost(host);
+  const std::string told = as_bound             ? bound
+                           : wanted.empty()     ? HostName() + port
                            : IsHostPort(wanted) ? wanted
                                                 : wanted + port;
   if (IsHostPort(told)) return told;
+  if (as_bound) {
+    throw Error(ExitCode::kUsage, "'" + bound +
+                                      "' makes no address that others can be told: say with " +
+                                      option + " host[:port] where they reach it");
+  }
   if (wanted.empty()) {
     throw Error(ExitCode::kUsage, "this machine's name makes no address, '" + told +
                                       "': say with " + option +

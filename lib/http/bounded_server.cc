@@ -15,22 +15,29 @@ namespace {
 
 constexpr std::int64_t kConnectionMs = 5000;  // of a whole connection
 constexpr std::int64_t kSilenceMs = 1000;     // of one wait for the peer
+// While other connections wait for a thread: until the request is there, and until the answer is
+// taken.
+constexpr std::int64_t kHurriedRequestMs = 250;
+constexpr std::int64_t kHurriedMs = 1000;
 constexpr std::int64_t kLookAgainMs = 50;
+constexpr std::size_t kMaxRequestBytes = 64 * 1024;  // the library counts its lines' bytes too late
 
 // An accepted socket as the library's stream; every wait ends at the connection's deadline.
 class Connection final : public httplib::Stream {
  public:
-  Connection(int socket, const std::atomic<bool>& stopping)
-      : socket_(socket), stopping_(stopping) {}
+  Connection(int socket, const std::atomic<bool>& stopping,
+             const std::atomic<std::size_t>& others_wait)
+      : socket_(socket), stopping_(stopping), others_wait_(others_wait) {}
 
   bool is_readable() const override { return begin_ < end_ || WaitFor(POLLIN); }
   bool is_writable() const override { return WaitFor(POLLOUT); }
 
   ssize_t read(char* to, std::size_t bytes) override {
     if (begin_ == end_) {
-      if (!WaitFor(POLLIN)) return -1;
+      if (!WaitFor(POLLIN) || received_ >= kMaxRequestBytes) return -1;
       const ssize_t n = recv(socket_, buffer_.data(), buffer_.size(), 0);
       if (n <= 0) return n;
+      received_ += static_cast<std::size_t>(n);
       begin_ = 0;
       end_ = static_cast<std::size_t>(n);
     }
@@ -58,7 +65,9 @@ class Connection final : public httplib::Stream {
  private:
   bool WaitFor(short events) const {
     const Deadline silence = Deadline::AfterMs(kSilenceMs);
-    while (!stopping_.load(std::memory_order_acquire) && !silence.Passed() && !deadline_.Passed()) {
+    const Deadline& hurried = events == POLLIN ? hurried_request_ : hurried_;
+    while (!stopping_.load(std::memory_order_acquire) && !silence.Passed() && !deadline_.Passed() &&
+           (others_wait_.load(std::memory_order_relaxed) == 0 || !hurried.Passed())) {
       pollfd waiting = {socket_, events, 0};
       if (poll(&waiting, 1, kLookAgainMs) > 0) return true;
     }
@@ -67,7 +76,11 @@ class Connection final : public httplib::Stream {
 
   const int socket_;
   const std::atomic<bool>& stopping_;
+  const std::atomic<std::size_t>& others_wait_;
   const Deadline deadline_ = Deadline::AfterMs(kConnectionMs);
+  const Deadline hurried_request_ = Deadline::AfterMs(kHurriedRequestMs);
+  const Deadline hurried_ = Deadline::AfterMs(kHurriedMs);
+  std::size_t received_ = 0;  // bytes
   std::array<char, 4096> buffer_;
   std::size_t begin_ = 0, end_ = 0;  // unread part of buffer_
 };
@@ -75,7 +88,7 @@ class Connection final : public httplib::Stream {
 }  // namespace
 
 bool BoundedServer::process_and_close_socket(int socket) {
-  Connection connection(socket, stopping_);
+  Connection connection(socket, stopping_, waiting_);
   bool closed = false;
   const bool served = process_request(connection, /*close_connection=*/true, closed, nullptr);
   ::shutdown(socket, SHUT_RDWR);
@@ -91,7 +104,8 @@ void BoundedServer::FillTables(const std::string& path) {
   process_request(stream, /*close_connection=*/true, closed, nullptr);
 }
 
-BoundedPool::BoundedPool(int threads, std::size_t max_queued) : max_queued_(max_queued) {
+BoundedPool::BoundedPool(int threads, std::size_t max_queued, std::atomic<std::size_t>& waiting)
+    : max_queued_(max_queued), waiting_(waiting) {
   for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { Serve(); });
 }
 
@@ -100,6 +114,7 @@ void BoundedPool::enqueue(std::function<void()> task) {
     MutexLock lock(mu_);
     while (tasks_.size() >= max_queued_) changed_.WaitFor(mu_, kLookAgainMs * kNanosPerMilli);
     tasks_.push_back(std::move(task));
+    waiting_.store(tasks_.size(), std::memory_order_relaxed);
   }
   changed_.NotifyAll();
 }
@@ -122,6 +137,7 @@ void BoundedPool::Serve() {
       if (tasks_.empty()) return;
       task = std::move(tasks_.front());
       tasks_.pop_front();
+      waiting_.store(tasks_.size(), std::memory_order_relaxed);
     }
     changed_.NotifyAll();
     task();

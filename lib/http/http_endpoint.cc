@@ -33,14 +33,16 @@ HostPort ParseAddress(const std::string& address) {
   const auto number = colon == std::string::npos
                           ? std::from_chars_result{nullptr, std::errc::invalid_argument}
                           : std::from_chars(address.data() + colon + 1, end, parsed.port);
-  if (number.ec != std::errc() || number.ptr != end || colon == 0) {
+  const bool bracketed = address.starts_with('[');
+  const bool plain_ipv6 = !bracketed && colon != address.find(':');
+  if (number.ec != std::errc() || number.ptr != end || colon == 0 || plain_ipv6) {
     throw Error(ExitCode::kUsage,
                 "HTTP address '" + address +
                     "': expected host:port, such as 127.0.0.1:9464 (port 0 takes a "
-                    "free one)");
+                    "free one), IPv6 in brackets");
   }
   parsed.host = address.substr(0, colon);
-  if (parsed.host.front() == '[' && parsed.host.back() == ']') {
+  if (bracketed && parsed.host.back() == ']') {
     parsed.host = parsed.host.substr(1, parsed.host.size() - 2);
   }
   return parsed;
@@ -65,7 +67,9 @@ struct HttpEndpoint::Impl {
 };
 
 void HttpEndpoint::Impl::Configure() {
-  server.new_task_queue = [] { return new BoundedPool(HttpEndpoint::kThreads, kMaxQueued); };
+  server.new_task_queue = [this] {
+    return new BoundedPool(HttpEndpoint::kThreads, kMaxQueued, server.waiting());
+  };
   // Not SO_REUSEPORT, the library's default: two services would share a port unawares.
   server.set_socket_options([](int fd) {
     const int on = 1;
@@ -73,9 +77,15 @@ void HttpEndpoint::Impl::Configure() {
   });
   server.set_payload_max_length(kMaxBodyBytes);
   server.set_pre_routing_handler([](const httplib::Request& request, httplib::Response& response) {
-    if (request.method == "GET") return httplib::Server::HandlerResponse::Unhandled;
-    response.status = 405;
-    response.set_header("Allow", "GET");
+    // The library answers a part of a page, and a page as often as one header names its parts.
+    if (!request.ranges.empty()) {
+      response.status = 416;
+    } else if (request.method != "GET") {
+      response.status = 405;
+      response.set_header("Allow", "GET");
+    } else {
+      return httplib::Server::HandlerResponse::Unhandled;
+    }
     return httplib::Server::HandlerResponse::Handled;
   });
   server.set_exception_handler(

@@ -50,6 +50,10 @@ TEST(AddressTest, WhatIsNoAddressIsRefusedWithTheOption) {
   }
 }
 
+TEST(AddressTest, BoundAddressThatNoMemberCouldTellIsRefused) {
+  for (const char* bound : {"a_b:1", "::1:80"}) EXPECT_THROW((void)Told("", bound), Error) << bound;
+}
+
 TEST(AddressTest, TheMachineItselfAsksByItsLoopback) {
   EXPECT_EQ(FromHere("0.0.0.0:9464"), "127.0.0.1:9464");
   EXPECT_EQ(FromHere("[::]:9464"), "[::1]:9464");
