@@ -53,6 +53,12 @@ wire::ServerSecurity ServerSecurityOf(const CurveOptions& options) {
 
 void RefuseOpenBind(const std::string& option, const std::string& endpoint,
                     const CurveOptions& curve, bool insecure) {
+  if (endpoint.starts_with("ipc://@")) {
+    throw Error(ExitCode::kUsage,
+                option + " " + endpoint +
+                    " would be open to every user of this machine: give the socket a path, "
+                    "ipc:///path/control.sock");
+  }
   const std::size_t scheme = endpoint.find("://");
   const std::string host = endpoint.substr(scheme == std::string::npos ? 0 : scheme + 3);
   const bool local = endpoint.rfind("ipc://", 0) == 0 || host.rfind("127.", 0) == 0 ||

@@ -33,6 +33,21 @@ class OpenFile {
   int fd_;
 };
 
+// The first page of a file, read.
+class HeaderPage {
+ public:
+  // Throws Error(kTryAgain).
+  HeaderPage(int fd, const std::string& path) {
+    if (pread(fd, bytes_, sizeof bytes_, 0) == ssize_t{sizeof bytes_}) return;
+    throw ErrnoError(ExitCode::kTryAgain, "cannot read the header of " + path, errno,
+                     "remove the region");
+  }
+  const RegionHeader& header() const { return *reinterpret_cast<const RegionHeader*>(bytes_); }
+
+ private:
+  alignas(RegionHeader) std::byte bytes_[kRegionHeaderBytes];
+};
+
 // Maps the whole file and makes every page present, so that no thread faults while working.
 ipc::mapped_region MapWhole(int fd, const std::string& path, std::uint64_t bytes) {
   try {
@@ -109,6 +124,10 @@ std::unique_ptr<Region::Impl> Region::Impl::Attach(const std::string& path, Regi
     return nullptr;
   }
   const std::uint64_t file_bytes = CheckRegionFile(impl->file.get(), path, not_ready);
+  if (!not_ready.empty()) return nullptr;
+  // Judged before its memory is asked for, which mapping does, and again where it can change.
+  const HeaderPage page(impl->file.get(), path);
+  CheckRegionHeader(page.header(), path, file_bytes, kind, needs, not_ready);
   if (!not_ready.empty()) return nullptr;
   impl->mapping = MapWhole(impl->file.get(), path, file_bytes);
   CheckRegionHeader(impl->header(), path, file_bytes, kind, needs, not_ready);

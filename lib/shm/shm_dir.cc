@@ -187,21 +187,13 @@ std::optional<bool> RegionIsHeld(const std::string& path) {
 int RemoveStale(const std::string& dir, std::uint64_t run_id) {
   const ShmDirLock lock(dir);
   const std::vector<RegionFile> files = ListRegions(dir);
-  std::set<std::uint64_t> kept = {run_id};
+  std::set<std::uint64_t> alive;
   for (const RegionFile& file : files) {
-    if (file.locked) kept.insert(file.run_id);
+    if (file.locked) alive.insert(file.run_id);
   }
-  return RemoveUnlocked(files, [&](const RegionFile& file) { return !kept.contains(file.run_id); });
-}
-
-std::optional<int> TryRemoveOrphanRings(const std::string& dir, std::uint64_t run_id,
-                                        const std::vector<std::string>& kept_paths) {
-  const std::unique_ptr<ShmDirLock> lock = ShmDirLock::Try(dir);
-  if (lock == nullptr) return std::nullopt;
-  std::set<std::string> kept;
-  for (const std::string& path : kept_paths) kept.insert(NameOf(path));
-  return RemoveUnlocked(ListRegions(dir), [&](const RegionFile& file) {
-    return file.run_id == run_id && IsRingPath(file.path) && !kept.contains(NameOf(file.path));
+  return RemoveUnlocked(files, [&](const RegionFile& file) {
+    const bool holds_rows = file.run_id == run_id && IsRingPath(file.path);
+    return !alive.contains(file.run_id) && !holds_rows;
   });
 }
 

@@ -63,18 +63,12 @@ std::vector<RegionFile> ListRegions(const std::string& dir);
 // the file cannot be opened. Asks the kernel without blocking.
 std::optional<bool> RegionIsHeld(const std::string& path);
 
-// Removes the files of every run other than `run_id` of which no file at all is locked. Returns the
-// number removed. Takes the ShmDirLock. Thread-safe, any process of the user.
+// Removes the files of every run of which no file at all is locked, but not the rings of `run_id`:
+// its learner takes what they hold before it removes them. Returns the number removed. Takes the
+// ShmDirLock. Thread-safe, any process of the user.
 int RemoveStale(const std::string& dir, std::uint64_t run_id);
 
-// The two below never block: they do nothing while another process holds the ShmDirLock, and say
-// so; the caller asks again.
-
-// Removes the rings of `run_id` that no process locks, except those named in `kept_paths` (compared
-// by file name: a folder can be spelt in several ways). Returns the number removed; nullopt while
-// the folder is locked.
-std::optional<int> TryRemoveOrphanRings(const std::string& dir, std::uint64_t run_id,
-                                        const std::vector<std::string>& kept_paths);
+// Never blocks: does nothing while another process holds the ShmDirLock; the caller asks again.
 // Removes the ring of `run_id` with `path`'s file name unless a process locks it. False while it is
 // there: its owner lives, or the folder is locked.
 bool TryRemoveDeadRing(const std::string& dir, std::uint64_t run_id, const std::string& path);

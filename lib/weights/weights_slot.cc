@@ -61,12 +61,18 @@ std::uint64_t WeightsSlotBytes(std::uint64_t max_blob_bytes) {
 WeightsSlotWriter::WeightsSlotWriter(std::byte* memory, std::uint64_t max_blob_bytes)
     : block_(reinterpret_cast<WeightsBlock*>(memory)),
       blobs_(memory + sizeof(WeightsBlock)),
-      max_blob_bytes_(max_blob_bytes),
-      publication_(PublicationOf(block_->newest.load(std::memory_order_acquire))) {}
+      max_blob_bytes_(max_blob_bytes) {
+  const std::uint64_t newest = block_->newest.load(std::memory_order_acquire);
+  std::vector<std::byte> blob;
+  if (WeightsSlotReader(memory, max_blob_bytes).Read(blob, version_) == WeightsRead::kFresh) {
+    publication_ = PublicationOf(newest);
+  }
+}
 
 void WeightsSlotWriter::Publish(std::uint32_t version, std::span<const std::byte> blob) {
   TETRION_CHECK(blob.size() <= max_blob_bytes_, "the weights are larger than their slot");
-  TETRION_CHECK(version > NewestVersion(), "a policy version may only rise");
+  TETRION_CHECK(version > version_, "a policy version may only rise");
+  version_ = version;
   ++publication_;
   const std::uint32_t index = publication_ % kWeightsSlots;
   WeightsSlotHeader& slot = block_->slot[index];
@@ -79,10 +85,6 @@ void WeightsSlotWriter::Publish(std::uint32_t version, std::span<const std::byte
   slot.stamp.store(ClosedStamp(publication_), std::memory_order_release);  // pairs with CopySlot
   block_->newest.store((std::uint64_t{publication_} << 32) | version,
                        std::memory_order_release);  // pairs with Read
-}
-
-std::uint32_t WeightsSlotWriter::NewestVersion() const {
-  return VersionOf(block_->newest.load(std::memory_order_acquire));
 }
 
 WeightsSlotReader::WeightsSlotReader(std::byte* memory, std::uint64_t max_blob_bytes,

@@ -4,8 +4,8 @@
 // through four slots of shared memory. Publishing never waits for readers, reading never blocks the
 // publisher.
 //
-// Thread roles: one WeightsSlotWriter at a time (the learner's publisher); a WeightsSlotReader per
-// reading thread. NewestVersion may be called by any thread.
+// Thread roles: one WeightsSlotWriter at a time (the learner's publisher), used by one thread; a
+// WeightsSlotReader per reading thread, whose NewestVersion may be called by any thread.
 //
 // Invariants
 //   1. Publication n (from 1) goes to slot n mod 4. Its stamp is 2n - 1 while it is written, 2n
@@ -14,6 +14,8 @@
 //      killed anywhere leaves it so.
 //   3. Versions rise strictly; a reader never returns one lower than it returned before.
 //   4. A blob is returned only if stamp, size and xxhash64 agree after the copy.
+//   5. Every process of the run can write here: a writer believes its own numbers alone, and of an
+//      earlier writer's only those of a whole publication.
 //
 // Ordering, without fences: the writer opens a slot with an acquire-release exchange of the stamp,
 // copies with relaxed word stores and closes with a release store. The reader starts with an
@@ -61,20 +63,20 @@ std::uint64_t WeightsSlotBytes(std::uint64_t max_blob_bytes);
 
 class WeightsSlotWriter {
  public:
-  // Over WeightsSlotBytes(max_blob_bytes), which must outlive the writer. Goes on after whatever an
-  // earlier writer has published.
+  // Over WeightsSlotBytes(max_blob_bytes), which must outlive the writer. Goes on after what an
+  // earlier writer has published, if that can be read. Allocates.
   WeightsSlotWriter(std::byte* memory, std::uint64_t max_blob_bytes);
   // Copies the blob into the next slot and announces it. CHECKs size (<= max_blob_bytes) and that
   // `version` is higher than the newest. Never blocks.
   void Publish(std::uint32_t version, std::span<const std::byte> blob);
   // 0 before the first publication.
-  std::uint32_t NewestVersion() const;
+  std::uint32_t NewestVersion() const { return version_; }
 
  private:
   WeightsBlock* block_;
   std::byte* blobs_;
   std::uint64_t max_blob_bytes_;
-  std::uint32_t publication_;
+  std::uint32_t publication_ = 0, version_ = 0;  // of the newest
 };
 
 enum class [[nodiscard]] WeightsRead {

@@ -109,6 +109,7 @@ RowsServer::RowsServer(const Config& config)
   SetRowsOptions(socket, kServerSendHighWaterMark, config_.security.on());
   SetOption(socket, ZMQ_ROUTER_MANDATORY, 1);
   SetOption(socket, ZMQ_BACKLOG, kServerBacklog);
+  AllowIpv6(socket, config_.endpoint);
   if (zmq_bind(socket, config_.endpoint.c_str()) != 0) {
     throw Error(ExitCode::kUsage,
                 "cannot bind the socket for remote rows to '" + config_.endpoint +
@@ -179,6 +180,7 @@ void RowsClient::Open() {
   Secure(impl_->socket, config_.security);
   SetOption(impl_->socket, ZMQ_RECONNECT_IVL, kReconnectMs);
   SetOption(impl_->socket, ZMQ_RECONNECT_IVL_MAX, kReconnectMaxMs);
+  AllowIpv6(impl_->socket, config_.endpoint);
   if (zmq_connect(impl_->socket, config_.endpoint.c_str()) != 0) {
     throw Error(ExitCode::kUsage, "cannot connect to the learner's rows at '" + config_.endpoint +
                                       "': " + zmq_strerror(zmq_errno()) +

@@ -88,6 +88,13 @@ class ControlServer::PathLock {
     unlink(path_.c_str());
     close(fd_);
   }
+  // From the bound socket, which ZeroMQ makes as the umask says. Throws Error(kUsage).
+  void KeepOthersOut() const {
+    if (chmod(socket_path_.c_str(), 0600) == 0) return;
+    throw Error(ExitCode::kUsage, "cannot close " + socket_path_ +
+                                      " to other users: " + std::strerror(errno) +
+                                      "; choose a --bind in a folder of your own");
+  }
   PathLock(const PathLock&) = delete;
   PathLock& operator=(const PathLock&) = delete;
 
@@ -111,6 +118,7 @@ void ControlServer::Bind(const std::string& endpoint) {
   SetCommonOptions(socket, kServerSendHighWaterMark, security_.on());
   SetOption(socket, ZMQ_ROUTER_MANDATORY, 1);
   SetOption(socket, ZMQ_BACKLOG, kServerBacklog);
+  AllowIpv6(socket, endpoint);
   if (zmq_bind(socket, endpoint.c_str()) != 0) {
     const int error = zmq_errno();
     throw Error(ExitCode::kUsage,
@@ -121,6 +129,7 @@ void ControlServer::Bind(const std::string& endpoint) {
                          : "; give --bind an address of this machine, like tcp://127.0.0.1:0"));
   }
   endpoint_ = BoundEndpoint(socket);
+  if (path_lock_ != nullptr) path_lock_->KeepOthersOut();
 }
 
 void ControlServer::Rebind() {
@@ -197,6 +206,7 @@ void ControlClient::Open() {
   Secure(impl_->socket, config_.security);
   SetOption(impl_->socket, ZMQ_RECONNECT_IVL, kReconnectMs);
   SetOption(impl_->socket, ZMQ_RECONNECT_IVL_MAX, kReconnectMaxMs);
+  AllowIpv6(impl_->socket, config_.endpoint);
   if (zmq_connect(impl_->socket, config_.endpoint.c_str()) != 0) {
     throw Error(ExitCode::kUsage,
                 "cannot connect to the coordinator at '" + config_.endpoint +

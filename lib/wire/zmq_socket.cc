@@ -20,6 +20,10 @@ void SetMaxMessageBytes(void* socket, std::int64_t bytes) {
                 "ZeroMQ refused a socket option");
 }
 
+void AllowIpv6(void* socket, const std::string& endpoint) {
+  if (endpoint.starts_with("tcp://[")) SetOption(socket, ZMQ_IPV6, 1);
+}
+
 std::string BoundEndpoint(void* socket) {
   char bound[256];
   std::size_t bytes = sizeof(bound);

@@ -19,6 +19,9 @@ struct Readiness;
 // CHECKs that ZeroMQ takes it.
 void SetOption(void* socket, int option, int value);
 void SetMaxMessageBytes(void* socket, std::int64_t bytes);
+// Lets the socket bind or connect to an IPv6 address, which stands in brackets. Not for others:
+// with it, every IPv4 address of the machine is told as one of IPv6.
+void AllowIpv6(void* socket, const std::string& endpoint);
 // What a bound socket listens at, with the chosen port.
 std::string BoundEndpoint(void* socket);
 

@@ -11,10 +11,7 @@ Actor::Actor(ActorOptions options, SignalWatcher& signals)
     : options_(std::move(options)),
       host_(
           metrics_, options_.member.http_bind,
-          [this] {
-            const std::string problem = link_->Problem();
-            return Readiness{.ready = problem.empty(), .reason = problem};
-          },
+          [this] { return MemberReadiness(link_->Problem(), host_.LinkCycleAgeNs()); },
           [&signals] { signals.RequestDrain(); }),
       workers_(options_, outbox_, metrics_,
                [this](std::exception_ptr error) { host_.Fail(error); }) {

@@ -98,7 +98,13 @@ Workers::Workers(const ActorOptions& options, Outbox& outbox, MetricsRegistry& m
       keys_(OwnKeysOf(options.member.curve)),
       pool_(on_error_) {}
 
-Workers::~Workers() = default;
+Workers::~Workers() {
+  if (built_.load(std::memory_order_relaxed)) return;
+  // No learner hears of these rings. What a locked folder keeps, the learner finds.
+  for (const auto& worker : workers_) {
+    if (worker->sink != nullptr) (void)worker->sink->producer().region()->TryUnlink();
+  }
+}
 
 void Workers::Build(const wire::Registered& registered, std::uint64_t process,
                     std::vector<wire::RingInfo>& rings, std::vector<CreditQueue*>& queues) {
@@ -122,12 +128,13 @@ void Workers::Build(const wire::Registered& registered, std::uint64_t process,
   for (int w = 0; w < options_.workers; ++w) {
     std::vector<std::unique_ptr<LaneLoop>> loops;
     for (int g = 0; g < Groups(); ++g) {
-      const auto number = static_cast<int>(workers_.size());
-      auto worker = std::make_unique<Worker>(number, w, outbox_, metrics_);
-      loops.push_back(Streamed() ? MakeStreamed(*worker, setting) : MakeLoop(*worker, setting));
-      rings.push_back({.path = worker->ring_path, .worker = static_cast<std::uint32_t>(number)});
-      queues.push_back(&worker->credits);
-      workers_.push_back(std::move(worker));
+      workers_.push_back(
+          std::make_unique<Worker>(static_cast<int>(workers_.size()), w, outbox_, metrics_));
+      Worker& worker = *workers_.back();
+      loops.push_back(Streamed() ? MakeStreamed(worker, setting) : MakeLoop(worker, setting));
+      rings.push_back(
+          {.path = worker.ring_path, .worker = static_cast<std::uint32_t>(worker.number)});
+      queues.push_back(&worker.credits);
     }
     pool_.Add("worker-" + std::to_string(w), std::move(loops));
   }

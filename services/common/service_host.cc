@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lib/core/clock.h"
+#include "lib/core/file_limit.h"
 #include "lib/metrics/shared_recorders.h"
 #include "lib/run/program.h"
 
@@ -12,6 +13,7 @@ namespace tetrion {
 namespace {
 
 constexpr std::chrono::milliseconds kWait{10};
+constexpr std::uint64_t kFewestFiles = 64;  // HTTP connections, regions, logs
 
 }  // namespace
 
@@ -20,6 +22,7 @@ ServiceHost::ServiceHost(MetricsRegistry& metrics, const std::string& http_bind,
     : metrics_(metrics),
       on_error_(std::move(on_error)),
       http_(http_bind, metrics, std::move(ready)) {
+  RaiseFileLimit(kFewestFiles, "a service");
   metrics.Gauge("tetrion_build_info", {Revision(), Preset()}).Set(1);
   ServeLostLogLines(metrics);
 }
@@ -71,6 +74,13 @@ void ServiceHost::Fail(std::exception_ptr error) {
 bool ServiceHost::failed() const {
   MutexLock lock(mu_);
   return error_ != nullptr;
+}
+
+Readiness MemberReadiness(const std::string& problem, std::int64_t cycle_age_ns) {
+  if (cycle_age_ns <= kMaxLinkCycleNs) return {.ready = problem.empty(), .reason = problem};
+  return {.ready = false,
+          .reason = "the link's thread has been busy for " +
+                    std::to_string(cycle_age_ns / kNanosPerSecond) + " s"};
 }
 
 void ShowCycles(MetricsRegistry& metrics, const AgentRunner& runner) {

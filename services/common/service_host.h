@@ -7,6 +7,7 @@
 #include <string>
 
 #include "lib/core/agent.h"
+#include "lib/core/clock.h"
 #include "lib/core/mutex.h"
 #include "lib/http/http_endpoint.h"
 #include "lib/metrics/registry.h"
@@ -68,6 +69,12 @@ class ServiceHost {
   mutable Mutex mu_;
   std::exception_ptr error_ TETRION_GUARDED_BY(mu_);
 };
+
+// Longest cycle of a healthy link's thread: readiness ends when a cycle is older.
+inline constexpr std::int64_t kMaxLinkCycleNs = 5 * kNanosPerSecond;
+
+// Of an actor or learner: ready while its link has no problem and its link's thread works.
+Readiness MemberReadiness(const std::string& problem, std::int64_t cycle_age_ns);
 
 // Shows the longest cycle of the runner's agent. The runner outlives every scrape.
 void ShowCycles(MetricsRegistry& metrics, const AgentRunner& runner);

@@ -50,8 +50,6 @@ class ControlAgent final : public Agent {
   // Blocks up to 50 ms for a message or a commit.
   int DoWork() override;
   void OnClose() override;
-  // Longest cycle of a healthy agent: readiness ends when a cycle is older.
-  static constexpr std::int64_t kMaxCycleNs = 5 * kNanosPerSecond;
 
   // Any thread.
   const std::string& endpoint() const { return context_.server.endpoint(); }

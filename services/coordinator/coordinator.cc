@@ -1,7 +1,5 @@
 #include "services/coordinator/coordinator.h"
 
-#include <sys/resource.h>
-
 #include <chrono>
 #include <filesystem>
 #include <thread>
@@ -9,6 +7,7 @@
 
 #include "lib/core/address.h"
 #include "lib/core/error.h"
+#include "lib/core/file_limit.h"
 #include "lib/core/log.h"
 #include "lib/core/random.h"
 #include "lib/core/text_forms.h"
@@ -20,20 +19,8 @@ namespace tetrion::coordinator {
 namespace {
 
 constexpr std::int64_t kWatchMs = 100;
-constexpr rlim_t kOwnFiles = 64;  // store, HTTP connections, logs
-
-// Past the limit a ROUTER starves members silently, so too low a limit is refused.
-void RaiseFileLimit(rlim_t expected_peers) {
-  rlimit limit{};
-  getrlimit(RLIMIT_NOFILE, &limit);
-  limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);
-  const rlim_t needed = 2 * expected_peers + kOwnFiles;
-  if (limit.rlim_cur >= needed) return;
-  throw Error(ExitCode::kUsage, "the limit of open files is " + std::to_string(limit.rlim_cur) +
-                                    ", this run needs " + std::to_string(needed) +
-                                    ": raise it (ulimit -n)");
-}
+constexpr std::uint64_t kFilesPerPeer = 2;
+constexpr std::uint64_t kOwnFiles = 64;  // store, HTTP connections, logs
 
 std::uint32_t ToMs(double seconds) {
   return static_cast<std::uint32_t>(seconds * 1000);
@@ -104,7 +91,8 @@ Coordinator::Coordinator(const CoordinatorOptions& options, const OpenedRun& run
                     [this](std::exception_ptr error) { host_->Fail(std::move(error)); }) {
   CheckRunFolder(run.folder.path());
   static_cast<void>(ToldShmDir(options.shm_dir));
-  RaiseFileLimit(static_cast<rlim_t>(run.config.max_workers) + 1);
+  const auto peers = static_cast<std::uint64_t>(run.config.max_workers) + 1;
+  RaiseFileLimit(kFilesPerPeer * peers + kOwnFiles, "this run");
   const StoredRun stored = store_.Load(RandomBits());
   metrics_ = std::make_unique<ControlMetrics>(registry_, run.config.env);
   control_ = MakeControl(options, run, stored, store_agent_, *metrics_);

@@ -7,6 +7,7 @@
 
 #include "lib/core/clock.h"
 #include "lib/core/log.h"
+#include "services/common/service_host.h"
 
 namespace tetrion::coordinator {
 namespace {
@@ -30,7 +31,7 @@ Readiness ReadinessOf(const ReadyInput& input) {
     return {false, "the store cannot be written: " + input.store_pause};
   }
   if (!input.files_problem.empty()) return {false, input.files_problem};
-  if (input.cycle_age_ns > ControlAgent::kMaxCycleNs) {
+  if (input.cycle_age_ns > kMaxLinkCycleNs) {
     return {false, "the control thread has been busy for " +
                        std::to_string(input.cycle_age_ns / kNanosPerSecond) + " s"};
   }

@@ -10,6 +10,8 @@
 namespace tetrion::coordinator {
 namespace {
 
+constexpr std::int64_t kSilentHeartbeats = 2;
+
 std::string Joined(const std::vector<std::string>& lines) {
   std::string text;
   for (const std::string& line : lines) text += (text.empty() ? "" : "; ") + line;
@@ -153,14 +155,20 @@ bool Registration::IsRepeated(const wire::PeerId& peer, const wire::Register& m,
 }
 
 // Whether a new process with so many workers finds slots once those of the dead are free: of rings
-// without a session, which the learner empties, and of members of an earlier start that have not
-// come back.
-bool Registration::SlotsComeFree(std::uint32_t workers) const {
+// without a session, which the learner empties, of members of an earlier start that have not come
+// back, and of sessions that nobody may stand behind any more: silent ones, and those of the same
+// name, which this process replaces.
+bool Registration::SlotsComeFree(const wire::Register& m, std::uint32_t workers) const {
+  const std::int64_t silent_since_ns =
+      clock_.NowNs() - kSilentHeartbeats * config_.heartbeat_ms * kNanosPerMilli;
   std::size_t slots = book_.slots.size() - book_.slots.InUse();
   for (const Slot& slot : book_.slots.slots()) {
     if (slot.state != Slot::State::kAssigned && slot.state != Slot::State::kRing) continue;
     const Session* owner = book_.sessions.Find(slot.session);
-    if (owner == nullptr || owner->peer.empty()) ++slots;
+    if (owner == nullptr || owner->peer.empty() || owner->heard_ns <= silent_since_ns ||
+        owner->name == m.name) {
+      ++slots;
+    }
   }
   return slots >= workers;
 }
@@ -181,7 +189,7 @@ void Registration::On(const wire::PeerId& peer, const wire::Register& m) {
   const std::uint32_t workers = m.role == wire::Role::kActor ? m.workers : 0;
   const auto slots = book_.slots.Assign({number, context_.sender.process}, workers, m.rings);
   if (!slots.has_value()) {
-    const bool come_free = SlotsComeFree(workers);
+    const bool come_free = SlotsComeFree(m, workers);
     context_.Refuse(peer,
                     come_free ? wire::RefuseReason::kSlotsAwaited : wire::RefuseReason::kNoSlot,
                     NoSlotText(m, book_.slots.size(), book_.slots.InUse(), come_free));

@@ -28,7 +28,7 @@ class Registration : private ControlPart {
   bool Welcome(const wire::PeerId& peer, const wire::Register& m, const Session* present);
   bool LearnerIsTaken(const wire::PeerId& peer);
   bool IsRepeated(const wire::PeerId& peer, const wire::Register& m, const Session& session);
-  bool SlotsComeFree(std::uint32_t workers) const;
+  bool SlotsComeFree(const wire::Register& m, std::uint32_t workers) const;
   Session& OpenSession(const wire::Register& m);
   wire::Registered Describe(const Session& session, const std::vector<std::int32_t>& slots) const;
 

@@ -19,10 +19,7 @@ Learner::Learner(LearnerOptions options, SignalWatcher& signals)
     : options_(std::move(options)),
       host_(
           metrics_, options_.member.http_bind,
-          [this] {
-            const std::string problem = link_->Problem();
-            return Readiness{.ready = problem.empty(), .reason = problem};
-          },
+          [this] { return MemberReadiness(link_->Problem(), host_.LinkCycleAgeNs()); },
           [&signals] { signals.RequestDrain(); }),
       build_runner_(build_, [this](std::exception_ptr error) { host_.Fail(error); }, kBuildIdleNs) {
   metrics_.OnScrape([this] { RefreshMetrics(); });

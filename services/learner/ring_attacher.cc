@@ -22,6 +22,11 @@ bool Exists(const std::string& path) {
   return std::filesystem::exists(std::filesystem::symlink_status(path, ignored));
 }
 
+// A folder can be spelt in several ways.
+std::string FileName(const std::string& path) {
+  return std::filesystem::path(path).filename().string();
+}
+
 // The error's text without the folder: a reason is short, and the ring's path stands beside it.
 std::string WithoutFolder(std::string text, const std::string& path) {
   const std::string folder = path.substr(0, path.rfind('/') + 1);
@@ -61,13 +66,13 @@ std::vector<std::unique_ptr<RowSource>> RingAttacher::Poll() {
     return clock_.NowNs() >= ring.next_try_ns && TryAttach(ring, attached);
   });
   waiting_count_.store(waiting_.size(), std::memory_order_relaxed);
-  if (orphans_due_ || !dead_paths_.empty()) RemoveDead();
+  if (listed_) LookForOrphans();
+  if (!dead_paths_.empty()) RemoveDead();
   return attached;
 }
 
 void RingAttacher::TakeList() {
   if (!board_.TakeList(seen_, list_)) return;
-  const std::int64_t now_ns = clock_.NowNs();
   std::erase_if(waiting_, [&](const Waiting& ring) {
     if (Lists(list_, ring.info)) return false;
     if (config_.remote != nullptr) config_.remote->Forget(ring.info.path);
@@ -99,15 +104,16 @@ void RingAttacher::TakeList() {
     }
     config_.remote->SetOwnerless(std::move(ownerless));
   }
-  if (!std::exchange(listed_, true)) {
-    orphans_due_ = true;
-    remove_until_ns_ = now_ns + config_.remove_within_ns;
-  }
+  listed_ = true;
 }
 
 void RingAttacher::StartWaiting(const wire::RingInfo& info) {
   const std::int64_t now_ns = clock_.NowNs();
-  waiting_.push_back({.info = info, .since_ns = now_ns, .next_try_ns = now_ns, .last_error = ""});
+  waiting_.push_back({.info = info,
+                      .since_ns = now_ns,
+                      .next_try_ns = now_ns,
+                      .is_old = !listed_,
+                      .last_error = ""});
 }
 
 // While this thread stood still no ring could be opened or attached.
@@ -138,6 +144,14 @@ bool RingAttacher::TryAttach(Waiting& ring, std::vector<std::unique_ptr<RowSourc
     return true;
   } catch (const Error& error) {
     const std::string reason = WithoutFolder(error.what(), info.path);
+    if (ring.is_old && !Exists(info.path)) {
+      log::warn("ring {} is gone with the rows that no learner had taken", info.path);
+      board_.AddEnded({.path = info.path,
+                       .owner = info.owner,
+                       .end = wire::RingEnd::kOwnerDead,
+                       .reason = "its actor is dead and its file is gone"});
+      return true;
+    }
     if (error.code() == ExitCode::kTryAgain && HasTime(ring, reason)) return false;
     GiveUp(info, Exists(info.path)
                      ? reason
@@ -235,8 +249,38 @@ void RingAttacher::GiveUp(const wire::RingInfo& info, const std::string& reason)
                    .end = wire::RingEnd::kUnattachable,
                    .reason = reason});
   if (wire::IsRemoteRingPath(info.path)) return;  // no file
-  dead_paths_.push_back(info.path);
+  RemoveSoon(info.path);
+}
+
+void RingAttacher::RemoveSoon(const std::string& path) {
+  dead_paths_.push_back(path);
   remove_until_ns_ = clock_.NowNs() + config_.remove_within_ns;
+}
+
+bool RingAttacher::Knows(const std::string& name) const {
+  const auto is_it = [&](const std::string& path) { return FileName(path) == name; };
+  return std::ranges::any_of(list_, is_it, &wire::RingInfo::path) ||
+         std::ranges::any_of(attached_, [&](const auto& ring) { return is_it(ring.first); }) ||
+         std::ranges::any_of(dead_paths_, is_it);
+}
+
+// An actor that lives announces its rings within the time between two looks, and locks them anyway.
+void RingAttacher::LookForOrphans() {
+  const std::int64_t now_ns = clock_.NowNs();
+  if (now_ns < next_look_ns_) return;
+  const bool is_first = next_look_ns_ == 0;
+  next_look_ns_ = now_ns + config_.look_every_ns;
+  std::set<std::string> unknown;
+  for (const RegionFile& file : ListRegions(config_.shm_dir)) {
+    const bool is_dead_ring =
+        file.run_id == config_.run_id && IsRingPath(file.path) && !file.locked;
+    if (!is_dead_ring || Knows(FileName(file.path))) continue;
+    unknown.insert(file.path);
+    if (!is_first && !unknown_.contains(file.path)) continue;
+    log::warn("{}: no session knows this ring, and its actor is dead; it is removed", file.path);
+    RemoveSoon(file.path);
+  }
+  unknown_ = std::move(unknown);
 }
 
 // Waits with files whose owners live, and while the folder is locked.
@@ -244,20 +288,12 @@ void RingAttacher::RemoveDead() {
   const std::int64_t now_ns = clock_.NowNs();
   if (now_ns < next_remove_ns_) return;
   next_remove_ns_ = now_ns + config_.retry_every_ns;
-  if (orphans_due_) {
-    std::vector<std::string> kept;
-    for (const wire::RingInfo& info : list_) kept.push_back(info.path);
-    const std::optional<int> removed = TryRemoveOrphanRings(config_.shm_dir, config_.run_id, kept);
-    if (removed.value_or(0) > 0) log::warn("removed {} rings that no session knows", *removed);
-    orphans_due_ = !removed;
-  }
   std::erase_if(dead_paths_, [&](const std::string& path) {
     return TryRemoveDeadRing(config_.shm_dir, config_.run_id, path);
   });
-  if ((!orphans_due_ && dead_paths_.empty()) || now_ns < remove_until_ns_) return;
+  if (dead_paths_.empty() || now_ns < remove_until_ns_) return;
   log::warn("{}: rings that were given up stay for now: they, or the folder, are still locked",
             config_.shm_dir);
-  orphans_due_ = false;
   dead_paths_.clear();
 }
 

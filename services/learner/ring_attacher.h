@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,13 +24,18 @@ namespace tetrion::learner {
 //   listed ──▶ waiting ──▶ attached ──▶ ended: reported as ingest says
 //                 └──────▶ given up: reported as kUnattachable, with the reason
 //
+// A ring of the first list whose file is gone is what a kill of everything leaves: it counts as its
+// actor's death. Should the actor live, it registers again, and announces a ring that is new.
+//
 // A ring that cannot be attached for now (missing, not sealed yet, no memory, no open files) waits
 // until `retry_ns` have passed; one that can never be (a slot that the replay lacks, another
 // layout, a damaged header) is given up at once. A ring's file is removed then only once no process
 // holds its lock: the ring may be alive and the fault ours.
 //
-// The first list also tells which rings of the run are orphans: their actors died while no learner
-// was there. What they held is unknown to the ledger, so it only takes memory.
+// The list also tells which rings of the run are orphans: their actors died before they had
+// announced them, or while no learner was there. What they held is unknown to the ledger, so it
+// only takes memory: those of the first list are removed at once, others when two looks have found
+// them.
 //
 // A ring of a remote worker is no file: the rows thread offers it once its actor has opened it. One
 // that is never opened counts as its actor's death after `remote_silence_ns`, or once its owner's
@@ -58,6 +64,8 @@ class RingAttacher final : public SourceFinder {
     // files stay where they are, for the next run to remove; longer than any creation takes, and
     // than a refused actor lives.
     std::int64_t remove_within_ns = 60 * kNanosPerSecond;
+    // How often orphans are looked for: longer than an announcement takes to be listed.
+    std::int64_t look_every_ns = 10 * kNanosPerSecond;
   };
   // References outlive the attacher and its sources.
   RingAttacher(Config config, RingBoard& board, StreamBoard& streams,
@@ -75,6 +83,7 @@ class RingAttacher final : public SourceFinder {
     wire::RingInfo info;
     std::int64_t since_ns;
     std::int64_t next_try_ns;
+    bool is_old;             // of the first list: an earlier learner may have had it
     std::string last_error;  // empty before the first try
   };
 
@@ -91,6 +100,9 @@ class RingAttacher final : public SourceFinder {
   bool TryTakeRemote(Waiting& ring, std::vector<std::unique_ptr<RowSource>>& attached);
   bool HasTime(Waiting& ring, const std::string& error);
   void GiveUp(const wire::RingInfo& info, const std::string& reason);
+  bool Knows(const std::string& name) const;
+  void LookForOrphans();
+  void RemoveSoon(const std::string& path);
   void RemoveDead();
 
   const Config config_;
@@ -102,10 +114,11 @@ class RingAttacher final : public SourceFinder {
   std::vector<Waiting> waiting_;
   std::map<std::string, Attached> attached_;  // by path
   std::int64_t polled_ns_ = 0;                // the last time
-  // What is to be removed as soon as the folder's lock is free.
-  bool listed_ = false;  // the first list has come
-  bool orphans_due_ = false;
-  std::vector<std::string> dead_paths_;  // given up; at most one a ring of the list
+  bool listed_ = false;                       // the first list has come
+  std::int64_t next_look_ns_ = 0;             // for orphans
+  std::set<std::string> unknown_;  // dead rings that the last look found and the list lacks
+  // What is to be removed as soon as the folder's lock is free: given up, or orphans.
+  std::vector<std::string> dead_paths_;
   std::int64_t remove_until_ns_ = 0;
   std::int64_t next_remove_ns_ = 0;
   // Written by the ingest thread; relaxed.

@@ -18,8 +18,9 @@ class Versions {
   }
   // Trainer: the version after `last`, or 0 while the block is used up.
   std::uint32_t After(std::uint32_t last) const {
-    const std::uint32_t next = std::max(last + 1, first_.load(std::memory_order_relaxed));
-    return next < limit_.load(std::memory_order_relaxed) ? next : 0;
+    const std::uint32_t first = first_.load(std::memory_order_relaxed);
+    const std::uint64_t next = std::max<std::uint64_t>(std::uint64_t{last} + 1, first);
+    return next < limit_.load(std::memory_order_relaxed) ? static_cast<std::uint32_t>(next) : 0;
   }
 
  private:

@@ -3,6 +3,7 @@
 // A process that can open no file, as one whose descriptors are used up.
 
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "lib/core/check.h"
 
@@ -16,14 +17,17 @@ inline constexpr bool kCanForbidFiles = false;
 inline constexpr bool kCanForbidFiles = true;
 #endif
 
-// While it lives, every call that opens a file in this process fails with EMFILE. Files that are
-// open stay so. Not for two at once.
+// While it lives, every call that opens a file in this process fails with EMFILE, once it has
+// opened `more`. Files that are open stay so. Not for two at once.
 class NoOpenFiles {
  public:
-  NoOpenFiles() {
+  explicit NoOpenFiles(int more = 0) {
     TETRION_CHECK(getrlimit(RLIMIT_NOFILE, &before_) == 0, "getrlimit");
-    const rlimit none = {.rlim_cur = 0, .rlim_max = before_.rlim_max};
-    TETRION_CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0, "setrlimit");
+    const int lowest_free = dup(0);  // the limit is of a descriptor's number
+    TETRION_CHECK(lowest_free >= 0 && close(lowest_free) == 0, "dup");
+    const rlim_t most = more == 0 ? 0 : static_cast<rlim_t>(lowest_free + more);
+    const rlimit few = {.rlim_cur = most, .rlim_max = before_.rlim_max};
+    TETRION_CHECK(setrlimit(RLIMIT_NOFILE, &few) == 0, "setrlimit");
   }
   ~NoOpenFiles() { setrlimit(RLIMIT_NOFILE, &before_); }
   NoOpenFiles(const NoOpenFiles&) = delete;

@@ -1,6 +1,5 @@
 #include "tools/load/load.h"
 
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include <thread>
 
 #include "lib/core/error.h"
+#include "lib/core/file_limit.h"
 #include "lib/core/random.h"
 #include "lib/run/options.h"
 #include "lib/setup/member.h"
@@ -19,26 +19,13 @@ namespace {
 
 constexpr int kMaxSessions = 30'000;  // two places each in ZeroMQ's table of 65,535
 // A member has a connection and a mailbox, and both twice while it reconnects.
-constexpr rlim_t kFilesPerMember = 4;
-constexpr rlim_t kOwnFiles = 64;
+constexpr std::uint64_t kFilesPerMember = 4;
+constexpr std::uint64_t kOwnFiles = 64;
 constexpr std::int64_t kRoundNs = 50 * kNanosPerMilli;
 // A connection costs both ends some 100 us: members come in groups, so that a round stays short.
 constexpr std::size_t kOpenedPerRound = 100;
 constexpr std::int64_t kLineNs = kNanosPerSecond;
 constexpr std::int64_t kGoodbyeNs = 20 * kNanosPerSecond;  // for all of them together
-
-void RaiseFileLimit(int sessions) {
-  const rlim_t needed = kFilesPerMember * static_cast<rlim_t>(sessions) + kOwnFiles;
-  rlimit limit{};
-  getrlimit(RLIMIT_NOFILE, &limit);
-  if (limit.rlim_cur >= needed) return;
-  const rlimit raised = {needed, std::max(needed, limit.rlim_max)};
-  if (setrlimit(RLIMIT_NOFILE, &raised) == 0) return;
-  throw Error(ExitCode::kUsage,
-              std::to_string(sessions) + " sessions need " + std::to_string(needed) +
-                  " open files, the hard limit is " + std::to_string(limit.rlim_max) +
-                  ": raise it (ulimit -Hn) or play them by several processes of fewer --sessions");
-}
 
 double Seconds(std::int64_t ns) {
   return static_cast<double>(ns) * 1e-9;
@@ -70,7 +57,8 @@ std::optional<int> ParseLoadOptions(int argc, const char* const* argv, LoadOptio
 }
 
 Load::Load(const LoadOptions& options, const Clock& clock) : options_(options), clock_(clock) {
-  RaiseFileLimit(options.sessions);
+  RaiseFileLimit(kFilesPerMember * static_cast<std::uint64_t>(options.sessions) + kOwnFiles,
+                 std::to_string(options.sessions) + " sessions");
   wire::SessionLink::Config link =
       LinkConfigOf({.run_folder = options.run_folder, .coordinator = options.coordinator});
   link.context = std::make_shared<wire::SocketContext>(

@@ -19,6 +19,7 @@ namespace fs = std::filesystem;
 constexpr std::int64_t kTickMs = 50;
 constexpr std::int64_t kPollPeriodNs = kNanosPerSecond / 2;
 constexpr int kPollTimeoutMs = 500;
+constexpr std::uint64_t kNoRun = 0;
 
 std::string Players(const UpOptions& options, const RunPlan& plan) {
   if (options.replay.resident_lanes > 0) {
@@ -48,13 +49,13 @@ Up::Up(const UpOptions& options, RunPlan plan, SignalWatcher& signals)
       console_(isatty(STDOUT_FILENO) != 0, MonotonicClock::Get()) {
   signals_.SetEmergencyHook([this] {
     processes_.KillAll();
-    ReapSharedMemory();
+    ReapSharedMemory(kNoRun);
   });
 }
 
 int Up::Run() {
   const std::int64_t start_ns = MonotonicClock::Get().NowNs();
-  ReapSharedMemory();  // what a kill -9 of an earlier run left
+  ReapSharedMemory(EarlierRunId());  // what a kill -9 of an earlier run left
   Print(Greeting(options_, plan_));
   supervisor_.StartAll();
   while (supervisor_.Tick() != Supervisor::State::kEnded) {
@@ -68,7 +69,7 @@ int Up::Run() {
     if (status_) Print(console_.Show(*status_, supervisor_.ActorsUp(), LogLines()));
   }
   const std::int64_t wall_ns = MonotonicClock::Get().NowNs() - start_ns;
-  ReapSharedMemory();
+  ReapSharedMemory(kNoRun);
   ReportFailure();
   PrintSummary(static_cast<double>(wall_ns) / kNanosPerSecond);
   return supervisor_.exit_code();
@@ -121,14 +122,22 @@ void Up::PrintSummary(double wall_s) {
                      .log = folder_.logs() + "/" + supervisor_.failed_child() + ".log"}));
 }
 
+// Of the run that is resumed; kNoRun where there is none.
+std::uint64_t Up::EarlierRunId() const {
+  try {
+    return ReadEndpoints(folder_.endpoints_json()).run_id;
+  } catch (const Error&) {
+    return kNoRun;
+  }
+}
+
 // What killed services leave, of this run and of others. Regions that a process holds (an actor
-// started by hand) stay.
-void Up::ReapSharedMemory() const {
+// started by hand) stay, and the rings of `resumed`, which its learner empties.
+void Up::ReapSharedMemory(std::uint64_t resumed) const {
   const std::string dir = options_.shm_dir.empty() ? DefaultShmDir() : options_.shm_dir;
   if (ListRegions(dir).empty()) return;
   try {
-    constexpr std::uint64_t kNoRun = 0;
-    RemoveStale(dir, kNoRun);
+    RemoveStale(dir, resumed);
   } catch (const Error& error) {
     log::warn("shared memory may be left in {}: {}", dir, error.what());
   }

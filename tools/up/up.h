@@ -30,7 +30,8 @@ class Up {
   void Print(const std::string& text);
   void ReportFailure() const;
   void PrintSummary(double wall_s);
-  void ReapSharedMemory() const;
+  std::uint64_t EarlierRunId() const;
+  void ReapSharedMemory(std::uint64_t resumed) const;
   std::string NewestCheckpoint() const;
 
   const UpOptions options_;

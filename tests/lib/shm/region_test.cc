@@ -309,11 +309,14 @@ TEST_F(RegionTest, WantOfOpenFilesIsForNowNotForGood) {
   EXPECT_EQ(AttachError().code(), ExitCode::kOk);
 }
 
-TEST_F(RegionTest, FileWithHolesIsRefusedInsteadOfFaultingLater) {
+TEST_F(RegionTest, FileWithHolesIsRefusedBeforeItsMemoryIsAskedFor) {
   const int fd = open(path().c_str(), O_RDWR | O_CREAT, 0600);
   ASSERT_EQ(ftruncate(fd, 1 << 20), 0);  // zeros: no magic
-  close(fd);
   EXPECT_THAT(AttachError().what(), HasSubstr("not ready"));
+  struct stat info = {};
+  ASSERT_EQ(fstat(fd, &info), 0);
+  EXPECT_EQ(info.st_blocks, 0);
+  close(fd);
 }
 
 // In a mount namespace of its own with a 1 MiB tmpfs; exit status 0: as expected, 1: not, 77:

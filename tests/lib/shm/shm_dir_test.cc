@@ -104,19 +104,31 @@ TEST(ShmDirTest, RemoveStaleSparesARunWithOneLiveRegion) {
   EXPECT_TRUE(Exists(dir + "/" + RingName(kOtherRun, 1, 2, 1)));
 }
 
-TEST(ShmDirTest, RemoveStaleTakesDeadRunsButNeverTheOwnOne) {
+TEST(ShmDirTest, RemoveStaleTakesDeadRunsButNeverTheRingsOfTheOwnOne) {
   const ScratchDir scratch;
   const std::string& dir = scratch.path();
+  const std::vector<std::string> own_rings = {RingName(kRun, 1, 2, 0), StreamName(kRun, 1, 2, 1)};
   {
     const Region a = MakeRegion(dir, RingName(kOtherRun, 1, 2, 0), kOtherRun);
     const Region b = MakeRegion(dir, LearnerName(kOtherRun), kOtherRun);
     const Region own = MakeRegion(dir, LearnerName(kRun), kRun);
+    for (const std::string& ring : own_rings) (void)MakeRegion(dir, ring, kRun);
   }
   std::ofstream(dir + "/notes.txt") << "not a region";
-  EXPECT_EQ(RemoveStale(dir, kRun), 2);
-  EXPECT_TRUE(Exists(dir + "/" + LearnerName(kRun)));
+  EXPECT_EQ(RemoveStale(dir, kRun), 3);
+  for (const std::string& ring : own_rings) EXPECT_TRUE(Exists(dir + "/" + ring)) << ring;
+  EXPECT_FALSE(Exists(dir + "/" + LearnerName(kRun)));
   EXPECT_TRUE(Exists(dir + "/notes.txt"));
   EXPECT_EQ(RemoveStale(dir, kRun), 0);
+}
+
+TEST(ShmDirTest, RemoveStaleSparesTheLearnerRegionThatAnActorOfTheOwnRunMayRead) {
+  const ScratchDir scratch;
+  const std::string& dir = scratch.path();
+  const Region actor = MakeRegion(dir, RingName(kRun, 1, 2, 0), kRun);
+  (void)MakeRegion(dir, LearnerName(kRun), kRun);
+  EXPECT_EQ(RemoveStale(dir, kRun), 0);
+  EXPECT_TRUE(Exists(dir + "/" + LearnerName(kRun)));
 }
 
 // A streamed run's files count like a local run's.
@@ -141,28 +153,6 @@ TEST(ShmDirTest, StreamsOfDeadRunsAreRemoved) {
   EXPECT_EQ(ListRegions(dir)[0].run_id, kOtherRun);
   EXPECT_EQ(RemoveStale(dir, kRun), 1);
   EXPECT_TRUE(ListRegions(dir).empty());
-}
-
-TEST(ShmDirTest, OrphanRingsAreTheRunsUnlockedRingsThatAreNotKept) {
-  const ScratchDir scratch;
-  const std::string& dir = scratch.path();
-  const Region live = MakeRegion(dir, RingName(kRun, 1, 2, 0), kRun);
-  const std::string kept = dir + "/" + RingName(kRun, 1, 2, 1);
-  const std::string orphan = dir + "/" + RingName(kRun, 1, 2, 2);
-  const std::string streamed = dir + "/" + StreamName(kRun, 1, 2, 3);
-  const std::string other = dir + "/" + RingName(kOtherRun, 1, 2, 4);
-  const std::string learner = dir + "/" + LearnerName(kRun);
-  for (const std::string& path : {kept, orphan, streamed, other, learner}) {
-    const std::string name = path.substr(dir.size() + 1);
-    (void)MakeRegion(dir, name, path == other ? kOtherRun : kRun);
-  }
-  // The kept one under another spelling of its folder.
-  EXPECT_EQ(TryRemoveOrphanRings(dir, kRun, {dir + "/./" + RingName(kRun, 1, 2, 1)}), 2);
-  EXPECT_FALSE(Exists(orphan));
-  EXPECT_FALSE(Exists(streamed));
-  for (const std::string& path : {live.path(), kept, other, learner}) {
-    EXPECT_TRUE(Exists(path)) << path;
-  }
 }
 
 TEST(ShmDirTest, OneDeadRingIsRemovedALivingOneOnceItIsDeadAndTheRestStay) {
@@ -194,12 +184,11 @@ TEST(ShmDirTest, TriesAreRefusedAtOnceWhileTheFolderIsLocked) {
   {
     const ShmDirLock lock(dir);
     EXPECT_EQ(ShmDirLock::Try(dir), nullptr);
-    EXPECT_EQ(TryRemoveOrphanRings(dir, kRun, {}), std::nullopt);
     EXPECT_FALSE(TryRemoveDeadRing(dir, kRun, dead));
     EXPECT_TRUE(Exists(dead));
   }
   EXPECT_NE(ShmDirLock::Try(dir), nullptr);
-  EXPECT_EQ(TryRemoveOrphanRings(dir, kRun, {}), 1);
+  EXPECT_TRUE(TryRemoveDeadRing(dir, kRun, dead));
 }
 
 // Files left by killed owners are seen as dead every time, live ones never.

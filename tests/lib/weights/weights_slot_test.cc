@@ -38,6 +38,21 @@ Blob TaggedBlob(std::uint32_t version, std::size_t bytes) {
   return blob;
 }
 
+// As if `version` had been publication number `publication`, which is not of slot 1.
+void PublishAs(const SlotMemory& memory, std::uint32_t publication, std::uint32_t version) {
+  WeightsSlotWriter(memory.get(), kMaxBytes).Publish(version, TaggedBlob(version, 100));
+  WeightsBlock& block = memory.block();
+  const std::uint32_t slot = publication % kWeightsSlots;
+  block.slot[slot].bytes.store(block.slot[1].bytes.load());
+  block.slot[slot].hash.store(block.slot[1].hash.load());
+  block.slot[slot].version.store(version);
+  block.slot[slot].stamp.store(2 * std::uint64_t{publication});
+  std::byte* const blobs = memory.get() + sizeof(WeightsBlock);
+  const std::uint64_t room = WeightsRoomBytes(kMaxBytes);
+  std::memcpy(blobs + slot * room, blobs + room, room);
+  block.newest.store(std::uint64_t{publication} << 32 | version);
+}
+
 TEST(WeightsSlotTest, NothingIsThereBeforeTheFirstPublication) {
   const SlotMemory memory(kMaxBytes);
   WeightsSlotReader reader(memory.get(), kMaxBytes);
@@ -120,9 +135,30 @@ TEST(WeightsSlotTest, WriterKilledInTheNextSlotLeavesTheNewestReadable) {
   EXPECT_EQ(out, TaggedBlob(2, 100));
 }
 
+// Whether the writer that finds it is the one that published or one of the next process.
+TEST(WeightsSlotTest, WordThatSomeoneElseWroteIsNotBelieved) {
+  for (const std::uint64_t word : {~0ULL, 0xFFFFFFFFULL, (5ULL << 32) | 7, 0ULL}) {
+    for (const bool anew : {false, true}) {
+      const SlotMemory memory(kMaxBytes);
+      WeightsSlotWriter first(memory.get(), kMaxBytes);
+      first.Publish(5, TaggedBlob(5, 100));
+      memory.block().newest.store(word);
+      WeightsSlotWriter writer = anew ? WeightsSlotWriter(memory.get(), kMaxBytes) : first;
+      EXPECT_EQ(writer.NewestVersion(), anew ? 0U : 5U);
+      writer.Publish(6, TaggedBlob(6, 100));
+      WeightsSlotReader reader(memory.get(), kMaxBytes);
+      Blob out;
+      std::uint32_t version = 0;
+      ASSERT_EQ(reader.Read(out, version), WeightsRead::kFresh) << word;
+      EXPECT_EQ(version, 6U);
+      EXPECT_EQ(out, TaggedBlob(6, 100));
+    }
+  }
+}
+
 TEST(WeightsSlotTest, PublicationNumberWrapsAround) {
   const SlotMemory memory(kMaxBytes);
-  memory.block().newest.store((std::uint64_t{0xFFFFFFFE} << 32) | 10);
+  PublishAs(memory, 0xFFFFFFFE, 10);
   WeightsSlotWriter writer(memory.get(), kMaxBytes);
   WeightsSlotReader reader(memory.get(), kMaxBytes);
   Blob out;

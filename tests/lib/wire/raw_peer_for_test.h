@@ -13,6 +13,18 @@
 
 namespace tetrion::wire {
 
+// Whether this machine has IPv6's own address.
+inline bool HasIpv6() {
+  const int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in6 loopback{};
+  loopback.sin6_family = AF_INET6;
+  loopback.sin6_addr = in6addr_loopback;
+  const bool has =
+      fd >= 0 && bind(fd, reinterpret_cast<const sockaddr*>(&loopback), sizeof loopback) == 0;
+  if (fd >= 0) close(fd);
+  return has;
+}
+
 // A peer that is not ours: raw frames over a DEALER, one message a call.
 class RawPeer {
  public:

@@ -47,6 +47,15 @@ TEST(RowsSocketTest, RowsAndAcknowledgementTravel) {
   EXPECT_EQ(client.stats().bytes_in, server.stats().bytes_out);
 }
 
+TEST(RowsSocketTest, RowsTravelByIpv6) {
+  if (!HasIpv6()) GTEST_SKIP() << "this machine has no IPv6";
+  RowsServer server({.endpoint = "tcp://[::1]:0"});
+  RowsClient client({.endpoint = server.endpoint()});
+  ASSERT_EQ(client.Send(RowBatch{1, 2, 4, RowsPacking::kNone}, std::vector<std::byte>(100)),
+            SendStatus::kOk);
+  EXPECT_EQ(WaitFor(server).status, ReceiveStatus::kMessage);
+}
+
 TEST(RowsSocketTest, LongestBatchTravelsEncryptedAndAStrangersDoesNot) {
   const KeyFolder folder;
   const CurveKeys server_keys = CurveKeys::Make(), good = CurveKeys::Make();

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "lib/core/error.h"
@@ -34,6 +35,31 @@ TEST(SocketTest, RequestAndAnswerTravel) {
   EXPECT_EQ(std::get<Fenced>(answer.message).session, 7U);
   EXPECT_EQ(server.stats().messages_in, 1U);
   EXPECT_EQ(client.stats().bytes_out, server.stats().bytes_in);
+}
+
+TEST(SocketTest, MessagesTravelByIpv6) {
+  if (!HasIpv6()) GTEST_SKIP() << "this machine has no IPv6";
+  ControlServer server("tcp://[::1]:0");
+  EXPECT_EQ(server.endpoint().find("tcp://[::1]:"), 0U);
+  ControlClient client({.endpoint = server.endpoint()});
+  ASSERT_EQ(client.Send(GrantRequest{1, 2, 3}), SendStatus::kOk);
+  EXPECT_TRUE(WaitFor(server).has_value());
+}
+
+// Whatever the umask, and as often as it is made.
+TEST(SocketTest, SocketInTheFileSystemIsItsUsersAlone) {
+  const mode_t before = umask(0);
+  const std::string path = "/tmp/tetrion-socket-test-" + std::to_string(getpid());
+  {
+    ControlServer server("ipc://" + path);
+    for (int i = 0; i < 2; ++i) {
+      struct stat info = {};
+      ASSERT_EQ(stat(path.c_str(), &info), 0);
+      EXPECT_EQ(info.st_mode & 0777, 0600U);
+      server.Rebind();
+    }
+  }
+  umask(before);
 }
 
 TEST(SocketTest, PortInUseNamesAddressAndWhatToDo) {

@@ -7,9 +7,12 @@
 #include <thread>
 #include <vector>
 
+#include "lib/core/error.h"
 #include "lib/run/run_config.h"
+#include "lib/shm/shm_dir.h"
 #include "lib/weights/learner_region.h"
 #include "tests/lib/shm/scratch_dir.h"
+#include "tests/support/no_open_files.h"
 
 namespace tetrion::actor {
 namespace {
@@ -74,6 +77,23 @@ TEST_F(WorkersTest, AsManyLoopsAsARunTakesHaveFiguresOfTheirOwn) {
   const std::string text = StopAndScrape();
   EXPECT_THAT(text, HasSubstr("tetrion_actor_env_steps_total{worker=\"255\"} 0\n"));
   EXPECT_THAT(text, Not(HasSubstr("\"other\"")));
+}
+
+// Rings that were never announced are nobody's: the actor's next start finds their room free.
+TEST_F(WorkersTest, ActorThatCannotMakeAllItsRingsLeavesNoneBehind) {
+  if (!testing::kCanForbidFiles) GTEST_SKIP() << "UBSan needs open files";
+  for (const char* inference : {"local", "streamed"}) {
+    const LearnerRegion learner = BeginRun(/*lanes=*/1, /*ring_rows=*/64);
+    ActorOptions options = {.workers = 64};
+    options.inference = inference;
+    {
+      const testing::NoOpenFiles after(8);
+      EXPECT_THROW(Build(options), Error) << inference;
+    }
+    EXPECT_GT(ListRegions(dir_.path()).size(), 2U) << "some were made";
+    workers_.reset();
+    EXPECT_EQ(ListRegions(dir_.path()).size(), 1U) << "the learner's";
+  }
 }
 
 }  // namespace

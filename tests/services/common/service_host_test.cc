@@ -137,6 +137,15 @@ TEST_F(ServiceHostTest, AgeOfACycleGrowsOnlyWhileTheLinkRuns) {
   EXPECT_EQ(host_.LinkCycleAgeNs(), 0);
 }
 
+TEST(MemberReadinessTest, EndsWithTheLinksProblemsAndWithAThreadThatHangs) {
+  EXPECT_TRUE(MemberReadiness("", kMaxLinkCycleNs).ready);
+  EXPECT_EQ(MemberReadiness("no coordinator yet", 0).reason, "no coordinator yet");
+  EXPECT_FALSE(MemberReadiness("no coordinator yet", 0).ready);
+  const Readiness stuck = MemberReadiness("", 2 * kMaxLinkCycleNs);
+  EXPECT_FALSE(stuck.ready);
+  EXPECT_NE(stuck.reason.find("10 s"), std::string::npos) << stuck.reason;
+}
+
 TEST_F(ServiceHostTest, AddressInUseIsRefusedAtOnce) {
   try {
     const ServiceHost second(metrics_, host_.http_address(), [] { return Readiness{}; }, [] {});

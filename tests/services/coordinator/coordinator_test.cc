@@ -302,8 +302,8 @@ TEST_F(CoordinatorTest, AnAddressToTellThatIsNoneLeavesNoRunBehind) {
 }
 
 TEST(ReadinessTest, EachTroubleIsNamed) {
-  EXPECT_TRUE(ReadinessOf({.cycle_age_ns = ControlAgent::kMaxCycleNs}).ready);
-  const Readiness stuck = ReadinessOf({.cycle_age_ns = ControlAgent::kMaxCycleNs + 1});
+  EXPECT_TRUE(ReadinessOf({.cycle_age_ns = kMaxLinkCycleNs}).ready);
+  const Readiness stuck = ReadinessOf({.cycle_age_ns = kMaxLinkCycleNs + 1});
   EXPECT_FALSE(stuck.ready);
   EXPECT_NE(stuck.reason.find("5 s"), std::string::npos) << stuck.reason;
   const Readiness paused = ReadinessOf({.store_pause = "disk I/O error", .draining = true});

@@ -47,6 +47,21 @@ TEST_F(MembershipTest, WorkersWaitForTheSlotsOfThoseThatHaveNotComeBack) {
   EXPECT_NE(Join(*successor, all).session, 0U);
 }
 
+// Killed, and its lease runs: nothing but its silence tells, or the process that replaces it.
+TEST_F(MembershipTest, WorkersWaitForTheSlotsOfAnActorThatIsSilentOrThatTheyReplace) {
+  config_.heartbeat_ms = lease_ms_ / 4;
+  Crash();  // starts anew
+  auto actor = Connect(), other = Connect(), replacement = Connect();
+  const auto all = static_cast<std::uint32_t>(config_.run_config.max_workers);
+  Join(*actor, {.name = "actor-0", .workers = all});
+  const wire::Register more = {.name = "actor-1", .workers = all};
+  EXPECT_EQ(Ask<wire::Refused>(*other, more)->reason, wire::RefuseReason::kNoSlot);
+  const wire::Register again = {.name = "actor-0", .workers = all};
+  EXPECT_EQ(Ask<wire::Refused>(*replacement, again)->reason, wire::RefuseReason::kSlotsAwaited);
+  Pass(lease_ms_ / 2 + 100);
+  EXPECT_EQ(Ask<wire::Refused>(*other, more)->reason, wire::RefuseReason::kSlotsAwaited);
+}
+
 TEST_F(MembershipTest, WorkersWaitForTheSlotsOfRingsThatNoActorHasAnyMore) {
   auto actor = Connect(), successor = Connect();
   const wire::Register all = {

@@ -121,6 +121,26 @@ TEST_F(IngestFaultsTest, FirstListRemovesTheRunsOrphansAndNothingElse) {
   EXPECT_TRUE(std::filesystem::exists(other_run.path()));
 }
 
+// Its actor died before it had announced the ring; one that was announced in time is drained.
+TEST_F(IngestFaultsTest, OrphanOfALaterActorIsRemovedOnceTwoLooksHaveFoundIt) {
+  constexpr int kCyclesBetweenLooks = 170;
+  List({});
+  Cycle();
+  auto orphan = MakeWorker(1), announced = MakeWorker(2);
+  const std::string orphan_path = orphan->path(), announced_path = announced->path();
+  announced->Write(4);
+  orphan.reset();
+  announced.reset();
+  Cycle(kCyclesBetweenLooks);
+  EXPECT_TRUE(std::filesystem::exists(orphan_path));
+  List({{announced_path, 0}});
+  Cycle(kCyclesBetweenLooks);
+  EXPECT_FALSE(std::filesystem::exists(orphan_path));
+  EXPECT_EQ(RowsIn(0), 4U);
+  ASSERT_EQ(board_.Ended().size(), 1U);
+  EXPECT_EQ(board_.Ended()[0].end, wire::RingEnd::kOwnerDead);
+}
+
 // A process that makes a region holds the folder for as long as that takes; rows must not wait.
 TEST_F(IngestFaultsTest, LockedFolderKeepsNoRowsWaitingAndIsClearedLater) {
   auto closing = MakeWorker(1), playing = MakeWorker(2), orphan = MakeWorker(3);

@@ -65,6 +65,8 @@ TEST_F(LearnerMetricsTest, BacklogOfARingIsWhatTheLimiterKeepsOut) {
 }
 
 TEST_F(LearnerMetricsTest, CountersFollowTheAgentsAndDoNotCountTwice) {
+  List({});
+  Cycle(1);
   auto good = MakeWorker(1), bad = MakeWorker(2), astray = MakeWorker(3);
   List({{good->path(), 0},
         {bad->path(), 1},

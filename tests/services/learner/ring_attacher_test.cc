@@ -17,6 +17,11 @@ using ::testing::Not;
 // time and 10 are less.
 class RingAttacherTest : public IngestFixture {
  protected:
+  // What the first list names may be of an earlier learner's time.
+  void PassTheFirstList() {
+    List({});
+    Cycle(1);
+  }
   EndedRing TheEnded() {
     const std::vector<EndedRing> ended = board_.Ended();
     EXPECT_EQ(ended.size(), 1U);
@@ -38,6 +43,7 @@ class RemoteRingAttacherTest : public RingAttacherTest {
 TEST_F(RingAttacherTest, MissingRingIsWaitedForThenGivenUpWithTheRemedyWhileOthersAreServed) {
   auto good = MakeWorker(2);
   const std::string missing = TestWorker::PathOf(dir_.path(), 1);
+  PassTheFirstList();
   List({{missing, 0}, {good->path(), 1}});
   good->Write(4);
   Cycle(10);
@@ -54,6 +60,14 @@ TEST_F(RingAttacherTest, MissingRingIsWaitedForThenGivenUpWithTheRemedyWhileOthe
   EXPECT_EQ(agent_->counters().quarantined.load(), 0U);
 }
 
+// Everything was killed, and what holds no lock was removed.
+TEST_F(RingAttacherTest, RingOfTheFirstListWithoutAFileIsThatOfADeadActor) {
+  List({{TestWorker::PathOf(dir_.path(), 1), 0}});
+  Cycle(1);
+  EXPECT_EQ(TheEnded().end, wire::RingEnd::kOwnerDead);
+  EXPECT_EQ(attacher_->given_up(), 0U);
+}
+
 TEST_F(RingAttacherTest, LearnerThatTakesNoRingsSaysWhyToEachAtOnce) {
   refused_ = "the learner plays its lanes itself";
   Build();
@@ -68,6 +82,7 @@ TEST_F(RingAttacherTest, LearnerThatTakesNoRingsSaysWhyToEachAtOnce) {
 }
 
 TEST_F(RingAttacherTest, RingThatComesWithinTheRetryTimeIsAttached) {
+  PassTheFirstList();
   List({{TestWorker::PathOf(dir_.path(), 1), 0}});
   Cycle(10);
   auto worker = MakeWorker(1);
@@ -124,8 +139,7 @@ TEST_F(RingAttacherTest, RingOfAnotherLayoutOrRunIsGivenUpAtOnceAndStaysWhileIts
 
 TEST_F(RingAttacherTest, UnattachableRingOfADeadOwnerIsRemovedAndAnotherRunsIsNot) {
   const RowLayout other({.record_bytes = 32, .lanes = 2, .has_mask = false});
-  List({});
-  Cycle(1);  // the first list has had its orphans
+  PassTheFirstList();
   const std::string wide = TestWorker::PathOf(dir_.path(), 1);
   const std::string stranger = TestWorker::PathOf(dir_.path(), 2, kRun + 1);
   {
@@ -158,6 +172,7 @@ TEST_F(RingAttacherTest, SlotOutsideTheReplayIsGivenUpAtOnce) {
 
 TEST_F(RingAttacherTest, GivenUpRingIsNotTriedAgainUntilItWasOffTheList) {
   const std::string missing = TestWorker::PathOf(dir_.path(), 1);
+  PassTheFirstList();
   List({{missing, 0}});
   Cycle(40);
   EXPECT_EQ(attacher_->given_up(), 1U);
@@ -216,6 +231,7 @@ TEST_F(RingAttacherTest, PlainRingIsAttachedAsALocalRingAndInferenceIsNotTold) {
 }
 
 TEST_F(RingAttacherTest, RingThatLeavesTheListIsNotWaitedFor) {
+  PassTheFirstList();
   List({{TestWorker::PathOf(dir_.path(), 1), 0}});
   Cycle(5);
   List({});
