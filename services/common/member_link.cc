@@ -7,6 +7,9 @@
 namespace tetrion {
 namespace {
 
+constexpr int kLeaveTries = 25;
+constexpr int kLeavePollMs = 20;
+
 std::string ToldHttp(const MemberOptions& options, const std::string& http_address) {
   if (http_address.empty()) return "";
   return Advertised("--http-advertise", options.http_advertise, http_address);
@@ -79,6 +82,15 @@ void MemberLink::SayGoodbye(std::uint64_t session, std::uint64_t env_steps) {
   } else if (now_ns >= next_goodbye_ns_) {
     link_.Send(wire::Goodbye{.session = session, .env_steps = env_steps});
     next_goodbye_ns_ = now_ns + times_.repeat_ns;
+  }
+}
+
+void MemberLink::LeaveUnused() {
+  if (link_.session() == 0 || !(Running() || Draining())) return;
+  StartGoodbye();
+  for (int i = 0; i < kLeaveTries && !Done(); ++i) {
+    SayGoodbye(link_.session(), /*env_steps=*/0);
+    link_.DoWork(kLeavePollMs);
   }
 }
 

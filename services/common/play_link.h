@@ -55,6 +55,9 @@ class PlayLink final : public Agent, private wire::SessionOwner {
 
   std::string name() const override { return config_.agent_name; }
   int DoWork() override;
+  void OnClose() override {
+    if (!built_) member_.LeaveUnused();
+  }
 
   // Any thread; see MemberLink.
   bool Done() const { return member_.Done(); }

@@ -45,6 +45,9 @@ class LearnerLinkAgent final : public Agent, private wire::SessionOwner {
 
   std::string name() const override { return "link"; }
   int DoWork() override;
+  void OnClose() override {
+    if (!built_) member_.LeaveUnused();
+  }
 
   // Any thread; see MemberLink.
   bool Done() const { return member_.Done(); }

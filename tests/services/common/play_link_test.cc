@@ -31,6 +31,7 @@ class PlayLinkTest : public ::testing::Test {
                             [this](const wire::Registered&, std::vector<wire::RingInfo>& rings,
                                    std::vector<CreditQueue*>& queues) {
                               ++builds_;
+                              if (fail_) throw Error(ExitCode::kTryAgain, "no memory");
                               rings.push_back({.path = "/dev/shm/x/ring"});
                               queues.push_back(&queue_);
                             },
@@ -88,7 +89,7 @@ class PlayLinkTest : public ::testing::Test {
   CreditQueue queue_;
   std::atomic<bool> drain_{false};
   int builds_ = 0;
-  bool drained_ = false, closed_ = false;
+  bool drained_ = false, closed_ = false, fail_ = false;
   std::unique_ptr<PlayLink> agent_;
 };
 
@@ -100,6 +101,20 @@ TEST_F(PlayLinkTest, RegistersBuildsOnceAndAnnouncesItsRings) {
   ASSERT_EQ(ready.rings.size(), 1U);
   EXPECT_EQ(ready.rings[0].slot, 2);
   EXPECT_EQ(agent_->Problem(), "");
+}
+
+// Its next process would wait for the lease otherwise.
+TEST_F(PlayLinkTest, ActorThatCannotBuildItsWorkersSaysGoodbye) {
+  fail_ = true;
+  EXPECT_THROW(BeginSession(7), Error);
+  agent_->OnClose();
+  std::optional<wire::Goodbye> goodbye;
+  while (auto received = server_.Receive()) {
+    const wire::DecodeResult decoded = wire::Decode(received->bytes);
+    if (const auto* said = std::get_if<wire::Goodbye>(&decoded.message)) goodbye = *said;
+  }
+  ASSERT_TRUE(goodbye.has_value());
+  EXPECT_EQ(goodbye->session, 7U);
 }
 
 TEST_F(PlayLinkTest, GrantsBecomeCreditsOfTheWorker) {
