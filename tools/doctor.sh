@@ -2,10 +2,11 @@
 # Says what is missing or misconfigured on this machine: one line a finding, with the line that
 # mends it. Changes nothing. Exit status 1 when something FAILs. Usage: doctor.sh [--shm-dir DIR]
 # Or the shared memory that a run of these settings needs: doctor.sh --shm [SETTING...]
+# TETRION_SHM_DIR and TETRION_RUNS_DIR name the folders to look at, as they do for ./tetrion up.
 set -uo pipefail
 
 root=$(cd -- "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/.." && pwd)
-shm_dir="/dev/shm/tetrion-$(id -u)"
+shm_dir=${TETRION_SHM_DIR:-/dev/shm/tetrion-$(id -u)}
 usage="usage: ./tetrion doctor [--shm-dir DIR | --shm [SETTING...]]"
 case ${1:-} in
   --shm-dir) shm_dir=${2:?--shm-dir needs a folder} ;;
@@ -36,6 +37,13 @@ warn() { printf 'warn  %s\n' "$*"; }
 fail() {
   printf 'FAIL  %s\n' "$*"
   failed=1
+}
+
+# The folder itself, or the nearest above it that is there.
+existing() {
+  local folder=$1
+  while [[ ! -d $folder ]]; do folder=$(dirname -- "$folder"); done
+  printf '%s\n' "$folder"
 }
 
 entries() { sed -e 's/#.*//' -e 's/[[:space:]]*$//' -e '/^$/d' "$1"; }
@@ -111,8 +119,7 @@ check_machine() {
 # Rings and weights slots are allocated whole at start.
 check_shm() {
   local size free mount parent
-  parent=$shm_dir
-  while [[ ! -d $parent ]]; do parent=$(dirname "$parent"); done
+  parent=$(existing "$shm_dir")
   read -r size free mount < <(df -Pk "$parent" | awk 'NR == 2 {print $2, $4, $6}')
   local mend="enlarge it: mount -o remount,size=1g $mount (in compose the tmpfs volume's size key)"
   if ((free < 64 * mib)); then
@@ -193,9 +200,8 @@ check_regions() {
 }
 
 check_runs() {
-  local runs="$root/runs" folder
-  folder=$runs
-  [[ -d $runs ]] || folder=$root
+  local runs=${TETRION_RUNS_DIR:-$root/runs} folder
+  folder=$(existing "$runs")
   if [[ -w $folder ]]; then
     ok "runs: $runs is writable, $(df -Pm "$folder" | awk 'NR == 2 {print $4}') MiB free"
   else

@@ -40,8 +40,10 @@ class Doctor(unittest.TestCase):
         path.write_bytes(bytes(56) + struct.pack("<I", pid) + bytes(4036))
         return path
 
-    def examine(self, status, *args):
-        environment = {**os.environ, "PATH": f"{self.bin}:/usr/bin:/bin"}
+    def examine(self, status, *args, **variables):
+        environment = {name: value for name, value in os.environ.items()
+                       if not name.startswith("TETRION_")}
+        environment.update(variables, PATH=f"{self.bin}:/usr/bin:/bin")
         done = subprocess.run([str(self.root / "tools" / "doctor.sh"),
                                *(args or ("--shm-dir", str(self.shm)))], env=environment,
                               capture_output=True, text=True, timeout=60, check=False)
@@ -95,6 +97,19 @@ class Doctor(unittest.TestCase):
 
     def test_a_folder_without_regions_is_fine(self):
         self.assertIn("ok    regions: none", self.examine(0, f"--shm-dir={self.base}/absent"))
+
+    def test_folders_are_those_that_the_variables_of_up_name(self):
+        self.region("00000000000000aa.ring.77-00000001.0", 77)
+        runs = self.base / "disk"
+        runs.mkdir()
+        named = {"TETRION_SHM_DIR": str(self.shm), "TETRION_RUNS_DIR": f"{runs}/not/yet"}
+        said = self.examine(0, "", **named)
+        self.assertIn("1 left by dead owners", said)
+        self.assertIn(f"shared memory: {self.shm} has", said)
+        self.assertIn(f"ok    runs: {runs}/not/yet is writable, ", said)
+        said = self.examine(0, f"--shm-dir={self.base}/absent", **named)
+        self.assertIn(f"ok    regions: none in {self.base}/absent\n", said)
+        self.assertIn(f"ok    runs: {self.root}/runs is writable", self.examine(0))
 
     def test_a_folder_open_to_others_fails(self):
         self.shm.chmod(0o755)
