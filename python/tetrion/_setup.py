@@ -95,9 +95,12 @@ class Setup:
         return self.obs in with_colours or (self.colours and bool(with_colours))
 
     def bytes_of(self, state: Any) -> bytes:
-        """What the pool loads. ValueError when `state` is of other settings."""
+        """What the pool loads. ValueError when `state` is of other settings, TypeError when it is
+        none."""
         if not isinstance(state, EnvState):
             raise TypeError(f"a state is an EnvState of get_state(), not {type(state).__name__}")
+        if not isinstance(state.saved, bytes):
+            raise TypeError(f"saved of a state must be bytes, not {type(state.saved).__name__}")
         if state.version != STATE_VERSION:
             raise ValueError(
                 f"the state is of version {state.version}; this tetrion reads {STATE_VERSION}"

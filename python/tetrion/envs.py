@@ -39,7 +39,6 @@ class _CppEnv(HasLimit, gymnasium.Env):  # pyright: ignore[reportIncompatibleVar
         self._open()
         self.observation_space = _spaces.observation_space(self._env, setup.obs, setup.queue_size)
         self.action_space = spaces.Discrete(self._pool.num_actions)
-        self._action = np.zeros(1, np.int32)
         self._playing = self._seeded = self._closed = False
 
     def reset(
@@ -151,7 +150,8 @@ class _CppEnv(HasLimit, gymnasium.Env):  # pyright: ignore[reportIncompatibleVar
     def __getstate__(self) -> dict[str, Any]:
         """For copy and pickle: settings, spaces with their generators, and the state."""
         self._check_open()
-        kept = {k: v for k, v in self.__dict__.items() if k not in ("_pool", "_columns")}
+        opened = ("_pool", "_columns", "_action")  # by _open; a copy's are its own
+        kept = {k: v for k, v in self.__dict__.items() if k not in opened}
         kept["_saved"] = self._pool.save(_ENV_0) if self._seeded else None
         return kept
 
@@ -170,6 +170,7 @@ class _CppEnv(HasLimit, gymnasium.Env):  # pyright: ignore[reportIncompatibleVar
         self._parts = _core.observation(setup.env, setup.obs, setup.queue_size).parts
         self._pool = setup.pool(1, 0, 1)
         self._columns = self._pool.columns()
+        self._action = np.zeros(1, np.int32)
 
     def _check_open(self) -> None:
         if self._closed:

@@ -1,6 +1,7 @@
 """States: saved, sent, restored, copied; what goes on from them is what the original does."""
 
 import copy
+import dataclasses
 import pickle
 import subprocess
 import sys
@@ -98,6 +99,19 @@ def test_copies_go_on_alike_and_apart(kind, options, through):
     shown = play(other, np.random.default_rng(2), 100)
     assert env.record == record, "the copy moved the original"
     assert play(env, np.random.default_rng(2), 100) == shown
+
+
+@pytest.mark.parametrize(("kind", "options"), KINDS)
+def test_a_shallow_copy_has_a_game_and_buffers_of_its_own(kind, options):
+    env = kind(**options)
+    env.reset(seed=3)
+    play(env, np.random.default_rng(1), 10)
+    other = copy.copy(env)
+    assert not np.shares_memory(other._action, env._action)
+    record = env.record
+    shown = play(other, np.random.default_rng(2), 30)
+    assert env.record == record, "the copy moved the original"
+    assert play(env, np.random.default_rng(2), 30) == shown
 
 
 def test_environments_in_gymnasiums_wrappers_are_copied():
@@ -292,9 +306,11 @@ def test_damaged_and_foreign_states_are_refused_and_nothing_changes():
     object.__setattr__(damaged, "saved", damaged.saved[:-1])
     newer = copy.copy(states[2])
     object.__setattr__(newer, "version", 4)
+    text = dataclasses.replace(states[2], saved="text")
     for bad, error, message in (
         ([*states[:2], damaged], ValueError, "the state for environment 2 is damaged"),
         ([*states[:2], newer], ValueError, "of version 4; this tetrion reads 3"),
+        ([*states[:2], text], TypeError, "saved of a state must be bytes, not str"),
         (states[:2], ValueError, "2 states for 3 environments"),
         ([b"", *states[:2]], TypeError, "a state is an EnvState of get_state\\(\\), not bytes"),
     ):
