@@ -7,6 +7,7 @@ import inspect
 import os
 import secrets
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -200,6 +201,8 @@ class TetrionVectorEnv(  # pyright: ignore[reportIncompatibleVariableOverride]
         numbers = _int32(actions, "actions")
         if self._autoreset is AutoresetMode.DISABLED:
             self._refuse_ended()
+        if self._autoreset is AutoresetMode.SAME_STEP:
+            self._restart_ended()  # there are some where the last step was interrupted
         self._pool.step(numbers, self._timeout)
         if self._autoreset is not AutoresetMode.SAME_STEP:
             return self._results()
@@ -250,10 +253,11 @@ class TetrionVectorEnv(  # pyright: ignore[reportIncompatibleVariableOverride]
         """
         self._need_next_step("recv")
         seconds = _checks.seconds("timeout", timeout) or self._timeout
+        until = time.monotonic() + seconds
         if not self._receiving.acquire(timeout=min(seconds, threading.TIMEOUT_MAX)):
             raise TimeoutError(f"another thread has been in recv for {seconds:g} s")
         try:
-            self._pool.receive(seconds)
+            self._pool.receive(max(until - time.monotonic(), 0.0))
             observations, rewards, terminations, truncations, infos = self._results()
             infos["env_id"] = self._out("env_id")
         finally:

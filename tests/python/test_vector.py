@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from copy import deepcopy
 
 import gymnasium
@@ -598,6 +599,24 @@ def test_same_step_autoreset_is_that_of_gymnasium(env_id, copy):
     assert finals >= 8
 
 
+def test_a_step_of_the_same_step_mode_that_was_interrupted_leaves_no_ended_episodes():
+    envs = tetrion.vector.make("catch", 3, seed=1, autoreset_mode="SameStep", max_steps=2)
+    envs.reset()
+    envs.step(np.zeros(3, int))
+
+    def interrupted():  # between the step and the restarts after it
+        if envs._columns["truncated"].any():
+            raise KeyboardInterrupt
+
+    envs._restart_ended = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        envs.step(np.zeros(3, int))
+    del envs._restart_ended
+    infos = envs.step(np.zeros(3, int))[4]
+    assert infos["episode_length"].tolist() == [1, 1, 1]
+    assert "final_obs" not in infos
+
+
 def test_disabled_autoreset_waits_for_the_mask():
     envs = tetrion.vector.make("cartpole", 3, seed=1, autoreset_mode=AutoresetMode.DISABLED)
     assert envs.metadata["autoreset_mode"] is AutoresetMode.DISABLED
@@ -708,6 +727,30 @@ def test_recv_gives_up_after_its_deadline_and_works_afterwards():
     with envs._receiving, pytest.raises(TimeoutError, match="another thread"):
         envs.recv(timeout=0.05)
     assert envs.recv(timeout=60)[0].shape == (4, 64)
+    envs.close()
+
+
+def test_recv_has_one_deadline_for_its_turn_and_for_the_environments():
+    class Turn:
+        def acquire(self, timeout):
+            time.sleep(0.2)
+            return True
+
+        def release(self):
+            pass
+
+    class Pool:
+        def receive(self, seconds):
+            self.seconds = seconds
+
+    envs = tetrion.vector.make("cartpole", 2, threads=0)
+    pool, envs._pool = envs._pool, Pool()
+    envs._receiving = Turn()
+    envs.recv(timeout=30)
+    assert 0 < envs._pool.seconds <= 29.8
+    envs.recv(timeout=0.1)  # its turn came late: it takes what is ready
+    assert envs._pool.seconds == 0
+    envs._pool = pool
     envs.close()
 
 
