@@ -109,7 +109,8 @@ nb::object Expand(const std::string& env, const std::string& obs, int queue_size
   }
   const ObsEncoder encoder = MakeObsEncoder(config, spec);
   const auto* from = reinterpret_cast<const std::byte*>(records.data());
-  if (n > 0) CheckQueue(EnvOf(env), from, queue_size);
+  const EnvEntry& entry = EnvOf(env);
+  for (std::size_t i = 0; i < n; ++i) CheckQueue(entry, from + i * bytes, queue_size);
   const auto count = static_cast<std::int64_t>(n);
   const auto elements = static_cast<std::size_t>(encoder.elements());
   if (encoder.is_float()) {

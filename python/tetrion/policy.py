@@ -14,6 +14,9 @@ from .networks import network_of, read_safetensors
 from .run import Run, RunError
 
 _MASKED_LOGIT = np.float32(-1e9)  # of an illegal action, as in C++
+# As in lib/envs/tetris/tetris_record.h: how many pieces there are (a one-hot in a view has so many
+# numbers), and the byte of a record whose lowest bits are the active one's id.
+_PIECES, _ACTIVE_BYTE = 7, 48
 
 
 class Policy:
@@ -57,7 +60,7 @@ class Policy:
         seen = _core.observation(self.env, self.obs, self.queue_size)
         self.view_floats, self._record_bytes = seen.elements, seen.record_bytes
         self._has_mask = about.has_mask
-        self._action_floats = seen.action_floats
+        self._legal_of_piece = self._legal_by_piece() if seen.action_floats > 0 else None
         self._forward = network_of(tensors, metadata.get("network", ""), file)
         self._random = np.random.default_rng(seed)
         try:
@@ -139,6 +142,18 @@ class Policy:
         drawn: np.ndarray = np.argmax(np.where(legal, noisy, -np.inf), axis=1).astype(np.int32)
         return drawn
 
+    def _legal_by_piece(self) -> np.ndarray | None:
+        """bool [7, A]: the legal placements of each active piece; None in other games.
+
+        They depend on nothing else until the game ends: a piece that waits for its placement may
+        have fallen, but never turned. Rows of a view do not tell: see AfterstatesLayout.
+        """
+        if self.env != "tetris-placement":
+            return None
+        records = np.zeros((_PIECES, self._record_bytes), np.uint8)
+        records[:, _ACTIVE_BYTE] = np.arange(_PIECES)
+        return _core.action_masks(self.env, records)
+
     def _view_of(self, observations: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         """float32 [n, F] and, where they can be told, the legal actions."""
         record_bytes = self._record_bytes
@@ -149,12 +164,11 @@ class Policy:
             return view, _core.action_masks(self.env, records) if self._has_mask else None
         if observations.dtype.kind == "f" and width == self.view_floats:
             view = np.ascontiguousarray(observations, np.float32)
-            if self._action_floats == 0:
+            if self._legal_of_piece is None:
                 return view, None
-            # A legal placement leaves cells, clears rows or ends the game: its row is not zero.
-            cut = self.num_actions * self._action_floats
-            rows = view[:, :cut].reshape(len(view), self.num_actions, -1)
-            return view, np.asarray(rows.any(axis=2))
+            end = self.view_floats - _PIECES * self.queue_size  # there the queue begins
+            active = view[:, end - _PIECES : end].argmax(axis=1)
+            return view, self._legal_of_piece[active]
         raise ValueError(
             f"this policy takes records (uint8 [n, {record_bytes}]) or views {self.view!r} "
             f"(float [n, {self.view_floats}]), not {observations.dtype} {list(observations.shape)}"

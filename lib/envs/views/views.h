@@ -36,9 +36,11 @@ struct PlanesLayout {
 // not see the top row that is played on, and the drop is tried from there: a piece that collides
 // there but not one row lower shows the field below, and column 15 says that the game ends. Of a
 // piece that has fallen before it is placed, as after an action that did nothing, column 15 alone
-// tells of a drop from where it is. Where pieces appear above the field, the top row is seen as any
-// other, and a placement ends the game that leaves cells above it. Without a preview it is not
-// known whether the next piece collides.
+// tells of a drop from where it is: the row of a legal placement is all zeros where the drop from
+// the top is blocked and this one does not end the game. So the active piece, not zeros, says what
+// is legal. Where pieces appear above the field, the top row is seen as any other, and a placement
+// ends the game that leaves cells above it. Without a preview it is not known whether the next
+// piece collides.
 //
 // Second part: 0-12 the same numbers of the present field, 13-19 active id, then [q][7] the queue.
 struct AfterstatesLayout {
@@ -83,7 +85,8 @@ struct AfterstatesDtLayout {
 //   10    lines cleared / 4
 //   11    1 if the placement ends the game
 // A row is zeros where the placement is illegal, and zeros but for column 11 where the piece would
-// not fit. Lines and end are those of `afterstates`.
+// not fit. Lines and end are those of `afterstates`, and as there the row of a legal placement may
+// be all zeros once the piece has fallen.
 //
 // Second part: 0-9 the columns of the present field, 10-16 active id, then [q][7] the queue.
 struct AfterstatesBoardsLayout {
