@@ -37,6 +37,11 @@ int CheckedCount(int count, int threads) {
   return count;
 }
 
+// A value that another thread may be writing: what one look at it says.
+std::int32_t ReadOnce(const std::int32_t& value) {
+  return __atomic_load_n(&value, __ATOMIC_RELAXED);
+}
+
 }  // namespace
 
 // Plays one queue's environments on a thread of its own.
@@ -86,7 +91,7 @@ bool VectorPool::InChild() const {
   return !owners_.empty() && getpid() != pid_;
 }
 
-PoolResult VectorPool::Claim(std::span<const int> envs, bool resets, const std::int32_t* actions) {
+PoolResult VectorPool::Claim(std::span<const int> envs, const std::int32_t* actions) {
   const auto action_count = static_cast<std::uint32_t>(lanes_.spec().action.count);
   PoolResult result;
   for (; result.item < envs.size(); ++result.item) {
@@ -100,15 +105,18 @@ PoolResult VectorPool::Claim(std::span<const int> envs, bool resets, const std::
       result.status = PoolStatus::kBusy;
       break;
     }
-    if (!resets) {
+    if (actions != nullptr) {
       if (state == State::kUnset) {
         result.status = PoolStatus::kNotReset;
         break;
       }
-      if (static_cast<std::uint32_t>(actions[result.item]) >= action_count) {
+      const std::int32_t action = ReadOnce(actions[result.item]);
+      if (static_cast<std::uint32_t>(action) >= action_count) {
         result.status = PoolStatus::kBadAction;
+        result.action = action;
         break;
       }
+      lanes_.SetAction(envs[result.item], action);
     }
     before_[result.item] = state;
     state = State::kStepping;
@@ -144,7 +152,7 @@ PoolResult VectorPool::Reset(std::span<const int> envs, const std::uint64_t* see
   {
     const MutexLock lock(mu_);
     if (closed_) return {PoolStatus::kClosed};
-    const PoolResult claimed = Claim(envs, /*resets=*/true, nullptr);
+    const PoolResult claimed = Claim(envs, nullptr);
     if (claimed.status != PoolStatus::kOk) return claimed;
   }
   // Ours alone until they are queued.
@@ -165,9 +173,8 @@ PoolResult VectorPool::Send(std::span<const int> envs, const std::int32_t* actio
   {
     const MutexLock lock(mu_);
     if (closed_) return {PoolStatus::kClosed};
-    const PoolResult claimed = Claim(envs, /*resets=*/false, actions);
+    const PoolResult claimed = Claim(envs, actions);
     if (claimed.status != PoolStatus::kOk) return claimed;
-    for (std::size_t i = 0; i < envs.size(); ++i) lanes_.SetAction(envs[i], actions[i]);
     Enqueue(envs);
   }
   if (owners_.empty()) Help();

@@ -32,7 +32,8 @@ enum class PoolStatus {
 
 struct [[nodiscard]] PoolResult {
   PoolStatus status = PoolStatus::kOk;
-  std::size_t item = 0;  // index into the call's environments
+  std::size_t item = 0;     // index into the call's environments
+  std::int32_t action = 0;  // of kBadAction, as it was read
 };
 
 // Environments stepped by threads that each own a range of them. Results are taken in the order in
@@ -56,7 +57,8 @@ class VectorPool {
   // Starts the next episode of `envs`, of the given seeds or, with `seeds` null, of those they
   // have.
   PoolResult Reset(std::span<const int> envs, const std::uint64_t* seeds) TETRION_EXCLUDES(mu_);
-  // `actions` is [envs]; environments whose episode has ended ignore theirs and start over.
+  // `actions` is [envs]; environments whose episode has ended ignore theirs and start over. Other
+  // threads may write to it meanwhile, as Python's can: each is read once, and plays as checked.
   PoolResult Send(std::span<const int> envs, const std::int32_t* actions) TETRION_EXCLUDES(mu_);
   // Blocks for at most `timeout_ns` until envs.size() environments are ready, then takes them.
   PoolStatus Receive(std::span<int> envs, std::int64_t timeout_ns) TETRION_EXCLUDES(mu_);
@@ -135,9 +137,8 @@ class VectorPool {
   class Owner;
 
   bool InChild() const;
-  // Changes `envs` to stepping and queues them, or changes nothing.
-  PoolResult Claim(std::span<const int> envs, bool resets, const std::int32_t* actions)
-      TETRION_REQUIRES(mu_);
+  // Changes `envs` to stepping, with `actions` unless those are null (a reset), or moves nothing.
+  PoolResult Claim(std::span<const int> envs, const std::int32_t* actions) TETRION_REQUIRES(mu_);
   // Whether `envs` exist and none is stepping or waits to be received.
   PoolResult AtRest(std::span<const int> envs) const TETRION_REQUIRES(mu_);
   // One wait, until notified or the deadline; kTimeout past it.

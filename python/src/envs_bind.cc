@@ -59,11 +59,13 @@ class PyPool {
       const GilRelease release;
       result = pool_->Reset(ids, seeds.size() > 0 ? seeds.data() : nullptr);
     }
-    Check(result, ids, nullptr);
+    Check(result, ids);
   }
 
   void Send(const Ints& envs, const Ints& actions) {
-    Send(std::span<const int>(envs.data(), envs.size()), actions.data());
+    // A copy: the user's other threads may write to the array meanwhile.
+    const std::vector<int> ids(envs.data(), envs.data() + envs.size());
+    Send(ids, actions.data());
   }
 
   // Fills the columns' arrays with `batch_size` environments, in the order of their ids when that
@@ -128,7 +130,7 @@ class PyPool {
 
   nb::bytes Record(int env) {
     std::vector<std::byte> record(lanes().spec().obs.record_bytes);
-    Check(pool_->Record(env, record), {&env, 1}, nullptr);
+    Check(pool_->Record(env, record), {&env, 1});
     return nb::bytes(record.data(), record.size());
   }
 
@@ -136,7 +138,7 @@ class PyPool {
   std::vector<nb::bytes> Save(const Ints& envs) {
     const std::span<const int> ids(envs.data(), envs.size());
     std::vector<std::vector<std::byte>> saved(ids.size());
-    Check(pool_->Save(ids, saved), ids, nullptr);
+    Check(pool_->Save(ids, saved), ids);
     std::vector<nb::bytes> out;
     for (const std::vector<std::byte>& bytes : saved) out.emplace_back(bytes.data(), bytes.size());
     return out;
@@ -149,7 +151,7 @@ class PyPool {
     for (const nb::bytes& bytes : states) {
       saved.emplace_back(reinterpret_cast<const std::byte*>(bytes.c_str()), bytes.size());
     }
-    Check(pool_->Load(ids, saved), ids, nullptr);
+    Check(pool_->Load(ids, saved), ids);
   }
   int actions() { return lanes().spec().action.count; }
   int threads() const { return pool_->threads(); }
@@ -163,7 +165,7 @@ class PyPool {
       const GilRelease release;
       result = pool_->Send(envs, actions);
     }
-    Check(result, envs, actions);
+    Check(result, envs);
   }
 
   // Calls `wait`, which waits for so many ns, without the GIL until it says something else than
@@ -179,7 +181,7 @@ class PyPool {
         status = wait(std::min(kSignalCheckNs, deadline.LeftNs()));
       }
       if (status != PoolStatus::kTimeout) {
-        Check({status}, {}, nullptr);
+        Check({status}, {});
         return;
       }
       if (PyErr_CheckSignals() != 0) throw nb::python_error();
@@ -190,7 +192,7 @@ class PyPool {
     }
   }
 
-  void Check(const PoolResult& result, std::span<const int> envs, const std::int32_t* actions) {
+  void Check(const PoolResult& result, std::span<const int> envs) {
     const std::string env =
         result.item < envs.size() ? "environment " + std::to_string(envs[result.item]) : "";
     switch (result.status) {
@@ -221,9 +223,9 @@ class PyPool {
             ("the state for " + env + " is damaged: no game of this environment could lead to it")
                 .c_str());
       case PoolStatus::kBadAction:
-        throw nb::value_error(("action " + std::to_string(actions[result.item]) + " of " + env +
+        throw nb::value_error(("action " + std::to_string(result.action) + " of " + env +
                                " is out of range: actions are 0 to " +
-                               std::to_string(this->actions() - 1))
+                               std::to_string(actions() - 1))
                                   .c_str());
     }
   }
@@ -245,10 +247,14 @@ nb::object Narrowed(const LongInts& values, const std::string& what) {
     out.data()[i] = static_cast<std::int32_t>(from[i]);
   }
   if (!all_fit) {
-    const auto at = std::find_if_not(from.begin(), from.end(), fits);
-    throw nb::value_error((what + "[" + std::to_string(at - from.begin()) + "] is " +
-                           std::to_string(*at) + ", far out of range")
-                              .c_str());
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      const std::int64_t value = from[i];
+      if (fits(value)) continue;
+      throw nb::value_error(
+          (what + "[" + std::to_string(i) + "] is " + std::to_string(value) + ", far out of range")
+              .c_str());
+    }
+    throw nb::value_error((what + " changed while they were read").c_str());  // by another thread
   }
   return nb::cast(out).attr("ravel")();
 }

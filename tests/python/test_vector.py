@@ -394,6 +394,42 @@ def test_interrupts_end_a_wait():
     assert done.stdout.split() == ["interrupted", "usable"], done.stderr
 
 
+@pytest.mark.parametrize(
+    ("start", "step", "wrong"),
+    [
+        ("envs.reset()", "envs.step(given)", 99),
+        ("envs.async_reset(); envs.recv()", "envs.send(zeros, given); envs.recv()", 1 << 30),
+    ],
+)
+def test_arrays_may_be_filled_anew_while_they_are_read(start, step, wrong):
+    done = run_python(
+        "import threading, time, numpy as np, tetrion\n"
+        "n = 1 << 14\n"
+        "zeros = np.zeros(n, np.int32)\n"
+        f"right = np.arange(n, dtype=np.int32) if {wrong} > n else zeros\n"
+        "given = right.copy()\n"
+        "envs = tetrion.vector.make('catch', n, threads=0, obs='compact', seed=1)\n"
+        f"{start}\n"
+        "over = False\n"
+        "def refill():\n"
+        "    while not over:\n"
+        f"        given[-8:] = {wrong}\n"
+        "        given[-8:] = right[-8:]\n"
+        "thread = threading.Thread(target=refill, daemon=True)\n"
+        "thread.start()\n"
+        "until = time.monotonic() + 1\n"
+        "while time.monotonic() < until:\n"
+        "    try:\n"
+        f"        {step}\n"
+        "    except ValueError:\n"
+        "        pass\n"
+        "over = True\n"
+        "thread.join()\n"
+        "assert (envs.reset()[1]['episode_length'] == 0).all()\n"
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def test_gymnasium_makes_it_by_id():
     envs = gymnasium.make_vec(
         "tetrion/TetrisPlacement-v0",
