@@ -89,7 +89,7 @@ class TokenClient {
   }
   void Fill() {
     while (in_flight_ < kBatchesInFlight && ranges_.size() * wire::kRangeTokens >= kBatchReports) {
-      wire::ReportBatch batch{session_, ++batch_, {}};
+      wire::ReportBatch batch{session_, ++batch_, {}, 0};
       batch.episodes.reserve(kBatchReports);
       while (batch.episodes.size() < kBatchReports) {
         const wire::GrantedRange& range = ranges_.front();

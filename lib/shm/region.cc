@@ -77,7 +77,6 @@ std::string FolderOf(const std::string& path) {
 void SetOwner(RegionHeader& header) {
   header.owner_start_ticks.store(OwnStartTicks(), std::memory_order_relaxed);
   header.owner_pid.store(static_cast<std::uint32_t>(getpid()), std::memory_order_relaxed);
-  header.phase.store(static_cast<std::uint32_t>(RegionPhase::kStarting), std::memory_order_relaxed);
 }
 
 }  // namespace
@@ -268,11 +267,6 @@ void Region::Seal() {
 
 bool Region::sealed() const {
   return header().magic.load(std::memory_order_acquire) == kRegionMagic;
-}
-
-void Region::Heartbeat(std::int64_t now_ns, RegionPhase phase) {
-  header().phase.store(static_cast<std::uint32_t>(phase), std::memory_order_relaxed);
-  header().heartbeat_ns.store(now_ns, std::memory_order_relaxed);
 }
 
 bool Region::OwnerAlive() const {

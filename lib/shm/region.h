@@ -60,8 +60,6 @@ class Region {
   // Owner. Publishes the laid-out region; pairs with the magic's acquire load in Attach.
   void Seal();
   bool sealed() const;
-  // Owner. What people and tools read of the owner; decides nothing.
-  void Heartbeat(std::int64_t now_ns, RegionPhase phase);
 
   // Whether some process holds the owner's flock. Never blocks; true for the owner itself.
   bool OwnerAlive() const;

@@ -12,8 +12,8 @@ namespace tetrion {
 // again; `checksum` covers them.
 //
 //   0        8        16       24       32       40       48       56  60   64       72
-//   | magic  |ver|kind| total  | run_id | spec   | check  | start  |pid|phase| beat  | boot_id
-//   ..112 |        |        | bytes  |        | hash   | sum    | time   |   |     | ns    |
+//   | magic  |ver|kind| total  | run_id | spec   | check  | start  |pid|   0        | boot_id
+//   ..112 |        |        | bytes  |        | hash   | sum    | time   |   |            |
 //   reserved ..4096
 //
 // Bump kRegionVersion whenever a field moves or changes meaning; magic and version never move.
@@ -28,14 +28,6 @@ enum class RegionKind : std::uint32_t {
   kStream = 3,   // rows of one streamed worker and its action rings (lib/inference/stream_layout.h)
 };
 
-// What the owner was doing at its last heartbeat. Append only.
-enum class RegionPhase : std::uint32_t {
-  kStarting = 0,
-  kRunning = 1,
-  kDraining = 2,
-  kClosed = 3,
-};
-
 struct RegionHeader {
   std::atomic<std::uint64_t> magic;  // stored last with release; pairs with Attach's acquire
   std::uint32_t version;
@@ -46,8 +38,7 @@ struct RegionHeader {
   std::uint64_t checksum;                        // xxhash64 of bytes 8..39
   std::atomic<std::uint64_t> owner_start_ticks;  // /proc/<pid>/stat, field 22
   std::atomic<std::uint32_t> owner_pid;          // in the owner's pid namespace
-  std::atomic<std::uint32_t> phase;              // RegionPhase
-  std::atomic<std::int64_t> heartbeat_ns;        // owner's CLOCK_MONOTONIC
+  std::byte unused[12];                          // 0
   char boot_id[40];                              // of the creator's kernel, zero-terminated
   std::byte reserved[3984];                      // 0
 };
@@ -60,8 +51,7 @@ static_assert(offsetof(RegionHeader, spec_hash) == 32);
 static_assert(offsetof(RegionHeader, checksum) == 40);
 static_assert(offsetof(RegionHeader, owner_start_ticks) == 48);
 static_assert(offsetof(RegionHeader, owner_pid) == 56);
-static_assert(offsetof(RegionHeader, phase) == 60);
-static_assert(offsetof(RegionHeader, heartbeat_ns) == 64);
+static_assert(offsetof(RegionHeader, unused) == 60);
 static_assert(offsetof(RegionHeader, boot_id) == 72);
 static_assert(offsetof(RegionHeader, reserved) == 112);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);

@@ -185,7 +185,7 @@ Grant Unpack(Reader& r, const fbs::Grant& f) {
 }
 
 ReportBatch Unpack(Reader& r, const fbs::ReportBatch& f) {
-  ReportBatch m{f.session(), f.batch(), {}};
+  ReportBatch m{f.session(), f.batch(), {}, f.env_steps()};
   const std::size_t count = r.Count(f.episodes(), kMaxReports);
   m.episodes.reserve(count);
   for (std::uint32_t i = 0; i < count; ++i) {

@@ -147,7 +147,7 @@ auto Pack(FlatBufferBuilder& fbb, const ReportBatch& m) {
     *packed++ = fbs::EpisodeReport(e.token_id, e.attempt, e.length_steps, e.lines, e.policy_version,
                                    e.episode_return, e.lane, e.worker);
   }
-  return fbs::CreateReportBatch(fbb, m.session, m.batch, episodes);
+  return fbs::CreateReportBatch(fbb, m.session, m.batch, episodes, m.env_steps);
 }
 
 auto Pack(FlatBufferBuilder& fbb, const ReportAck& m) {

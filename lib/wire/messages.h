@@ -178,6 +178,8 @@ struct ReportBatch {
   std::uint64_t session = 0;
   std::uint64_t batch = 0;  // from 1, kept by the actor until acknowledged
   std::vector<EpisodeReport> episodes;
+  // As a heartbeat's when the batch is sent: who accounts the episodes accounts their steps.
+  std::uint64_t env_steps = 0;
 };
 
 // Sent after the store has committed the batch.

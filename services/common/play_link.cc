@@ -208,6 +208,7 @@ void PlayLink::SendReports() {
   if (!link_.registered()) return;
   const auto send = [this](auto& message) {
     message.session = link_.session();
+    if constexpr (requires { message.env_steps; }) message.env_steps = hooks_.env_steps();
     return link_.Send(message);
   };
   reports_.SendDue(send);

@@ -91,6 +91,7 @@ void Grants::On(const wire::PeerId& peer, const wire::ReportBatch& m) {
                                                 .version_limit = book_.versions.limit()}))) {
     return;
   }
+  if (leases_.RefuseImpossible(m.session, book_.CountSteps(session->process, m.env_steps))) return;
   wire::ReportAck ack{m.session, m.batch, 0, 0, 0};
   ReportRow row{m.session, context_.sender.run_id, m.batch, {}};
   row.episodes.reserve(m.episodes.size());

@@ -6,8 +6,9 @@ import harness
 
 # Of 500. A random policy reaches 22, an untrained greedy one 10. A policy that has reached 500
 # loses part of it in one update and wins it back some updates later, and a run ends after any of
-# these: of 35 runs one ended at 393, all others at 500.
-MEAN, GREEDY = 150, 250
+# these: of 180 runs the last policies of two had 108 and 443. What a run has learnt is in its best
+# checkpoint: of 50 runs the worst had 484.
+MEAN, GREEDY = 150, 400
 
 
 class CartPoleLearns(harness.Case):
@@ -35,7 +36,7 @@ class CartPoleLearns(harness.Case):
         print(f"mean return {best['mean']:.0f} at {best['steps']} steps")
         self.assertGreaterEqual(best["mean"], MEAN)
         code, said = self.call("tetrion-eval", "eval", "x", "--runs-dir", run.runs,
-                               "--episodes", 50)
+                               "--best", "--episodes", 50)
         self.assertEqual(code, 0, said)
         greedy = float(re.search(r"return +([\d.]+)", said).group(1))
         print(f"greedy {greedy:.0f}")

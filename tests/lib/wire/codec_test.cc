@@ -56,6 +56,7 @@ TEST(CodecTest, FieldsKeepTheirPlaces) {
   EXPECT_EQ(batch.episodes[0].policy_version, 17U);
   EXPECT_EQ(batch.episodes[1].lane, 63);
   EXPECT_EQ(batch.episodes[0].worker, 1);
+  EXPECT_EQ(batch.env_steps, 44U);
   const auto beat = std::get<Heartbeat>(Decode(Encode(all[9])).message);
   EXPECT_EQ(beat.stats[1].name, "updates");
   EXPECT_EQ(beat.stats[1].value, -2);
@@ -104,7 +105,7 @@ TEST(CodecTest, TextsOfAnotherFormAreRefusedWithAnAnswer) {
 
 TEST(CodecTest, FullMessagesFitTheBound) {
   const Bitmap full(kRangeBitmapBytes, 0xff);
-  const ReportBatch batch{1, 1, std::vector<EpisodeReport>(kMaxReports)};
+  const ReportBatch batch{1, 1, std::vector<EpisodeReport>(kMaxReports), 0};
   EXPECT_EQ(Decode(Encode(batch)).status, DecodeStatus::kOk);
   const Grant grant{1, 1, std::vector<GrantedRange>(kMaxRanges, {0, 256, 1, 1, full})};
   EXPECT_EQ(Decode(Encode(grant)).status, DecodeStatus::kOk);
@@ -117,7 +118,7 @@ TEST(CodecTest, FullMessagesFitTheBound) {
 }
 
 TEST(CodecTest, SenderIsToldWhichFieldIsTooLong) {
-  const ReportBatch batch{1, 1, std::vector<EpisodeReport>(kMaxReports + 1)};
+  const ReportBatch batch{1, 1, std::vector<EpisodeReport>(kMaxReports + 1), 0};
   EXPECT_THROW(Encode(batch), Error);
   try {
     Encode(Abandon{1, 1, std::string(kMaxNameBytes + 1, 'r'), {}});

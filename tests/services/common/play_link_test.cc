@@ -133,6 +133,7 @@ TEST_F(PlayLinkTest, ReportsAreRepeatedUntilAcknowledged) {
   outbox_.PutEpisodes(0, std::vector<EpisodeResult>{{.token_id = 3}, {.token_id = 4}});
   const auto first = Expect<wire::ReportBatch>();
   EXPECT_EQ(first.episodes.size(), 2U);
+  EXPECT_EQ(first.env_steps, 42U);
   const auto again = Expect<wire::ReportBatch>();  // the coordinator said nothing
   EXPECT_EQ(again.batch, first.batch);
   Answer(wire::ReportAck{.session = 7, .batch = first.batch, .accepted = 2});

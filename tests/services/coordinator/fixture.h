@@ -161,7 +161,7 @@ class CoordinatorFixture : public ::testing::Test {
   }
   static wire::ReportBatch Batch(std::uint64_t session, std::uint64_t batch, std::uint64_t first,
                                  std::uint64_t count, std::uint32_t attempt = 1) {
-    wire::ReportBatch message{session, batch, {}};
+    wire::ReportBatch message{session, batch, {}, 0};
     for (std::uint64_t i = 0; i < count; ++i) {
       message.episodes.push_back({.token_id = first + i,
                                   .attempt = attempt,

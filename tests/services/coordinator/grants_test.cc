@@ -11,7 +11,7 @@ constexpr ReportLimits kLimits = {.max_steps = 100, .lanes = 8, .workers = 2, .v
 
 // What is impossible in a batch whose second episode is this one.
 std::string Judge(const wire::EpisodeReport& episode) {
-  return ImpossibleIn(wire::ReportBatch{1, 1, {{.token_id = 1}, episode}}, kLimits);
+  return ImpossibleIn(wire::ReportBatch{1, 1, {{.token_id = 1}, episode}, 0}, kLimits);
 }
 
 TEST(ClaimsTest, LargestPossibleReportIsPossible) {

@@ -236,7 +236,7 @@ TEST_F(RestartTest, ManyCrashesUnderLoadLoseNothingAcknowledged) {
     ASSERT_EQ(grant.ranges.size(), 1U);
     const wire::GrantedRange& range = grant.ranges[0];
     const Bits256 done = Bits256::From(range.done);
-    wire::ReportBatch first{session, ++batch, {}}, second{session, ++batch, {}};
+    wire::ReportBatch first{session, ++batch, {}, 0}, second{session, ++batch, {}, 0};
     for (std::uint32_t i = 0; i < wire::kRangeTokens; ++i) {
       if (done.Test(i)) continue;
       auto& part = i % 3 == 0 ? first : second;

@@ -38,6 +38,19 @@ TEST_F(StepsTest, FencedProcessIsCountedOnNotAgain) {
   EXPECT_EQ(CheckAccount(), 0);
 }
 
+// Killed between two heartbeats: the account has the steps of every episode that it has.
+TEST_F(StepsTest, StepsAreAccountedWithTheEpisodesThatTheyMade) {
+  auto client = Connect();
+  const std::uint64_t session = JoinActor(*client).session;
+  GetGrant(*client, session, 1);
+  wire::ReportBatch batch = Batch(session, 1, 0, 5);
+  batch.env_steps = 64;
+  ASSERT_TRUE(Ask<wire::ReportAck>(*client, batch).has_value());
+  Crash();
+  EXPECT_EQ(Steps(), 64U);
+  EXPECT_EQ(CheckAccount(), 0);
+}
+
 TEST_F(StepsTest, FencedProcessIsCountedOnAfterARestartOfTheCoordinator) {
   auto client = Connect();
   const std::uint64_t session = JoinActor(*client).session;
