@@ -15,8 +15,8 @@ struct Readiness {
 
 // The HTTP port of a service: /metrics (Prometheus text), /livez (200 while the process serves),
 // /readyz (200 or 503, JSON {"ready":…,"reason":…}) and the service's own JSON pages. GET only, no
-// request bodies, no parts of pages, at most kThreads requests at once, a bounded queue behind them,
-// 64 KiB of request and 5 s a connection; while others wait 250 ms until its request is there.
+// request bodies, no parts of pages, at most kThreads requests at once, a bounded queue behind
+// them. A connection has 5 s and 64 KiB of request; while others wait, 250 ms for its request.
 //
 // Thread roles: one thread owns the object; handlers run on the endpoint's threads, so the
 // functions given to it must be thread-safe and quick, and outlive Stop.
