@@ -1,5 +1,6 @@
 #include "services/learner/trainer_agent.h"
 
+#include <array>
 #include <chrono>
 #include <thread>
 #include <utility>
@@ -53,7 +54,10 @@ int TrainerAgent::Train() {
     progress_.windows += static_cast<std::uint64_t>(config_.batch_windows);
     progress_.steps_trained += static_cast<std::uint64_t>(config_.batch_steps);
     progress_.skipped += static_cast<std::uint64_t>(stats.skipped);
+    // Figures of an update that was not taken tell nothing: some are 0 still, some not finite.
+    const std::array figures = stats.updates > 0 ? stats.figures : progress_.last.figures;
     progress_.last = stats;
+    progress_.last.figures = figures;
   }
   watch_.Look(stats);
   published_ = false;

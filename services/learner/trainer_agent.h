@@ -30,7 +30,7 @@ struct TrainerProgress {
   std::uint64_t skipped = 0;         // updates not taken, or taken back, for NaN or infinity
   std::uint32_t version = 0;         // newest published
   std::int64_t version_wait_ns = 0;  // without a number for the next one
-  UpdateStats last;                  // of the last update
+  UpdateStats last;                  // of the last batch; its figures, of the last update taken
 };
 
 // Trains: one batch, up to `reuse` updates, weights published, now and then a checkpoint. Ends with

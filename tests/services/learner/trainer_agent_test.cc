@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "tests/lib/shm/scratch_dir.h"
 #include "tests/services/learner/fake_trainer.h"
 
@@ -126,6 +128,24 @@ TEST_F(TrainerAgentTest, SkippedUpdatesAreCountedAndReuseCountsEveryOptimiserSte
   EXPECT_EQ(progress.skipped, 1U);
   EXPECT_EQ(progress.last.problem, "the loss");
   EXPECT_EQ(told_.at(0), 0.25);
+}
+
+// What /status and metrics.jsonl show must not turn into NaN or 0 for a batch that taught nothing.
+TEST_F(TrainerAgentTest, FiguresStayThoseOfTheLastUpdateThatWasTaken) {
+  versions_.Allow(1, 100);
+  trainer_.script = {{.status = BatchStatus::kReady, .updates = 1},
+                     {.status = BatchStatus::kReady, .skipped = 1, .problem = "the loss"},
+                     {.status = BatchStatus::kReady, .updates = 1}};
+  Figure(trainer_.script[0], "policy_loss") = 0.25;
+  Figure(trainer_.script[1], "policy_loss") = std::numeric_limits<double>::quiet_NaN();
+  Figure(trainer_.script[2], "policy_loss") = 0.5;
+  const auto agent = Make();
+  for (const double shown : {0.25, 0.25, 0.5}) {
+    (void)agent->DoWork();
+    UpdateStats last = agent->Progress().last;
+    EXPECT_EQ(Figure(last, "policy_loss"), shown);
+  }
+  EXPECT_EQ(agent->Progress().skipped, 1U);
 }
 
 TEST_F(TrainerAgentTest, DivergedTrainingEndsAndItsLastGoodWeightsAreSaved) {
