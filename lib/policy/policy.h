@@ -17,9 +17,11 @@ struct PolicyInput {
   // in any order and not all of them. Dense from 0; the id of a lane that is gone is given again,
   // and its new lane begins with is_first.
   const std::uint32_t* lane_ids = nullptr;
-  // [n] with `steps`: the counter of the action's random draw.
+  // [n] with `steps`: the counter of the lane's random draws. Tokens of running episodes; with
+  // streamed inference, whose rows carry no tokens, a key of stream and lane.
   const std::uint64_t* token_ids = nullptr;
-  const std::uint32_t* steps = nullptr;  // [n] actions taken so far in the episode
+  // [n] actions taken so far in the episode; with streamed inference the row's number.
+  const std::uint32_t* steps = nullptr;
 };
 
 struct PolicyOutput {
@@ -54,7 +56,9 @@ class WeightsUser {
 
 // Chooses actions. One instance per worker thread; no member is thread-safe. Recurrent state, if
 // any, lives in the policy. Draws come from Philox(seed, token, step, kActions), so a policy's
-// choice for an observation does not depend on lane count or timing.
+// choice for an observation does not depend on lane count or timing. Streamed inference keys them
+// by stream, lane and row instead: there the choice of an episode does depend on where and when it
+// is played.
 class Policy : public WeightsUser {
  public:
   virtual ActResult Act(const PolicyInput& in, const PolicyOutput& out) = 0;

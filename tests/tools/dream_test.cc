@@ -207,6 +207,31 @@ TEST_F(DreamRunTest, PrintsEveryRowAndWritesTheGif) {
   }
 }
 
+// What is shown is what returns multiply, wherever the discount is.
+TEST_F(DreamRunTest, TheChanceToGoOnHasTheDiscountThatTheHeadLacks) {
+  for (const auto& [discount_in, shown] :
+       {std::pair{"head", "  1.000\n"}, std::pair{"returns", "  0.750\n"}}) {
+    config_.dreamer.discount_in = discount_in;
+    config_.dreamer.continue_horizon = 4;
+    const std::string folder = MakeRun();
+    const auto trainer =
+        MakeDreamerTrainer({.settings = config_.dreamer, .seed = 2}, EnvSpecOf(config_));
+    TrainerState state = trainer->Save();
+    for (TrainerState::Tensor& tensor : state.tensors) {
+      if (tensor.name == "model.continue.out.bias") tensor.data = {60};  // the head is certain
+    }
+    CheckpointStore(folder + "/checkpoints", 3).Save(state, {.run = "first", .updates = 12});
+    const std::string text = Output(Options());
+    std::size_t rows = 0;
+    for (std::size_t at = text.find(shown); at != std::string::npos;
+         at = text.find(shown, at + 1)) {
+      ++rows;
+    }
+    EXPECT_EQ(rows, 7U) << text;
+    fs::remove_all(folder);
+  }
+}
+
 TEST_F(DreamRunTest, UnusableRunsAndOptionsGetOneSentenceEach) {
   const auto refused = [this](const EvalOptions& options, const std::string& sentence) {
     const std::string error = Output(options);

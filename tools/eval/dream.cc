@@ -74,6 +74,8 @@ DreamtEpisode Dream(const EvalOptions& options, const Session& session, const Pl
   episode.dreamt =
       model.Dream({.rows = played.rows, .view = played.view.data(), .action = played.action.data()},
                   options.context, options.seed);
+  const Discount discount = DiscountOf(session.config.dreamer);
+  for (float& cont : episode.dreamt.cont) cont *= static_cast<float>(discount.beside_head);
   MeasureDream(episode);
   return episode;
 }

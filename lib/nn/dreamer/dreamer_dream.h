@@ -20,7 +20,7 @@ struct PlayedRows {
 struct DreamtRows {
   std::vector<float> view;          // [rows, F] as the environment has them
   std::vector<float> loss;          // [rows] reconstruction loss
-  std::vector<float> reward, cont;  // [rows] reward of arriving there; chance to go on, discounted
+  std::vector<float> reward, cont;  // [rows] reward of arriving there; what the continue head says
 };
 
 // Shows what a world model knows: it follows the first rows of an episode with its posterior and

@@ -16,10 +16,10 @@ namespace tetrion {
 //   queued           [0, L)    [L, 2L)   [2L, 3L)            each once, when its last row is there
 //
 // A draw takes queued windows, oldest first, and fills up with windows of any start, drawn as
-// UniformSelector does; so each row is trained on once while it is fresh. With W windows drawn per
-// inserted row, a share of 1 / (L * W) is queued ones. Where rows arrive faster than that, at most
-// `share` of the drawn windows comes from the queue, and the oldest queued ones are dropped:
-// uniform draws still find them.
+// UniformSelector does. Each row but the first of a queued window, which is only its context, is
+// trained on once while it is fresh. With W windows drawn per inserted row, a share of 1 / (L * W)
+// is queued ones. Where rows arrive faster than that, at most `share` of the drawn windows comes
+// from the queue, and the oldest queued ones are dropped: uniform draws still find them.
 //
 // Items are counted as UniformSelector counts them.
 class OnlineSelector final : public Selector {

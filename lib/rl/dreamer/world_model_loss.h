@@ -24,16 +24,4 @@ struct WorldModelLoss {
 WorldModelLoss ComputeWorldModelLoss(const DreamerModel& model, const DreamerSettings& settings,
                                      const DreamerRows& rows, const OneHotSampler& sample);
 
-// Discount of future reward a step: the part that the continue head predicts, and what multiplies
-// its prediction.
-struct Discount {
-  double in_head = 1, beside_head = 1;
-  double Whole() const { return in_head * beside_head; }
-};
-inline Discount DiscountOf(const DreamerSettings& settings) {
-  const double whole = 1.0 - 1.0 / settings.continue_horizon;
-  if (settings.discount_in == "head") return {.in_head = whole};
-  return {.beside_head = whole};
-}
-
 }  // namespace tetrion
