@@ -1,9 +1,8 @@
 #include "services/coordinator/options.h"
 
-#include <unistd.h>
-
 #include "lib/core/error.h"
 #include "lib/run/options.h"
+#include "lib/shm/shm_dir.h"
 #include "services/common/told_folders.h"
 
 namespace tetrion::coordinator {
@@ -55,7 +54,7 @@ std::optional<int> ParseOptions(int argc, const char* const* argv, CoordinatorOp
   if (!options.bind.empty()) {
     RefuseOpenBind("--bind", options.bind, options.curve, options.insecure);
   }
-  if (options.shm_dir.empty()) options.shm_dir = "/dev/shm/tetrion-" + std::to_string(getuid());
+  if (options.shm_dir.empty()) options.shm_dir = DefaultShmDir();
   options.shm_dir = ToldShmDir(options.shm_dir);
   return std::nullopt;
 }
