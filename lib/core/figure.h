@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <span>
@@ -13,12 +14,21 @@ namespace tetrion {
 struct FigureInfo {
   std::string_view name;  // its key in the status
   std::string_view unit;
-  std::string_view help;
+  std::string_view help = {};  // empty where a whole metric shows the same value: that one's then
   // The metric that shows the same value, and the value of its label; empty: none.
   std::string_view metric = {}, label = {};
   bool in_status = true;        // false: only the process that makes it looks at it
   bool of_the_present = false;  // true: says nothing once the process that makes it has gone
 };
+
+// Whether each of these figures is explained once: by itself, or by its metric, unless it is one
+// label's; for static_assert.
+consteval bool ExplainedOnce(std::span<const FigureInfo> figures) {
+  return std::ranges::all_of(figures, [](const FigureInfo& figure) {
+    const bool by_metric = !figure.metric.empty() && figure.label.empty();
+    return figure.help.empty() == by_metric;
+  });
+}
 
 // A figure of `kTable`, an array of FigureInfo, by name; an unknown name does not compile.
 template <const auto& kTable>

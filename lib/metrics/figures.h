@@ -62,13 +62,14 @@ inline constexpr std::array kLearnerFigures = {
                .unit = "updates/s",
                .help = "their present rate",
                .of_the_present = true},
-    FigureInfo{"batches", "batches", "trained and published since this learner started",
-               "tetrion_learner_weights_published_total"},
+    FigureInfo{
+        .name = "batches", .unit = "batches", .metric = "tetrion_learner_weights_published_total"},
     FigureInfo{"steps_trained", "steps", "environment steps of those batches"},
-    FigureInfo{"skipped_updates", "updates", "not taken, or taken back: a number was not finite",
-               "tetrion_learner_skipped_updates_total"},
-    FigureInfo{"policy_version", "version", "newest published version",
-               "tetrion_learner_policy_version"},
+    FigureInfo{.name = "skipped_updates",
+               .unit = "updates",
+               .metric = "tetrion_learner_skipped_updates_total"},
+    FigureInfo{
+        .name = "policy_version", .unit = "version", .metric = "tetrion_learner_policy_version"},
     FigureInfo{.name = "replay_rows",
                .unit = "lane rows",
                .help = "that can be sampled",
@@ -84,30 +85,32 @@ inline constexpr std::array kLearnerFigures = {
                .label = "attached",
                .of_the_present = true},
     FigureInfo{"rows_ingested", "rows", "copied into the replay"},
-    FigureInfo{"rows_lost", "rows", "published rows that never reached the replay",
-               "tetrion_learner_rows_lost_total"},
+    FigureInfo{.name = "rows_lost", .unit = "rows", .metric = "tetrion_learner_rows_lost_total"},
     FigureInfo{.name = "streams",
                .unit = "streams",
-               .help = "streamed workers attached",
                .metric = "tetrion_learner_streams",
                .of_the_present = true},
     FigureInfo{.name = "remote_streams",
                .unit = "streams",
                .help = "workers of other hosts",
                .of_the_present = true},
-    FigureInfo{"rows_answered", "rows", "streamed rows answered",
-               "tetrion_learner_inference_rows_total"},
-    FigureInfo{"limiter_wait_s", "seconds", "ingest waited for readers or the limiter",
-               "tetrion_replay_lease_wait_seconds_total"},
-    FigureInfo{"reader_wait_s", "seconds", "of it, for rows that an update still reads",
-               "tetrion_replay_reader_wait_seconds_total"},
+    FigureInfo{
+        .name = "rows_answered", .unit = "rows", .metric = "tetrion_learner_inference_rows_total"},
+    FigureInfo{.name = "limiter_wait_s",
+               .unit = "seconds",
+               .metric = "tetrion_replay_lease_wait_seconds_total"},
+    FigureInfo{.name = "reader_wait_s",
+               .unit = "seconds",
+               .metric = "tetrion_replay_reader_wait_seconds_total"},
     FigureInfo{"checkpoints", "files", "checkpoints written"},
     FigureInfo{.name = "checkpoint_age_s",
                .unit = "seconds",
-               .help = "since the last complete checkpoint, 0 while that has every update",
                .metric = "tetrion_learner_checkpoint_age_seconds",
                .of_the_present = true},
 };
+
+static_assert(ExplainedOnce(kRunFigures) && ExplainedOnce(kActorFigures));
+static_assert(ExplainedOnce(kLearnerFigures));
 
 using RunFigure = FigureOf<kRunFigures>;
 using ActorFigure = FigureOf<kActorFigures>;

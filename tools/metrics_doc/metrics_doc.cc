@@ -52,13 +52,17 @@ std::string MetricText(const FigureInfo& info) {
                 std::string(info.label) + "\"}");
 }
 
+std::string_view HelpText(const FigureInfo& info) {
+  return info.help.empty() ? MetricRef::Named(info.metric).info().help : info.help;
+}
+
 // A line for each figure of the object `where`.
 std::string FiguresText(const std::string& where, std::span<const FigureInfo> figures) {
   std::string text;
   for (const FigureInfo& info : figures) {
     if (!info.in_status) continue;
     text += "| " + Quoted(where + std::string(info.name)) + " | " + std::string(info.unit) + " | " +
-            MetricText(info) + " | " + std::string(info.help) + " |\n";
+            MetricText(info) + " | " + std::string(HelpText(info)) + " |\n";
   }
   return text;
 }

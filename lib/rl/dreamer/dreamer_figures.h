@@ -31,7 +31,7 @@ inline constexpr std::array kDreamerFigures = {
     TrainerFigure("learning_rate").info(),
 };
 using DreamerFigure = FigureOf<kDreamerFigures>;
-static_assert(kDreamerFigures.size() <= kMaxTrainerFigures);
+static_assert(kDreamerFigures.size() <= kMaxTrainerFigures && ExplainedOnce(kDreamerFigures));
 
 inline double& Figure(UpdateStats& stats, DreamerFigure figure) {
   return stats.figures[figure.index()];

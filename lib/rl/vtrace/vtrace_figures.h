@@ -23,7 +23,7 @@ inline constexpr std::array kVtraceFigures = {
     FigureInfo{"clipped_fraction", "ratio", "share of importance weights above rho_clip"},
 };
 using VtraceFigure = FigureOf<kVtraceFigures>;
-static_assert(kVtraceFigures.size() <= kMaxTrainerFigures);
+static_assert(kVtraceFigures.size() <= kMaxTrainerFigures && ExplainedOnce(kVtraceFigures));
 
 inline double& Figure(UpdateStats& stats, VtraceFigure figure) {
   return stats.figures[figure.index()];

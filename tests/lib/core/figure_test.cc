@@ -18,6 +18,19 @@ TEST(FigureTest, ANameLeadsToItsDeclaration) {
   EXPECT_EQ(kWait.info().unit, "seconds");
 }
 
+TEST(FigureTest, AFigureIsExplainedByItselfOrByItsMetricAlone) {
+  constexpr std::array kTwice = {FigureInfo{"rows", "rows", "as the metric says", "rows_total"}};
+  constexpr std::array kNowhere = {FigureInfo{.name = "rows", .unit = "rows"}};
+  constexpr std::array kByMetric = {
+      FigureInfo{.name = "rows", .unit = "rows", .metric = "rows_total"}};
+  constexpr std::array kOneLabel = {FigureInfo{"rows", "rows", "those lost", "rows_total", "lost"}};
+  EXPECT_TRUE(ExplainedOnce(kTable));
+  EXPECT_TRUE(ExplainedOnce(kByMetric));
+  EXPECT_TRUE(ExplainedOnce(kOneLabel));
+  EXPECT_FALSE(ExplainedOnce(kTwice));
+  EXPECT_FALSE(ExplainedOnce(kNowhere));
+}
+
 TEST(FigureTest, ValuesStandInTheOrderOfTheTableAndAreZeroUntilSet) {
   FigureValues<kTable> values;
   values["loops"] = 3;
