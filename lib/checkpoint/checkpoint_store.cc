@@ -271,13 +271,13 @@ std::optional<Checkpoint> CheckpointStore::LoadBest(std::uint64_t expected_confi
 }
 
 std::vector<std::byte> PolicyBlobOf(const TrainerState& state) {
-  return BlobOf(state, {&kPlayedPrefix, 1});
+  return BlobOf(state, {kPlayedPrefix});
 }
 
-std::vector<std::byte> BlobOf(const TrainerState& state, std::span<const char* const> prefixes) {
+std::vector<std::byte> BlobOf(const TrainerState& state, const std::vector<std::string>& prefixes) {
   std::vector<std::byte> blob;
   for (const TrainerState::Tensor& tensor : state.tensors) {
-    const auto begins = [&](const char* prefix) { return tensor.name.starts_with(prefix); };
+    const auto begins = [&](const std::string& prefix) { return tensor.name.starts_with(prefix); };
     if (std::none_of(prefixes.begin(), prefixes.end(), begins)) continue;
     const auto* data = reinterpret_cast<const std::byte*>(tensor.data.data());
     blob.insert(blob.end(), data, data + tensor.data.size() * sizeof(float));

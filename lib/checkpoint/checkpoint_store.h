@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -103,9 +102,9 @@ class CheckpointStore {
 };
 
 // The acting parameters of a saved trainer as the flat f32 buffer Policy::LoadWeights reads: the
-// tensors named "policy.*" in their saved order.
+// tensors of kPlayedPrefix in their saved order.
 std::vector<std::byte> PolicyBlobOf(const TrainerState& state);
 // The same of the tensors whose names begin with one of `prefixes`.
-std::vector<std::byte> BlobOf(const TrainerState& state, std::span<const char* const> prefixes);
+std::vector<std::byte> BlobOf(const TrainerState& state, const std::vector<std::string>& prefixes);
 
 }  // namespace tetrion

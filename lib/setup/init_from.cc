@@ -1,7 +1,6 @@
 #include "lib/setup/init_from.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <string_view>
 
@@ -15,7 +14,6 @@ namespace {
 constexpr int kCheckpointsRead = 1;  // the store is only read: how many it would keep is no matter
 constexpr const char* kBest = "/best";
 constexpr const char* kNewest = "/newest";
-constexpr std::array kOptimiserPrefixes = {"adam_", "laprop_"};
 
 bool TakeEnd(std::string& text, const std::string& end) {
   if (text.size() <= end.size() || !text.ends_with(end)) return false;

@@ -15,7 +15,7 @@ Checkpoint LoadInitial(const std::string& runs_dir, const std::string& from, con
 
 // `fresh`, a new trainer's state, with the tensors of `initial` that both have; where only `fresh`
 // keeps a mean of its parameters, both mean and parameters are those of `initial` that play. The
-// optimiser's ("adam_...") and all counters stay fresh.
+// optimiser's (kOptimiserPrefixes) and all counters stay fresh.
 TrainerState BegunWith(TrainerState fresh, const TrainerState& initial);
 
 }  // namespace tetrion

@@ -13,9 +13,8 @@ namespace tetrion {
 namespace {
 
 constexpr const char* kDreamer = "dreamer";
-// As DreamerTrainer saves the modules that act, in the order of its layout.
-constexpr const char* kDreamerActing[] = {"model.encoder.", "model.core.", "model.posterior.",
-                                          "model.actor."};
+// The model's modules that act, in the order of its layout.
+constexpr const char* kDreamerActing[] = {"encoder.", "core.", "posterior.", "actor."};
 
 std::unique_ptr<Policy> MakeDreamer(const RunConfig& run, const RunPolicyConfig& config,
                                     const EnvSpec& env) {
@@ -52,8 +51,10 @@ std::unique_ptr<Policy> MakeRunPolicy(const RunConfig& run, const RunPolicyConfi
 }
 
 std::vector<std::byte> RunPolicyBlobOf(const RunConfig& run, const TrainerState& state) {
-  if (run.algo == kDreamer) return BlobOf(state, kDreamerActing);
-  return PolicyBlobOf(state);
+  if (run.algo != kDreamer) return PolicyBlobOf(state);
+  std::vector<std::string> acting;
+  for (const char* module : kDreamerActing) acting.push_back(std::string(kModelPrefix) + module);
+  return BlobOf(state, acting);
 }
 
 }  // namespace tetrion

@@ -18,8 +18,7 @@
 namespace tetrion {
 namespace {
 
-constexpr double kLastFrameS = 2;             // so that the end is seen before it starts again
-constexpr const char* kModel[] = {"model."};  // as DreamerTrainer saves it
+constexpr double kLastFrameS = 2;  // so that the end is seen before it starts again
 
 // One episode from its first row on.
 struct Played {
@@ -60,7 +59,7 @@ Played PlayOne(const EvalOptions& options, Session& session, const std::atomic<b
 DreamtEpisode Dream(const EvalOptions& options, const Session& session, const Played& played) {
   const DreamerShape shape = ModelShapeOf(session.trained_on, session.config.dreamer);
   DreamerDream model(shape);
-  const std::vector<std::byte> blob = BlobOf(session.checkpoint->state, kModel);
+  const std::vector<std::byte> blob = BlobOf(session.checkpoint->state, {kModelPrefix});
   const LoadResult result = TakeWeights(blob, model.parameters());
   if (result != LoadResult::kLoaded) {
     RefuseWeights(session, result, blob.size(), model.parameters().size_bytes());

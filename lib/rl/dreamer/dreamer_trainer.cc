@@ -134,10 +134,10 @@ ParameterLayout CriticLayout(const ParameterLayout& layout, const DreamerSlice& 
 TrainerState DreamerTrainer::Save() const {
   const DreamerState now = engine_->Read();
   TrainerState state;
-  AppendTensors(layout_, "model.", now.parameters, state);
-  AppendTensors(layout_, "laprop_mean.", now.mean, state);
-  AppendTensors(layout_, "laprop_square.", now.square, state);
-  AppendTensors(CriticLayout(layout_, critic_), "slow.", now.slow, state);
+  AppendTensors(layout_, kModelPrefix, now.parameters, state);
+  AppendTensors(layout_, kLaPropMeanPrefix, now.mean, state);
+  AppendTensors(layout_, kLaPropSquarePrefix, now.square, state);
+  AppendTensors(CriticLayout(layout_, critic_), kSlowPrefix, now.slow, state);
   state.tensors.push_back({kReturnRange, kReturnRangeShape, {now.range.low, now.range.high}});
   state.counters[kUpdatesCounter] = now.updates;
   return state;
@@ -152,11 +152,11 @@ void DreamerTrainer::Load(const TrainerState& state) {
   // Everything is read before anything is replaced.
   DreamerState read = InitialState(shape_, config_.seed);
   std::vector<float> range(2);
-  ReadTensors(layout_, "model.", state, read.parameters);
-  ReadTensors(layout_, "laprop_mean.", state, read.mean);
-  ReadTensors(layout_, "laprop_square.", state, read.square);
+  ReadTensors(layout_, kModelPrefix, state, read.parameters);
+  ReadTensors(layout_, kLaPropMeanPrefix, state, read.mean);
+  ReadTensors(layout_, kLaPropSquarePrefix, state, read.square);
   const ParameterLayout critic = CriticLayout(layout_, critic_);
-  ReadTensors(critic, "slow.", state, read.slow);
+  ReadTensors(critic, kSlowPrefix, state, read.slow);
   ReadTensor(state, kReturnRange, kReturnRangeShape, range);
   if (state.tensors.size() != 3 * layout_.size() + critic.size() + 1) {
     throw Error(ExitCode::kConfig, "the checkpoint has tensors that this trainer does not know");

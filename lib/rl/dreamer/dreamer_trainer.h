@@ -38,9 +38,9 @@ LatentSpec DreamerLatents(const DreamerSettings& settings);
 // or in another learner) leaves everything as it was, and UpdateStats says which part was not
 // finite first.
 //
-// Save names: "model.<parameter>", "laprop_mean.<parameter>", "laprop_square.<parameter>",
-// "slow.<parameter>" of the critic, "return_range" and the counter "updates". Load of another
-// algorithm's or another size's checkpoint throws as ReadTensor; the trainer is then as it was.
+// Save gives the model's parameters, LaProp's moments, the slow critic (prefixes:
+// lib/checkpoint/state.h), "return_range" and the counter "updates". Load of another algorithm's or
+// another size's checkpoint throws as ReadTensor; the trainer is then as it was.
 std::unique_ptr<Trainer> MakeDreamerTrainer(
     const DreamerConfig& config, const EnvSpec& env,
     std::unique_ptr<GradientSync> sync = std::make_unique<OneLearner>(),

@@ -357,8 +357,8 @@ TrainerState VtraceTrainer::Save() const {
   AppendTensors(network_->layout(), kPlayedPrefix, mean_.is_on() ? mean_.values() : parameters,
                 state);
   if (mean_.is_on()) AppendTensors(network_->layout(), kTrainedPrefix, parameters, state);
-  AppendTensors(network_->layout(), "adam_m.", adam_.adam().mean(), state);
-  AppendTensors(network_->layout(), "adam_v.", adam_.adam().square(), state);
+  AppendTensors(network_->layout(), kAdamMeanPrefix, adam_.adam().mean(), state);
+  AppendTensors(network_->layout(), kAdamSquarePrefix, adam_.adam().square(), state);
   state.counters[kUpdatesCounter] = adam_.adam().steps();
   return state;
 }
@@ -376,8 +376,8 @@ void VtraceTrainer::Load(const TrainerState& state) {
   const bool has_trained = state.tensors.size() == 4 * pieces;
   ReadTensors(network_->layout(), kPlayedPrefix, state, played);
   ReadTensors(network_->layout(), has_trained ? kTrainedPrefix : kPlayedPrefix, state, parameters);
-  ReadTensors(network_->layout(), "adam_m.", state, mean);
-  ReadTensors(network_->layout(), "adam_v.", state, square);
+  ReadTensors(network_->layout(), kAdamMeanPrefix, state, mean);
+  ReadTensors(network_->layout(), kAdamSquarePrefix, state, square);
   if (state.tensors.size() != (has_trained ? 4 : 3) * pieces) {
     throw Error(ExitCode::kConfig, "the checkpoint has tensors that this trainer does not know");
   }

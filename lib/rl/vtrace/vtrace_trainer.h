@@ -38,10 +38,9 @@ struct VtraceConfig {
 // Parameters stay finite whatever a batch holds (lib/rl/guarded_adam.h): an update that is not
 // finite is skipped or taken back, and UpdateStats says so.
 //
-// Save names: "policy.<parameter>", "adam_m.<parameter>", "adam_v.<parameter>" and the counter
-// "updates". With settings.average_updates "policy" is the mean of the weights, which plays, and
-// "trained.<parameter>" are those that training goes on from; PolicyBlob gives the latter, which
-// act.
+// Save gives the parameters that play, Adam's moments (prefixes: lib/checkpoint/state.h) and the
+// counter "updates". With settings.average_updates the mean of the weights plays, and those that
+// training goes on from are there, too; PolicyBlob gives the latter, which act.
 std::unique_ptr<Trainer> MakeVtraceTrainer(
     const VtraceConfig& config, const EnvSpec& env, const RowSpec& rows,
     std::unique_ptr<GradientSync> sync = std::make_unique<OneLearner>());

@@ -6,13 +6,17 @@
 
 #include <algorithm>
 #include <memory>
+#include <string>
+#include <vector>
 
+#include "lib/checkpoint/state.h"
 #include "lib/core/error.h"
 #include "lib/nn/dense_kernels.h"
 #include "lib/nn/network.h"
 #include "lib/replay/gate.h"
 #include "lib/replay/host_rows.h"
 #include "lib/replay/selectors/fifo.h"
+#include "lib/setup/init_from.h"
 #include "lib/setup/run_setup.h"
 
 namespace tetrion::learner {
@@ -87,6 +91,33 @@ TEST(TrainerFactoryTest, DreamerTrainsWithLatentsBesideItsRowsAndVtraceWithout) 
   ASSERT_TRUE(latents.has_value());
   EXPECT_GT(latents->deter * latents->stoch, 0U);
   EXPECT_FALSE(LatentsOf(MakeRunConfig({})).has_value());
+}
+
+// A new trainer would begin with moments of gradients that are not its own.
+TEST(TrainerFactoryTest,
+     WhatATrainerKeepsBesideParametersStaysFreshInARunBegunWithAnothersWeights) {
+  const std::vector<std::string> of_parameters = {kPlayedPrefix, kTrainedPrefix, kModelPrefix,
+                                                  kSlowPrefix, "return_range"};
+  for (const std::vector<Setting>& given :
+       std::vector<std::vector<Setting>>{{}, {{"average_updates", "8"}}, {{"algo", "dreamer"}}}) {
+    std::vector<Setting> all = given;
+    all.push_back({"env", "cartpole"});
+    const RunConfig run = MakeRunConfig(all);
+    const TrainerState fresh = MakeTrainer(run, RowSpecOf(run), /*threads=*/1)->Save();
+    TrainerState other = fresh;
+    for (TrainerState::Tensor& tensor : other.tensors) std::ranges::fill(tensor.data, 7.0F);
+    const TrainerState begun = BegunWith(fresh, other);
+    ASSERT_EQ(begun.tensors.size(), fresh.tensors.size());
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < begun.tensors.size(); ++i) {
+      const std::string& name = begun.tensors[i].name;
+      const bool taken = std::ranges::any_of(
+          of_parameters, [&](const std::string& prefix) { return name.starts_with(prefix); });
+      EXPECT_EQ(begun.tensors[i].data, (taken ? other : fresh).tensors[i].data) << name;
+      kept += taken ? 0 : 1;
+    }
+    EXPECT_GT(kept, 0U);
+  }
 }
 
 // One window of empty boards and legal first actions.
