@@ -12,8 +12,8 @@ void AddRunChoice(ServiceOptions& parser, RunChoice& choice) {
       "resume", &choice.resume,
       "go on with this run; latest is the newest; settings of learning that are given change");
   parser.Add("init-from", &choice.init_from,
-             "begin the new run with the weights of another: RUN (its newest checkpoint) or "
-             "RUN/best");
+             "begin the new run with the weights of another: RUN or RUN/newest (its newest "
+             "checkpoint), or RUN/best");
   parser.Add("stop-after", &choice.stop_after,
              "end by itself: 30s, 2m, 1h or 50000000steps; empty: never");
   parser.Add("runs-dir", &choice.runs_dir, "folder of the run folders");

@@ -63,7 +63,7 @@ void LearnerLinkAgent::OnFenced() {
 
 wire::Heartbeat LearnerLinkAgent::MakeHeartbeat() {
   const char* phase = built_ ? "running" : "starting";
-  if (!member_.Running()) phase = "draining";
+  if (!member_.Running()) phase = wire::kPhaseDraining;
   wire::Heartbeat heartbeat = {
       .phase = phase, .rings_revision = have_list_ ? board_.revision() : 0, .region_held = built_};
   if (built_) hooks_.fill(heartbeat);
@@ -127,7 +127,6 @@ std::string LearnerLinkAgent::Awaited() const {
 
 void LearnerLinkAgent::Drain() {
   if (member_.Draining()) {
-    // Without a session the ended rings are not taken off the list any more.
     const std::string awaited = Awaited();
     if (!awaited.empty() && !member_.DrainIsLate()) return;
     if (!awaited.empty()) log::warn("{} after the drain time-out", awaited);
