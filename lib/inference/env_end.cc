@@ -6,7 +6,6 @@
 
 #include "lib/core/check.h"
 #include "lib/core/clock.h"
-#include "lib/core/counter.h"
 
 namespace tetrion {
 namespace {
@@ -143,7 +142,6 @@ void EnvEnd::Reset(std::uint64_t epoch) {
                        .result = around_.published(),
                        .timestamp_ns = 0});
   epoch_ = epoch;
-  AddRelaxed<std::uint64_t>(stats_.resets, 1);
 }
 
 // False when the ring is full: a policy's end that reads no responses gets no more of them.
@@ -166,11 +164,9 @@ AnswerResult EnvEnd::Read(std::uint64_t row, const std::byte* record, std::int32
   ActionRecord head;
   std::memcpy(&head, record, sizeof head);
   if (head.seq != row || head.ack_seq != row) {
-    AddRelaxed<std::uint64_t>(stats_.seq_errors, 1);
     return Broken("an answer names row " + std::to_string(head.seq) + ", asked was row " +
                   std::to_string(row));
   }
-  AddRelaxed<std::uint64_t>(stats_.answers, 1);
   if ((head.flags & kActionNotFinite) != 0) return AnswerResult::kNotFinite;
   const std::size_t lanes = layout_.row.spec.lanes;
   // Copied before it is judged: the policy's end could still write here.
@@ -199,7 +195,6 @@ bool EnvEnd::Sleep(std::int64_t timeout_ns) {
     bell_.Disarm(armed);
     return true;
   }
-  AddRelaxed<std::uint64_t>(stats_.sleeps, 1);
   return bell_.Wait(armed, timeout_ns) == BellResult::kRung;
 }
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -15,14 +14,6 @@
 
 namespace tetrion {
 
-// Counters of the environment's end; its thread writes them, any thread reads them, relaxed.
-struct EnvEndStats {
-  std::atomic<std::uint64_t> answers{0};
-  std::atomic<std::uint64_t> resets{0};      // policy's ends that have attached
-  std::atomic<std::uint64_t> seq_errors{0};  // answers to another row than the one asked
-  std::atomic<std::uint64_t> sleeps{0};      // waits that entered the system's kernel
-};
-
 // The environment's end of a stream (an actor's worker): publishes rows, takes the answers of the
 // policy's end.
 //
@@ -34,7 +25,7 @@ struct EnvEndStats {
 class EnvEnd final : public InferenceClient {
  public:
   // Makes region `dir`/`name`. The OBS ring's producer, in `obs`, keeps the region mapped and must
-  // outlive the environment's end, `host`. Throws Error like Region::Create.
+  // outlive `env_end`. Throws Error like Region::Create.
   struct Ends {
     RingProducer obs;
     std::unique_ptr<EnvEnd> env_end;
@@ -55,8 +46,6 @@ class EnvEnd final : public InferenceClient {
                     std::int64_t timeout_ns) override;
   bool AnswererGone() const override { return learner_ && learner_->Gone(); }
   const std::string& problem() const override { return problem_; }
-
-  const EnvEndStats& stats() const { return stats_; }
 
  private:
   EnvEnd(std::byte* payload, const StreamLayout& layout, std::int32_t action_count);
@@ -83,7 +72,6 @@ class EnvEnd final : public InferenceClient {
   bool attached_ = false;
   std::uint64_t epoch_ = 0;  // of the policy's end that attached last
   std::string problem_;
-  EnvEndStats stats_;
 };
 
 }  // namespace tetrion

@@ -121,7 +121,6 @@ TEST_F(StreamEndsTest, EveryRowIsAnsweredInPlaceAndInOrderOverManyLaps) {
     EXPECT_EQ(RowView(layout_.row, copy.data()).action[1], static_cast<std::int32_t>(row % 3 + 1));
     replay.Release(1);
   }
-  EXPECT_EQ(env_end_->stats().answers.load(), 5 * kRows);
 }
 
 TEST_F(StreamEndsTest, PolicyEndNeverReleasesARowItself) {
@@ -155,7 +154,6 @@ TEST_F(StreamEndsTest, NewPolicyEndVoidsQueuedRowsAndGoesOnWithTheNext) {
   AnswerWith(second, 1, 10);
   ASSERT_EQ(Take(2), AnswerResult::kAnswer);
   EXPECT_EQ(version_, 10U);
-  EXPECT_EQ(env_end_->stats().resets.load(), 2U);
 }
 
 TEST_F(StreamEndsTest, ResponsesToADeadPolicyEndArePassedOver) {
@@ -221,7 +219,6 @@ TEST_F(StreamEndsTest, SkippedSeqBreaksTheStreamWithBothNumbers) {
   AnswerWith(policy_end, 0, 1);
   EXPECT_EQ(Take(1), AnswerResult::kBroken);
   EXPECT_NE(env_end_->problem().find("row 0, asked was row 1"), std::string::npos);
-  EXPECT_EQ(env_end_->stats().seq_errors.load(), 1U);
 }
 
 TEST_F(StreamEndsTest, ActionOutOfRangeBreaksTheStreamAndIsNotPlayed) {
@@ -261,7 +258,8 @@ TEST_F(StreamEndsTest, RepeatedQuestionIsAnsweredOnce) {
   EXPECT_EQ(env_end_->Look(0), AnswererState::kReset);
   EXPECT_EQ(policy_end.Poll(), PolicyEnd::State::kStreaming);
   EXPECT_EQ(env_end_->Look(0), AnswererState::kReady);
-  EXPECT_EQ(env_end_->stats().resets.load(), 1U);
+  auto* responses = reinterpret_cast<RingBlock*>(Payload() + layout_.response_ring);
+  EXPECT_EQ(responses->head.load(), 1U);
 }
 
 TEST_F(StreamEndsTest, DamagedCommandRingBreaksTheStreamAtOnce) {
