@@ -61,7 +61,6 @@ class RunFolder {
   std::string initial() const { return path_ + "/initial"; }
   std::string changes_jsonl() const { return path_ + "/changes.jsonl"; }
   std::string logs() const { return path_ + "/logs"; }
-  std::string log_file(const std::string& service) const { return logs() + "/" + service + ".log"; }
 
   // config.toml: the effective run settings under [run], and the revision.
   void WriteConfig(const RunConfig& config) const;

@@ -20,8 +20,8 @@ inline std::int64_t HangupLimitMs(double drain_timeout_s) {
 // emergency hook is ordinary code, not a signal handler. SIGPIPE is ignored from then on. Child
 // processes of fork/exec must call UnblockInChild between the two.
 //
-//   SIGTERM, SIGINT   first: Draining() turns true, drain_fd() readable (and stays so). Second: the
-//                     emergency hook, if any, then _exit(143).
+//   SIGTERM, SIGINT   first: Draining() turns true (and stays so). Second: the emergency hook, if
+//                     any, then _exit(143).
 //   SIGHUP            drains, too: the terminal is closed, or the process's supervisor died. Never
 //                     counts as first or second, since shell, kernel and systemd may each send one
 //                     beside a SIGTERM. But no user may be left to ask again: a process that has
@@ -40,8 +40,6 @@ class SignalWatcher {
   bool Draining() const { return draining_.load(std::memory_order_acquire); }
   // The flag itself, for agents that poll it.
   const std::atomic<bool>& drain_flag() const { return draining_; }
-  // Readable once Draining(); never read it. For poll loops.
-  int drain_fd() const { return drain_fd_; }
   // Blocks until Draining() or the time-out; returns Draining().
   bool WaitFor(std::int64_t timeout_ms) const;
   // Drains without a signal: a service that ends for a reason of its own.

@@ -29,24 +29,30 @@ SAME_NAMES = {
 WITHOUT_PRODUCT_USER = {
     ("lib/checkpoint/checkpoint_store.h", "SetPauseHook"): "a test kills the writer between steps",
     ("lib/core/clock.h", "AdvanceMs"): "FakeClock, the tests' clock",
-    ("lib/cuda/stream.h", "Idle"): "waits for device code of the learner",
-    ("lib/cuda/device.h", "CopyOnDevice"): "as above",
-    ("lib/cuda/device.h", "CopyRowsToHost"): "as above",
+    ("lib/cuda/cpu_arithmetic.h", "rsqrtf"): "CUDA has it; a test holds it against CUDA's",
+    ("lib/cuda/stream.h", "Idle"): "tests look whether work is done",
+    ("lib/cuda/device.h", "CopyOnDevice"): "bench_device measures it; tests copy by it",
+    ("lib/cuda/device.h", "CopyRowsToHost"): "tests read rows by it",
     ("lib/cuda/host_copy_guard.h", "Seen"): "tests count copies",
     ("lib/envs/tetris/colour_record.h", "ColourRow"): "the record's definition, read by tests",
     ("lib/envs/tetris/colour_record.h", "ColourAt"): "the record's definition, read by tests",
     ("lib/envs/views/packed2.h", "DrawPacked2"): "for policies that see pixels",
-    ("lib/rl/torch/window_tensors.h", "ViewWindow"): "for trainers on a device",
     ("lib/envs/registry.h", "RegisterEnv"): "programs that bring an environment of their own",
+    ("lib/episodes/episode_batch.h", "padded_bytes"): "tests count bytes written",
     ("lib/episodes/episode_obs.h", "MakeRecordWriter"): "the plainest writer, for tests",
     ("lib/nn/dense_kernels.h", "AllDenseKernels"): "tests hold each table against plain loops",
     ("lib/nn/dreamer/dreamer_shape.h", "DreamerModules"): "tests of the buffer's order",
     ("lib/region_v2/compat_kernel.h", "Metadata"): "a command of the foreign protocol",
     ("lib/region_v2/compat_kernel.h", "Ping"): "a command of the foreign protocol",
     ("lib/replay/host_rows.h", "CheckInvariants"): "tests and debugging look at committed rows",
+    **{("lib/replay/replay_ring_cuda.h", name): "others program against it, by its planned name"
+       for name in ("assert_no_host_memcpy", "check_invariants", "obs_slot", "push_step",
+                    "record_commit", "safe_max_t", "sample_sequences")},
     ("lib/run/replay_need.h", "UniformReplayRows"): "a test compares it with the selector's need",
     ("lib/shm/bell.h", "SleepsApprox"): "tests and benchmarks count system calls",
     ("lib/shm/bell.h", "WakesApprox"): "as above",
+    ("lib/weights/weights_slot.h", "torn_reads"): "tests count reads that met a publication",
+    ("lib/wire/input_bound.h", "waiting_bytes"): "tests read what is known of the input",
 }
 
 # Metric -> reason. Declared in the catalog and recorded by nothing.
@@ -136,8 +142,15 @@ def type_names(tree):
     return found
 
 
+# A function's declaration or call; one with a lower-case name only where a type stands before it.
+_FUNCTION = re.compile(r"\b([A-Z]\w*[a-z]\w*)\s*\("
+                       r"|(?<!\breturn )(?<=[\w>&*] )[&*]*([a-z]\w*[a-z0-9])\("
+                       r"(?![^;{}]*\boverride\b)")
+
+
 def product_users(tree):
-    """A function of a lib header is named by another product file or by its own source."""
+    """A function of a lib header is named by another product file or by its own source. One with a
+    lower-case name that overrides another's is called by that one's name."""
     users = collections.defaultdict(set)
     for path, text in _product(tree):
         for word in set(re.findall(r"\w+", source.code_only(text))):
@@ -148,8 +161,8 @@ def product_users(tree):
             continue
         code = source.code_only(text)
         own = source.code_only(tree.get(_stem(path) + ".cc", tree.get(_stem(path) + ".cu", "")))
-        for match in re.finditer(r"\b([A-Z]\w*[a-z]\w*)\s*\(", code):
-            name = match.group(1)
+        for match in _FUNCTION.finditer(code):
+            name = match.group(1) or match.group(2)
             named = re.compile(rf"\b{name}\b")
             # In its source once: there it is defined.
             if users[name] != {_stem(path)} or max(len(named.findall(code)),

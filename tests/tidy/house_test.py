@@ -58,6 +58,16 @@ class HouseTest(RuleCase):
         self.passes(house_rules.product_users, {
             **header, **uses, "lib/core/a.cc": "int Unused() { return 1; }\nint x = Unused();\n"})
 
+    def test_product_users_of_names_in_lower_case(self):
+        for unused in ("  int unused_one() const { return 1; }\n", "  const A& unused_one(int);\n",
+                       "  static int* unused_one();\n", "  std::vector<int> unused_one() const;\n"):
+            self.refuses(house_rules.product_users, {"lib/core/a.h": unused})
+            self.passes(house_rules.product_users, {
+                "lib/core/a.h": unused, "tools/up/b.cc": "int x = a.unused_one();\n"})
+        for other in ("  int f_one() override;\n", "  A() : f_one(1) {}\n", "  return f_one(2);\n",
+                      "  if (f_one(1)) throw std::f_two(3);\n"):
+            self.passes(house_rules.product_users, {"lib/core/a.h": other})
+
     def test_product_users_has_no_stale_excuse(self):
         with mock.patch.object(house_rules, "WITHOUT_PRODUCT_USER",
                                {("lib/core/a.h", "Unused"): "reason"}):

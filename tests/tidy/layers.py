@@ -69,7 +69,7 @@ EXTRA = {
     "lib/policy/cuda/": (("cuda", "nn"), "policies of rows in device memory, one with a network"),
     "lib/nn/cuda/": (("cuda",), "networks as kernels"),
     "lib/rl/dreamer/cuda/": (("cuda",), "updates on a device"),
-    "lib/rl/torch/": (("cuda",), "a device's rows and updates as the tensor library has them"),
+    "lib/rl/torch/": (("cuda",), "an update on a device as a graph of the tensor library"),
     "lib/setup/run_policy": (("rl",), "the model that the settings of DreamerV3 mean"),
     "lib/run/run_config.h": (("rl",), "the settings of each algorithm, which include core alone"),
 }

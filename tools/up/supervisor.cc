@@ -80,7 +80,6 @@ Supervisor::State Supervisor::Tick() {
     if (state_ == State::kDraining && child.pid != 0 && now_ns >= kill_at_ns_) {
       log::warn("{} did not end in time; killing it", child.spec.name);
       host_.Signal(child.pid, SIGKILL);
-      killed_any_ = true;
     }
   }
   if (state_ == State::kDraining && !any_alive) state_ = State::kEnded;

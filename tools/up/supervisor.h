@@ -68,8 +68,6 @@ class Supervisor {
   int exit_code() const { return exit_code_; }
   // The first child that failed, running or draining; empty when none did.
   const std::string& failed_child() const { return failed_child_; }
-  // Whether a child had to be killed: its shared memory may be left.
-  bool killed_any() const { return killed_any_; }
   int restarts() const { return restarts_; }
   int ActorsUp() const;
   // 0 while the child is down.
@@ -104,7 +102,6 @@ class Supervisor {
   std::int64_t kill_at_ns_ = 0;
   int exit_code_ = 0;
   int restarts_ = 0;
-  bool killed_any_ = false;
   std::string failed_child_;
 };
 

@@ -48,7 +48,6 @@ TEST_F(RunFolderTest, CreatedFolderHoldsWhatServicesWriteInto) {
   EXPECT_EQ(folder.name(), "first");
   EXPECT_TRUE(fs::is_directory(folder.checkpoints()));
   EXPECT_TRUE(fs::is_directory(folder.logs()));
-  EXPECT_EQ(folder.log_file("actor-0"), folder.path() + "/logs/actor-0.log");
 }
 
 TEST_F(RunFolderTest, ExistingRunIsRefusedWithTheLineThatResumesIt) {
