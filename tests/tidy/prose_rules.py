@@ -26,6 +26,8 @@ NOT_IN_THE_TREE = {
     "a.cc": "the example of a CMake function",
 }
 
+# The head of the first column of a README's table of what its folder holds.
+TABLE_HEADS = ("file", "unit")
 # A folder of lib, services or tools with more than this many files has a README with every unit.
 FILES_WITHOUT_README = 6
 # Folder -> reason.
@@ -89,20 +91,46 @@ def named_files(tree):
                     for name in NOT_IN_THE_TREE if HERE in tree and name not in excused]
 
 
+def _named_units(readme):
+    """(line, name) of every name in backticks in the first column of a README's tables."""
+    head = None
+    for number, line in enumerate(readme.splitlines(), 1):
+        cell = line.split("|")[1].strip() if line.startswith("|") else None
+        head = cell if head is None else cell and head
+        if head in TABLE_HEADS:
+            for name in re.findall(r"`([^`]+)`", cell):
+                yield number, name
+
+
+def _is_there(folder, name, tree):
+    """Whether `unit`, `unit.h`, `unit.{h,cc}` or `folder/` of a README is below its folder."""
+    below = [path[len(folder):] for path in tree if path.startswith(f"{folder}/")]
+    if name.endswith("/"):
+        return any(path.startswith(f"/{name}") for path in below)
+    stem, _, ends = name.partition(".{")
+    names = [f"/{stem}.{end}" for end in ends.rstrip("}").split(",")] if ends else [f"/{name}"]
+    return all(any(path.endswith(one) or posixpath.splitext(path)[0].endswith(one)
+                   for path in below) for one in names)
+
+
 def folder_readmes(tree):
     """A folder of more than FILES_WITHOUT_README files has a README that names every unit, or that
-    of the folder around it names them with this one's name (`views/planes`)."""
+    of the folder around it names them with this one's name (`views/planes`). A README's table names
+    only what is there."""
     files = collections.defaultdict(list)
     for path in tree:
         folder, name = posixpath.split(path)
-        if folder.startswith(("lib/", "services/", "tools/")):
+        if f"{folder}/".startswith(("lib/", "services/", "tools/")):
             if name not in ("CMakeLists.txt", "README.md"):
                 files[folder].append(name)
     found = []
     for folder, names in sorted(files.items()):
         readme, part = tree.get(f"{folder}/README.md"), posixpath.basename(folder)
-        if readme is None and f"`{part}/" in tree.get(f"{posixpath.dirname(folder)}/README.md", ""):
-            readme = tree[f"{posixpath.dirname(folder)}/README.md"].replace(f"`{part}/", "`")
+        around = tree.get(f"{posixpath.dirname(folder)}/README.md", "")
+        # Of a small folder it may name nothing but the folder itself.
+        if readme is None and (f"`{part}/" in around.replace(f"`{part}/`", "")
+                               or f"`{part}/" in around and len(names) > FILES_WITHOUT_README):
+            readme = around.replace(f"`{part}/", "`")
         if readme is None and len(names) > FILES_WITHOUT_README and folder not in WITHOUT_README:
             found.append(f"{folder}:1: {len(names)} files and no README.md")
         if readme is not None and folder in WITHOUT_README:
@@ -111,6 +139,9 @@ def folder_readmes(tree):
             units = {posixpath.splitext(name)[0] for name in names}
             found += [f"{folder}/README.md:1: does not name {unit}" for unit in sorted(units)
                       if not re.search(rf"`{re.escape(unit)}(?:\.[^`]*)?`", readme)]
+        own = tree.get(f"{folder}/README.md", "")
+        found += [f"{folder}/README.md:{line}: names {name}, which is not there"
+                  for line, name in _named_units(own) if not _is_there(folder, name, tree)]
     return found + [f"{HERE}:1: WITHOUT_README excuses {folder}, which needs no excuse"
                     for folder in WITHOUT_README if (folder in files or HERE in tree)
                     and len(files.get(folder, ())) <= FILES_WITHOUT_README]

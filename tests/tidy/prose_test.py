@@ -61,12 +61,29 @@ class ProseTest(RuleCase):
             self.refuses(prose_rules.folder_readmes, {**inner, "lib/core/README.md": named})
             self.passes(prose_rules.folder_readmes,
                         {**inner, "lib/core/README.md": around + " `a3`"})
+        self.refuses(prose_rules.folder_readmes, {f"tools/a{i}.py": "" for i in range(7)})
+        for folder in ("`part/`", "`part/` (`a0`)"):
+            self.refuses(prose_rules.folder_readmes, {**inner, "lib/core/README.md": folder},
+                         count=4 - folder.count("a0"))
+            self.passes(prose_rules.folder_readmes, {
+                "lib/core/part/a0.h": "", "lib/core/part/a1.h": "", "lib/core/README.md": folder})
         with mock.patch.object(prose_rules, "WITHOUT_README", {"lib/core": "reason"}):
             self.passes(prose_rules.folder_readmes, many)
             self.refuses(prose_rules.folder_readmes, {"lib/core/a0.h": ""})
             self.refuses(prose_rules.folder_readmes, {prose_rules.HERE: ""})
             self.refuses(prose_rules.folder_readmes,
                          {"lib/core/a0.h": "", "lib/core/README.md": "`a0`"}, count=2)
+
+    def test_folder_readmes_name_what_is_there(self):
+        files = {"lib/core/a.h": "", "lib/core/a.cc": "", "lib/core/part/b.cc": ""}
+        table = "`a`, `part/b`\n\n| file | holds |\n|---|---|\n| CELL | `gone` |\n"
+        others = "\n| asks | for |\n|---|---|\n| `gone` | `a` |\n"
+        for cell in ("`a`", "`a.h`, `part/`", "`a.{h,cc}`, `part/b`, `b.cc`"):
+            self.passes(prose_rules.folder_readmes, {
+                **files, "lib/core/README.md": table.replace("CELL", cell) + others})
+        for cell in ("`gone`", "`a.py`", "`a.{h,py}`", "`gone/`", "`part/a`"):
+            self.refuses(prose_rules.folder_readmes, {
+                **files, "lib/core/README.md": table.replace("CELL", cell) + others})
 
 
 if __name__ == "__main__":
