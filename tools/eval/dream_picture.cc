@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "lib/core/check.h"
+#include "lib/envs/tetris/tetris_record.h"
 #include "lib/envs/views/views.h"
 
 namespace tetrion {
@@ -24,13 +25,13 @@ bool IsBoard(const DreamtEpisode& episode) {
 }
 
 // The board and, beside it, the active piece; what else there is lies below.
-constexpr int kBoardColumns = 10, kBoardRows = 20, kBoardsColumns = 2 * kBoardColumns + 1;
+constexpr int kBoardsColumns = 2 * kTetrisColumns + 1;
 
 Cells CellsOf(const DreamtEpisode& episode) {
   if (episode.input == DreamerInput::kPixels) return {kPictureRows, kPictureColumns, 2};
   if (IsBoard(episode)) {
     const int others = episode.floats - PlanesLayout::kActiveId;
-    return {kBoardRows + 1 + (others + kBoardsColumns - 1) / kBoardsColumns, kBoardsColumns, 9};
+    return {kTetrisRows + 1 + (others + kBoardsColumns - 1) / kBoardsColumns, kBoardsColumns, 9};
   }
   const int side = static_cast<int>(std::ceil(std::sqrt(episode.floats)));
   return {side, side, 9};
@@ -39,13 +40,13 @@ Cells CellsOf(const DreamtEpisode& episode) {
 // Row and column of a float.
 std::pair<int, int> CellOf(const DreamtEpisode& episode, const Cells& cells, int i) {
   if (!IsBoard(episode)) return {i / cells.columns, i % cells.columns};
-  if (i < PlanesLayout::kActive) return {i / kBoardColumns, i % kBoardColumns};
+  if (i < PlanesLayout::kActive) return {i / kTetrisColumns, i % kTetrisColumns};
   if (i < PlanesLayout::kActiveId) {
     const int cell = i - PlanesLayout::kActive;
-    return {cell / kBoardColumns, kBoardColumns + 1 + cell % kBoardColumns};
+    return {cell / kTetrisColumns, kTetrisColumns + 1 + cell % kTetrisColumns};
   }
   const int other = i - PlanesLayout::kActiveId;
-  return {kBoardRows + 1 + other / cells.columns, other % cells.columns};
+  return {kTetrisRows + 1 + other / cells.columns, other % cells.columns};
 }
 
 // Floats whose numbers vary most over the rows, in their order.

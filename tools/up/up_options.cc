@@ -107,18 +107,80 @@ ChildSpec Actor(const UpOptions& options, const RunPlan& plan, const std::vector
   return {name, ChildSpec::Role::kActor, command, {}};
 }
 
+std::vector<ChildSpec> ChildrenOf(const UpOptions& options, const RunPlan& plan,
+                                  const std::vector<Setting>& given, int workers) {
+  std::vector<ChildSpec> children = {Coordinator(options, plan, given),
+                                     Learner(options, plan, given)};
+  const int actors = options.replay.resident_lanes > 0 ? 0 : options.actors;
+  for (int i = 0; i < actors; ++i) children.push_back(Actor(options, plan, given, i, workers));
+  return children;
+}
+
+// Lane groups of a worker, each with a replay slot.
+int GroupsOf(const UpOptions& options) {
+  return options.inference == "streamed" ? options.groups : 1;
+}
+
 // One core is the learner's; the rest is shared by the actors, as far as the run's slots go.
-int WorkersPerActor(const UpOptions& options, int most_slots, int groups, int cores) {
+int WorkersPerActor(const UpOptions& options, int most_slots, int cores) {
   if (options.workers > 0) return options.workers;
-  const int slots = most_slots / (options.actors * groups);
+  const int slots = most_slots / (options.actors * GroupsOf(options));
   return std::clamp(std::min((cores - 1) / options.actors, slots), 1, 64);
 }
 
 // "2 actors of 3 workers of 4 groups need 24 replay slots".
-std::string SlotsNeeded(const UpOptions& options, int workers, int groups) {
+std::string SlotsNeeded(const UpOptions& options, int workers) {
+  const int groups = GroupsOf(options);
   return std::to_string(options.actors) + " actors of " + std::to_string(workers) + " workers" +
          (groups > 1 ? " of " + std::to_string(groups) + " groups" : "") + " need " +
          std::to_string(options.actors * workers * groups) + " replay slots";
+}
+
+// Name, folder and settings of the run that is resumed.
+RunPlan PlanOfOld(const UpOptions& options) {
+  const RunFolder folder = RunFolder::Open(options.runs_dir, options.resume);
+  RunPlan plan = {.name = folder.name(),
+                  .folder = folder.path(),
+                  .config = folder.ReadConfig(),
+                  .resuming = true,
+                  .children = {}};
+  static_cast<void>(ChangeOnResume(options.given, plan.config));
+  return plan;
+}
+
+// Name and folder of a run to come. Throws where there is one.
+RunPlan PlaceOfNew(const UpOptions& options, const std::string& default_name) {
+  RunPlan plan;
+  plan.name = options.run.empty() ? default_name : options.run;
+  plan.folder = RunFolder::At(options.runs_dir + "/" + plan.name).path();
+  // A folder without it is what is left of a beginning: the coordinator begins anew in it.
+  if (std::filesystem::exists(RunFolder::At(plan.folder).config_toml())) {
+    Refuse("run " + plan.name + " exists in " + options.runs_dir +
+           "; to go on with it: ./tetrion up --resume " +
+           RunArguments(options.runs_dir, plan.name));
+  }
+  return plan;
+}
+
+// The settings of a run to come. Refuses, while nothing is made, what the services would.
+RunConfig ConfigOfNew(const UpOptions& options, const std::vector<Setting>& given) {
+  RunConfig config = MakeRunConfig(given);
+  static_cast<void>(EnvSpecOf(config));  // an unknown view
+  if (!options.init_from.empty()) {
+    static_cast<void>(LoadInitial(options.runs_dir, options.init_from, config));
+  }
+  return config;
+}
+
+bool GivesSlots(const std::vector<Setting>& given) {
+  return std::any_of(given.begin(), given.end(),
+                     [](const Setting& setting) { return setting.key == "max_workers"; });
+}
+
+// Replay slots that workers may have: those of the run, or what a new one may be given.
+int MostSlots(const RunPlan& plan, const std::vector<Setting>& given) {
+  if (plan.resuming) return plan.config.max_workers;
+  return GivesSlots(given) ? MakeRunConfig(given).max_workers : kMaxWorkersOfRun;
 }
 
 }  // namespace
@@ -151,59 +213,26 @@ std::optional<int> ParseUpOptions(int argc, const char* const* argv, UpOptions& 
 }
 
 RunPlan PlanRun(const UpOptions& options, const std::string& default_name, int cores) {
-  RunPlan plan;
+  RunPlan plan = options.resume.empty() ? PlaceOfNew(options, default_name) : PlanOfOld(options);
   std::vector<Setting> given = options.given;
-  const int groups = options.inference == "streamed" ? options.groups : 1;
-  const bool slots_given = std::any_of(given.begin(), given.end(), [](const Setting& setting) {
-    return setting.key == "max_workers";
-  });
-  int most_slots = kMaxWorkersOfRun;
-  plan.resuming = !options.resume.empty();
-  if (plan.resuming) {
-    const RunFolder folder = RunFolder::Open(options.runs_dir, options.resume);
-    plan.name = folder.name();
-    plan.folder = folder.path();
-    plan.config = folder.ReadConfig();
-    static_cast<void>(ChangeOnResume(given, plan.config));
-    most_slots = plan.config.max_workers;
-  } else {
-    plan.name = options.run.empty() ? default_name : options.run;
-    plan.folder = RunFolder::At(options.runs_dir + "/" + plan.name).path();
-    // A folder without it is what is left of a beginning: the coordinator begins anew in it.
-    if (std::filesystem::exists(RunFolder::At(plan.folder).config_toml())) {
-      Refuse("run " + plan.name + " exists in " + options.runs_dir +
-             "; to go on with it: ./tetrion up --resume " +
-             RunArguments(options.runs_dir, plan.name));
-    }
-    if (slots_given) most_slots = MakeRunConfig(given).max_workers;
-  }
-  const int workers = WorkersPerActor(options, most_slots, groups, cores);
-  const int all_workers = workers * options.actors * groups;
-  const std::string needed = SlotsNeeded(options, workers, groups);
+  const int workers = WorkersPerActor(options, MostSlots(plan, given), cores);
+  const int all_workers = workers * options.actors * GroupsOf(options);
+  const std::string needed = SlotsNeeded(options, workers);
   if (all_workers > kMaxWorkersOfRun) {
     Refuse(needed + ", a run has at most " + std::to_string(kMaxWorkersOfRun) +
            "; give fewer actors, workers or groups");
   }
   if (!plan.resuming) {
-    if (!slots_given && all_workers > RunConfig().max_workers) {
+    if (!GivesSlots(given) && all_workers > RunConfig().max_workers) {
       given.push_back({"max_workers", std::to_string(all_workers)});
     }
-    plan.config = MakeRunConfig(given);
-    static_cast<void>(EnvSpecOf(plan.config));  // refuses an unknown view while nothing is made
-    if (!options.init_from.empty()) {
-      static_cast<void>(LoadInitial(options.runs_dir, options.init_from, plan.config));
-    }
+    plan.config = ConfigOfNew(options, given);
   }
   if (all_workers > plan.config.max_workers) {
     Refuse(needed + ", the run has " + std::to_string(plan.config.max_workers) +
            "; give fewer, or start a run with --max-workers " + std::to_string(all_workers));
   }
-  plan.children.push_back(Coordinator(options, plan, given));
-  plan.children.push_back(Learner(options, plan, given));
-  const int actors = options.replay.resident_lanes > 0 ? 0 : options.actors;
-  for (int i = 0; i < actors; ++i) {
-    plan.children.push_back(Actor(options, plan, given, i, workers));
-  }
+  plan.children = ChildrenOf(options, plan, given, workers);
   return plan;
 }
 
