@@ -66,6 +66,16 @@ void ExpectSameState(const TrainerState& one, const TrainerState& other) {
   }
 }
 
+// What returns are scaled by follows them at the same rate; no figure shows a scale below 1.
+void ExpectSameRange(const TrainerState& device, const TrainerState& host) {
+  for (std::size_t t = 0; t < host.tensors.size(); ++t) {
+    if (host.tensors[t].name != "return_range") continue;
+    const std::vector<float>&a = device.tensors.at(t).data, &b = host.tensors[t].data;
+    const float width = b.at(1) - b.at(0);
+    for (std::size_t i = 0; i < b.size(); ++i) EXPECT_NEAR(a.at(i), b[i], 0.25F * width) << i;
+  }
+}
+
 // Updates of each, whose figures agree; of six, a device repeats three from a record. The host's
 // arithmetic rounds in another way, which an optimiser that normalises gradients makes much of:
 // parameters are compared by what they do.
@@ -78,6 +88,7 @@ void ExpectSameUpdates(const FixedRows& rows, const cuda::Device& device, int up
     ExpectSameFigures(there->Step(again, 0), host->Step(source, 0));
   }
   EXPECT_EQ(source.Valid(), again.Valid());
+  ExpectSameRange(there->Save(), host->Save());
 }
 
 TEST_F(DeviceEngineTest, UpdatesAreThoseOfTheHost) {
@@ -104,6 +115,7 @@ TEST_F(DeviceEngineTest, SoAreThoseWithLayerNormAndOtherChoices) {
   rows.settings.return_critic = "slow";
   rows.settings.slow_moves = "before";
   rows.settings.slow_rate = 0.5;
+  rows.settings.return_rate = 0.5;
   rows.settings.slow_regulariser = 0.5;
   rows.settings.agc = 0;
   ExpectSameUpdates(rows, *device);

@@ -137,6 +137,40 @@ TEST(DreamerVariants, TheSlowCriticFollowsTheParametersAfterOrBeforeTheStep) {
   }
 }
 
+// The range that returns are scaled by, which was `before`, after an update at `rate` of a model
+// that imagines rewards.
+std::vector<float> RangeAfter(double rate, const std::vector<float>& before) {
+  FixedRows rows;
+  rows.settings = Quick();
+  rows.settings.return_rate = rate;
+  FixedSource source(rows);
+  const auto trainer = Make(rows);
+  TrainerState state = trainer->Save();
+  for (TrainerState::Tensor& tensor : state.tensors) {
+    if (tensor.name == "model.reward.out.bias") tensor.data.back() = 1;  // of the largest reward
+    if (tensor.name == "return_range") tensor.data = before;
+  }
+  trainer->Load(state);
+  const UpdateStats stats = trainer->Step(source, 0);
+  EXPECT_EQ(stats.updates, 1) << stats.problem;
+  return Tensors(*trainer, "return_range");
+}
+
+TEST(DreamerVariants, TheRangeOfReturnsFollowsEachBatchAtItsRate) {
+  const std::vector<float> none = {0, 0}, some = {-3, 5};
+  EXPECT_EQ(RangeAfter(0, none), none);
+  EXPECT_EQ(RangeAfter(0, some), some);
+  const std::vector<float> own = RangeAfter(1, none);
+  EXPECT_EQ(RangeAfter(1, some), own) << "the batch's percentiles, whatever was before";
+  EXPECT_GT(own.at(0), 1);
+  EXPECT_GE(own.at(1), own.at(0));
+  const std::vector<float> half = RangeAfter(0.5, none), between = RangeAfter(0.5, some);
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    EXPECT_FLOAT_EQ(half.at(i), own.at(i) / 2);
+    EXPECT_FLOAT_EQ(between.at(i), (some.at(i) + own.at(i)) / 2);
+  }
+}
+
 // A model whose actor and posterior are certain of one choice, but for the mixture.
 TEST(DreamerVariants, MixturesLeaveTheirLeastEntropy) {
   for (const double share : {0.0, 0.01, 0.3}) {
