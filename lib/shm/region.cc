@@ -55,8 +55,9 @@ ipc::mapped_region MapWhole(int fd, const std::string& path, std::uint64_t bytes
     if (madvise(mapping.get_address(), mapping.get_size(), MADV_POPULATE_WRITE) == 0)
       return mapping;
     if (errno != EINVAL) {
-      throw ErrnoError(ExitCode::kTryAgain, "cannot get the memory of " + path, errno,
-                       "the file has holes or the machine is short of memory; remove the region");
+      throw Shortage(
+          ErrnoError(ExitCode::kTryAgain, "cannot get the memory of " + path, errno,
+                     "the file has holes or the machine is short of memory; remove the region"));
     }
     // Kernels before 5.14: a read maps a page that posix_fallocate has made.
     const auto* bytes_of = static_cast<const volatile std::byte*>(mapping.get_address());
@@ -65,8 +66,9 @@ ipc::mapped_region MapWhole(int fd, const std::string& path, std::uint64_t bytes
     }
     return mapping;
   } catch (const ipc::interprocess_exception& error) {
-    throw Error(ExitCode::kTryAgain, "cannot map " + std::to_string(bytes) + " bytes of " + path +
-                                         ": " + error.what() + "; check memory and ulimit -v");
+    throw Shortage(Error(ExitCode::kTryAgain, "cannot map " + std::to_string(bytes) + " bytes of " +
+                                                  path + ": " + error.what() +
+                                                  "; check memory and ulimit -v"));
   }
 }
 
@@ -112,8 +114,8 @@ std::unique_ptr<Region::Impl> Region::Impl::Attach(const std::string& path, Regi
   impl->file = OpenNoFollow(path, O_RDWR);
   if (!impl->file.valid()) {
     if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) {
-      throw ErrnoError(ExitCode::kTryAgain, "cannot open the shared region " + path, errno,
-                       "raise the limit of open files (ulimit -n) or free memory");
+      throw Shortage(ErrnoError(ExitCode::kTryAgain, "cannot open the shared region " + path, errno,
+                                "raise the limit of open files (ulimit -n) or free memory"));
     }
     if (errno != ENOENT) {
       throw ErrnoError(ExitCode::kUsage, "cannot open the shared region " + path, errno,

@@ -7,9 +7,16 @@
 #include <optional>
 #include <string>
 
+#include "lib/core/error.h"
 #include "lib/shm/region_header.h"
 
 namespace tetrion {
+
+// This process, or its machine, is short of open files or memory: no fault of the region. Its code
+// is kTryAgain.
+struct Shortage : Error {
+  explicit Shortage(const Error& error) : Error(error) {}
+};
 
 // One mapped file in the shared folder. The owner holds the file's exclusive flock for life: the
 // kernel drops it when the process ends, however it ends, and that is how others see death.
@@ -27,8 +34,8 @@ class Region {
   // name is taken or the folder unusable.
   static Region Create(const std::string& dir, const std::string& name, RegionKind kind,
                        std::uint64_t bytes, std::uint64_t run_id, std::uint64_t spec_hash);
-  // Maps an existing region of any owner, dead or alive. Throws Error: kTryAgain when it is
-  // missing, removed, not sealed yet or (if asked) stale, or open files or memory are short; kUsage
+  // Maps an existing region of any owner, dead or alive. Throws Shortage, or Error: kTryAgain when
+  // it is missing, removed, not sealed yet or (if asked) stale; kUsage
   // when it is not a plain file of this user with mode 0600; kConfig when it is truncated or
   // damaged, or version, kind, size, run or layout differ from what is needed, with both values.
   static Region Attach(const std::string& path, RegionKind kind, const AttachNeeds& needs = {});

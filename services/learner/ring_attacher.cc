@@ -10,6 +10,7 @@
 #include "lib/core/counter.h"
 #include "lib/core/error.h"
 #include "lib/core/log.h"
+#include "lib/shm/region.h"
 #include "lib/shm/shm_dir.h"
 #include "lib/wire/remote_path.h"
 #include "services/learner/remote_ring.h"
@@ -152,7 +153,9 @@ bool RingAttacher::TryAttach(Waiting& ring, std::vector<std::unique_ptr<RowSourc
                        .reason = "its actor is dead and its file is gone"});
       return true;
     }
-    if (error.code() == ExitCode::kTryAgain && HasTime(ring, reason)) return false;
+    const bool is_ours = dynamic_cast<const Shortage*>(&error) != nullptr;
+    const std::int64_t patience_ns = is_ours ? config_.shortage_ns : config_.retry_ns;
+    if (error.code() == ExitCode::kTryAgain && HasTime(ring, patience_ns, reason)) return false;
     GiveUp(info, Exists(info.path)
                      ? reason
                      : "the learner finds no such file: actor and learner must share the folder of "
@@ -232,9 +235,9 @@ void RingAttacher::Ended(const SourceId& id, SourceState state, const std::strin
 }
 
 // Whether a ring that cannot be attached for now is tried again; each new error is logged once.
-bool RingAttacher::HasTime(Waiting& ring, const std::string& error) {
+bool RingAttacher::HasTime(Waiting& ring, std::int64_t patience_ns, const std::string& error) {
   const std::int64_t now_ns = clock_.NowNs();
-  if (now_ns - ring.since_ns >= config_.retry_ns) return false;
+  if (now_ns - ring.since_ns >= patience_ns) return false;
   if (ring.last_error != error) log::warn("cannot attach {} yet: {}", ring.info.path, error);
   ring.last_error = error;
   ring.next_try_ns = now_ns + config_.retry_every_ns;

@@ -27,10 +27,11 @@ namespace tetrion::learner {
 // A ring of the first list whose file is gone is what a kill of everything leaves: it counts as its
 // actor's death. Should the actor live, it registers again, and announces a ring that is new.
 //
-// A ring that cannot be attached for now (missing, not sealed yet, no memory, no open files) waits
-// until `retry_ns` have passed; one that can never be (a slot that the replay lacks, another
-// layout, a damaged header) is given up at once. A ring's file is removed then only once no process
-// holds its lock: the ring may be alive and the fault ours.
+// A ring that cannot be attached for now waits: one that is missing or not sealed yet until
+// `retry_ns` have passed, one for which memory or open files lack here until `shortage_ns` have;
+// one that can never be (a slot that the replay lacks, another layout, a damaged header) is given up
+// at once. A ring's file is removed then only once no process holds its lock: the ring may be alive
+// and the fault ours.
 //
 // The list also tells which rings of the run are orphans: their actors died before they had
 // announced them, or while no learner was there. What they held is unknown to the ledger, so it
@@ -60,6 +61,8 @@ class RingAttacher final : public SourceFinder {
     // How long a ring may be missing or unfinished before it is given up, how often it is tried.
     std::int64_t retry_ns = 2 * kNanosPerSecond;
     std::int64_t retry_every_ns = 50 * kNanosPerMilli;
+    // The same while this process is short of files or memory, which no actor can help.
+    std::int64_t shortage_ns = 60 * kNanosPerSecond;
     // How long another process may hold the folder's lock, or a ring that was given up, before
     // files stay where they are, for the next run to remove; longer than any creation takes, and
     // than a refused actor lives.
@@ -98,7 +101,7 @@ class RingAttacher final : public SourceFinder {
   bool TryAttach(Waiting& ring, std::vector<std::unique_ptr<RowSource>>& attached);
   std::unique_ptr<RowSource> Attach(const wire::RingInfo& info);
   bool TryTakeRemote(Waiting& ring, std::vector<std::unique_ptr<RowSource>>& attached);
-  bool HasTime(Waiting& ring, const std::string& error);
+  bool HasTime(Waiting& ring, std::int64_t patience_ns, const std::string& error);
   void GiveUp(const wire::RingInfo& info, const std::string& reason);
   bool Knows(const std::string& name) const;
   void LookForOrphans();
