@@ -8,6 +8,7 @@ import argparse
 import json
 import os
 import pathlib
+import shlex
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -52,8 +53,18 @@ def read_samples(folder):
         if isinstance(sample, dict):
             samples.append(sample)
     if len(samples) < 2:
-        raise PlotError(f"{path} has {len(samples)} samples; a curve needs 2: wait 10 s")
+        raise PlotError(f"{path} has {too_few(folder, samples)}")
     return samples
+
+
+def too_few(folder, samples):
+    """How many samples there are, and what to do for a curve."""
+    told = f"{len(samples)} sample{'' if len(samples) == 1 else 's'}; a curve needs 2: "
+    if samples and samples[-1].get("phase") == "finished":
+        run = shlex.quote(f"{folder.parent}/{folder.name}")  # a path, whatever --runs-dir is
+        return (f"{told}the run ended before its second; to go on with it: "
+                f"./tetrion up --resume {run}")
+    return told + "wait 10 s"
 
 
 def value(sample, key):

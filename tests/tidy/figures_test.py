@@ -293,7 +293,12 @@ class Plot(unittest.TestCase):
         self.refuses("metrics.jsonl:2", plot.read_samples, folder)
 
     def test_too_few_samples_and_no_file_say_what_to_do(self):
-        self.refuses("wait 10 s", plot.read_samples, self.run_folder("a", self.samples(1)))
+        self.refuses("1 sample; a curve needs 2: wait 10 s", plot.read_samples,
+                     self.run_folder("a", self.samples(1)))
+        last = json.dumps({**json.loads(self.samples(1)[0]), "phase": "finished"})
+        self.refuses("the run ended before its second; to go on with it: "
+                     f"./tetrion up --resume {self.runs}/b", plot.read_samples,
+                     self.run_folder("b", [last]))
         (self.runs / "empty").mkdir()
         self.refuses("is not there", plot.read_samples, self.runs / "empty")
 
