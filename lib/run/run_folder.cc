@@ -31,14 +31,36 @@ void MakeFolder(const std::string& path) {
   }
 }
 
+std::string Absolute(const std::string& path) {
+  std::error_code error;
+  const fs::path absolute = fs::absolute(WithoutTrailingSlash(path), error);
+  if (error) Refuse("cannot tell where " + path + " is: " + error.message());
+  return absolute;
+}
+
 // Where a run of that name lies; makes the folder of the runs.
 std::string PathOf(const std::string& runs_dir, const std::string& name) {
-  if (!IsPlainName(name) || name == "latest") {
-    Refuse("run name '" + name +
-           "': expected 1 to 64 letters, digits, '.', '_' or '-', and not 'latest'");
-  }
+  CheckRunName(name);
   MakeFolder(runs_dir);
-  return fs::absolute(WithoutTrailingSlash(runs_dir)) / name;
+  return fs::path(Absolute(runs_dir)) / name;
+}
+
+bool IsMissing(const std::error_code& error) {
+  return error == std::errc::no_such_file_or_directory || error == std::errc::not_a_directory;
+}
+
+[[noreturn]] void CannotRead(const std::string& path, const std::error_code& error) {
+  const bool forbidden = error == std::errc::permission_denied;
+  Refuse("cannot read " + path + ": " + error.message() +
+         (forbidden ? "; is the run another user's?" : ""));
+}
+
+// What is at `path`, not_found included.
+fs::file_type TypeOf(const std::string& path) {
+  std::error_code error;
+  const fs::file_type type = fs::status(path, error).type();
+  if (error && !IsMissing(error)) CannotRead(path, error);
+  return type;
 }
 
 // False when the folder is there.
@@ -50,22 +72,39 @@ bool MakeNew(const std::string& path) {
          "; make its parent writable or choose another with --runs-dir");
 }
 
-// The run below `runs_dir` whose config.toml was written last; empty when there is none.
+// The run below `runs_dir` whose config.toml was written last. Throws Error(kUsage) when there is
+// none, also where that is so since folders could not be read.
 std::string LatestRun(const std::string& runs_dir) {
-  std::string latest;
+  std::string latest, unread;
+  std::error_code unread_error;
   fs::file_time_type newest{};
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(runs_dir, ignored)) {
+  std::error_code error;
+  for (fs::directory_iterator entry(runs_dir, error), end; !error && entry != end;
+       entry.increment(error)) {
     std::error_code missing;
-    const auto written = fs::last_write_time(entry.path() / "config.toml", missing);
+    const auto written = fs::last_write_time(entry->path() / "config.toml", missing);
+    if (missing && !IsMissing(missing)) {
+      unread = entry->path();
+      unread_error = missing;
+    }
     if (missing || (!latest.empty() && written <= newest)) continue;
     newest = written;
-    latest = entry.path().string();
+    latest = entry->path().string();
   }
-  return latest;
+  if (error && !IsMissing(error)) CannotRead(runs_dir, error);
+  if (!latest.empty()) return latest;
+  if (!unread.empty()) CannotRead(unread, unread_error);
+  Refuse("no run in " + runs_dir +
+         ": none of its folders has a config.toml; start one with ./tetrion up");
 }
 
 }  // namespace
+
+void CheckRunName(const std::string& name) {
+  if (IsPlainName(name) && name != "latest") return;
+  Refuse("run name '" + name +
+         "': expected 1 to 64 letters, digits, '.', '_' or '-', and not 'latest'");
+}
 
 std::string RunArguments(const std::string& runs_dir, const std::string& name) {
   if (runs_dir == "runs") return name;
@@ -110,24 +149,23 @@ RunFolder RunFolder::Open(const std::string& runs_dir, const std::string& name) 
   std::string path = name;
   if (name == "latest") {
     path = LatestRun(runs_dir);
-    if (path.empty()) {
-      Refuse("no run in " + runs_dir +
-             ": none of its folders has a config.toml; start one with "
-             "./tetrion up");
-    }
   } else if (name.find('/') == std::string::npos) {
     path = runs_dir + "/" + name;
   }
   const RunFolder folder = At(path);
-  if (!fs::is_directory(folder.path())) Refuse("no run at " + folder.path() + ": no such folder");
-  if (!fs::exists(folder.config_toml())) {
-    Refuse("no run at " + folder.path() + ": config.toml is missing");
+  if (TypeOf(folder.path()) != fs::file_type::directory) {
+    Refuse("no run at " + folder.path() + ": no such folder");
   }
+  if (!folder.HasConfig()) Refuse("no run at " + folder.path() + ": config.toml is missing");
   return folder;
 }
 
 RunFolder RunFolder::At(const std::string& path) {
-  return RunFolder(fs::absolute(WithoutTrailingSlash(path)).lexically_normal());
+  return RunFolder(fs::path(Absolute(path)).lexically_normal());
+}
+
+bool RunFolder::HasConfig() const {
+  return TypeOf(config_toml()) != fs::file_type::not_found;
 }
 
 std::string RunFolder::name() const {

@@ -24,6 +24,9 @@ struct Endpoints {
 // is not "runs"; quoted for a shell where needed.
 std::string RunArguments(const std::string& runs_dir, const std::string& name);
 
+// Throws Error(kUsage) when a new run cannot be called `name`: it is no file name, or "latest".
+void CheckRunName(const std::string& name);
+
 // Reads endpoints.json. Throws Error(kTryAgain) when the file is not there (yet) and Error(kConfig)
 // when it is not what WriteEndpoints writes.
 Endpoints ReadEndpoints(const std::string& path);
@@ -43,7 +46,7 @@ class RunFolder {
   void MakeFolders() const;
   // An existing run by name, by "latest" (the run whose config.toml is newest: begun or gone on
   // with last) or, when `name` holds a slash, by path. Throws Error(kUsage) saying what is missing
-  // when that is no run.
+  // when that is no run, and why where the folder cannot be read.
   static RunFolder Open(const std::string& runs_dir, const std::string& name);
   // The folder at `path` as it is, unchecked: for services that are started by `--run-folder`
   // before the coordinator has filled it.
@@ -51,6 +54,9 @@ class RunFolder {
 
   const std::string& path() const { return path_; }
   std::string name() const;
+  // Whether the run was begun: it has its config.toml. Throws Error(kUsage) where that cannot be
+  // read.
+  bool HasConfig() const;
   std::string config_toml() const { return path_ + "/config.toml"; }
   std::string revision() const { return path_ + "/revision"; }
   std::string endpoints_json() const { return path_ + "/endpoints.json"; }

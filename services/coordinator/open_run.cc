@@ -133,13 +133,15 @@ OpenedRun NewRun(const CoordinatorOptions& options) {
   Beginning beginning = BeginningOf(options);
   const std::string name =
       options.run.empty() ? DefaultRunName(beginning.config.env, std::time(nullptr)) : options.run;
+  CheckRunName(name);  // before a path is made of it
   const RunFolder wanted = RunFolder::At(options.runs_dir + "/" + name);
-  const bool half_begun = std::filesystem::is_directory(wanted.path()) &&
-                          !std::filesystem::exists(wanted.config_toml());
+  std::error_code missing;
+  const bool half_begun =
+      std::filesystem::is_directory(wanted.path(), missing) && !wanted.HasConfig();
   RunFolder folder = half_begun ? RunFolder::Ensure(options.runs_dir, name)
                                 : RunFolder::Create(options.runs_dir, name);
   FileDescriptor lock = LockFolder(folder);
-  if (std::filesystem::exists(folder.config_toml())) {
+  if (folder.HasConfig()) {
     throw Error(ExitCode::kUsage, "run " + name +
                                       " was begun by another coordinator meanwhile; to "
                                       "go on with it: ./tetrion up --resume " +
@@ -152,12 +154,13 @@ OpenedRun NewRun(const CoordinatorOptions& options) {
 // Two coordinators that are started together agree on which of them begins the run: the one that
 // has the lock. The first look, without it, keeps an impossible beginning from making a folder.
 OpenedRun BeginOrResume(const CoordinatorOptions& options) {
+  CheckRunName(options.run);
   const RunFolder wanted = RunFolder::At(options.runs_dir + "/" + options.run);
   std::optional<Beginning> beginning;
-  if (!std::filesystem::exists(wanted.config_toml())) beginning = BeginningOf(options);
+  if (!wanted.HasConfig()) beginning = BeginningOf(options);
   RunFolder folder = RunFolder::Ensure(options.runs_dir, options.run);
   FileDescriptor lock = LockFolder(folder);
-  if (std::filesystem::exists(folder.config_toml())) {
+  if (folder.HasConfig()) {
     return ResumedRun(options, std::move(folder), std::move(lock));
   }
   ClearBeginning(folder);

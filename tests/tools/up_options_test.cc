@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <filesystem>
+#include <utility>
 
 #include "lib/checkpoint/checkpoint_store.h"
 #include "lib/core/error.h"
@@ -166,6 +167,23 @@ TEST_F(PlanRunTest, ExistingNameIsRefusedWithTheLineThatResumesIt) {
   options_.run = "";
   options_.resume = "older";
   EXPECT_THAT(Complaint(), HasSubstr("no run at"));
+}
+
+// A path that is made of it would lead out of --runs-dir.
+TEST_F(PlanRunTest, NameThatIsNoFileNameIsRefusedBeforeAnythingIsMade) {
+  for (const std::string& name : {std::string("../x"), std::string("a/b"), std::string(300, 'x')}) {
+    options_.run = name;
+    EXPECT_THAT(Complaint(), HasSubstr("run name '" + name + "'"));
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(options_.runs_dir));
+}
+
+TEST_F(PlanRunTest, FolderOfRunsHasAName) {
+  const std::string runs_dir = std::exchange(options_.runs_dir, "");
+  EXPECT_THAT(Complaint(), HasSubstr("--runs-dir is empty"));
+  options_.resume = "old";
+  EXPECT_THAT(Complaint(), HasSubstr("--runs-dir is empty"));
+  options_.runs_dir = runs_dir;
 }
 
 TEST_F(PlanRunTest, WorkersFollowTheCoresAndSlotsTheWorkers) {

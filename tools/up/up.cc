@@ -111,7 +111,8 @@ void Up::PrintSummary(double wall_s) {
   if (const std::optional<RunStatus> last = LastStatusOf(folder_.metrics_jsonl())) {
     if (!status_ || last->env_steps >= status_->env_steps) status_ = Follow(status_, *last);
   }
-  if (!fs::exists(folder_.config_toml())) return;  // it never began
+  std::error_code ignored;
+  if (!fs::exists(folder_.config_toml(), ignored)) return;  // it never began
   Print(SummaryText({.status = status_.value_or(RunStatus()),
                      .run = plan_.name,
                      .runs_dir = RunsDirOf(options_, plan_),

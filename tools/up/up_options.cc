@@ -152,9 +152,10 @@ RunPlan PlanOfOld(const UpOptions& options) {
 RunPlan PlaceOfNew(const UpOptions& options, const std::string& default_name) {
   RunPlan plan;
   plan.name = options.run.empty() ? default_name : options.run;
+  CheckRunName(plan.name);  // before a path is made of it
   plan.folder = RunFolder::At(options.runs_dir + "/" + plan.name).path();
   // A folder without it is what is left of a beginning: the coordinator begins anew in it.
-  if (std::filesystem::exists(RunFolder::At(plan.folder).config_toml())) {
+  if (RunFolder::At(plan.folder).HasConfig()) {
     Refuse("run " + plan.name + " exists in " + options.runs_dir +
            "; to go on with it: ./tetrion up --resume " +
            RunArguments(options.runs_dir, plan.name));
@@ -213,6 +214,7 @@ std::optional<int> ParseUpOptions(int argc, const char* const* argv, UpOptions& 
 }
 
 RunPlan PlanRun(const UpOptions& options, const std::string& default_name, int cores) {
+  if (options.runs_dir.empty()) Refuse("--runs-dir is empty: name the folder of the run folders");
   RunPlan plan = options.resume.empty() ? PlaceOfNew(options, default_name) : PlanOfOld(options);
   std::vector<Setting> given = options.given;
   const int workers = WorkersPerActor(options, MostSlots(plan, given), cores);

@@ -233,7 +233,7 @@ TEST(OptionsTest, RefusalOfAVariableNamesItWithValueAndRange) {
             "TETRION_COMMIT_STRIDE=x: expected 1 to 65536 rows");
   EXPECT_EQ(complaint("TETRION_RESUME", "2"), "TETRION_RESUME=2: expected true or false");
   EXPECT_EQ(complaint("TETRION_CONFIG", "/no/such.toml"),
-            "cannot read the config file /no/such.toml");
+            "cannot read the config file /no/such.toml: No such file or directory");
   EXPECT_EQ(complaint("TETRION_WHAT", "an argument without a name"), "");
 }
 

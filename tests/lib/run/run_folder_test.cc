@@ -137,6 +137,38 @@ TEST_F(RunFolderTest, WhatIsNoRunIsToldWhy) {
               HasSubstr("config.toml is missing"));
 }
 
+TEST_F(RunFolderTest, PathThatCannotBeLookedAtIsRefusedWithTheReason) {
+  const std::string name(300, 'x');
+  EXPECT_THAT(ErrorOf([&] { (void)RunFolder::Open(runs_, name); }),
+              HasSubstr("cannot read " + runs_ + "/" + name + ": File name too long"));
+  EXPECT_THAT(ErrorOf([&] { (void)RunFolder::Open(runs_ + "/" + name, "latest"); }),
+              HasSubstr("File name too long"));
+  EXPECT_THAT(ErrorOf([&] { (void)RunFolder::At(runs_ + "/" + name).HasConfig(); }),
+              HasSubstr("File name too long"));
+}
+
+// A link that leads to itself cannot be followed, whoever looks.
+TEST_F(RunFolderTest, LatestSaysWhichFolderCouldNotBeReadWhereThereIsNoOther) {
+  fs::create_symlink("loop", runs_ + "/loop");
+  EXPECT_THAT(ErrorOf([&] { (void)RunFolder::Open(runs_, "latest"); }),
+              HasSubstr("cannot read " + runs_ + "/loop: "));
+  RunFolder::Create(runs_, "mine").WriteConfig(RunConfig());
+  EXPECT_EQ(RunFolder::Open(runs_, "latest").name(), "mine");
+}
+
+TEST_F(RunFolderTest, RunOfAnotherUserIsSuspectedWherePermissionsLack) {
+  if (geteuid() == 0) GTEST_SKIP() << "root may read every folder";
+  const RunFolder folder = RunFolder::Create(runs_, "theirs");
+  folder.WriteConfig(RunConfig());
+  fs::permissions(folder.path(), fs::perms::none);
+  for (const char* name : {"theirs", "latest"}) {
+    EXPECT_THAT(ErrorOf([&] { (void)RunFolder::Open(runs_, name); }),
+                HasSubstr("Permission denied; is the run another user's?"))
+        << name;
+  }
+  fs::permissions(folder.path(), fs::perms::owner_all);
+}
+
 TEST_F(RunFolderTest, SpoiltConfigurationNamesFileAndKey) {
   const RunFolder folder = RunFolder::Create(runs_, "first");
   WriteAtomically(folder.config_toml(), "[run]\nlanes = 0\n");
