@@ -2,6 +2,7 @@
 
 import json
 import re
+import socket
 
 import harness
 
@@ -38,6 +39,15 @@ class ManySessions(harness.Case):
         self.assertEqual(status["tokens"]["outstanding"], SESSIONS * 256)
         run.drain()
         self.check(run)
+
+    def test_a_coordinator_that_never_answers_is_no_success(self):
+        with socket.socket() as taken:  # bound, so that nobody else listens there
+            taken.bind(("127.0.0.1", 0))
+            address = f"tcp://127.0.0.1:{taken.getsockname()[1]}"
+            code, said = self.call("tetrion-load", "--coordinator", address, "--sessions", "2",
+                                   "--seconds", "0.3")
+        self.assertEqual(code, 75, said)
+        self.assertIn(f"no session has registered with the coordinator at {address}", said)
 
     def check(self, run):
         log = run.log("coordinator")

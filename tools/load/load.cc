@@ -10,6 +10,7 @@
 
 #include "lib/core/error.h"
 #include "lib/core/file_limit.h"
+#include "lib/core/log.h"
 #include "lib/core/random.h"
 #include "lib/run/options.h"
 #include "lib/setup/member.h"
@@ -37,7 +38,7 @@ std::optional<int> ParseLoadOptions(int argc, const char* const* argv, LoadOptio
   ServiceOptions parser(
       "tetrion-load", "load",
       "Loads a coordinator with sessions of actors that play nothing. Prints a line of JSON each "
-      "second; exit status 75 when sessions were fenced.");
+      "second; exit status 75 when sessions were fenced or none ever registered.");
   parser.Add("run-folder", &options.run_folder,
              "folder of the run; its endpoints.json says where the coordinator is");
   parser.Add("coordinator", &options.coordinator,
@@ -63,6 +64,7 @@ Load::Load(const LoadOptions& options, const Clock& clock) : options_(options), 
       LinkConfigOf({.run_folder = options.run_folder, .coordinator = options.coordinator});
   link.context = std::make_shared<wire::SocketContext>(
       wire::SocketContext::Config{.max_sockets = 2 * options.sessions + 1});
+  place_ = link.endpoint;
   const std::uint64_t first_process = (RandomBits() >> 2) | 1;
   for (int i = 0; i < options.sessions; ++i) {
     link.process = first_process + static_cast<std::uint64_t>(i);
@@ -141,7 +143,14 @@ int Load::Run(const std::atomic<bool>& drain, std::FILE* out) {
   Print(out, true);
   const bool fenced = std::any_of(members_.begin(), members_.end(),
                                   [](const LoadMember& m) { return m.fenced() > 0; });
-  return fenced ? static_cast<int>(ExitCode::kTryAgain) : 0;
+  if (epoch_ == 0) {
+    const std::string address = place_().endpoint;
+    log::error(
+        "no session has registered with the coordinator at {}: see that it runs and is reached "
+        "there",
+        address.empty() ? options_.run_folder + " (no endpoints.json)" : address);
+  }
+  return fenced || epoch_ == 0 ? static_cast<int>(ExitCode::kTryAgain) : 0;
 }
 
 }  // namespace tetrion

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <deque>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -40,7 +41,8 @@ class Load {
   Load(const LoadOptions& options, const Clock& clock);
 
   // Blocks until the time is over, the run has drained or `drain` is set, then says goodbye for all
-  // members. Returns the exit code: 0, or 75 when any was fenced. Throws Error as SessionLink does.
+  // members. Returns the exit code: 0, or 75 when any was fenced or none ever registered. Throws
+  // Error as SessionLink does.
   int Run(const std::atomic<bool>& drain, std::FILE* out);
 
  private:
@@ -51,9 +53,10 @@ class Load {
 
   const LoadOptions options_;
   const Clock& clock_;
+  std::function<wire::CoordinatorPlace()> place_;  // where the members look for the coordinator
   std::deque<LoadMember> members_;
-  std::size_t opened_ = 0;  // the first so many have begun
-  std::uint64_t epoch_ = 0;
+  std::size_t opened_ = 0;   // the first so many have begun
+  std::uint64_t epoch_ = 0;  // 0: none has ever registered
   std::int64_t complete_ns_ = 0;
   std::int64_t next_line_ns_ = 0;
 };
