@@ -44,6 +44,26 @@ void CheckPrecision(const RunConfig& config) {
                                     ": leave it out, or give --precision f32");
 }
 
+// A value that only another environment would mind is a mistake of the user's, who believes that it
+// counts.
+void CheckEnvSettings(RunConfig config) {
+  const EnvEntry& env = EnvOf(config.env);
+  RunConfig usual;
+  const std::vector<SettingField> fields = FieldsOf(config), defaults = FieldsOf(usual);
+  for (const char* option : {kQueueSizeOption, kIidPiecesOption, kBoardRowsOption,
+                             kSpawnAboveOption, kRewardOption, kIllegalOption}) {
+    const std::string value = FindField(fields, option, config.algo).value();
+    if (env.Takes(option) || value == FindField(defaults, option, config.algo).value()) continue;
+    std::string takers;
+    for (const EnvEntry& other : Envs()) {
+      if (other.Takes(option)) takers += (takers.empty() ? "" : " or ") + other.name;
+    }
+    throw Error(ExitCode::kUsage,
+                std::string("run setting ") + option + " = " + value + ": environment " + env.name +
+                    " has no use for it: leave it out, or choose --env " + takers);
+  }
+}
+
 }  // namespace
 
 static_assert(kMaxWorkersOfRun == wire::kMaxRings, "a run's rings fit one message");
@@ -105,6 +125,7 @@ RunConfig MakeRunConfig(const std::vector<Setting>& given) {
     }
   }
   ApplyAll(given, config);
+  CheckEnvSettings(config);
   Resolve(config);
   return config;
 }

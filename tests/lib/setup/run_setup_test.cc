@@ -135,6 +135,37 @@ TEST(RunSetupTest, RoundedFactorsAreForNetworksScorerAndColumns) {
   EXPECT_THAT(RefusalOf({{"precision", "bf16"}, {"algo", "dreamer"}}), HasSubstr("algo dreamer"));
 }
 
+TEST(RunSetupTest, SettingsThatTheEnvironmentHasNoUseForAreRefusedUnlessTheyAreTheDefaults) {
+  const auto refusal = [](const std::vector<Setting>& given) -> std::string {
+    try {
+      (void)MakeRunConfig(given);
+      return "";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::kUsage);
+      return error.what();
+    }
+  };
+  const std::vector<Setting> of_tetris = {{"queue_size", "3"},     {"iid_pieces", "true"},
+                                          {"board_rows", "7"},     {"reward", "lines"},
+                                          {"spawn_above", "true"}, {"illegal", "noop"}};
+  for (const Setting& setting : of_tetris) {
+    EXPECT_THAT(refusal({{"env", "cartpole"}, setting}),
+                HasSubstr("run setting " + setting.key + " = " + setting.value +
+                          ": environment cartpole has no use for it"));
+    EXPECT_EQ(refusal({setting}), "");
+  }
+  EXPECT_THAT(refusal({{"env", "tetris"}, {"illegal", "noop"}}),
+              HasSubstr("leave it out, or choose --env tetris-placement"));
+  EXPECT_EQ(refusal({{"env", "cartpole"}, {"board_rows", "20"}, {"iid_pieces", "false"}}), "");
+}
+
+// Also one that was begun when such settings were kept.
+TEST(RunSetupTest, RunThatHasSuchSettingsMayGoOn) {
+  RunConfig config = MakeRunConfig({{"env", "cartpole"}});
+  config.board_rows = 7;
+  EXPECT_EQ(ChangeOnResume({{"learning_rate", "0.5"}}, config).size(), 1U);
+}
+
 TEST(RunSetupTest, UnknownViewIsRefusedWithThoseThatNetworksRead) {
   EXPECT_THAT(RefusalOf({{"env", "tetris"}, {"view", "packed2"}}),
               HasSubstr("unknown view of tetris 'packed2': choose one of flat, planes, pixels"));
