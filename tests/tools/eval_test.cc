@@ -499,6 +499,8 @@ TEST(EvalOptionsTest, CommandsAndContradictionsAreChecked) {
   EXPECT_THROW(parse({"eval", "x", "--total-steps", "5"}), Error);
   EXPECT_THROW(parse({"play", "x", "--deaths", "5"}), Error);
   EXPECT_THROW(parse({"eval", "latest", "--greedy", "--sample"}), Error);
+  EXPECT_THROW(parse({"eval", "latest", "--greedy=false"}), Error) << "it would play greedily";
+  EXPECT_TRUE(parse({"eval", "latest", "--greedy=false", "--sample"}).sample);
   EXPECT_THROW(parse({"eval", "latest", "--episodes", "-1"}), Error);
 }
 

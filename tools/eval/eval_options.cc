@@ -82,6 +82,9 @@ void CheckGiven(const ServiceOptions& parser, const EvalOptions& options) {
   if (options.command == "eval" && parser.Given("fps")) {
     throw Error(ExitCode::kUsage, "--fps belongs to play and dream: use play RUN");
   }
+  if (parser.Given("greedy") && !options.greedy && !options.sample) {
+    throw Error(ExitCode::kUsage, "--greedy=false does not say how to play instead: give --sample");
+  }
   for (const char* option : {"best", "sample", "greedy"}) {
     if (options.policy == "checkpoint" || !parser.Given(option)) continue;
     throw Error(ExitCode::kUsage, "--" + std::string(option) +
