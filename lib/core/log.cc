@@ -112,7 +112,7 @@ spdlog::sink_ptr FileSink(const std::string& path) {
   if (!file.valid()) {
     throw Error(ExitCode::kUsage, "cannot write the log file " + path + ": " +
                                       std::strerror(errno) +
-                                      "; make its folder writable or choose another run folder");
+                                      "; make its folder writable or choose another --log-file");
   }
   return std::make_shared<NoWaitSink>(std::move(file));
 }

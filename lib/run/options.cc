@@ -104,7 +104,7 @@ void ServiceOptions::AddLogging(LogConfig* log) {
             });
   Add("log-level", &log->level, "least severe lines that are written",
       {"trace", "debug", "info", "warn", "error"});
-  Add("log-file", &log->file, "also append to this file");
+  Add("log-file", &log->file, "also append to this file; its folder is made");
 }
 
 namespace {

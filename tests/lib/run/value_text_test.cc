@@ -22,5 +22,19 @@ TEST(StopAfterTest, AnythingElseIsAUsageErrorWithTheForms) {
   }
 }
 
+// docs/options.md (tools/up/options_doc.py) says these.
+TEST(FlagTest, WordsOfAFlagAreTheDocumentedOnesAlone) {
+  bool value = false;
+  for (const char* word : {"1", "true", "on", "yes"}) {
+    EXPECT_TRUE(ParseValue(word, value) && value) << word;
+  }
+  for (const char* word : {"0", "false", "off", "no"}) {
+    EXPECT_TRUE(ParseValue(word, value) && !value) << word;
+  }
+  for (const char* word : {"", "y", "n", "t", "f", "True", "YES", "2", "enable", " 1"}) {
+    EXPECT_FALSE(ParseValue(word, value)) << word;
+  }
+}
+
 }  // namespace
 }  // namespace tetrion
