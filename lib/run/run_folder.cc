@@ -1,5 +1,9 @@
 #include "lib/run/run_folder.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -166,6 +170,11 @@ RunFolder RunFolder::At(const std::string& path) {
 
 bool RunFolder::HasConfig() const {
   return TypeOf(config_toml()) != fs::file_type::not_found;
+}
+
+bool RunFolder::InUse() const {
+  const FileDescriptor folder(open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  return folder.valid() && flock(folder.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }
 
 std::string RunFolder::name() const {

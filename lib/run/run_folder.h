@@ -57,6 +57,9 @@ class RunFolder {
   // Whether the run was begun: it has its config.toml. Throws Error(kUsage) where that cannot be
   // read.
   bool HasConfig() const;
+  // Whether a coordinator holds the run's lock, the folder's own flock. The look takes the lock for
+  // an instant: for somebody who is about to start a coordinator. False where it cannot be told.
+  bool InUse() const;
   std::string config_toml() const { return path_ + "/config.toml"; }
   std::string revision() const { return path_ + "/revision"; }
   std::string endpoints_json() const { return path_ + "/endpoints.json"; }

@@ -1,12 +1,15 @@
 #include "tools/up/up_options.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
+#include <sys/file.h>
 
 #include <filesystem>
 #include <utility>
 
 #include "lib/checkpoint/checkpoint_store.h"
 #include "lib/core/error.h"
+#include "lib/core/file.h"
 #include "lib/run/run_folder.h"
 #include "lib/setup/run_setup.h"
 
@@ -105,6 +108,19 @@ TEST_F(PlanRunTest, ResumedRunStartsFromWhatItHas) {
   EXPECT_EQ(plan.config.env, "tetris");
   EXPECT_THAT(Joined(plan.children[0].command), HasSubstr("--resume old"));
   EXPECT_THAT(plan.children[1].command, Contains("--resume"));
+}
+
+// Its logs would be appended to, and its coordinator refuses another one anyway.
+TEST_F(PlanRunTest, RunThatACoordinatorHasIsNotResumed) {
+  const RunFolder folder = RunFolder::Create(options_.runs_dir, "old");
+  folder.WriteConfig(MakeRunConfig({{"env", "tetris"}}));
+  options_.resume = "old";
+  {
+    const FileDescriptor lock(open(folder.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    ASSERT_EQ(flock(lock.get(), LOCK_EX | LOCK_NB), 0);
+    EXPECT_THAT(Complaint(), AllOf(HasSubstr("run old"), HasSubstr("in use by a coordinator")));
+  }
+  EXPECT_EQ(Plan().name, "old");
 }
 
 TEST_F(PlanRunTest, RunThatIsNamedByAPathIsResumedAndNotItsNamesakeInTheFolderOfRuns) {

@@ -40,8 +40,8 @@ struct RunPlan {
 };
 // `default_name` names a new run that was given none; `cores` are those that may be used. Throws
 // Error(kUsage): an existing --run (with the line that resumes it), a name that no run can have, a
-// missing --resume, one with settings that it keeps, --init-from without fitting weights, or more
-// workers than the run has replay slots.
+// missing --resume, one that a coordinator has or with settings that it keeps, --init-from without
+// fitting weights, or more workers than the run has replay slots.
 RunPlan PlanRun(const UpOptions& options, const std::string& default_name, int cores);
 
 // The folder of runs that the planned run lies in. One that is resumed by its path may lie in
