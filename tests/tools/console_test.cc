@@ -117,6 +117,16 @@ TEST(ConsoleTextTest, LinesStandBesideTheirRateAndSkippedUpdatesAreShown) {
   }
 }
 
+// The learner tells a rate from its second figures on.
+TEST(ConsoleTextTest, RateOfUpdatesIsShownOnceItIsKnown) {
+  RunStatus status = Sample();
+  EXPECT_THAT(StatusLine(status), HasSubstr("updates 987 (13.50/s)  actors"));
+  EXPECT_THAT(StatusTable(status, 2), HasSubstr("13.50/s   loss"));
+  status.learner["updates_per_s"] = 0;
+  EXPECT_THAT(StatusLine(status), HasSubstr("updates 987  actors"));
+  EXPECT_THAT(StatusTable(status, 2), HasSubstr("987" + std::string(18, ' ') + "loss"));
+}
+
 TEST(ConsoleTest, PlainLinesBeginWithTheFirstUpdateAndComeEveryTenSeconds) {
   FakeClock clock;
   Console console(/*terminal=*/false, clock);
@@ -179,6 +189,10 @@ TEST(SummaryTest, FailedRunSaysWhatFailedAndWhereItsLogIs) {
   input.log = "/x/logs/learner.log";
   EXPECT_EQ(SummaryText(input),
             "\nrun r FAILED after 11s (exit status 78): learner ended; see /x/logs/learner.log\n");
+  input.checkpoint = "/x/checkpoints/987.safetensors";  // of a start that nothing is known of
+  EXPECT_THAT(SummaryText(input), Not(HasSubstr("env steps")));
+  EXPECT_THAT(SummaryText(input), Not(HasSubstr("--resume")));
+  input.checkpoint = "";
   input.status = Sample();  // it had trained: what there is can be gone on with
   EXPECT_THAT(SummaryText(input),
               AllOf(HasSubstr("FAILED"), HasSubstr("updates in"), HasSubstr("--resume r\n")));

@@ -40,6 +40,12 @@ std::string Lines(const RunStatus& s) {
   return HumanNumber(s.lines_mean) + Format(" (%.0f per 1000 steps)", s.LinesPer1000Steps());
 }
 
+// "13.5/s" between the two; nothing before the learner knows its rate: it tells 0 then.
+std::string UpdateRate(const RunStatus& s, const char* before, const char* after) {
+  const double rate = s.Learner("updates_per_s");
+  return rate > 0 ? before + HumanNumber(rate) + "/s" + after : "";
+}
+
 // Nothing, or how many updates were not taken.
 std::string Skipped(const RunStatus& s) {
   const double skipped = s.Learner("skipped_updates");
@@ -76,10 +82,9 @@ std::string StatusTable(const RunStatus& s, int actors_up) {
                  HumanNumber(s.episodes_per_s).c_str(), HumanNumber(s.length_mean).c_str());
   text += Format("  return      %12s   best %s   lines %s\n", HumanNumber(s.return_mean).c_str(),
                  HumanNumber(s.return_best).c_str(), Lines(s).c_str());
-  text += Format("  updates     %12s   %10s/s   loss %.3f   entropy %.3f%s\n",
-                 HumanNumber(s.Learner("updates")).c_str(),
-                 HumanNumber(s.Learner("updates_per_s")).c_str(), s.Trainer("loss"),
-                 s.Trainer("entropy"), Skipped(s).c_str());
+  text += Format("  updates     %12s   %12s   loss %.3f   entropy %.3f%s\n",
+                 HumanNumber(s.Learner("updates")).c_str(), UpdateRate(s, "", "").c_str(),
+                 s.Trainer("loss"), s.Trainer("entropy"), Skipped(s).c_str());
   text += Format("  replay      %11.0f%%   policy lag p50 %.0f p99 %.0f\n",
                  Percent(s.Learner("replay_rows"), s.Learner("replay_capacity_rows")),
                  s.Trainer("lag_p50"), s.Trainer("lag_p99"));
@@ -99,12 +104,12 @@ std::string StatusTable(const RunStatus& s, int actors_up) {
 
 std::string StatusLine(const RunStatus& s) {
   std::string text = Format(
-      "%s %s  steps %s (%s/s)  episodes %s  return %.2f best %.2f  lines %s  updates %s (%s/s)%s  "
+      "%s %s  steps %s (%s/s)  episodes %s  return %.2f best %.2f  lines %s  updates %s%s%s  "
       "actors %d",
       HumanSeconds(s.elapsed_s).c_str(), s.phase.c_str(), HumanNumber(s.env_steps).c_str(),
       HumanNumber(s.env_steps_per_s).c_str(), HumanNumber(s.episodes).c_str(), s.return_mean,
       s.return_best, Lines(s).c_str(), HumanNumber(s.Learner("updates")).c_str(),
-      HumanNumber(s.Learner("updates_per_s")).c_str(), Skipped(s).c_str(), s.actors);
+      UpdateRate(s, " (", ")").c_str(), Skipped(s).c_str(), s.actors);
   if (s.stop_progress) text += Format("  %.0f%%", 100.0 * *s.stop_progress);
   return text + "\n";
 }
@@ -116,7 +121,8 @@ std::string SummaryText(const SummaryInput& input) {
     text += Format("run %s FAILED after %s (exit status %d): %s ended; see %s\n", input.run.c_str(),
                    HumanSeconds(input.wall_s).c_str(), input.exit_code, input.failed.c_str(),
                    input.log.c_str());
-    if (input.checkpoint.empty() && s.Learner("updates") <= 0) return text;
+    const bool nothing_known = s.env_steps <= 0;  // a checkpoint is an earlier start's then
+    if (nothing_known || (input.checkpoint.empty() && s.Learner("updates") <= 0)) return text;
   }
   text += Format("run %s: %s env steps, %s episodes, %s updates in %s\n", input.run.c_str(),
                  HumanNumber(s.env_steps).c_str(), HumanNumber(s.episodes).c_str(),

@@ -32,7 +32,7 @@ struct SummaryInput {
   std::string log;     // path of its log
 };
 // The last words: what failed, figures, checkpoint and the commands that go on from here. Of a run
-// that failed before it had trained anything only the failure.
+// that failed before it had trained anything, or of which nothing is known, only the failure.
 std::string SummaryText(const SummaryInput& input);
 
 // Prints the table each second, over the one before, when `terminal`; otherwise a line every 10 s,
