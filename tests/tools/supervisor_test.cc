@@ -2,11 +2,11 @@
 
 #include <gmock/gmock.h>
 
-#include <algorithm>
 #include <csignal>
-#include <map>
 
 #include "lib/core/error.h"
+#include "lib/core/log.h"
+#include "tests/tools/fake_host.h"
 
 namespace tetrion {
 namespace {
@@ -16,48 +16,6 @@ using Role = ChildSpec::Role;
 using State = Supervisor::State;
 
 constexpr std::int64_t kDrainNs = 30 * kNanosPerSecond;
-
-// Processes that do what the test says.
-class FakeHost final : public ProcessHost {
- public:
-  pid_t Start(const std::string& name, const std::vector<std::string>& command) override {
-    if (name == refused) throw Error(refusal, "cannot start " + name);
-    starts.push_back(name + ":" + command.back());
-    alive[++last_pid] = name;
-    return last_pid;
-  }
-  std::optional<ChildExit> Poll(pid_t pid) override {
-    const auto end = ends.find(pid);
-    if (end == ends.end()) return std::nullopt;
-    const ChildExit exit = end->second;
-    ends.erase(end);
-    alive.erase(pid);
-    return exit;
-  }
-  void Signal(pid_t pid, int signal) override {
-    signals.push_back(alive.at(pid) + ":" + std::to_string(signal));
-    if (signal == SIGKILL) ends[pid] = {true, SIGKILL};
-  }
-  // Ends the living process of that name.
-  void End(const std::string& name, ChildExit exit) {
-    for (const auto& [pid, one] : alive) {
-      if (one == name) ends[pid] = exit;
-    }
-  }
-  void EndAll(ChildExit exit) {
-    for (const auto& [pid, one] : alive) ends[pid] = exit;
-  }
-  int Starts(const std::string& start) const {
-    return static_cast<int>(std::count(starts.begin(), starts.end(), start));
-  }
-
-  pid_t last_pid = 100;
-  std::map<pid_t, std::string> alive;
-  std::map<pid_t, ChildExit> ends;
-  std::vector<std::string> starts, signals;
-  std::string refused;  // the name that cannot be started
-  ExitCode refusal = ExitCode::kTryAgain;
-};
 
 class SupervisorTest : public ::testing::Test {
  protected:
@@ -107,39 +65,6 @@ TEST_F(SupervisorTest, DeathsOfTheCoordinatorAddNoTimeToStopAfter) {
     timed.Tick();
     EXPECT_EQ(host_.starts.back(), std::string("coordinator:") + left);
   }
-}
-
-TEST(JudgeTest, ExitCodesDecideAboutRestarts) {
-  const std::map<int, ExitVerdict> table = {
-      {0, ExitVerdict::kDone},      {1, ExitVerdict::kRestart},  {2, ExitVerdict::kFatal},
-      {75, ExitVerdict::kRestart},  {78, ExitVerdict::kFatal},   {127, ExitVerdict::kRestart},
-      {143, ExitVerdict::kRestart}, {255, ExitVerdict::kRestart}};
-  for (const auto& [code, verdict] : table) EXPECT_EQ(Judge({false, code}), verdict) << code;
-  for (const int signal : {SIGHUP, SIGINT, SIGKILL, SIGSEGV, SIGTERM}) {
-    EXPECT_EQ(Judge({true, signal}), ExitVerdict::kRestart) << signal;
-  }
-}
-
-TEST(RestartPolicyTest, DelaysDoubleUpToTheBoundAndEnd) {
-  FakeClock clock;
-  RestartPolicy policy(clock);
-  std::vector<std::int64_t> delays_ms;
-  while (const auto delay_ns = policy.OnDeath()) delays_ms.push_back(*delay_ns / kNanosPerMilli);
-  EXPECT_THAT(delays_ms, ElementsAre(250, 500, 1000, 2000, 4000));
-  EXPECT_EQ(policy.OnDeath(), std::nullopt);
-}
-
-TEST(RestartPolicyTest, HealthyLifeForgivesEarlierDeaths) {
-  FakeClock clock;
-  RestartPolicy policy(clock);
-  for (int life = 0; life < 20; ++life) {
-    policy.OnStarted();
-    clock.AdvanceMs(RestartPolicy::kHealthyMs);
-    EXPECT_EQ(policy.OnDeath(), RestartPolicy::kFirstDelayMs * kNanosPerMilli);
-  }
-  policy.OnStarted();
-  clock.AdvanceMs(RestartPolicy::kHealthyMs - 1);
-  EXPECT_EQ(policy.OnDeath(), 2 * RestartPolicy::kFirstDelayMs * kNanosPerMilli);
 }
 
 TEST_F(SupervisorTest, StartsInOrder) {
@@ -331,6 +256,50 @@ TEST_F(SupervisorTest, EndOfTheCoordinatorEndsTheRunWithSuccess) {
   EXPECT_EQ(supervisor_.Tick(), State::kEnded);
   EXPECT_EQ(supervisor_.exit_code(), 0);
   EXPECT_EQ(supervisor_.failed_child(), "");
+}
+
+TEST_F(SupervisorTest, RunWhoseLearnerDiedAndNeverWorkedIsNoSuccess) {
+  host_.End("learner", {false, 1});
+  supervisor_.Tick();
+  host_.End("coordinator", {false, 0});
+  EXPECT_EQ(supervisor_.Tick(), State::kDraining);
+  host_.EndAll({false, 0});
+  EXPECT_EQ(supervisor_.Tick(), State::kEnded);
+  EXPECT_EQ(supervisor_.exit_code(), 1);
+  EXPECT_EQ(supervisor_.failed_child(), "learner");
+}
+
+TEST_F(SupervisorTest, RunWhoseLearnerWorkedOrIsBackEndsWithSuccess) {
+  host_.End("learner", {true, SIGKILL});
+  LetTimePass();  // back
+  host_.End("coordinator", {false, 0});
+  EXPECT_EQ(supervisor_.Tick(), State::kDraining);
+  EXPECT_EQ(supervisor_.failed_child(), "");
+  FakeHost host;
+  Supervisor worked(
+      {{"coordinator", Role::kCoordinator, {"new"}, {}}, {"learner", Role::kLearner, {"new"}, {}}},
+      kDrainNs, host, clock_);
+  worked.StartAll();
+  clock_.AdvanceMs(RestartPolicy::kHealthyMs);
+  host.End("learner", {true, SIGKILL});
+  worked.Tick();
+  host.End("coordinator", {false, 0});
+  EXPECT_EQ(worked.Tick(), State::kEnded);
+  EXPECT_EQ(worked.exit_code(), 0);
+}
+
+TEST_F(SupervisorTest, WarningOfADeathHasTheLastLineOfTheDead) {
+  const auto before = log::default_logger();
+  testing::internal::CaptureStderr();
+  SetUpLogging({.service = "test"});  // now: it opens the stream anew
+  host_.End("learner", {false, 75});
+  supervisor_.Tick();
+  host_.End("actor-0", {true, SIGKILL});  // had no time to say why
+  supervisor_.Tick();
+  const std::string said = testing::internal::GetCapturedStderr();
+  log::set_default_logger(before);
+  EXPECT_THAT(said, testing::HasSubstr("learner: died (exit code 75: last of learner); restart 1"));
+  EXPECT_THAT(said, testing::HasSubstr("actor-0: died (signal Killed); restart 1"));
 }
 
 TEST_F(SupervisorTest, DrainAsksOnceAndStartsNothingAnyMore) {

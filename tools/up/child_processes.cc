@@ -153,6 +153,11 @@ std::vector<std::string> ChildProcesses::LastLines(const std::string& name) cons
   return lines;
 }
 
+std::string ChildProcesses::LastLine(const std::string& name) const {
+  const std::vector<std::string> lines = LastLines(name);
+  return lines.empty() ? "" : lines.back();
+}
+
 void ChildProcesses::KillAll() {
   for (const auto& slot : live_) {
     const pid_t pid = slot.load();

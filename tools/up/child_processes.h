@@ -34,6 +34,7 @@ class ChildProcesses final : public ProcessHost {
   pid_t Start(const std::string& name, const std::vector<std::string>& command) override;
   std::optional<ChildExit> Poll(pid_t pid) override;
   void Signal(pid_t pid, int signal) override;
+  std::string LastLine(const std::string& name) const override;
 
   // Moves what the children have written into their logs; never blocks. Poll does it too.
   void PumpOutput();

@@ -92,6 +92,8 @@ void Supervisor::OnExit(Child& child, const ChildExit& exit) {
       if (child.spec.role == ChildSpec::Role::kActor) {
         child.has_left = true;
         log::info("{} has left", child.spec.name);
+      } else if (const Child* dead = LearnerThatNeverWorked()) {
+        Fail(*dead, dead->last_code, "it had died when the run ended, and never worked");
       } else {
         Drain(child.spec.name + " has finished");
       }
@@ -102,7 +104,19 @@ void Supervisor::OnExit(Child& child, const ChildExit& exit) {
     case ExitVerdict::kRestart:
       break;
   }
-  Retry(child, "died (" + Describe(exit) + ")");
+  child.last_code = exit.signalled ? static_cast<int>(ExitCode::kTryAgain) : exit.code;
+  // A process that ends by itself says why; one that was killed could not.
+  const std::string line = exit.signalled ? "" : host_.LastLine(child.spec.name);
+  Retry(child, "died (" + Describe(exit) + (line.empty() ? "" : ": " + line) + ")");
+}
+
+// A learner that is down now; nullptr when there is none.
+const Supervisor::Child* Supervisor::LearnerThatNeverWorked() const {
+  for (const Child& child : children_) {
+    const bool down = child.spec.role == ChildSpec::Role::kLearner && child.pid == 0;
+    if (down && child.start_at_ns != 0 && !child.policy.ever_healthy()) return &child;
+  }
+  return nullptr;
 }
 
 void Supervisor::Retry(Child& child, const std::string& why) {

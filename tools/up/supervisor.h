@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lib/core/clock.h"
+#include "lib/core/error.h"
 #include "tools/up/restart_policy.h"
 
 namespace tetrion {
@@ -33,16 +34,20 @@ class ProcessHost {
   virtual std::optional<ChildExit> Poll(pid_t pid) = 0;
   // To the child's whole process group.
   virtual void Signal(pid_t pid, int signal) = 0;
+  // The last line that a process of this name has written; empty without one.
+  virtual std::string LastLine(const std::string& name) const = 0;
 };
 
 // Keeps the services of one run alive until the run ends.
 //
 //   running:  a death is judged (restart_policy.h); a start that fails is a death, too. Restarts
 //             wait for their delay. The end of the coordinator or the learner with 0 begins
-//             draining; an actor that ends with 0 has left. A fatal exit begins draining with that
-//             failure, and so do used-up restarts of the coordinator or the learner. An actor
-//             whose restarts are used up is left out: one start each kLeftOutPauseMs. Only when
-//             every actor is left out and none was ever healthy has the run failed.
+//             draining; that of the coordinator while the learner is down and never was healthy is
+//             the learner's failure. An actor that ends with 0 has left. A fatal exit begins
+//             draining with that failure, and so do used-up restarts of the coordinator or the
+//             learner. An actor whose restarts are used up is left out: one start each
+//             kLeftOutPauseMs. Only when every actor is left out and none was ever healthy has the
+//             run failed.
 //   draining: every child is asked once (SIGTERM), nothing is started any more; a child that is
 //             alive after the drain time-out is killed. Any end but with 0 shows in the exit code,
 //             save an actor's with 75: it came too late to play.
@@ -64,7 +69,7 @@ class Supervisor {
   void Drain(const std::string& why);
 
   State state() const { return state_; }
-  // 0, the code of a fatal child, or 75. For after kEnded.
+  // 0, the code of a fatal child or of a learner that never worked, or 75. For after kEnded.
   int exit_code() const { return exit_code_; }
   // The first child that failed, running or draining; empty when none did.
   const std::string& failed_child() const { return failed_child_; }
@@ -80,8 +85,9 @@ class Supervisor {
     pid_t pid = 0;
     std::int64_t start_at_ns = 0;  // next start; 0: none planned
     bool died = false;             // at least once, after a start that succeeded
-    bool has_left = false;         // an actor that ended with 0
-    bool left_out = false;         // an actor whose restarts are used up
+    int last_code = static_cast<int>(ExitCode::kTryAgain);  // of its last death; of a signal 75
+    bool has_left = false;                                  // an actor that ended with 0
+    bool left_out = false;                                  // an actor whose restarts are used up
   };
 
   void Start(Child& child);
@@ -90,6 +96,7 @@ class Supervisor {
   void Retry(Child& child, const std::string& why);
   void LeaveOut(Child& child, const std::string& why);
   bool SomeActorMayWork() const;
+  const Child* LearnerThatNeverWorked() const;
   void OnExitWhileDraining(const Child& child, const ChildExit& exit);
   void Fail(const Child& child, int code, const std::string& why);
 
