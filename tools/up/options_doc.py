@@ -3,7 +3,8 @@
 that; or checks one program's part.
 
   options_doc.py --bin build/cpu/bin                 write docs/options.md and .env
-  options_doc.py --check PROGRAM    exit 1 unless docs/options.md begins as here and has the program's section
+  options_doc.py --check PROGRAM    exit 1 unless docs/options.md begins as here and has the
+                                    program's section
 """
 import argparse
 import pathlib
