@@ -29,9 +29,9 @@ namespace tetrion::learner {
 //
 // A ring that cannot be attached for now waits: one that is missing or not sealed yet until
 // `retry_ns` have passed, one for which memory or open files lack here until `shortage_ns` have;
-// one that can never be (a slot that the replay lacks, another layout, a damaged header) is given up
-// at once. A ring's file is removed then only once no process holds its lock: the ring may be alive
-// and the fault ours.
+// one that can never be (a slot that the replay lacks, another layout, a damaged header) is given
+// up at once. A ring's file is removed then only once no process holds its lock: the ring may be
+// alive and the fault ours.
 //
 // The list also tells which rings of the run are orphans: their actors died before they had
 // announced them, or while no learner was there. What they held is unknown to the ledger, so it

@@ -141,8 +141,9 @@ RunPlan PlanOfOld(const UpOptions& options) {
   const RunFolder folder = RunFolder::Open(options.runs_dir, options.resume);
   // Its logs are not ours to append to, and the coordinator would refuse it later anyway.
   if (folder.InUse()) {
-    Refuse("run " + folder.name() +
-           " is in use by a coordinator: stop that one first, or start another run with --run NAME");
+    Refuse(
+        "run " + folder.name() +
+        " is in use by a coordinator: stop that one first, or start another run with --run NAME");
   }
   RunPlan plan = {.name = folder.name(),
                   .folder = folder.path(),
