@@ -270,7 +270,7 @@ TEST_F(SupervisorTest, RunWhoseLearnerDiedAndNeverWorkedIsNoSuccess) {
 }
 
 TEST_F(SupervisorTest, RunWhoseLearnerWorkedOrIsBackEndsWithSuccess) {
-  host_.End("learner", {true, SIGKILL});
+  host_.End("learner", {false, 75});
   LetTimePass();  // back
   host_.End("coordinator", {false, 0});
   EXPECT_EQ(supervisor_.Tick(), State::kDraining);
@@ -281,11 +281,22 @@ TEST_F(SupervisorTest, RunWhoseLearnerWorkedOrIsBackEndsWithSuccess) {
       kDrainNs, host, clock_);
   worked.StartAll();
   clock_.AdvanceMs(RestartPolicy::kHealthyMs);
-  host.End("learner", {true, SIGKILL});
+  host.End("learner", {false, 75});
   worked.Tick();
   host.End("coordinator", {false, 0});
   EXPECT_EQ(worked.Tick(), State::kEnded);
   EXPECT_EQ(worked.exit_code(), 0);
+}
+
+// Killed as the run ended: its successor is turned away.
+TEST_F(SupervisorTest, RunWhoseLearnerWasKilledAtItsEndEndsWithSuccess) {
+  host_.End("learner", {true, SIGKILL});
+  LetTimePass();
+  host_.End("learner", {false, 75});
+  supervisor_.Tick();
+  host_.End("coordinator", {false, 0});
+  EXPECT_EQ(supervisor_.Tick(), State::kDraining);
+  EXPECT_EQ(supervisor_.failed_child(), "");
 }
 
 TEST_F(SupervisorTest, WarningOfADeathHasTheLastLineOfTheDead) {

@@ -104,17 +104,20 @@ void Supervisor::OnExit(Child& child, const ChildExit& exit) {
     case ExitVerdict::kRestart:
       break;
   }
-  child.last_code = exit.signalled ? static_cast<int>(ExitCode::kTryAgain) : exit.code;
+  child.last_code = exit.code;
+  child.was_killed = child.was_killed || exit.signalled;
   // A process that ends by itself says why; one that was killed could not.
   const std::string line = exit.signalled ? "" : host_.LastLine(child.spec.name);
   Retry(child, "died (" + Describe(exit) + (line.empty() ? "" : ": " + line) + ")");
 }
 
-// A learner that is down now; nullptr when there is none.
+// A learner that is down now. One that was killed says nothing of the run, nor do its successors
+// that come too late. nullptr when there is none.
 const Supervisor::Child* Supervisor::LearnerThatNeverWorked() const {
   for (const Child& child : children_) {
     const bool down = child.spec.role == ChildSpec::Role::kLearner && child.pid == 0;
-    if (down && child.start_at_ns != 0 && !child.policy.ever_healthy()) return &child;
+    const bool worked = child.was_killed || child.policy.ever_healthy();
+    if (down && child.start_at_ns != 0 && !worked) return &child;
   }
   return nullptr;
 }

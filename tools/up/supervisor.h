@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "lib/core/clock.h"
-#include "lib/core/error.h"
 #include "tools/up/restart_policy.h"
 
 namespace tetrion {
@@ -42,8 +41,8 @@ class ProcessHost {
 //
 //   running:  a death is judged (restart_policy.h); a start that fails is a death, too. Restarts
 //             wait for their delay. The end of the coordinator or the learner with 0 begins
-//             draining; that of the coordinator while the learner is down and never was healthy is
-//             the learner's failure. An actor that ends with 0 has left. A fatal exit begins
+//             draining; that of the coordinator while the learner has ended by itself and never was
+//             healthy is the learner's failure. An actor that ends with 0 has left. A fatal exit begins
 //             draining with that failure, and so do used-up restarts of the coordinator or the
 //             learner. An actor whose restarts are used up is left out: one start each
 //             kLeftOutPauseMs. Only when every actor is left out and none was ever healthy has the
@@ -85,9 +84,10 @@ class Supervisor {
     pid_t pid = 0;
     std::int64_t start_at_ns = 0;  // next start; 0: none planned
     bool died = false;             // at least once, after a start that succeeded
-    int last_code = static_cast<int>(ExitCode::kTryAgain);  // of its last death; of a signal 75
-    bool has_left = false;                                  // an actor that ended with 0
-    bool left_out = false;                                  // an actor whose restarts are used up
+    int last_code = 0;             // of its last death
+    bool was_killed = false;       // one of its deaths was a signal's
+    bool has_left = false;         // an actor that ended with 0
+    bool left_out = false;         // an actor whose restarts are used up
   };
 
   void Start(Child& child);
