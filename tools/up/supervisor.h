@@ -41,12 +41,12 @@ class ProcessHost {
 //
 //   running:  a death is judged (restart_policy.h); a start that fails is a death, too. Restarts
 //             wait for their delay. The end of the coordinator or the learner with 0 begins
-//             draining; that of the coordinator while the learner has ended by itself and never was
-//             healthy is the learner's failure. An actor that ends with 0 has left. A fatal exit begins
-//             draining with that failure, and so do used-up restarts of the coordinator or the
-//             learner. An actor whose restarts are used up is left out: one start each
-//             kLeftOutPauseMs. Only when every actor is left out and none was ever healthy has the
-//             run failed.
+//             draining; that of the coordinator while the learner has ended by itself and never
+//             was healthy is the learner's failure. An actor that ends with 0 has left. A fatal
+//             exit begins draining with that failure, and so do used-up restarts of the
+//             coordinator or the learner. An actor whose restarts are used up is left out: one
+//             start each kLeftOutPauseMs. Only when every actor is left out and none was ever
+//             healthy has the run failed.
 //   draining: every child is asked once (SIGTERM), nothing is started any more; a child that is
 //             alive after the drain time-out is killed. Any end but with 0 shows in the exit code,
 //             save an actor's with 75: it came too late to play.
