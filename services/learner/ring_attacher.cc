@@ -147,10 +147,7 @@ bool RingAttacher::TryAttach(Waiting& ring, std::vector<std::unique_ptr<RowSourc
     const std::string reason = WithoutFolder(error.what(), info.path);
     if (ring.is_old && !Exists(info.path)) {
       log::warn("ring {} is gone with the rows that no learner had taken", info.path);
-      board_.AddEnded({.path = info.path,
-                       .owner = info.owner,
-                       .end = wire::RingEnd::kOwnerDead,
-                       .reason = "its actor is dead and its file is gone"});
+      CountAsDead(info, "its actor is dead and its file is gone");
       return true;
     }
     const bool is_ours = dynamic_cast<const Shortage*>(&error) != nullptr;
@@ -197,10 +194,7 @@ bool RingAttacher::TryTakeRemote(Waiting& ring, std::vector<std::unique_ptr<RowS
     return true;
   }
   log::warn("ring {} was never opened by its actor", info.path);
-  board_.AddEnded({.path = info.path,
-                   .owner = info.owner,
-                   .end = wire::RingEnd::kOwnerDead,
-                   .reason = "its actor never opened it: it does not reach the learner"});
+  CountAsDead(info, "its actor never opened it: it does not reach the learner");
   return true;
 }
 
@@ -242,6 +236,11 @@ bool RingAttacher::HasTime(Waiting& ring, std::int64_t patience_ns, const std::s
   ring.last_error = error;
   ring.next_try_ns = now_ns + config_.retry_every_ns;
   return true;
+}
+
+void RingAttacher::CountAsDead(const wire::RingInfo& info, const std::string& reason) {
+  board_.AddEnded(
+      {.path = info.path, .owner = info.owner, .end = wire::RingEnd::kOwnerDead, .reason = reason});
 }
 
 void RingAttacher::GiveUp(const wire::RingInfo& info, const std::string& reason) {

@@ -102,6 +102,7 @@ class RingAttacher final : public SourceFinder {
   std::unique_ptr<RowSource> Attach(const wire::RingInfo& info);
   bool TryTakeRemote(Waiting& ring, std::vector<std::unique_ptr<RowSource>>& attached);
   bool HasTime(Waiting& ring, std::int64_t patience_ns, const std::string& error);
+  void CountAsDead(const wire::RingInfo& info, const std::string& reason);
   void GiveUp(const wire::RingInfo& info, const std::string& reason);
   bool Knows(const std::string& name) const;
   void LookForOrphans();

@@ -75,6 +75,15 @@ std::unique_ptr<Network> Make(const Case& c, int threads) {
   return network;
 }
 
+// After a pass forward and back over all of the case.
+std::unique_ptr<Network> Differentiated(const Case& c, int threads) {
+  auto network = Make(c, threads);
+  std::vector<float> logits(c.Size(kActions)), value(c.Size(1));
+  network->Forward(c.view.data(), c.mask.data(), c.n, logits.data(), value.data());
+  network->Backward(c.grad_logits.data(), c.grad_value.data());
+  return network;
+}
+
 struct Reference {
   Tensor logits, value;                // [n, 40], [n] f64
   std::map<std::string, Tensor> grad;  // by parameter name
@@ -210,10 +219,7 @@ TEST_P(ScorerGradientTest, GradientDoesNotDependOnThreadsBitForBit) {
   std::vector<float> first;
   for (const int threads : {1, 2, 3}) {
     for (int repeat = 0; repeat < 2; ++repeat) {
-      const auto network = Make(c, threads);
-      std::vector<float> logits(c.Size(kActions)), value(c.Size(1));
-      network->Forward(c.view.data(), c.mask.data(), c.n, logits.data(), value.data());
-      network->Backward(c.grad_logits.data(), c.grad_value.data());
+      const auto network = Differentiated(c, threads);
       const std::vector<float> gradient(network->gradients().begin(), network->gradients().end());
       if (first.empty()) first = gradient;
       ASSERT_EQ(gradient, first) << threads << " threads";
@@ -229,10 +235,7 @@ TEST(ScorerSparseGradientTest, NegligibleRowsAreLeftOutAndTheGradientStays) {
     if (cell % 9 != 0) c.grad_logits[cell] *= 1e-6F;
   }
   const Reference reference = Differentiate(c, *Make(c, 1));
-  const auto network = Make(c, 1);
-  std::vector<float> logits(c.Size(kActions)), value(c.Size(1));
-  network->Forward(c.view.data(), c.mask.data(), c.n, logits.data(), value.data());
-  network->Backward(c.grad_logits.data(), c.grad_value.data());
+  const auto network = Differentiated(c, 1);
   for (const ParameterInfo& info : network->layout()) {
     EXPECT_LT(WorstShare(network->gradients().data() + info.offset, reference.grad.at(info.name)),
               1e-4)
@@ -267,10 +270,7 @@ TEST(ScorerSparseGradientTest, SlopesOfAStateStillAddUpToZero) {
     double slopes = 0;
     for (const float slope : c.grad_logits) slopes += std::abs(slope);
     const Reference reference = Differentiate(c, *Make(c, 1));
-    const auto network = Make(c, 1);
-    std::vector<float> logits(c.Size(kActions)), value(c.Size(1));
-    network->Forward(c.view.data(), c.mask.data(), c.n, logits.data(), value.data());
-    network->Backward(c.grad_logits.data(), c.grad_value.data());
+    const auto network = Differentiated(c, 1);
     for (const ParameterInfo& info : network->layout()) {
       const float* gradient = network->gradients().data() + info.offset;
       if (info.name == "score.3.bias" || info.name == "score.head.bias") {
@@ -288,10 +288,7 @@ TEST(ScorerSparseGradientTest, WhatIsNotANumberIsKept) {
   std::fill(c.grad_logits.begin(), c.grad_logits.end(), 0.0F);
   c.grad_logits[0] = 1.0F;
   c.grad_logits[kActions] = std::nanf("");
-  const auto network = Make(c, 1);
-  std::vector<float> logits(c.Size(kActions)), value(c.Size(1));
-  network->Forward(c.view.data(), c.mask.data(), c.n, logits.data(), value.data());
-  network->Backward(c.grad_logits.data(), c.grad_value.data());
+  const auto network = Differentiated(c, 1);
   const auto gradients = network->gradients();
   EXPECT_TRUE(
       std::any_of(gradients.begin(), gradients.end(), [](float g) { return std::isnan(g); }));
