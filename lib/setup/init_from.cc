@@ -6,12 +6,12 @@
 
 #include "lib/core/error.h"
 #include "lib/run/run_folder.h"
+#include "lib/setup/run_checkpoint.h"
 #include "lib/setup/run_setup.h"
 
 namespace tetrion {
 namespace {
 
-constexpr int kCheckpointsRead = 1;  // the store is only read: how many it would keep is no matter
 constexpr const char* kBest = "/best";
 constexpr const char* kNewest = "/newest";
 
@@ -64,13 +64,16 @@ Checkpoint LoadInitial(const std::string& runs_dir, const std::string& from, con
                                   : "--network") +
            " of the other");
   }
-  const CheckpointStore store(folder.checkpoints(), kCheckpointsRead);
-  std::optional<Checkpoint> checkpoint = best ? store.LoadBest() : store.LoadNewest();
-  if (!checkpoint) refuse("run " + folder.name() + " has no checkpoint yet");
-  if (!IsFinite(checkpoint->state)) {
-    refuse(checkpoint->path + " holds NaN or infinity" + (best ? "" : ": try " + name + kBest));
+  Checkpoint checkpoint;
+  try {
+    checkpoint = CheckpointOf(folder, best);
+  } catch (const Error& error) {
+    refuse(error.what());
   }
-  return *std::move(checkpoint);
+  if (!IsFinite(checkpoint.state)) {
+    refuse(checkpoint.path + " holds NaN or infinity" + (best ? "" : ": try " + name + kBest));
+  }
+  return checkpoint;
 }
 
 TrainerState BegunWith(TrainerState fresh, const TrainerState& initial) {

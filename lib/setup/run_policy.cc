@@ -1,12 +1,12 @@
 #include "lib/setup/run_policy.h"
 
-#include "lib/checkpoint/checkpoint_store.h"
+#include <string>
+
+#include "lib/core/error.h"
 #include "lib/policy/network_policy.h"
 #if defined(TETRION_WITH_TORCH)
 #include "lib/policy/dreamer_policy.h"
 #include "lib/rl/dreamer/model_shape.h"
-#else
-#include "lib/core/error.h"
 #endif
 
 namespace tetrion {
@@ -48,6 +48,31 @@ std::unique_ptr<Policy> MakeRunPolicy(const RunConfig& run, const RunPolicyConfi
                             .greedy = config.greedy,
                             .max_lanes = config.max_lanes},
                            env);
+}
+
+std::unique_ptr<Policy> LoadRunPolicy(const RunConfig& run, const RunPolicyConfig& config,
+                                      const EnvSpec& env, const Checkpoint& checkpoint) {
+  auto policy = MakeRunPolicy(run, config, env);
+  const std::vector<std::byte> blob = RunPolicyBlobOf(run, checkpoint.state);
+  const auto version = static_cast<std::uint32_t>(checkpoint.info.policy_version);
+  const LoadResult result = policy->LoadWeights(blob, version);
+  if (result != LoadResult::kLoaded) {
+    RefuseWeights(run, checkpoint, result, blob.size(), policy->WeightsBytes());
+  }
+  return policy;
+}
+
+void RefuseWeights(const RunConfig& run, const Checkpoint& checkpoint, LoadResult result,
+                   std::size_t bytes, std::size_t expected) {
+  if (result == LoadResult::kNotFinite) {
+    throw Error(ExitCode::kConfig,
+                checkpoint.path + " holds NaN or infinity: take another checkpoint of the run");
+  }
+  const std::string acting =
+      run.algo == kDreamer ? "DreamerV3 of size " + run.dreamer.size : "network " + run.network;
+  throw Error(ExitCode::kConfig, checkpoint.path + " has " + std::to_string(bytes) +
+                                     " bytes of weights, " + acting + " of this run needs " +
+                                     std::to_string(expected));
 }
 
 std::vector<std::byte> RunPolicyBlobOf(const RunConfig& run, const TrainerState& state) {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "lib/checkpoint/checkpoint_store.h"
 #include "lib/checkpoint/state.h"
 #include "lib/frame/specs.h"
 #include "lib/policy/policy.h"
@@ -26,6 +27,16 @@ struct RunPolicyConfig {
 // what the run needs is not in this program, or does not fit the environment.
 std::unique_ptr<Policy> MakeRunPolicy(const RunConfig& run, const RunPolicyConfig& config,
                                       const EnvSpec& env);
+
+// The same with the weights of one of the run's checkpoints. Throws Error(kConfig), too, when they
+// do not fit or are not finite.
+std::unique_ptr<Policy> LoadRunPolicy(const RunConfig& run, const RunPolicyConfig& config,
+                                      const EnvSpec& env, const Checkpoint& checkpoint);
+
+// What is wrong with weights of a checkpoint that `result` speaks of: `bytes` of them where
+// `expected` fit. Throws Error(kConfig).
+[[noreturn]] void RefuseWeights(const RunConfig& run, const Checkpoint& checkpoint,
+                                LoadResult result, std::size_t bytes, std::size_t expected);
 
 // The parameters that the run's policy acts with, out of a checkpoint of its trainer, as
 // Policy::LoadWeights reads them. Another algorithm's checkpoint has none.

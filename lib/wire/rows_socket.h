@@ -33,6 +33,7 @@ inline constexpr int kHeartbeatEveryMs = 2000;
 inline constexpr int kHeartbeatTimeoutMs = 6000;
 
 class Frame;
+class InputBound;
 
 // The second frame of a message as the engine received it. Move-only; owns the bytes.
 class Payload {
@@ -95,9 +96,9 @@ class RowsServer {
   std::uint64_t hang_ups() const { return hang_ups_; }
 
  private:
-  struct Impl;
   Config config_;
-  std::unique_ptr<Impl> impl_;
+  std::unique_ptr<Router> router_;
+  std::unique_ptr<InputBound> input_;
   std::string endpoint_;
   std::string problem_;
   LinkStats stats_;
@@ -133,8 +134,8 @@ class RowsClient {
   // The same to another address, or a server with another key: the learner has moved. `server_key`
   // is empty without security.
   bool Reopen(const std::string& endpoint, const std::string& server_key);
-  const std::string& endpoint() const { return config_.endpoint; }
-  const std::string& server_key() const { return config_.security.server_key; }
+  const std::string& endpoint() const;
+  const std::string& server_key() const;
   // What was wrong with the last refused message, for people.
   const std::string& problem() const { return problem_; }
   // As ControlClient::HandshakeProblem.
@@ -142,13 +143,9 @@ class RowsClient {
   const LinkStats& stats() const { return stats_; }
 
  private:
-  struct Impl;
-  void Open();
-
-  Config config_;
-  Backoff backoff_;
-  std::unique_ptr<Impl> impl_;
-  std::string problem_, handshake_problem_;
+  const Identity identity_;
+  std::unique_ptr<Dealer> dealer_;
+  std::string problem_;
   LinkStats stats_;
 };
 

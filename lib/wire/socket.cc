@@ -5,58 +5,32 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zmq.h>
 
 #include <cerrno>
 #include <cstring>
 #include <string_view>
 #include <utility>
 
-#include "lib/core/check.h"
 #include "lib/core/error.h"
+#include "lib/wire/channel_ends.h"
 #include "lib/wire/zmq_socket.h"
 
 namespace tetrion::wire {
 namespace {
 
+constexpr ChannelPolicy kControlChannel = {
+    .most_frame_bytes = kMaxMessageBytes,
+    .reconnect_most_ms = 800,
+    // Not ZeroMQ's own heartbeats: each of them cancels timers, and ZeroMQ 4.3 looks for a timer
+    // along the list of all connections' timers.
+    .heartbeat_every_ms = 0,
+};
 constexpr int kServerSendHighWaterMark = 128;
 constexpr int kServerBacklog = 4096;
 constexpr int kClientSendHighWaterMark = 1024;
-// None: libzmq 4.3 aborts the process (!_io_error in stream_engine_base.cpp) when a peer hangs up
-// while its queue is full and the answer to one of its pings falls due. The server's owner watches
-// its memory.
-constexpr int kReceiveHighWaterMark = 0;
-constexpr int kHandshakeMs = 5000;
-constexpr int kReconnectMs = 100;  // the engine's own attempts; doubled each time up to
-constexpr int kReconnectMaxMs = 800;
-constexpr int kKeepAliveIdleS = 5;  // of a silent TCP connection, before the kernel asks
-constexpr int kKeepAliveEveryS = 2;
-constexpr int kKeepAliveTries = 3;
 constexpr std::string_view kIpcScheme = "ipc://";
 
-// The options both ends share.
-void SetCommonOptions(void* socket, int send_high_water_mark, bool secured) {
-  SetOption(socket, ZMQ_LINGER, 0);
-  SetOption(socket, ZMQ_SNDHWM, send_high_water_mark);
-  SetOption(socket, ZMQ_RCVHWM, kReceiveHighWaterMark);
-  SetMaxMessageBytes(socket, kMaxMessageBytes + (secured ? kCurveOverheadBytes : 0));
-  SetOption(socket, ZMQ_HANDSHAKE_IVL, kHandshakeMs);
-  // Not ZeroMQ's own heartbeats: each of them cancels timers, and ZeroMQ 4.3 looks for a timer
-  // along the list of all connections' timers.
-  SetOption(socket, ZMQ_TCP_KEEPALIVE, 1);
-  SetOption(socket, ZMQ_TCP_KEEPALIVE_IDLE, kKeepAliveIdleS);
-  SetOption(socket, ZMQ_TCP_KEEPALIVE_INTVL, kKeepAliveEveryS);
-  SetOption(socket, ZMQ_TCP_KEEPALIVE_CNT, kKeepAliveTries);
-}
-
 }  // namespace
-
-struct ControlServer::Impl : Socket {
-  explicit Impl(const ServerSecurity& security) : Socket(ZMQ_ROUTER, nullptr) {
-    if (security.on()) authenticator = std::make_unique<Authenticator>(*context, socket, security);
-  }
-  std::unique_ptr<Authenticator> authenticator;  // null: plain
-};
 
 // Holds "<socket path>.lock" for as long as the server listens.
 class ControlServer::PathLock {
@@ -113,28 +87,19 @@ ControlServer::ControlServer(const std::string& endpoint, std::uint64_t run_id,
 }
 
 void ControlServer::Bind(const std::string& endpoint) {
-  impl_ = std::make_unique<Impl>(security_);
-  void* socket = impl_->socket;
-  SetCommonOptions(socket, kServerSendHighWaterMark, security_.on());
-  SetOption(socket, ZMQ_ROUTER_MANDATORY, 1);
-  SetOption(socket, ZMQ_BACKLOG, kServerBacklog);
-  AllowIpv6(socket, endpoint);
-  if (zmq_bind(socket, endpoint.c_str()) != 0) {
-    const int error = zmq_errno();
-    throw Error(ExitCode::kUsage,
-                "cannot bind the control socket to " + endpoint + ": " + zmq_strerror(error) +
-                    (error == EADDRINUSE
-                         ? "; another process listens there: stop it, or choose a free port with "
-                           "--bind tcp://127.0.0.1:0"
-                         : "; give --bind an address of this machine, like tcp://127.0.0.1:0"));
-  }
-  endpoint_ = BoundEndpoint(socket);
+  router_ =
+      std::make_unique<Router>(endpoint, security_, kControlChannel,
+                               Router::Config{.what = "the control socket",
+                                              .bind_like = "--bind tcp://127.0.0.1:0",
+                                              .send_high_water_mark = kServerSendHighWaterMark,
+                                              .backlog = kServerBacklog});
+  endpoint_ = router_->Endpoint();
   if (path_lock_ != nullptr) path_lock_->KeepOthersOut();
 }
 
 void ControlServer::Rebind() {
   const std::string endpoint = endpoint_;
-  impl_.reset();
+  router_.reset();
   malloc_trim(0);  // the freed queues go back to the kernel, not to our heap
   try {
     Bind(endpoint);
@@ -150,18 +115,18 @@ HandshakeTotals ControlServer::handshakes() const {
 }
 
 Readiness ControlServer::Poll(int timeout_ms, int extra_fd) {
-  return PollSocket(impl_->socket, timeout_ms, extra_fd);
+  return PollSocket(router_->socket(), timeout_ms, extra_fd);
 }
 
 std::optional<ControlServer::Received> ControlServer::Receive() {
   Frame id, body;
-  if (!id.Receive(impl_->socket)) return std::nullopt;
+  if (!id.Receive(router_->socket())) return std::nullopt;
   Received received;
   received.peer.assign(reinterpret_cast<const char*>(id.data()), id.size());
-  if (id.More() && body.Receive(impl_->socket)) {
+  if (id.More() && body.Receive(router_->socket())) {
     received.bytes.assign(body.data(), body.data() + body.size());
     if (body.More()) {
-      SkipRest(body, impl_->socket);
+      SkipRest(body, router_->socket());
       received.bytes.clear();  // not a message of ours: Decode will say too short
     }
   }
@@ -171,81 +136,47 @@ std::optional<ControlServer::Received> ControlServer::Receive() {
 }
 
 SendStatus ControlServer::Send(const PeerId& peer, const Message& message) {
-  const std::vector<std::byte> bytes = Encode(message, {.run_id = run_id_});
-  if (zmq_send(impl_->socket, peer.data(), peer.size(), ZMQ_SNDMORE | ZMQ_DONTWAIT) < 0) {
-    ++stats_.dropped_out;
-    return zmq_errno() == EAGAIN ? SendStatus::kFull : SendStatus::kNoPeer;
-  }
-  if (zmq_send(impl_->socket, bytes.data(), bytes.size(), ZMQ_DONTWAIT) < 0) {
-    ++stats_.dropped_out;
-    return SendStatus::kNoPeer;
-  }
-  ++stats_.messages_out;
-  stats_.bytes_out += bytes.size();
-  return SendStatus::kOk;
+  return router_->Send(peer, {Encode(message, {.run_id = run_id_}), {}}, stats_);
 }
-
-struct ControlClient::Impl : Socket {
-  explicit Impl(const Config& config) : Socket(ZMQ_DEALER, config.context) {
-    if (config.context == nullptr) monitor = std::make_unique<HandshakeMonitor>(*context, socket);
-  }
-  std::unique_ptr<HandshakeMonitor> monitor;  // null: of a shared context
-};
 
 ControlClient::ControlClient(const Config& config, const Clock& clock)
-    : config_(config), backoff_(clock, config.backoff) {
-  Open();
-}
+    : identity_(config.identity),
+      dealer_(std::make_unique<Dealer>(
+          kControlChannel,
+          Dealer::Config{
+              .endpoint = config.endpoint,
+              .whom = "the coordinator",
+              .looks_like = "the address looks like tcp://127.0.0.1:41234 or ipc:///path",
+              .backoff = config.backoff,
+              .context = config.context,
+              .security = config.security,
+              .send_high_water_mark = kClientSendHighWaterMark},
+          clock)) {}
 
 ControlClient::~ControlClient() = default;
 
-void ControlClient::Open() {
-  impl_.reset();
-  impl_ = std::make_unique<Impl>(config_);
-  SetCommonOptions(impl_->socket, kClientSendHighWaterMark, config_.security.on());
-  Secure(impl_->socket, config_.security);
-  SetOption(impl_->socket, ZMQ_RECONNECT_IVL, kReconnectMs);
-  SetOption(impl_->socket, ZMQ_RECONNECT_IVL_MAX, kReconnectMaxMs);
-  AllowIpv6(impl_->socket, config_.endpoint);
-  if (zmq_connect(impl_->socket, config_.endpoint.c_str()) != 0) {
-    throw Error(ExitCode::kUsage,
-                "cannot connect to the coordinator at '" + config_.endpoint +
-                    "': " + zmq_strerror(zmq_errno()) +
-                    "; the address looks like tcp://127.0.0.1:41234 or ipc:///path");
-  }
-}
-
 SendStatus ControlClient::Send(const Message& message) {
-  const std::vector<std::byte> bytes = Encode(message, config_.identity);
-  if (zmq_send(impl_->socket, bytes.data(), bytes.size(), ZMQ_DONTWAIT) < 0) {
-    ++stats_.dropped_out;
-    return SendStatus::kFull;
-  }
-  ++stats_.messages_out;
-  stats_.bytes_out += bytes.size();
-  return SendStatus::kOk;
+  return dealer_->Send({Encode(message, identity_), {}}, stats_);
 }
 
 Readiness ControlClient::Poll(int timeout_ms, int extra_fd) {
-  return PollSocket(impl_->socket, timeout_ms, extra_fd);
+  return PollSocket(dealer_->socket(), timeout_ms, extra_fd);
 }
 
 ReceiveResult ControlClient::Receive(int timeout_ms) {
   Frame frame;
-  if (!frame.Receive(impl_->socket)) {
-    if (timeout_ms <= 0 || !Poll(timeout_ms).socket || !frame.Receive(impl_->socket)) return {};
-  }
+  if (!dealer_->Receive(frame, timeout_ms)) return {};
   ++stats_.messages_in;
   stats_.bytes_in += frame.size();
   DecodeResult decoded;
   decoded.status = DecodeStatus::kBadIdentifier;
   if (frame.More()) {
-    SkipRest(frame, impl_->socket);
+    SkipRest(frame, dealer_->socket());
   } else {
     decoded = Decode({frame.data(), frame.size()});
   }
   if (decoded.status == DecodeStatus::kOk) {
-    backoff_.Reset();
+    dealer_->Heard();
     return {ReceiveStatus::kMessage, std::move(decoded.message), decoded.sender};
   }
   ++stats_.malformed;
@@ -257,25 +188,20 @@ ReceiveResult ControlClient::Receive(int timeout_ms) {
   return {ReceiveStatus::kMalformed, {}, {}};
 }
 
+const std::string& ControlClient::endpoint() const {
+  return dealer_->endpoint();
+}
+
 const std::string& ControlClient::HandshakeProblem() {
-  while (impl_->monitor != nullptr) {
-    const std::optional<Handshake> ended = impl_->monitor->Next();
-    if (!ended.has_value()) break;
-    handshake_problem_ = ClientProblem(*ended, config_.endpoint, config_.security);
-  }
-  return handshake_problem_;
+  return dealer_->HandshakeProblem();
 }
 
 bool ControlClient::Reopen() {
-  return Reopen(config_.endpoint);
+  return Reopen(endpoint());
 }
 
 bool ControlClient::Reopen(const std::string& endpoint) {
-  if (!backoff_.TryNow()) return false;
-  config_.endpoint = endpoint;
-  Open();
-  ++stats_.reconnects;
-  return true;
+  return dealer_->Reopen(endpoint, dealer_->server_key(), stats_);
 }
 
 }  // namespace tetrion::wire

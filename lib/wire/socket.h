@@ -21,6 +21,9 @@ namespace tetrion::wire {
 // Routing id of a connection, as the ROUTER gave it. A peer that reconnects gets another one.
 using PeerId = std::string;
 
+class Dealer;
+class Router;
+
 // Plain counts since construction; the owner turns them into metrics.
 struct LinkStats {
   std::uint64_t messages_in = 0, messages_out = 0;
@@ -87,14 +90,13 @@ class ControlServer {
   HandshakeTotals handshakes() const;
 
  private:
-  struct Impl;
   class PathLock;
   void Bind(const std::string& endpoint);
 
   const std::uint64_t run_id_;
   const ServerSecurity security_;
   std::unique_ptr<PathLock> path_lock_;  // of an ipc address, else null
-  std::unique_ptr<Impl> impl_;
+  std::unique_ptr<Router> router_;
   std::string endpoint_;
   LinkStats stats_;
 };
@@ -133,7 +135,7 @@ class ControlClient {
   ControlClient& operator=(const ControlClient&) = delete;
 
   // From now on messages say that their sender belongs to this run.
-  void JoinRun(std::uint64_t run_id) { config_.identity.run_id = run_id; }
+  void JoinRun(std::uint64_t run_id) { identity_.run_id = run_id; }
   // Returns at once; kFull while the queue to the coordinator has no room.
   [[nodiscard]] SendStatus Send(const Message& message);
   // Blocks until a message is there, `extra_fd` (if >= 0) is readable, or `timeout_ms` has passed.
@@ -145,7 +147,7 @@ class ControlClient {
   bool Reopen();
   // The same with another address, read anew from endpoints.json.
   bool Reopen(const std::string& endpoint);
-  const std::string& endpoint() const { return config_.endpoint; }
+  const std::string& endpoint() const;
   // What was wrong with the last refused message, for people.
   const std::string& problem() const { return problem_; }
   // What was wrong with the connection's last handshake, for people; empty when it went well or is
@@ -155,13 +157,9 @@ class ControlClient {
   const LinkStats& stats() const { return stats_; }
 
  private:
-  struct Impl;
-  void Open();
-
-  Config config_;
-  Backoff backoff_;
-  std::unique_ptr<Impl> impl_;
-  std::string problem_, handshake_problem_;
+  Identity identity_;
+  std::unique_ptr<Dealer> dealer_;
+  std::string problem_;
   LinkStats stats_;
 };
 

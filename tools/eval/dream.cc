@@ -10,6 +10,7 @@
 #include "lib/core/error.h"
 #include "lib/policy/judge_weights.h"
 #include "lib/rl/dreamer/model_shape.h"
+#include "lib/setup/run_policy.h"
 #include "tools/eval/dream_picture.h"
 #include "tools/eval/episode_player.h"
 #include "tools/eval/gif_writer.h"
@@ -62,7 +63,8 @@ DreamtEpisode Dream(const EvalOptions& options, const Session& session, const Pl
   const std::vector<std::byte> blob = BlobOf(session.checkpoint->state, {kModelPrefix});
   const LoadResult result = TakeWeights(blob, model.parameters());
   if (result != LoadResult::kLoaded) {
-    RefuseWeights(session, result, blob.size(), model.parameters().size_bytes());
+    RefuseWeights(session.config, *session.checkpoint, result, blob.size(),
+                  model.parameters().size_bytes());
   }
   DreamtEpisode episode;
   episode.input = shape.input;

@@ -4,10 +4,10 @@
 #include <limits>
 
 #include "lib/core/error.h"
-#include "lib/core/log.h"
 #include "lib/envs/registry.h"
 #include "lib/policy/random_policy.h"
 #include "lib/run/run_folder.h"
+#include "lib/setup/run_checkpoint.h"
 #include "lib/setup/run_policy.h"
 #include "lib/setup/run_setup.h"
 #include "tools/eval/linear_policy.h"
@@ -15,30 +15,11 @@
 namespace tetrion {
 namespace {
 
-constexpr int kCheckpointsRead = 1;  // the store is only read: how many it would keep is no matter
 constexpr std::uint32_t kNeverCut = std::numeric_limits<std::uint32_t>::max();
-
-// What acts with a run's weights.
-std::string ActorOf(const RunConfig& run) {
-  if (run.algo == "dreamer") return "DreamerV3 of size " + run.dreamer.size;
-  return "network " + run.network;
-}
 
 // Whether the command looks at a world model.
 bool Dreams(const EvalOptions& options) {
   return options.command == "dream";
-}
-
-Checkpoint LoadCheckpoint(const EvalOptions& options, const RunFolder& folder) {
-  const CheckpointStore store(folder.checkpoints(), kCheckpointsRead);
-  auto checkpoint = options.best ? store.LoadBest() : store.LoadNewest();
-  if (!checkpoint) {
-    throw Error(ExitCode::kConfig, "run " + folder.name() + " has no checkpoint in " +
-                                       folder.checkpoints() + " yet: let it train on" +
-                                       (Dreams(options) ? "" : ", or give --policy random"));
-  }
-  if (!checkpoint->warning.empty()) log::warn("{}", checkpoint->warning);
-  return *std::move(checkpoint);
 }
 
 std::unique_ptr<Policy> MakePolicy(const EvalOptions& options, int lanes, Session& session) {
@@ -48,17 +29,9 @@ std::unique_ptr<Policy> MakePolicy(const EvalOptions& options, int lanes, Sessio
     return std::make_unique<RandomPolicy>(options.seed, session.trained_on.action);
   }
   session.summary.policy = options.sample ? "sampled" : "greedy";
-  auto policy = MakeRunPolicy(session.config,
-                              {.seed = options.seed, .greedy = !options.sample, .max_lanes = lanes},
-                              session.trained_on);
-  const Checkpoint& checkpoint = *session.checkpoint;
-  const std::vector<std::byte> blob = RunPolicyBlobOf(session.config, checkpoint.state);
-  const auto version = static_cast<std::uint32_t>(checkpoint.info.policy_version);
-  const LoadResult result = policy->LoadWeights(blob, version);
-  if (result != LoadResult::kLoaded) {
-    RefuseWeights(session, result, blob.size(), policy->WeightsBytes());
-  }
-  return policy;
+  return LoadRunPolicy(session.config,
+                       {.seed = options.seed, .greedy = !options.sample, .max_lanes = lanes},
+                       session.trained_on, *session.checkpoint);
 }
 
 // The run's settings with what the user wants played otherwise. A policy that was trained keeps the
@@ -104,17 +77,6 @@ std::string GameOf(const RunConfig& played) {
 
 }  // namespace
 
-void RefuseWeights(const Session& session, LoadResult result, std::size_t bytes,
-                   std::size_t expected) {
-  const std::string& path = session.checkpoint->path;
-  if (result == LoadResult::kNotFinite) {
-    throw Error(ExitCode::kConfig, path + " holds NaN or infinity: try --best");
-  }
-  throw Error(ExitCode::kConfig, path + " has " + std::to_string(bytes) + " bytes of weights, " +
-                                     ActorOf(session.config) + " of this run needs " +
-                                     std::to_string(expected));
-}
-
 Session OpenSession(const EvalOptions& options, int lanes) {
   const RunFolder folder = RunFolder::Open(options.runs_dir, options.run);
   Session session;
@@ -140,7 +102,7 @@ Session OpenSession(const EvalOptions& options, int lanes) {
   session.summary.has_lines = session.env->spec().has_lines;
   if (session.summary.has_lines) session.summary.game = GameOf(session.config);
   if (options.policy == "checkpoint" || Dreams(options)) {
-    session.checkpoint = LoadCheckpoint(options, folder);
+    session.checkpoint = CheckpointOf(folder, options.best);
     session.summary.checkpoint = session.checkpoint->path;
     session.summary.updates = session.checkpoint->info.updates;
   }

@@ -1,10 +1,7 @@
 #pragma once
 
-#include <cstddef>
 #include <memory>
 #include <optional>
-#include <string>
-#include <vector>
 
 #include "lib/checkpoint/checkpoint_store.h"
 #include "lib/envs/vec_env.h"
@@ -28,10 +25,5 @@ struct Session {
 // Throws Error: kUsage no such run, or the command is not for it; kConfig no checkpoint, a corrupt
 // one, or one that does not fit.
 Session OpenSession(const EvalOptions& options, int lanes);
-
-// What is wrong with weights of a checkpoint that `result` speaks of: `bytes` of them where
-// `expected` fit.
-[[noreturn]] void RefuseWeights(const Session& session, LoadResult result, std::size_t bytes,
-                                std::size_t expected);
 
 }  // namespace tetrion

@@ -3,10 +3,9 @@
 #include "lib/core/error.h"
 #include "lib/frame/row_layout.h"
 #if defined(TETRION_WITH_TORCH)
-#include "lib/checkpoint/checkpoint_store.h"
-#include "lib/core/log.h"
 #include "lib/envs/vec_env.h"
 #include "lib/run/run_folder.h"
+#include "lib/setup/run_checkpoint.h"
 #include "lib/setup/run_policy.h"
 #include "lib/setup/run_setup.h"
 #endif
@@ -54,22 +53,7 @@ std::unique_ptr<Policy> LoadCheckpointPolicy(const std::string& runs_dir, const 
     throw Error(ExitCode::kConfig, "run " + folder.name() + " plays " + config.env +
                                        ", a streamed region carries cartpole: take another run");
   }
-  constexpr int kCheckpointsRead = 1;  // the store is only read: what it would keep is no matter
-  const auto checkpoint = CheckpointStore(folder.checkpoints(), kCheckpointsRead).LoadNewest();
-  if (!checkpoint) {
-    throw Error(ExitCode::kConfig, "run " + folder.name() + " has no checkpoint in " +
-                                       folder.checkpoints() + " yet: let it train on");
-  }
-  if (!checkpoint->warning.empty()) log::warn("{}", checkpoint->warning);
-  auto policy = MakeRunPolicy(config, {.greedy = true}, EnvSpecOf(config));
-  const auto blob = RunPolicyBlobOf(config, checkpoint->state);
-  const auto version = static_cast<std::uint32_t>(checkpoint->info.policy_version);
-  if (policy->LoadWeights(blob, version) != LoadResult::kLoaded) {
-    throw Error(ExitCode::kConfig,
-                checkpoint->path +
-                    " does not fit the policy of its run, or is not finite: take another run");
-  }
-  return policy;
+  return LoadRunPolicy(config, {.greedy = true}, EnvSpecOf(config), CheckpointOf(folder, false));
 }
 #else
 std::unique_ptr<Policy> LoadCheckpointPolicy(const std::string&, const std::string& run) {
