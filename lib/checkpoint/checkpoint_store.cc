@@ -166,7 +166,11 @@ void CheckpointStore::Save(const TrainerState& state, const CheckpointInfo& info
   fs::create_directories(folder_, error);
   if (error) throw Error(ExitCode::kTryAgain, "cannot create " + folder_ + ": " + error.message());
   std::vector<ManifestEntry> entries = Manifest();
-  if (entries.empty()) WriteDurably(kManifestName, BytesOf(EncodeManifest({})), std::nullopt);
+  if (entries.empty()) {
+    WriteDurably(kManifestName, BytesOf(EncodeManifest({})), std::nullopt);
+    const std::string parent = folder_ + "/..";  // whose entry of the folder may be new, too
+    if (!SyncFolder(parent)) Fail("sync", parent);
+  }
   // What a Save that died has left would keep the room that this one may need.
   RemoveUnlisted(entries);
   const std::vector<std::byte> bytes = EncodeSafetensors(FileOf(state, info));

@@ -65,8 +65,8 @@ class CheckpointStore {
   // nothing before the first Save.
   CheckpointStore(std::string folder, int keep_last);
 
-  // Blocks for the write and four fsyncs. Throws Error(kTryAgain) naming file and cause when the
-  // disk refuses; what was saved before stays listed and loadable.
+  // Blocks for the write and four fsyncs, the first time for seven. Throws Error(kTryAgain) naming
+  // file and cause when the disk refuses; what was saved before stays listed and loadable.
   void Save(const TrainerState& state, const CheckpointInfo& info);
 
   // The newest usable checkpoint; nothing when the folder holds none at all. Files that are

@@ -64,14 +64,18 @@ bool FileReplacement::Place() {
 }
 
 bool FileReplacement::SyncFolder() const {
-  const FileDescriptor handle(open(folder().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  return handle.valid() && fsync(handle.get()) == 0;
+  return tetrion::SyncFolder(folder());
 }
 
 std::string FileReplacement::folder() const {
   const std::size_t slash = path_.rfind('/');
   if (slash == std::string::npos) return ".";
   return slash == 0 ? "/" : path_.substr(0, slash);
+}
+
+bool SyncFolder(const std::string& folder) {
+  const FileDescriptor handle(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  return handle.valid() && fsync(handle.get()) == 0;
 }
 
 void WriteAtomically(const std::string& path, std::string_view text) {

@@ -55,7 +55,7 @@ class FileReplacement {
   [[nodiscard]] bool Sync();
   // Renames.
   [[nodiscard]] bool Place();
-  // Makes the rename durable.
+  // Makes the rename durable: SyncFolder of folder().
   [[nodiscard]] bool SyncFolder() const;
 
   FileDescriptor& descriptor() { return file_; }
@@ -71,6 +71,10 @@ class FileReplacement {
   bool placed_ = false;
   FileDescriptor file_;
 };
+
+// Makes durable which entries a folder has. False with errno set when it cannot. Blocks on the
+// disk.
+[[nodiscard]] bool SyncFolder(const std::string& folder);
 
 // Replaces `path` by a file of mode 0644 that holds `text`, synced, as is the folder. Throws
 // Error(kTryAgain) naming path and reason. Any number of processes.

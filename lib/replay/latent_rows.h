@@ -42,8 +42,8 @@ class LatentRows {
   }
   // The tile's cells into `out`.
   void Gather(const GatherTile& tile, const LatentColumns& out, cuda::Stream& reader) const;
-  // `in` into the tile's cells, which are valid from then on. Where windows overlap each value is
-  // one window's, which one is open.
+  // `in` into the tile's cells, which are valid from then on. Where windows overlap the last one's
+  // are kept: of the tile, or of tiles that are scattered one after the other.
   void Scatter(const GatherTile& tile, const LatentColumns& in, cuda::Stream& reader) const;
 
  private:

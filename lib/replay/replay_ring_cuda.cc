@@ -108,6 +108,14 @@ const char* ReplayRingCuda::check_invariants(std::uint64_t from, std::uint64_t t
   std::vector<std::byte> last, row(layout.row_bytes);
   for (std::uint64_t t = from; t < to; ++t) {
     rows_.CopyRowToHost(0, t, row.data());
+    // No lease holds the row. The gate gives its slot away before anything writes there.
+    const ShardStats now = gate_.Stats(0);
+    if (t + now.valid_rows < now.committed_rows) {
+      throw Error(
+          ExitCode::kTryAgain,
+          "row " + std::to_string(t) +
+              " was overwritten while it was checked: check newer rows, or pause the writer");
+    }
     const char* const wrong = t == from ? nullptr : CheckRowPair(layout, last.data(), row.data());
     if (wrong != nullptr) return wrong;
     last = row;

@@ -67,7 +67,7 @@ class ReplayRingCuda {
   // enough rows yet is no error.
   Sampled sample_sequences(int sequences, const DeviceColumns& out, float* pixels = nullptr);
   // nullptr, or what is wrong with committed rows [from, to): for tests and debugging. Copies them
-  // to the host; waits.
+  // to the host; waits. Throws Error(kTryAgain) when the writer overwrote one of them meanwhile.
   const char* check_invariants(std::uint64_t from, std::uint64_t to) TETRION_EXCLUDES(mu_);
 
   // --- any thread ---

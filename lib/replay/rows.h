@@ -60,7 +60,7 @@ class ReplayRows {
   virtual void GatherLatents(const ReadLease& lease, const BatchPart& part,
                              const LatentColumns& out) const;
   // Writes `in` back to the part's rows, which have latents from then on. Where windows overlap
-  // each value is one window's. `in` is read when it returns; done behind LastRead.
+  // the last one's are kept. `in` is read when it returns; done behind LastRead.
   virtual void ScatterLatents(const ReadLease& lease, const BatchPart& part,
                               const LatentColumns& in);
   // The event to close a lease with: behind all that was asked of its rows. nullptr: done.

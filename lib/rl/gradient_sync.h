@@ -4,9 +4,10 @@
 
 namespace tetrion {
 
-// Where the gradients of several learners become one. A trainer calls it on its own thread, twice
-// in every update: AllCanStep when it knows whether it can step itself, and, where all can,
-// AllReduce after the backward pass and before the clip norm, so that all clip and step alike.
+// Where the gradients of several learners become one. A trainer calls it on its own thread:
+// AllCanStep in every update, when it knows whether it can step itself, and before each further
+// pass over a batch, which its rows may be too old for; AllReduce in every update that all can
+// take, after the backward pass and before the clip norm, so that all clip and step alike.
 class GradientSync {
  public:
   virtual ~GradientSync() = default;

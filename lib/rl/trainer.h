@@ -35,7 +35,8 @@ struct UpdateStats {
   double wait_s = 0, sample_s = 0, forward_s = 0, backward_s = 0, optimise_s = 0;
   // Parts of forward_s where a world model learns: its own losses, what is imagined with it.
   double observe_s = 0, imagine_s = 0;
-  // Of the last optimiser step of the call, in the order of Trainer::Figures.
+  // Of the last optimiser step that the call took, in the order of Trainer::Figures; where it took
+  // none, of one that it did not take.
   std::array<double, kMaxTrainerFigures> figures{};
 };
 

@@ -64,6 +64,24 @@ void CheckEnvSettings(RunConfig config) {
   }
 }
 
+// Settings of a network that the run does not have: who gave them believes that they count.
+void CheckNetworkSettings(const std::vector<Setting>& given, RunConfig config) {
+  RunConfig usual;
+  const std::vector<SettingField> defaults = FieldsOf(usual);
+  const bool dreams = config.algo == "dreamer";
+  const bool has_units = !dreams && (config.network == "scorer" || config.network == "columns");
+  for (const Setting& setting : given) {
+    const bool unused =
+        (setting.key == "network" && dreams) || (setting.key == "scorer_units" && !has_units);
+    if (!unused || setting.value == FindField(defaults, setting.key, config.algo).value()) continue;
+    throw Error(ExitCode::kUsage,
+                "run setting " + setting.key + " = " + setting.value + ": " +
+                    (dreams ? "DreamerV3's networks follow from size and view"
+                            : "network " + config.network + " has no use for it") +
+                    ": leave it out");
+  }
+}
+
 }  // namespace
 
 static_assert(kMaxWorkersOfRun == wire::kMaxRings, "a run's rings fit one message");
@@ -127,6 +145,7 @@ RunConfig MakeRunConfig(const std::vector<Setting>& given) {
   ApplyAll(given, config);
   CheckEnvSettings(config);
   Resolve(config);
+  CheckNetworkSettings(given, config);
   return config;
 }
 

@@ -47,6 +47,7 @@ LearnerLinkAgent::Hooks Learner::LinkHooks() {
   return {.start_build = [this](const wire::Registered& registered) { StartBuild(registered); },
           .built = [this] { return Built(); },
           .fill = [this](wire::Heartbeat& heartbeat) { FillHeartbeat(heartbeat); },
+          .failed = [this] { return host_.failed(); },
           .drain_lanes = [this] { DrainLanes(); },
           .lanes_done = [this] { return engine_->ResidentDone(); },
           .batch_waits = [this] { return engine_->BatchWaits(); },

@@ -117,6 +117,7 @@ void LearnerLinkAgent::StartDrain() {
 
 // What the drain waits for; empty: nothing any more.
 std::string LearnerLinkAgent::Awaited() const {
+  if (hooks_.failed()) return "";
   if (!built_) return "still starting";
   if (!hooks_.lanes_done()) return "resident lanes still play";
   // Without a session the ended rings are not taken off the list any more.

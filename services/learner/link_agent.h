@@ -32,6 +32,8 @@ class LearnerLinkAgent final : public Agent, private wire::SessionOwner {
     // threw.
     std::function<bool()> built;
     std::function<void(wire::Heartbeat&)> fill;  // version, rows, figures; once built
+    // Whether a thread has failed for good: rings will not empty any more, so no drain waits.
+    std::function<bool()> failed = [] { return false; };
     // Lanes that the learner plays itself: they are to end, also when they stand only later; and,
     // once built, whether they have.
     std::function<void()> drain_lanes = [] {};

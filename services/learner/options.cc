@@ -17,8 +17,9 @@ void Declare(ServiceOptions& parser, LearnerOptions& o) {
   parser.AddFlag("force", &o.force, "with --resume: accept a checkpoint of other run settings");
   parser.Add(
       "threads", &o.threads,
-      "threads of the trainer's arithmetic; 0: one per core, or 1 for a small network and conv", 0,
-      256, "threads");
+      "threads of the trainer's arithmetic; 0: one per core, at most 8, or 1 for a small network "
+      "and conv",
+      0, 256, "threads");
   AddDeviceChoice(parser, o.replay);
   AddRowsChoice(parser, o.rows);
   AddCurveAllow(parser, o.member.curve);

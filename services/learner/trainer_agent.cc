@@ -95,7 +95,14 @@ CheckpointInfo TrainerAgent::Describe() const {
 void TrainerAgent::SaveFinal() {
   const CheckpointInfo info = Describe();
   if (info.updates == 0 || checkpoints_.Holds(static_cast<std::uint64_t>(info.updates))) return;
-  checkpoints_.WriteNow(trainer_.Save(), info);
+  TrainerState state;
+  try {
+    state = trainer_.Save();
+  } catch (const Error&) {  // of a device that has failed; an earlier state may wait on the host
+    (void)checkpoints_.DoWork();
+    throw;
+  }
+  checkpoints_.WriteNow(state, info);
 }
 
 TrainerProgress TrainerAgent::Progress() const {

@@ -14,6 +14,7 @@ struct GatherCell {
   std::uint64_t slot;  // row of the shard's column
   std::uint32_t shard, lane, row;
   std::uint64_t out;  // cell of the caller's columns
+  std::uint32_t run;  // of the tile
 };
 
 // A part of a gather that fits into a kernel's arguments, so that windows reach a device without a
@@ -53,7 +54,21 @@ struct GatherTile {
             .shard = of.shard,
             .lane = of.lane + cell - of.cell,
             .row = row,
-            .out = std::uint64_t{row} * lanes + cell};
+            .out = std::uint64_t{row} * lanes + cell,
+            .run = low};
+  }
+  // Whether a later run of the tile has the cell's row and lane, too.
+  TETRION_HOST_DEVICE bool IsInLaterRun(const GatherCell& cell) const {
+    for (std::uint32_t r = cell.run + 1; r < runs; ++r) {
+      const Run& of = run[r];
+      const std::uint32_t end = r + 1 < runs ? run[r + 1].cell : end_cell;
+      const std::uint64_t ahead = cell.slot + (cell.slot < of.slot ? capacity_rows : 0) - of.slot;
+      if (of.shard == cell.shard && ahead < rows && cell.lane >= of.lane &&
+          cell.lane < of.lane + (end - of.cell)) {
+        return true;
+      }
+    }
+    return false;
   }
 };
 

@@ -30,13 +30,15 @@ __device__ void CopyByTeam(void* to, const void* from, std::uint64_t bytes, std:
   }
 }
 
-// `team` threads a cell copy its latents: out of the replay, or, where kBack, into it.
+// `team` threads a cell copy its latents: out of the replay, or, where kBack, into it. Of cells of
+// one row and lane the last run's goes back, whole: threads keep no order.
 template <typename Word, bool kBack>
 __global__ void MoveLatents(LatentSlots first, GatherTile tile, std::uint32_t team,
                             LatentColumns batch) {
   const std::uint64_t thread = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (thread / team >= tile.cells()) return;
   const GatherCell cell = tile.Cell(thread / team);
+  if (kBack && tile.IsInLaterRun(cell)) return;
   const auto member = static_cast<std::uint32_t>(thread % team);
   const LatentSlots slots = ShardLatents(first, cell.shard);
   const std::uint64_t at = cell.slot * slots.lanes + cell.lane;

@@ -33,7 +33,8 @@ class FifoSelector final : public Selector {
 // Writing goes on while fewer than 2 * batch_windows complete windows are undelivered, all shards
 // together, so that training stays close to on-policy. Nothing undelivered is overwritten when a
 // shard holds so many windows and the chunk that is being written besides: FifoReplayRows
-// (lib/run/run_config.h), which the run's settings obey.
+// (lib/run/run_config.h), which the run's settings obey. That is of one ring's rows: the fewer than
+// T rows behind the last window of a ring that ends take room that no window uses.
 Limiter FifoLimiter(int batch_windows);
 
 }  // namespace tetrion

@@ -9,6 +9,8 @@ namespace tetrion {
 namespace {
 
 constexpr std::uint64_t kNoFront = ~std::uint64_t{0};
+// Queued windows wait for at most so many draws: later they are not fresh any more.
+constexpr double kDrawsAwaited = 4;
 
 }  // namespace
 
@@ -54,6 +56,7 @@ ItemCounts OnlineSelector::counts() const {
 
 DrawResult OnlineSelector::Draw(int count, std::span<const ShardRange> ranges,
                                 std::vector<Window>& out) {
+  DropStale(count);
   // Whole windows that a draw may not use are not saved up, or the share would be exceeded after a
   // pause; fractions are.
   const double allowed = credit_ + config_.share * count;
@@ -76,6 +79,14 @@ void OnlineSelector::DropFront(std::size_t shard) {
   queue.pop_front();
   front_number_[shard] = queue.empty() ? kNoFront : queue.front().number;
   --queued_;
+}
+
+void OnlineSelector::DropStale(int count) {
+  // Shards may complete a window all at once, hence one of each.
+  const double windows = kDrawsAwaited * config_.share * count;
+  const auto starts = static_cast<std::size_t>(
+      config_.uniform.shards + std::ceil(windows / std::max(config_.uniform.lanes, 1)));
+  while (queued_ > starts) DropFront(Oldest());
 }
 
 int OnlineSelector::TakeQueued(int most, std::vector<Window>& out) {

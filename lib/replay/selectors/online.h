@@ -13,13 +13,14 @@ namespace tetrion {
 // Fresh windows first, uniform ones after them: DreamerV3's online queue (Hafner et al., 2023).
 //
 //   rows of a lane   0 . . . . L . . . . 2L . . . . 3L . . .
-//   queued           [0, L)    [L, 2L)   [2L, 3L)            each once, when its last row is there
+//   queued           [0, L)    [L, 2L)   [2L, 3L)            at most once, from its last row on
 //
 // A draw takes queued windows, oldest first, and fills up with windows of any start, drawn as
 // UniformSelector does. Each row but the first of a queued window, which is only its context, is
 // trained on once while it is fresh. With W windows drawn per inserted row, a share of 1 / (L * W)
-// is queued ones. Where rows arrive faster than that, at most `share` of the drawn windows comes
-// from the queue, and the oldest queued ones are dropped: uniform draws still find them.
+// is queued ones, and each of them is drawn. Where rows arrive faster, at most `share` of the drawn
+// windows comes from the queue, and what the next few draws will not take is dropped, oldest first:
+// uniform draws still find it.
 //
 // Items are counted as UniformSelector counts them.
 class OnlineSelector final : public Selector {
@@ -46,6 +47,8 @@ class OnlineSelector final : public Selector {
   // The shard whose queue's front is the oldest start of all. CHECKs that there is one.
   std::size_t Oldest() const;
   void DropFront(std::size_t shard);
+  // Drops what is queued beyond the next draws of `count` windows.
+  void DropStale(int count);
   // Moves up to `most` windows from the queues to `out`; returns how many.
   int TakeQueued(int most, std::vector<Window>& out);
 

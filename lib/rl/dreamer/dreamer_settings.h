@@ -88,9 +88,10 @@ void DreamerSettings::Visit(Visitor&& v) {
   v.Number("train_ratio", train_ratio, 1e-3, 1e6, "",
            MayChange("rows trained on for each row that a lane brings; waits of trainer and ingest "
                      "keep it"));
-  v.Number("online_share", online_share, 0.0, 1.0, "",
-           MayChange("most of the trained windows that are fresh ones, each taken once; the others "
-                     "are drawn from the whole replay"));
+  v.Number(
+      "online_share", online_share, 0.0, 1.0, "",
+      MayChange("most of the trained windows that are fresh ones, each taken at most once; the "
+                "others are drawn from the whole replay"));
   v.Number("continue_horizon", continue_horizon, 1.0, 1e9, "steps",
            "future reward is discounted by 1 - 1 / continue_horizon a step");
   v.Choice(

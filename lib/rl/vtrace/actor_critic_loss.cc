@@ -46,6 +46,23 @@ std::int64_t CountTrained(const ActorCriticInput& in) {
                        [](std::uint8_t flags) { return (flags & kIsLast) == 0; });
 }
 
+ValueFit MeasureFit(const ActorCriticInput& in) {
+  double count = 0, target = 0, target2 = 0, error = 0, error2 = 0;
+  for (std::int64_t i = 0; i < in.rows; ++i) {
+    if ((in.flags[i] & kIsLast) != 0) continue;
+    const double v = in.target[i], e = v - in.value[i];
+    ++count;
+    target += v;
+    target2 += v * v;
+    error += e;
+    error2 += e * e;
+  }
+  const double variance = target2 * count - target * target;
+  return {
+      .explained_variance = variance > 0 ? 1.0 - (error2 * count - error * error) / variance : 0.0,
+      .target_square = count > 0 ? target2 / count : 0.0};
+}
+
 ActorCriticLoss ComputeActorCriticLoss(const ActorCriticCoefficients& coefficients,
                                        const ActorCriticInput& in, std::int64_t begin,
                                        std::int64_t end, std::int64_t trained, float* grad_logits,

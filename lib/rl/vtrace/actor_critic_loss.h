@@ -39,6 +39,13 @@ struct ActorCriticLoss {
 // How many rows are not is_last.
 std::int64_t CountTrained(const ActorCriticInput& in);
 
+// How well the values of rows that are not is_last fit their targets; 0 without such rows.
+struct ValueFit {
+  double explained_variance = 0;  // 1 - Var(V - v) / Var(V); 0 where all targets are one
+  double target_square = 0;       // mean of V^2
+};
+ValueFit MeasureFit(const ActorCriticInput& in);
+
 // What rows [begin, end) add to the loss, and its gradient: these rows of grad_logits [N, A], which
 // come as the rows' probabilities (DenseKernels::softmax), leave as the gradient; those of
 // grad_value [N] are overwritten. `trained` is CountTrained; with 0 all are zeros. Pure, no

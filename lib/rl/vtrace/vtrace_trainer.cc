@@ -65,6 +65,8 @@ class VtraceTrainer final : public Trainer {
   std::int64_t MeasureLag(std::uint32_t version, UpdateStats& stats);
   // `again`: the last update was of this group, too.
   void Update(const Minibatch& group, bool again, UpdateStats& stats);
+  // The same; figures are this update's whether it is taken or not.
+  void TryUpdate(const Minibatch& group, bool again, UpdateStats& stats);
   // Calls work(part) for 0..kParts-1, shared among the team. How many parts there are does not
   // depend on the threads, so neither do sums over them.
   template <typename Work>
@@ -81,8 +83,6 @@ class VtraceTrainer final : public Trainer {
   static void Skip(const std::string& problem, UpdateStats& stats);
   // The advantages the policy is trained with, from unweighted_.
   void WeighAdvantage(const Minibatch& group);
-  // How well the values fit their targets.
-  void MeasureValue(const Minibatch& group, UpdateStats& stats) const;
   double LearningRate() const;
 
   // Immutable after construction.
@@ -163,7 +163,8 @@ UpdateStats VtraceTrainer::Step(BatchSource& source, std::uint32_t version) {
   });
   timer.AddTo(stats.sample_s);
   for (int pass = 0; pass < config_.settings.reuse; ++pass) {
-    if (pass > 0 && lag + pass > config_.settings.max_lag) break;
+    // Learners whose rows differ in age make as many passes all the same.
+    if (pass > 0 && !sync_->AllCanStep(lag + pass <= config_.settings.max_lag)) break;
     for (const Minibatch& group : groups_) Update(group, pass > 0 && groups_.size() == 1, stats);
   }
   return stats;
@@ -196,6 +197,13 @@ std::int64_t VtraceTrainer::MeasureLag(std::uint32_t version, UpdateStats& stats
 }
 
 void VtraceTrainer::Update(const Minibatch& group, bool again, UpdateStats& stats) {
+  const auto figures = stats.figures;
+  const int taken = stats.updates;
+  TryUpdate(group, again, stats);
+  if (taken > 0 && stats.updates == taken) stats.figures = figures;
+}
+
+void VtraceTrainer::TryUpdate(const Minibatch& group, bool again, UpdateStats& stats) {
   StageTimer timer;
   const char* wrong = ForwardAndLoss(group, again, stats);
   timer.AddTo(stats.forward_s);
@@ -278,7 +286,9 @@ const char* VtraceTrainer::ForwardAndLoss(const Minibatch& group, bool again, Up
   Figure(stats, "loss") = loss.total;
   Figure(stats, "mean_rho") = summary.mean_rho;
   Figure(stats, "clipped_fraction") = summary.clipped_fraction;
-  MeasureValue(group, stats);
+  const ValueFit fit = MeasureFit(input);
+  Figure(stats, "explained_variance") = fit.explained_variance;
+  Figure(stats, "target_square") = fit.target_square;
   if (std::isfinite(loss.total)) return nullptr;
   return !AllFinite(group.reward) ? "a reward"
          : !AllFinite(value_)     ? "the value of a state"
@@ -317,23 +327,6 @@ void VtraceTrainer::WeighAdvantage(const Minibatch& group) {
     unweighted_[i] = static_cast<float>((unweighted_[i] - mean) / deviation);
     advantage_[i] = rho_[i] * unweighted_[i];
   }
-}
-
-void VtraceTrainer::MeasureValue(const Minibatch& group, UpdateStats& stats) const {
-  double count = 0, target = 0, target2 = 0, error = 0, error2 = 0;
-  for (std::size_t i = 0; i < static_cast<std::size_t>(cells_); ++i) {
-    if ((group.flags[i] & kIsLast) != 0) continue;
-    const double v = target_[i], e = v - value_[i];
-    ++count;
-    target += v;
-    target2 += v * v;
-    error += e;
-    error2 += e * e;
-  }
-  const double variance = target2 * count - target * target;
-  Figure(stats, "explained_variance") =
-      variance > 0 ? 1.0 - (error2 * count - error * error) / variance : 0.0;
-  Figure(stats, "target_square") = count > 0 ? target2 / count : 0.0;
 }
 
 double VtraceTrainer::LearningRate() const {

@@ -32,8 +32,8 @@ struct VtraceConfig {
 // config.batch_windows windows. Every buffer is allocated here. Throws Error(kUsage) for settings
 // out of range.
 //
-// An update calls `sync` once, with every parameter's gradient; one that is skipped before its
-// backward pass (a loss that is not finite, no row to learn from) does not.
+// `sync` gets every parameter's gradient in one call an update; an update that is skipped before
+// its backward pass (a loss that is not finite, no row to learn from) reduces nothing.
 //
 // Parameters stay finite whatever a batch holds (lib/rl/guarded_adam.h): an update that is not
 // finite is skipped or taken back, and UpdateStats says so.

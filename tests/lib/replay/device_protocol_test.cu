@@ -212,8 +212,16 @@ TEST_F(DeviceProtocolTest, EveryRowAndLatentCarriesItsTagWhileTheWriterLapsTheRe
   EXPECT_GT(static_cast<std::size_t>(latents_read), reads);
 }
 
+// A device's compiler would make one addition of the count.
 __global__ void CountSlowly(cuda::DeviceSpan<std::uint32_t> out) {
+#if defined(__CUDA_ARCH__)
+  constexpr long long kCycles = 20'000'000;  // some 10 ms
+  for (const long long start = clock64(); clock64() - start < kCycles;) {
+  }
+  out[0] = 1;
+#else
   for (std::uint32_t i = 0; i < 100'000; ++i) out[0] = out[0] + 1;
+#endif
 }
 
 // The writer's stream is held up behind other work; its rows are committed all the same, and a

@@ -54,8 +54,11 @@ class LatentReplay {
 
   // All lanes of shard 1 from this row on, and one lane of shard 0.
   void LeaseFrom(std::uint64_t row) {
-    selector_->windows = {{.shard = 1, .start = row}, {.shard = 0, .start = 9, .lane = 2}};
-    lease_ = gate_->OpenLease(2, kLatentRows, 0);
+    Lease({{.shard = 1, .start = row}, {.shard = 0, .start = 9, .lane = 2}});
+  }
+  void Lease(const std::vector<Window>& windows) {
+    selector_->windows = windows;
+    lease_ = gate_->OpenLease(static_cast<int>(windows.size()), kLatentRows, 0);
   }
   void Push(int shard, int count) {
     const std::vector<std::byte> rows(static_cast<std::size_t>(count) *
@@ -140,7 +143,42 @@ TYPED_TEST_P(LatentsSuite, RowsThatAreWrittenAnewHaveNoneAgain) {
   }
 }
 
+// Windows are drawn with replacement: two of them may share rows of a lane.
+TYPED_TEST_P(LatentsSuite, WhereWindowsOverlapTheLastOnesAreKeptWhole) {
+  for (const LatentSpec& spec : kLatentSpecs) {
+    LatentReplay<TypeParam> replay(spec);
+    replay.Close();
+    // The second begins two rows behind the first, the fourth, of other lanes, five before the
+    // third; the last repeats the first's lane a row later. All but shard 0's wrap.
+    replay.Lease({{.shard = 1, .start = 12, .lane = 0},
+                  {.shard = 1, .start = 10, .lane = 0},
+                  {.shard = 0, .start = 11, .lane = 2},
+                  {.shard = 1, .start = 11, .lane = 1},
+                  {.shard = 1, .start = 13, .lane = 0}});
+    const BatchPart all = {.lanes = 5, .rows = kLatentRows};
+    const LatentBatch in(spec, 5 * kLatentRows);
+    replay.Scatter(all, in);
+    const LatentBatch got = replay.Gather(all);
+    const auto deter_of = [&](const LatentBatch& batch, int window, int row) {
+      const auto at = static_cast<std::ptrdiff_t>((row * 5 + window) * spec.deter);
+      return std::vector<std::uint16_t>(batch.deter.begin() + at,
+                                        batch.deter.begin() + at + spec.deter);
+    };
+    for (int row = 0; row < kLatentRows; ++row) {
+      EXPECT_EQ(deter_of(got, 4, row), deter_of(in, 4, row)) << "the last window, " << row;
+      EXPECT_EQ(deter_of(got, 2, row), deter_of(in, 2, row)) << "another shard, " << row;
+      EXPECT_EQ(deter_of(got, 3, row), deter_of(in, 3, row)) << "another lane, " << row;
+      // Rows 10 to 12 of the lane are the second window's, later ones the last window's.
+      EXPECT_EQ(deter_of(got, 1, row), row < 3 ? deter_of(in, 1, row) : deter_of(in, 4, row - 3));
+      EXPECT_EQ(deter_of(got, 0, row),
+                row < 1 ? deter_of(in, 1, row + 2) : deter_of(in, 4, row - 1));
+    }
+    replay.Close();
+  }
+}
+
 REGISTER_TYPED_TEST_SUITE_P(LatentsSuite, NewRowsHaveNoneAndWhatIsWrittenBackIsFoundAgain,
+                            WhereWindowsOverlapTheLastOnesAreKeptWhole,
                             RowsThatAreWrittenAnewHaveNoneAgain);
 
 }  // namespace tetrion::testing

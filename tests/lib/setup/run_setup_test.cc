@@ -125,6 +125,17 @@ TEST(RunSetupTest, NetworkThatCannotReadTheViewIsRefusedWithBoth) {
   EXPECT_EQ(RefusalOf({{"network", "conv"}, {"view", "planes"}}), "");
 }
 
+TEST(RunSetupTest, SettingsOfANetworkThatTheRunHasNotAreRefused) {
+  EXPECT_THAT(RefusalOf({{"env", "cartpole"}, {"scorer_units", "32"}}),
+              HasSubstr("scorer_units = 32: network mlp has no use for it"));
+  EXPECT_EQ(RefusalOf({{"scorer_units", "32"}}), "");
+  const Setting dreamer = {"algo", "dreamer"}, cartpole = {"env", "cartpole"};
+  EXPECT_THAT(RefusalOf({dreamer, cartpole, {"network", "mlp"}}),
+              HasSubstr("network = mlp: DreamerV3's networks follow from size and view"));
+  EXPECT_THAT(RefusalOf({dreamer, cartpole, {"scorer_units", "32"}}), HasSubstr("scorer_units"));
+  EXPECT_EQ(RefusalOf({dreamer, cartpole, {"network", "auto"}}), "");
+}
+
 TEST(RunSetupTest, RoundedFactorsAreForNetworksScorerAndColumns) {
   EXPECT_EQ(RefusalOf({{"precision", "bf16"}}), "");
   EXPECT_EQ(RefusalOf({{"precision", "bf16"}, {"view", "afterstates-boards"}}), "");

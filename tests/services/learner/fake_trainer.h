@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lib/core/check.h"
+#include "lib/core/error.h"
 #include "lib/rl/trainer.h"
 #include "lib/rl/trainer_figures.h"
 #include "lib/weights/weights_slot.h"
@@ -48,10 +49,12 @@ class FakeTrainer final : public Trainer {
   }
   std::size_t PolicyBlobBytes() const override { return sizeof weight; }
   TrainerState Save() const override {
+    if (lost) throw Error(ExitCode::kTryAgain, "the device cannot be read");
     return {.tensors = {{.name = "policy.w", .shape = {1}, .data = {weight}}}, .counters = {}};
   }
   void Load(const TrainerState&) override {}
 
+  bool lost = false;  // Save fails
   float weight = 0;
   std::deque<UpdateStats> script;
   std::vector<std::uint32_t> versions;  // given to each Step

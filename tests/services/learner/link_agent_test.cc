@@ -39,6 +39,7 @@ class LearnerLinkTest : public ::testing::Test {
                                       heartbeat.rows_ingested = 345;
                                       heartbeat.stats = {{"updates", 6}};
                                     },
+                                .failed = [this] { return failed_; },
                                 .lanes_done = [this] { return lanes_done_; },
                                 .batch_waits = [this] { return batch_waits_; },
                                 .stop_training = [this] { ++stops_; }},
@@ -103,7 +104,7 @@ class LearnerLinkTest : public ::testing::Test {
   std::atomic<bool> drain_{false};
   std::function<bool()> built_;  // empty: at once
   int builds_ = 0, stops_ = 0, ring_gones_ = 0;
-  bool lanes_done_ = true, batch_waits_ = false;
+  bool lanes_done_ = true, batch_waits_ = false, failed_ = false;
   std::unique_ptr<LearnerLinkAgent> agent_;
 };
 
@@ -356,6 +357,18 @@ TEST_F(LearnerLinkTest, DrainTrainsTheWholeBatchesThatWaitUntilItIsLate) {
   clock_.AdvanceMs(10'000);
   EXPECT_EQ(Expect<wire::Goodbye>().session, 7U);
   EXPECT_EQ(stops_, 1);
+}
+
+TEST_F(LearnerLinkTest, DrainOfALearnerThatHasFailedWaitsForNothing) {
+  BeginSession();
+  GiveList(1, {"/a"});
+  lanes_done_ = false;
+  failed_ = true;
+  drain_ = true;
+  const std::int64_t start_ns = clock_.NowNs();
+  EXPECT_EQ(Expect<wire::Goodbye>().session, 7U);
+  EXPECT_EQ(stops_, 1);
+  EXPECT_LT(clock_.NowNs() - start_ns, 5 * kNanosPerSecond) << "half the drain time-out";
 }
 
 TEST_F(LearnerLinkTest, DrainWithoutAListOfThisSessionWaitsForOne) {

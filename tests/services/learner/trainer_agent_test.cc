@@ -226,6 +226,19 @@ TEST_F(TrainerAgentTest, FinalCheckpointHoldsTheLastUpdate) {
   EXPECT_EQ(newest->state.tensors.at(0).data.at(0), 3.0F);
 }
 
+// A device that has failed cannot be read any more; what was read of it before is on the host.
+TEST_F(TrainerAgentTest, SnapshotThatWaitsIsWrittenWhenTheLastStateCannotBeRead) {
+  versions_.Allow(1, 100);
+  const auto agent = Make();
+  (void)agent->DoWork();  // submits the first update's
+  (void)agent->DoWork();
+  trainer_.lost = true;
+  EXPECT_EQ(ErrorOf([&] { agent->SaveFinal(); }).code(), ExitCode::kTryAgain);
+  const auto newest = store_.LoadNewest();
+  ASSERT_TRUE(newest.has_value());
+  EXPECT_EQ(newest->info.updates, 1);
+}
+
 TEST_F(TrainerAgentTest, WhatACheckpointHoldsAlreadyIsNotWrittenAgainAtTheEnd) {
   versions_.Allow(1, 100);
   const auto agent = Make();

@@ -157,5 +157,20 @@ TEST(ActorCriticLossTest, EntropyOfUniformLogitsIsTheLogarithmOfTheirNumber) {
   EXPECT_NEAR(tiny.Run({}).entropy, std::log(3.0), 1e-6);
 }
 
+TEST(ValueFitTest, IsOfRowsThatHaveATarget) {
+  const std::vector<float> target = {1.0F, 100.0F, 3.0F}, value = {1.5F, 0.0F, 2.5F};
+  std::vector<std::uint8_t> flags = {0, kIsLast, 0};
+  const auto fit = [&] {
+    return MeasureFit(
+        {.rows = 3, .value = value.data(), .flags = flags.data(), .target = target.data()});
+  };
+  EXPECT_DOUBLE_EQ(fit().target_square, 5.0);
+  EXPECT_DOUBLE_EQ(fit().explained_variance, 1.0 - 0.25 / 1.0);
+  flags[2] = kIsLast;
+  EXPECT_DOUBLE_EQ(fit().explained_variance, 0.0) << "one target explains nothing";
+  flags[0] = kIsLast;
+  EXPECT_DOUBLE_EQ(fit().target_square, 0.0);
+}
+
 }  // namespace
 }  // namespace tetrion

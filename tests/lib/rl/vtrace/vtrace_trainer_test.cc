@@ -64,7 +64,9 @@ class BanditSource final : public BatchSource {
   int batches() const { return batches_; }
 
   int limit = 1 << 30;
-  float poison = 0.0F;  // added to every reward
+  float poison = 0.0F;              // added to every reward
+  std::optional<float> last_group;  // added to those of lanes 8 and up, instead
+  bool last_group_idles = false;    // lanes 8 and up have no episode
   std::uint32_t row_version = 0;
   std::array<double, 2> action_one = {0.5, 0.5};  // its probability where action 0, 1 pays
   std::optional<float> unfinished_view;  // the last rows' episodes go on, and look like this
@@ -98,12 +100,14 @@ class BanditSource final : public BatchSource {
     row.log_prob[lane] = last ? 0.0F : static_cast<float>(std::log(is_one ? one : 1.0 - one));
     row.flags[lane] = last ? kIsLast | kTerminated : kIsFirst;
     row.cont[lane] = last ? 0.0F : 1.0F;
-    row.reward[lane] = poison;
+    const bool of_last_group = lane >= kLanes / 2;
+    row.reward[lane] = of_last_group ? last_group.value_or(poison) : poison;
     if (t > 0 && last) {
       float context = 0;
       std::memcpy(&context, RecordOf(before, lane), sizeof context);
       row.reward[lane] += (before.action[lane] == 1) == (context > 0) ? 1.0F : 0.0F;
     }
+    if (of_last_group && last_group_idles) row.flags[lane] = kIsLast | kTruncated;
   }
 
   int batches_;
@@ -346,6 +350,28 @@ TEST(VtraceTrainerTest, NonFiniteUpdateIsSkippedNamedAndForgotten) {
   EXPECT_NE(BlobOf(*trainer), before);
 }
 
+// Figures are shown, judged and stored by whoever trains: those of a step that was not taken are of
+// no policy that ever was.
+TEST(VtraceTrainerTest, FiguresAreThoseOfTheLastStepThatWasTaken) {
+  VtraceConfig config = BanditConfig();
+  config.settings.minibatches = 2;
+  const auto step = [&](const auto& change) {
+    BanditSource source;
+    change(source);
+    return MakeBanditTrainer(config)->Step(source, 0);
+  };
+  const UpdateStats skipped = step(
+      [](BanditSource& source) { source.last_group = std::numeric_limits<float>::quiet_NaN(); });
+  EXPECT_EQ(skipped.updates, 1);
+  EXPECT_EQ(skipped.skipped, 1);
+  const UpdateStats idle = step([](BanditSource& source) { source.last_group_idles = true; });
+  EXPECT_EQ(idle.updates, 1);
+  EXPECT_EQ(idle.skipped, 0);
+  EXPECT_GT(Figure(idle, "entropy"), 0.5) << "of two actions, hardly trained";
+  for (const double figure : skipped.figures) EXPECT_TRUE(std::isfinite(figure));
+  EXPECT_EQ(skipped.figures, idle.figures) << "the first groups are alike";
+}
+
 // Rewards whose gradient is finite, but whose square is not: without the guard the second step
 // leaves NaN in parameters that are published and saved.
 TEST(VtraceTrainerTest, ParametersStayFiniteWhateverTheRewards) {
@@ -418,6 +444,27 @@ class UnreadySync final : public GradientSync {
   bool AllCanStep(bool /*ready*/) override { return false; }
   void AllReduce(std::span<float> /*gradients*/) override { ADD_FAILURE() << "nobody answers"; }
 };
+
+// Lets no second pass begin, as another learner with older rows would.
+class OnePassSync final : public GradientSync {
+ public:
+  bool AllCanStep(bool ready) override { return ready && ++asked_ == 1; }
+  void AllReduce(std::span<float> /*gradients*/) override {}
+
+ private:
+  int asked_ = 0;
+};
+
+TEST(VtraceTrainerTest, LearnersMakeAsManyPassesAsTheOneWithTheOldestRows) {
+  VtraceConfig config = BanditConfig();
+  config.settings.reuse = 3;
+  const auto trainer =
+      MakeVtraceTrainer(config, BanditEnv(), BanditRows(), std::make_unique<OnePassSync>());
+  BanditSource source;
+  const UpdateStats stats = trainer->Step(source, 0);
+  EXPECT_EQ(stats.updates, 1);
+  EXPECT_EQ(stats.skipped, 0) << "the second pass did not begin";
+}
 
 TEST(VtraceTrainerTest, NoLearnerStepsWhereOneCannot) {
   VtraceConfig config = BanditConfig();
