@@ -7,8 +7,10 @@ Without one it is skipped: exit status 77.
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -244,6 +246,23 @@ class EachOverlay(unittest.TestCase):
         self.assertEqual(variables(learner)["TETRION_DEVICE"], "cuda")
         self.assertTrue(learner["image"].startswith("tetrion/learner-cuda:"))
         self.assertNotIn("nvidia.com/gpu", actor["resources"]["limits"])
+
+    def test_gpu_keeps_its_learner_where_the_images_of_the_base_have_other_names(self):
+        with tempfile.TemporaryDirectory() as folder:
+            copy = pathlib.Path(folder) / "k8s"
+            shutil.copytree(K8S, copy)
+            base = copy / "base" / "kustomization.yaml"
+            text, count = re.subn(r"\{name: tetrion/(\w+), newTag: local\}",
+                                  r"{name: tetrion/\1, newName: registry/\1, newTag: v1}",
+                                  base.read_text())
+            self.assertEqual(count, 3)
+            base.write_text(text)
+            things = render(copy / "overlays" / "gpu")
+        images = {container["name"]: container["image"] for _, pod in templates(things)
+                  for container in pod["spec"]["containers"]}
+        self.assertEqual(images, {"coordinator": "registry/coordinator:v1",
+                                  "actor": "registry/actor:v1",
+                                  "learner": "tetrion/learner-cuda:local"})
 
     def test_jobset_has_succeeded_when_the_learner_has_ended(self):
         things = render(RENDERED["jobset"])
