@@ -264,11 +264,18 @@ class EachOverlay(unittest.TestCase):
                                   "actor": "registry/actor:v1",
                                   "learner": "tetrion/learner-cuda:local"})
 
-    def test_jobset_has_succeeded_when_the_learner_has_ended(self):
+    def test_jobset_has_succeeded_when_the_coordinator_has_ended(self):
         things = render(RENDERED["jobset"])
         spec = named(things, "JobSet", "run")["spec"]
         self.assertEqual(spec["successPolicy"],
-                         {"operator": "All", "targetReplicatedJobs": ["learner"]})
+                         {"operator": "All", "targetReplicatedJobs": ["coordinator"]})
+        # A pod that is deleted drains and succeeds: a member's job must start another then.
+        for job in spec["replicatedJobs"]:
+            pods = job["template"]["spec"]
+            if job["name"] == "coordinator":
+                self.assertEqual((pods["parallelism"], pods["completions"]), (1, 1))
+            else:
+                self.assertGreater(pods["completions"], 10 * pods["parallelism"], job["name"])
         self.assertTrue(named(things, "ConfigMap", "run")["data"]["TETRION_STOP_AFTER"])
         self.assertFalse({thing["kind"] for thing in things} & {"StatefulSet", "Deployment"})
 
