@@ -264,6 +264,20 @@ class EachOverlay(unittest.TestCase):
                                   "actor": "registry/actor:v1",
                                   "learner": "tetrion/learner-cuda:local"})
 
+    def test_a_node_is_emptied_by_the_documented_commands(self):
+        guide = (ROOT / "docs" / "KUBERNETES.md").read_text()
+        [commands] = re.findall(r"kubectl cordon NODE\n(.*?)```", guide, re.DOTALL)
+        deleted, drained = (line.split() for line in commands.strip().splitlines())
+        self.assertEqual(drained[:3], ["kubectl", "drain", "NODE"])
+        self.assertEqual(deleted[:3], ["kubectl", "delete", "pod"])
+        things = render(RENDERED["base"])
+        kept = [thing["metadata"]["name"] for thing in things
+                if thing["kind"] == "PodDisruptionBudget"
+                and thing["spec"].get("maxUnavailable") == 0]
+        self.assertEqual(sorted(deleted[3:]),
+                         sorted(named(things, "StatefulSet", name)["metadata"]["name"] + "-0"
+                                for name in kept))
+
     def test_jobset_has_succeeded_when_the_coordinator_has_ended(self):
         things = render(RENDERED["jobset"])
         spec = named(things, "JobSet", "run")["spec"]
