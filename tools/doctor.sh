@@ -60,7 +60,8 @@ check_packages() {
     grep -qxF "installed $package" <<<"$have" || missing+=("$package")
   done
   if ((${#missing[@]})); then
-    fail "packages: ${#missing[@]} missing; as root run: apt-get install -y ${missing[*]}"
+    fail "packages: ${#missing[@]} missing; as root run: apt-get update &&" \
+      "apt-get install -y --no-install-recommends ${missing[*]}"
   else
     ok "packages: all ${#wanted[@]} of deploy/packages.txt"
   fi

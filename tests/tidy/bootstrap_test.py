@@ -3,6 +3,7 @@ they are called: what it installs, builds and starts, and in which order."""
 
 import os
 import pathlib
+import pty
 import re
 import shutil
 import subprocess
@@ -88,6 +89,22 @@ class Bootstrap(unittest.TestCase):
                               text=True, timeout=60, check=False)
         self.assertEqual(done.returncode, status, done.stdout + done.stderr)
         return done
+
+    def run_as_user(self, *args, status=0, stdin=subprocess.DEVNULL):
+        """As run_it, by another user where we are root."""
+        command = [str(self.root / "tetrion"), *args]
+        if os.geteuid() == 0:
+            subprocess.run(["chown", "-R", "65534", self.base], check=True)
+            command = ["setpriv", "--reuid=65534", "--clear-groups", "--", *command]
+        done = subprocess.run(command, cwd=self.root, env=self.environment(), stdin=stdin,
+                              capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+        return done
+
+    def fake_sudo(self, nothing, verify):
+        """Exit statuses of `sudo -n true` and `sudo -v`; commands are run."""
+        self.fake("sudo", f'case "$*" in "-n true") exit {nothing} ;; -v) exit {verify} ;; esac\n'
+                          '"$@"\n')
 
     def called(self, name):
         lines = self.calls.read_text(encoding="utf-8").splitlines() if self.calls.exists() else []
@@ -210,16 +227,52 @@ class Bootstrap(unittest.TestCase):
         (self.root / "build/cpu/bin/tetrion-up").write_text("#!/bin/bash\nls -l /proc/self/fd\n")
         self.assertNotIn(".deps/lock", self.run_it("up").stdout)
 
-    def test_only_missing_packages_are_installed_or_asked_for(self):
+    def lack_a_package(self):
         self.fake("dpkg-query", 'printf "installed alpha\\nconfig-files beta-dev\\n"; exit 1\n')
-        self.fake("sudo", "exit 1\n")
+
+    def assert_installed(self):
+        update, install = self.called("apt-get")
+        self.assertEqual(update, "apt-get update -q")
+        self.assertRegex(install, r" install .*no-install-recommends .*Lock::Timeout=\d+ beta-dev$")
+
+    def test_only_missing_packages_are_installed_or_asked_for(self):
+        self.lack_a_package()
+        self.fake_sudo(nothing=1, verify=1)
+        done = self.run_as_user("up", status=1)
+        self.assertIn("1 Debian packages are missing; as root run: apt-get update && apt-get "
+                      "install -y --no-install-recommends beta-dev\n", done.stderr)
+        self.assertEqual(self.called("sudo"), ["sudo -n true"])  # nobody to ask for a password
+        self.assertEqual((self.called("apt-get"), self.called("cmake")), ([], []))
         if os.geteuid() == 0:
             self.run_it("up")
-            self.assertRegex(self.called("apt-get")[-1], r"install .*recommends beta-dev$")
-        else:
-            done = self.run_it("up", status=1)
-            self.assertIn("apt-get install -y beta-dev", done.stderr)
-            self.assertEqual(self.called("cmake"), [])
+            self.assert_installed()
+
+    def test_sudo_asks_for_a_password_only_where_it_needs_one_and_on_a_terminal(self):
+        self.lack_a_package()
+        self.fake_sudo(nothing=0, verify=1)  # as on cloud images: -v asks for all entries
+        terminal, end = pty.openpty()
+        self.addCleanup(os.close, terminal)
+        self.addCleanup(os.close, end)
+        self.run_as_user("up", stdin=end)
+        self.assert_installed()
+        self.calls.unlink()
+        self.fake_sudo(nothing=1, verify=0)
+        self.run_as_user("up", stdin=end)
+        self.assert_installed()
+        self.fake_sudo(nothing=1, verify=1)
+        self.run_as_user("up", stdin=end, status=1)
+
+    def test_an_update_of_packages_is_tried_again_while_another_has_its_lock(self):
+        self.lack_a_package()
+        self.fake_sudo(nothing=0, verify=0)
+        self.fake("sleep", "exit 0\n")
+        self.fake("apt-get", '[[ $1 != update || $(grep -c "^apt-get" "$CALLS") == 3 ]]\n')
+        self.run_as_user("up")
+        self.assertEqual(len(self.called("sleep")), 2)
+        self.assertEqual([line.split()[1] for line in self.called("apt-get")], ["update"] * 3 +
+                         ["install"])
+        self.fake("apt-get", '[[ $1 != update ]]\n')  # never: the lists there are may do
+        self.run_as_user("up")
 
     def test_wheels_are_unpacked_once_without_the_cuda_libraries(self):
         self.write("deploy/wheels.txt", "some-torch==1.2 --hash=sha256:0\n")
