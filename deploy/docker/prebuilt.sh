@@ -2,8 +2,10 @@
 # Lays what the images hold into one folder: prebuilt.sh [BIN_FOLDER [TARGET]], by default the
 # programs of build/release/bin, or of build/cpu/bin where that is newer or alone, and build/images.
 # Programs come without debug information and without the build's library paths; the tensor
-# library's folders give exactly the libraries that the programs load.
+# library's folders give exactly the libraries that the programs load. All users may read and run
+# them, whatever the umask is and the build's was: the images' user is another one.
 set -euo pipefail
+umask 022
 cd "$(dirname "$0")/../.."
 
 newest_build() {
@@ -37,4 +39,5 @@ script=$(mktemp --suffix=.cmake)
 trap 'rm -f "$script"' EXIT
 for program in "$to"/bin/*; do echo "file(RPATH_REMOVE FILE \"$program\")"; done >"$script"
 cmake -P "$script"
+chmod -R a+rX "$to"
 echo "$from -> $to: $(du -sm "$to" | cut -f1) MiB"
