@@ -56,6 +56,7 @@ class Bootstrap(unittest.TestCase):
         self.bin.mkdir()
         self.fake("dpkg-query", 'printf "installed alpha\\ninstalled beta-dev\\n"\n')
         self.fake("apt-get", "exit 0\n")
+        self.fake("sudo", "exit 1\n")
         self.fake("ctest", "exit 0\n")
         self.program("cmake", FAKE_CMAKE)
         self.program("ninja", FAKE_NINJA)
