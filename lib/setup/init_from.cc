@@ -21,18 +21,13 @@ bool TakeEnd(std::string& text, const std::string& end) {
   return true;
 }
 
-// Whether --scorer-units shapes the run's network.
-bool HasUnits(const RunConfig& run) {
-  return run.algo != "dreamer" && (run.network == "scorer" || run.network == "columns");
-}
-
 // What the shapes of a run's networks follow from.
 std::string ShapeOf(const RunConfig& run) {
   const EnvSpec spec = EnvSpecOf(run);
   std::string model = run.algo == "dreamer" ? "DreamerV3 of size " + run.dreamer.size +
                                                   " with norm " + run.dreamer.norm
                                             : "network " + run.network;
-  if (HasUnits(run)) model += " of " + std::to_string(run.scorer_units) + " units";
+  if (HasScorer(run)) model += " of " + std::to_string(run.scorer_units) + " units";
   return model + " over view " + spec.obs.view + " of " + std::to_string(spec.obs.view_floats) +
          " numbers, " + std::to_string(spec.action.count) + " actions";
 }
@@ -60,7 +55,7 @@ Checkpoint LoadInitial(const std::string& runs_dir, const std::string& from, con
     refuse("run " + folder.name() + " has " + ShapeOf(theirs) + "; the new run has " +
            ShapeOf(run) + "; give it --env, --view, --algo, --queue-size and " +
            (run.algo == "dreamer" ? "--size and --norm"
-            : HasUnits(run)       ? "--network and --scorer-units"
+            : HasScorer(run)      ? "--network and --scorer-units"
                                   : "--network") +
            " of the other");
   }

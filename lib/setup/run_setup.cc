@@ -35,8 +35,7 @@ void CheckNetwork(const RunConfig& config, const EnvEntry& env) {
 }
 
 void CheckPrecision(const RunConfig& config) {
-  const bool knows = config.network == "scorer" || config.network == "columns";
-  if (config.precision == "f32" || (config.algo == "vtrace" && knows)) return;
+  if (config.precision == "f32" || HasScorer(config)) return;
   throw Error(ExitCode::kUsage, "run setting precision = " + config.precision +
                                     " is for V-trace with network scorer or columns, and this "
                                     "run has algo " +
@@ -69,10 +68,9 @@ void CheckNetworkSettings(const std::vector<Setting>& given, RunConfig config) {
   RunConfig usual;
   const std::vector<SettingField> defaults = FieldsOf(usual);
   const bool dreams = config.algo == "dreamer";
-  const bool has_units = !dreams && (config.network == "scorer" || config.network == "columns");
   for (const Setting& setting : given) {
-    const bool unused =
-        (setting.key == "network" && dreams) || (setting.key == "scorer_units" && !has_units);
+    const bool unused = (setting.key == "network" && dreams) ||
+                        (setting.key == "scorer_units" && !HasScorer(config));
     if (!unused || setting.value == FindField(defaults, setting.key, config.algo).value()) continue;
     throw Error(ExitCode::kUsage,
                 "run setting " + setting.key + " = " + setting.value + ": " +
@@ -126,6 +124,10 @@ void Resolve(RunConfig& config) {
   CheckNetwork(config, env);
   CheckPrecision(config);
   ResolveShapes(config);
+}
+
+bool HasScorer(const RunConfig& run) {
+  return run.algo != "dreamer" && (run.network == "scorer" || run.network == "columns");
 }
 
 RunConfig MakeRunConfig(const std::vector<Setting>& given) {

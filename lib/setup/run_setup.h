@@ -26,6 +26,9 @@ void AddRunSettings(ServiceOptions& parser, std::vector<Setting>* given);
 // decide (the network reads the view), then ResolveShapes. Throws Error(kUsage), also for an
 // unknown environment or view, with the names there are.
 void Resolve(RunConfig& config);
+// Whether the run, resolved, trains a network that scores placements (scorer, columns): the ones
+// that have --scorer-units and know --precision bf16.
+bool HasScorer(const RunConfig& run);
 // Defaults, then the presets of the environment and of the view that `given` names (or the default
 // ones), then `given`, resolved. Throws as Apply and Resolve do.
 RunConfig MakeRunConfig(const std::vector<Setting>& given);
