@@ -14,6 +14,7 @@ it is started again with the same options; more --trials may be asked for.
 """
 
 import argparse
+import contextlib
 import fcntl
 import json
 import math
@@ -21,6 +22,7 @@ import os
 import pathlib
 import shlex
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -142,6 +144,17 @@ def without_start(options):
     return kept
 
 
+def stop(program):
+    """Asks a program once to end, and waits; kills it after END_S, or when interrupted again: a
+    second signal ends a run without its last checkpoint."""
+    program.terminate()
+    try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            program.communicate(timeout=END_S)
+    finally:
+        program.kill()
+
+
 class Runs:
     """Trains and scores. `folder` holds the runs; `up_options` are every trial's."""
 
@@ -155,7 +168,7 @@ class Runs:
         its log; `late_error` when it has been asked."""
         with open(log, "ab") as errors, subprocess.Popen(
                 [str(word) for word in words], stdout=subprocess.PIPE, stderr=errors,
-                stdin=subprocess.DEVNULL) as program:
+                stdin=subprocess.DEVNULL, start_new_session=True) as program:
             late = False
             for limit, end in ((seconds + GRACE_S, program.terminate), (END_S, program.kill),
                                (None, None)):
@@ -165,8 +178,8 @@ class Runs:
                 except subprocess.TimeoutExpired:
                     late = True
                     end()
-                except BaseException:  # an interrupt, of which the program may not know
-                    program.terminate()
+                except BaseException:  # an interrupt, which the program's own session does not see
+                    stop(program)
                     raise
             errors.write(printed)
         if program.returncode != 0:
@@ -374,6 +387,9 @@ def lock(folder):
 
 def main(arguments):
     """Sweeps and prints what it found."""
+    for number in (signal.SIGTERM, signal.SIGHUP):  # as Ctrl-C: runs hear of neither themselves
+        if signal.getsignal(number) == signal.SIG_DFL:  # not below nohup
+            signal.signal(number, signal.default_int_handler)
     try:
         options, up_options = parse(arguments)
         ranges = space_of(options.tune)

@@ -7,8 +7,11 @@ import math
 import os
 import pathlib
 import shutil
+import signal
+import subprocess
 import sys
 import tempfile
+import time
 import types
 import unittest
 
@@ -181,6 +184,35 @@ class Sweep(unittest.TestCase):
         self.assertEqual(states[1:], ["FAIL"] * 3)
         kept = json.loads((self.runs.folder / "sweep.json").read_text())["tried"]
         self.assertEqual(kept, first, "what has scored stays")
+
+
+    def test_an_interrupted_sweep_asks_its_run_once_and_waits_for_it(self):
+        told = self.base / "told"
+        (self.base / "tetrion-up").write_text(f"""#!/bin/bash
+trap 'echo TERM >>{told}' TERM
+trap 'echo INT >>{told}' INT
+echo ready >{told}
+while [[ $(wc -l <{told}) == 1 ]]; do sleep 0.02; done
+sleep 0.2  # a second signal would be written
+echo $$ ended >>{told}
+""")
+        sweeping = subprocess.Popen(
+            [sys.executable, "-B", "-c", "import pathlib, sys; sys.path.insert(0, sys.argv[1])\n"
+             "import sweep; base = pathlib.Path(sys.argv[2])\n"
+             "try: sweep.Runs(base / 'runs', [], [], base).train('a', 1, {}, 60)\n"
+             "except KeyboardInterrupt: print((base / 'told').read_text())",
+             str(ROOT / "tools"), str(self.base)],
+            stdout=subprocess.PIPE, text=True, start_new_session=True)
+        self.addCleanup(sweeping.kill)
+        stat = pathlib.Path(f"/proc/{sweeping.pid}/stat")
+        while (not told.exists() or not told.read_text()
+               or stat.read_text().rsplit(")", 1)[1].split()[0] != "S"):  # it waits for its run
+            self.assertIsNone(sweeping.poll())
+            time.sleep(0.02)
+        os.killpg(sweeping.pid, signal.SIGINT)  # as a terminal's Ctrl-C
+        words = sweeping.communicate(timeout=60)[0].split()
+        self.assertEqual(words[:2] + words[3:], ["ready", "TERM", "ended"])
+        self.assertFalse(pathlib.Path(f"/proc/{words[2]}").exists())
 
 
 class Words(unittest.TestCase):
