@@ -42,7 +42,7 @@ def read_samples(folder):
     if not path.exists():
         raise PlotError(f"{path} is not there; the first line is written 5 s after the start")
     samples = []
-    lines = path.read_text(encoding="utf-8").splitlines()
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     for number, line in enumerate(lines, 1):
         try:
             sample = json.loads(line)
@@ -91,17 +91,19 @@ def present(values):
 
 def minutes(samples):
     """Minutes of running, resumed runs joined end to end."""
-    elapsed = column(samples, "elapsed_s")
+    elapsed, epochs = column(samples, "elapsed_s"), column(samples, "epoch")
     if not present(elapsed):
+        epochs = [float("nan")] * len(samples)  # the clock on the wall goes on
         wall = column(samples, "time")
         elapsed = [t - wall[0] for t in wall]
     if not present(elapsed):
         raise PlotError("the samples hold neither elapsed_s nor time")
-    out, before, last = [], 0.0, 0.0
-    for seconds in elapsed:
-        if seconds < last:  # a resumed run counts from 0 again
+    out, before, last, start = [], 0.0, 0.0, epochs[0]
+    for seconds, epoch in zip(elapsed, epochs):
+        # A resumed run counts from 0 again, in the next epoch; samples of before say no epoch.
+        if seconds < last or start < epoch:
             before += last
-        last = seconds
+        last, start = seconds, epoch if epoch == epoch else start
         out.append((before + seconds) / 60)
     return out
 

@@ -292,6 +292,12 @@ class Plot(unittest.TestCase):
         folder = self.run_folder("a", self.samples(1) + ["{"] + self.samples(2))
         self.refuses("metrics.jsonl:2", plot.read_samples, folder)
 
+    def test_bytes_that_are_no_text_are_an_error_with_their_line(self):
+        folder = self.run_folder("a", self.samples(1) + ["{"] + self.samples(2))
+        path = folder / "metrics.jsonl"
+        path.write_bytes(path.read_bytes().replace(b"\n{\n", b"\n\xff\xfe\n"))
+        self.refuses("metrics.jsonl:2 is not JSON", plot.read_samples, folder)
+
     def test_too_few_samples_and_no_file_say_what_to_do(self):
         self.refuses("1 sample; a curve needs 2: wait 10 s", plot.read_samples,
                      self.run_folder("a", self.samples(1)))
@@ -332,6 +338,18 @@ class Plot(unittest.TestCase):
     def test_a_resumed_run_goes_on_where_it_ended(self):
         samples = [{"elapsed_s": s} for s in (60, 120, 30, 60)]
         self.assertEqual(plot.minutes(samples), [1.0, 2.0, 2.5, 3.0])
+
+    def test_a_run_that_is_resumed_soon_goes_on_where_it_ended(self):
+        starts = ((1, 5), (1, 30), (2, 60), (2, 90), (3, 5), (3, 60))
+        samples = [{"epoch": epoch, "elapsed_s": s} for epoch, s in starts]
+        def seconds():
+            return [round(60 * minute, 6) for minute in plot.minutes(samples)]
+        self.assertEqual(seconds(), [5, 30, 90, 120, 125, 180])
+        for sample in samples[:2]:
+            del sample["epoch"]  # as older runs have it
+        self.assertEqual(seconds(), [5, 30, 60, 90, 95, 150])
+        walled = [{"epoch": epoch, "time": 1000 + 60 * epoch} for epoch in (1, 2, 3)]
+        self.assertEqual(plot.minutes(walled), [0, 1, 2])
 
     def test_a_picture_is_drawn(self):
         python = ROOT / ".deps" / "py" / "bin" / "python"
