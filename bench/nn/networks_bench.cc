@@ -1,6 +1,7 @@
 // GFLOPS of one core in products of the scorer's shape, by each set of kernels that this processor
 // runs; states per second of each network, inference and training (forward + backward), at M*T =
-// 2048 states a call: JSON lines per set, network and thread count, each over five windows.
+// 2048 states a call; the scorer's training on one thread as operations a second, beside the peak
+// of the core: JSON lines per set, network and thread count, each over five windows.
 //
 //   networks_bench [--quick | --smoke]
 
@@ -11,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "bench/nn/fma_peak.h"
 #include "lib/core/clock.h"
 #include "lib/core/philox.h"
 #include "lib/nn/dense_kernels.h"
@@ -77,6 +79,37 @@ void Print(const std::string& what, const char* unit, std::vector<double> rates)
   std::fflush(stdout);
 }
 
+// GFLOPS beside the core's peak; the ratio is taken window by window.
+void PrintBesidePeak(const std::string& what, const std::vector<double>& ours,
+                     const std::vector<double>& peak) {
+  const auto spread = [](std::vector<double> values) {
+    std::sort(values.begin(), values.end());
+    char text[120];
+    std::snprintf(text, sizeof text, "\"median\": %.4g, \"min\": %.4g, \"max\": %.4g",
+                  values[values.size() / 2], values.front(), values.back());
+    return std::string(text);
+  };
+  std::vector<double> ratio;
+  for (std::size_t i = 0; i < ours.size(); ++i) ratio.push_back(ours[i] / peak[i]);
+  std::printf(
+      "{\"what\": \"%s\", \"unit\": \"GFLOPS\", \"ours\": {%s}, \"rival\": {\"name\": "
+      "\"FMA peak of the same core\", %s}, \"ratio\": {%s}, \"target\": \">= 0.8x\"}\n",
+      what.c_str(), spread(ours).c_str(), spread(peak).c_str(), spread(ratio).c_str());
+  std::fflush(stdout);
+}
+
+// Operations that a state's forward and backward pass of the scorer need: two for each weight and
+// row forward, two for the weight's gradient, two for that of the layer's input unless it is the
+// view. What is computed a second time counts once.
+double ScorerFlops(const EnvSpec& env, int distinct) {
+  constexpr double kUnits = 64;
+  const double after = env.obs.action_floats;
+  const double state = static_cast<double>(env.obs.view_floats) - env.action.count * after;
+  const double row = 2 * after * kUnits + 3 * (kUnits * kUnits + kUnits);
+  const double once = 2 * state * (kUnits + 2 * kUnits) + 3 * (4 * kUnits * kUnits + 2 * kUnits);
+  return 2 * (distinct * row + once);
+}
+
 // `distinct` afterstates of 40: 23 is the mean over the seven pieces, 34 a piece without symmetry.
 void Measure(const std::string& network, const std::string& view, int distinct, int threads,
              double seconds, Precision precision = Precision::kF32) {
@@ -106,10 +139,16 @@ void Measure(const std::string& network, const std::string& view, int distinct, 
     instance->Backward(grad_logits.data(), grad_value.data());
   };
   infer(), train();  // warm
-  std::vector<double> inference, training;
+  const bool counted = network == "scorer" && threads == 1 && precision == Precision::kF32;
+  std::vector<double> inference, training, reached, peak;
   for (int i = 0; i < kWindows; ++i) {
     inference.push_back(Rate(seconds, infer) * kStates);
     training.push_back(Rate(seconds, train) * kStates);
+    if (!counted) continue;
+    double flops = 0;
+    const double pieces = Rate(seconds, [&flops] { flops = bench::FmaPiece(); });
+    peak.push_back(pieces * flops * 1e-9);
+    reached.push_back(training.back() * ScorerFlops(env, distinct) * 1e-9);
   }
   const std::string what = network + (precision == Precision::kBf16 ? ", bf16" : "") + " on " +
                            view + ", " + std::to_string(distinct) +
@@ -117,6 +156,7 @@ void Measure(const std::string& network, const std::string& view, int distinct, 
                            std::to_string(threads) + (threads == 1 ? " thread: " : " threads: ");
   Print(what + "inference", "states/s", inference);
   Print(what + "training", "states/s", training);
+  if (counted) PrintBesidePeak(what + "training, operations", reached, peak);
 }
 
 // A bound for what whole updates can reach: the scorer's second layer, rows of a chunk at once.

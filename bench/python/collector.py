@@ -199,11 +199,8 @@ def main():
     parser.add_argument("--picture")
     options = parser.parse_args()
     sys.path.insert(0, options.folder)
-    try:
-        import tetrion
-    except ImportError as error:
-        print(f"skipped: {error}")
-        return
+    import tetrion
+
     seconds, windows = (0.05, 3) if options.quick else (0.4, WINDOWS)
     single = gymnasium.make("tetrion/Tetris-v0", obs="flat") if not options.quick else None
     package = None if options.quick else package_env()

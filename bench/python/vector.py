@@ -2,8 +2,9 @@
 
 vector.py FOLDER [--quick]: FOLDER holds the built package (build/release/python). Actions are drawn
 beforehand; every pair is measured in turns, window by window, so that a busy machine slows both.
-Prints one JSON line a figure. A rival that is not installed is left out with a remark; envpool,
-whose dependencies are large, lives in an environment of its own: ./tetrion bench makes it in
+Prints one JSON line a figure; the threads that it names are both sides' unless the rival's name
+says another number. A rival that is not installed is left out with a remark; envpool, whose
+dependencies are large, lives in an environment of its own: ./tetrion bench makes it in
 .deps/envpool, and TETRION_ENVPOOL_PYTHON names another one's interpreter.
 """
 
@@ -23,7 +24,7 @@ except ImportError as error:
 
 ENVPOOL_PYTHON = pathlib.Path(__file__).resolve().parents[2] / ".deps/envpool/bin/python"
 ACTION_SETS = 16
-ENVS = 1024
+ENVS, MANY = 1024, 16384
 WINDOWS = 7
 
 
@@ -52,13 +53,11 @@ class Stepper:
 class Envpool:
     """A task of envpool's in this interpreter."""
 
-    def __init__(self, task, num_envs):
+    def __init__(self, task, num_envs, threads):
         import envpool
 
         rng = np.random.default_rng(1)
-        self.envs = envpool.make_gymnasium(
-            task, num_envs=num_envs, seed=1, num_threads=os.cpu_count()
-        )
+        self.envs = envpool.make_gymnasium(task, num_envs=num_envs, seed=1, num_threads=threads)
         space = self.envs.action_space
         least, beyond = (0, space.n) if hasattr(space, "n") else (space.low, space.high + 1)
         shape = (num_envs, *space.shape)
@@ -74,8 +73,8 @@ class Envpool:
 class Elsewhere:
     """Envpool behind another interpreter's pipe: one window a line."""
 
-    def __init__(self, python, task, num_envs):
-        command = [python, __file__, "--serve-envpool", task, str(num_envs)]
+    def __init__(self, python, task, num_envs, threads):
+        command = [python, __file__, "--serve-envpool", task, str(num_envs), str(threads)]
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
@@ -88,24 +87,26 @@ class Elsewhere:
         return float(self.process.stdout.readline())
 
 
-def serve_envpool(task, num_envs):
+def serve_envpool(task, num_envs, threads):
     """The other end of Elsewhere."""
-    stepper = Envpool(task, num_envs)
+    stepper = Envpool(task, num_envs, threads)
     print("ready", flush=True)
     for line in sys.stdin:
         print(stepper.rate(float(line)), flush=True)
 
 
-def envpool_rival(task):
+def envpool_rival(task, threads):
     """envpool here or elsewhere; None with a remark."""
     try:
-        return Envpool(task, ENVS)
+        return Envpool(task, ENVS, threads)
     except Exception as here:  # its import also fails for want of its assets
         python = os.environ.get("TETRION_ENVPOOL_PYTHON") or (
             str(ENVPOOL_PYTHON) if ENVPOOL_PYTHON.exists() else None
         )
         try:
-            return Elsewhere(python, task, ENVS) if python else print(f"no envpool: {here}")
+            if python:
+                return Elsewhere(python, task, ENVS, threads)
+            print(f"no envpool: {here}")
         except (ImportError, OSError) as elsewhere:
             print(f"no envpool: {elsewhere}")
     return None
@@ -137,6 +138,7 @@ def report(what, ours, rival, rival_name, seconds, target=None, note=None):
 
 
 def ours(tetrion, env, num_envs=ENVS, **options):
+    """`threads` among the options are beside the caller's own."""
     return Stepper(tetrion.vector.make(env, num_envs, seed=1, **options), num_envs)
 
 
@@ -151,39 +153,46 @@ def tetris_package():
 
 
 def cartpoles(tetrion, seconds):
-    """The figures of CartPole."""
-    vector = gymnasium.make_vec(
-        "CartPole-v1", num_envs=ENVS, vectorization_mode="vector_entry_point"
-    )
+    """The figures of CartPole. Gymnasium has one thread whatever ours have."""
+    title = "gymnasium CartPoleVectorEnv"
+    for threads in (1, 2):
+        beside = {"threads": threads - 1}
+        end = ", 1 thread" if threads == 1 else f", {threads} threads"
+        mine = ours(tetrion, "cartpole", **beside)
+        name = f"python cartpole x{ENVS}{end}"
+        report(
+            name,
+            mine,
+            envpool_rival("CartPole-v1", threads),
+            "envpool",
+            seconds,
+            ">= 40x" if threads == 1 else None,
+        )
+        for count in (ENVS, MANY):
+            vector = gymnasium.make_vec(
+                "CartPole-v1", num_envs=count, vectorization_mode="vector_entry_point"
+            )
+            report(
+                f"python cartpole x{count}{end}",
+                mine if count == ENVS else ours(tetrion, "cartpole", count, **beside),
+                Stepper(vector, count),
+                title if threads == 1 else f"{title}, 1 thread",
+                seconds,
+                ">= 3x" if (count, threads) == (MANY, 1) else None,
+            )
     single = gymnasium.make_vec("CartPole-v1", num_envs=64, vectorization_mode="sync")
-    name = f"python cartpole x{ENVS}"
-    mine = ours(tetrion, "cartpole")
-    report(name, mine, Stepper(vector, ENVS), "gymnasium CartPoleVectorEnv", seconds, ">= 1.0x")
-    report(name, mine, envpool_rival("CartPole-v1"), "envpool", seconds, ">= 1.0x")
-    many = 16384
     report(
-        f"python cartpole x{many}",
-        ours(tetrion, "cartpole", many),
-        Stepper(
-            gymnasium.make_vec("CartPole-v1", many, vectorization_mode="vector_entry_point"), many
-        ),
-        "gymnasium CartPoleVectorEnv",
-        seconds,
-        ">= 3x",
-    )
-    report(
-        "python cartpole x64",
-        ours(tetrion, "cartpole", 64),
+        "python cartpole x64, 1 thread",
+        ours(tetrion, "cartpole", 64, threads=0),
         Stepper(single, 64),
         "gymnasium SyncVectorEnv",
         seconds,
-        ">= 10x",
     )
 
 
 def main():
     if sys.argv[1] == "--serve-envpool":
-        serve_envpool(sys.argv[2], int(sys.argv[3]))
+        serve_envpool(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
         return
     sys.path.insert(0, str(pathlib.Path(sys.argv[1]).resolve()))
     import tetrion
@@ -209,9 +218,9 @@ def main():
     )
     # Its rules are Jumanji's: a rotation and a column on a 10x10 grid, at most 400 steps.
     report(
-        f"python tetris-placement x{ENVS} compact, 10x10",
-        ours(tetrion, "tetris-placement", obs="compact", board_rows=10, illegal="noop"),
-        envpool_rival("Jumanji/Tetris-v0"),
+        f"python tetris-placement x{ENVS} compact, 10x10, 1 thread",
+        ours(tetrion, "tetris-placement", obs="compact", board_rows=10, illegal="noop", threads=0),
+        envpool_rival("Jumanji/Tetris-v0", 1),
         "envpool Jumanji/Tetris-v0",
         seconds,
     )

@@ -245,7 +245,7 @@ void CompareWithRaw(ReplayBench& bench, const std::string& title, const Windows&
                                    {"uniform", "uniform windows 16x64"},
                                    {"lanes", "uniform windows of a lane each 16x64"}}) {
     Compare(
-        title + name, "raw copies", ">= 0.85x", windows,
+        title + name, "raw copies", ">= 0.95x", windows,
         [&] { return bench.Measure(what, windows); },
         [&] { return bench.MeasureRaw(what, windows); });
   }
