@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bench/device/resident_loop.h"
@@ -29,22 +30,50 @@ struct Settings {
   int repeats = 32;  // between two waits of the host
 };
 
-// Rates of `work`, which enqueues settings.repeats pieces of `units` each; `wait` ends them.
+// What is measured: `enqueue` enqueues a piece of work, `wait` waits for all pieces, and `done`,
+// outside the windows, returns the units that were done since it was asked last.
+struct Work {
+  std::function<void()> enqueue, wait;
+  std::function<double()> done;
+};
+
+// Work whose pieces have `units` each.
+Work PiecesOf(double units, const std::function<void()>& enqueue,
+              const std::function<void()>& wait) {
+  const auto pieces = std::make_shared<double>(0);
+  return {.enqueue =
+              [=] {
+                enqueue();
+                ++*pieces;
+              },
+          .wait = wait,
+          .done = [=] { return units * std::exchange(*pieces, 0); }};
+}
+
+// Units a second; settings.repeats pieces lie between two waits.
 void Report(const Settings& settings, const std::string& what, const std::string& unit,
-            double units, const std::function<void()>& work, const std::function<void()>& wait,
-            std::optional<double> bytes_a_unit, double copied_bytes_a_s) {
-  const auto piece = [&] {
-    for (int i = 0; i < settings.repeats; ++i) work();
-    wait();
-    return units * settings.repeats;
+            const Work& work, std::optional<double> bytes_a_unit, double copied_bytes_a_s) {
+  const auto turn = [&] {
+    for (int i = 0; i < settings.repeats; ++i) work.enqueue();
+    work.wait();
+    return 1;
   };
-  static_cast<void>(piece());  // what is made once
+  turn();  // what is made once
+  const double first = work.done();
   if (settings.smoke) {
-    std::cout << what << ": ran, not measured\n";
+    std::cout << what << ": " << first << " " << unit.substr(0, unit.find('/'))
+              << ", not measured\n";
     return;
   }
   Rates rates;
-  for (int i = 0; i < settings.windows.count; ++i) rates.push_back(Window(settings.windows, piece));
+  for (int i = 0; i < settings.windows.count; ++i) {
+    double turns = 0;
+    const double turns_a_s = Window(settings.windows, [&] {
+      ++turns;
+      return turn();
+    });
+    rates.push_back(turns_a_s * work.done() / turns);
+  }
   const Spread ours(rates);
   std::cout << R"({"what": ")" << what << R"(", "unit": ")" << unit << R"(", "ours": {)"
             << ours.Json() << R"(}, "rival": )";
@@ -88,19 +117,21 @@ double StepBytes(const RowSpec& row) {
 void Steps(const cuda::Device& device, const Settings& settings, double copied) {
   struct Kind {
     const char *name, *env, *record, *network;
+    int drained_a_lane = 1;
   };
   for (const Kind& kind :
        {Kind{"tetris, rules only", "tetris", "", ""},
         Kind{"tetris, planes", "tetris", kPlanesRecord, ""},
         Kind{"tetris, packed2", "tetris", kPacked2Record, ""},
         Kind{"tetris, packed2, random policy", "tetris", kPacked2Record, "random"},
-        Kind{"cartpole, mlp", "cartpole", "", "mlp"}}) {
+        Kind{"cartpole, mlp", "cartpole", "", "mlp", 4}}) {
     for (const int lanes : settings.lanes) {
       ResidentLoop loop(device, {.env = kind.env,
                                  .record = kind.record,
                                  .network = kind.network,
                                  .lanes = lanes,
-                                 .capacity_rows = 4 * kChunkRows});
+                                 .capacity_rows = 4 * kChunkRows,
+                                 .drained_a_lane = kind.drained_a_lane});
       DeviceReplay& replay = loop.replay();
       const auto one = [&] { loop.Chunk(); };
       const auto read = [&] {
@@ -109,11 +140,11 @@ void Steps(const cuda::Device& device, const Settings& settings, double copied) 
       };
       const auto wait = [&] { replay.Synchronize(); };
       const std::string what = std::string(kind.name) + ", " + std::to_string(lanes) + " lanes";
-      Report(settings, what, "steps/s", static_cast<double>(kChunkRows) * lanes, one, wait,
+      Report(settings, what, "steps/s", {one, wait, [&] { return loop.TakeSteps(); }},
              StepBytes(replay.rows.layout().spec), copied);
       if (kind.record != std::string(kPacked2Record) || kind.network[0] == '\0') continue;
-      Report(settings, what + ", a learner reading", "laps/s", 1.0 * kChunkRows / (4 * kChunkRows),
-             read, wait, std::nullopt, copied);
+      Report(settings, what + ", a learner reading", "laps/s",
+             PiecesOf(1.0 * kChunkRows / (4 * kChunkRows), read, wait), std::nullopt, copied);
     }
   }
 }
@@ -154,21 +185,20 @@ void Gathers(const cuda::Device& device, const Settings& settings, double copied
     const std::string what = std::to_string(windows) + "x" + std::to_string(kRows);
     const auto packed = static_cast<double>(PixelGather::kRecordBytes);
     const double unpacked = packed + 2.0 * PixelGather::kPixels;
-    Report(settings, "gather " + what + " of packed2", "frames/s", static_cast<double>(frames),
-           gather([&](const ReadLease& lease) {
-             rows.GatherOnDevice(lease, 0, windows, {.record = records.data<std::byte>()});
-           }),
-           wait, 2 * packed, copied);
-    Report(settings, "gather and unpack " + what + " to bf16, table", "frames/s",
-           static_cast<double>(frames), gather([&](const ReadLease& lease) {
-             by_table.Gather(lease, 0, windows, pixels.data<std::uint16_t>());
-           }),
-           wait, unpacked, copied);
-    Report(settings, "gather and unpack " + what + " to bf16, one kernel", "frames/s",
-           static_cast<double>(frames), gather([&](const ReadLease& lease) {
+    const auto report = [&](const std::string& name, double bytes, const auto& into) {
+      Report(settings, name, "frames/s", PiecesOf(static_cast<double>(frames), gather(into), wait),
+             bytes, copied);
+    };
+    report("gather " + what + " of packed2", 2 * packed, [&](const ReadLease& lease) {
+      rows.GatherOnDevice(lease, 0, windows, {.record = records.data<std::byte>()});
+    });
+    report("gather and unpack " + what + " to bf16, table", unpacked, [&](const ReadLease& lease) {
+      by_table.Gather(lease, 0, windows, pixels.data<std::uint16_t>());
+    });
+    report("gather and unpack " + what + " to bf16, one kernel", unpacked,
+           [&](const ReadLease& lease) {
              by_kernel.Gather(lease, 0, windows, pixels.data<std::uint16_t>());
-           }),
-           wait, unpacked, copied);
+           });
   }
 }
 

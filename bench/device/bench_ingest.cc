@@ -1,14 +1,16 @@
 // How rows get into a device's replay: made there by resident lanes (Tetris, packed2, random
 // policy), or copied there from pinned memory; a reader gathers windows of them meanwhile. Prints
-// one JSON line a figure, in lane rows a second.
+// one JSON line a figure: steps that lanes have played a second, or lane rows copied.
 //   bench_ingest [--quick]   shorter windows
-//   bench_ingest --smoke     a few lanes, a few chunks: shows that it runs, gives no figure
+//   bench_ingest --smoke     a few lanes, a few chunks: shows that it runs and that every lane has
+//                            an episode to play, gives no figure
 //   bench_ingest --check     says what either loop copied between host and device; exit status 1
 //                            when one copied what it may not, or when injected copies go unseen
 #include <algorithm>
 #include <functional>
 #include <iostream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bench/device/resident_loop.h"
@@ -35,6 +37,9 @@ class Loop {
   virtual const char* name() const = 0;
   virtual DeviceReplay& replay() = 0;
   virtual void Chunk() = 0;
+  // What a figure counts, and how many there were since the last call; waits for all chunks.
+  virtual const char* units() const = 0;
+  virtual double TakeUnits() = 0;
   // What `chunks` calls of Chunk may copy, given what was seen.
   virtual std::vector<cuda::AllowedCopies> Allowed(int chunks, const cuda::Activity& seen) = 0;
 };
@@ -49,6 +54,8 @@ class Resident final : public Loop {
   const char* name() const override { return "resident lanes"; }
   DeviceReplay& replay() override { return loop_.replay(); }
   void Chunk() override { loop_.Chunk(); }
+  const char* units() const override { return "steps"; }
+  double TakeUnits() override { return loop_.TakeSteps(); }
   // Tokens, drains and weights.
   std::vector<cuda::AllowedCopies> Allowed(int, const cuda::Activity& seen) override {
     std::vector<cuda::AllowedCopies> allowed;
@@ -82,6 +89,12 @@ class Dma final : public Loop {
                                           kChunkRows, kNanosPerSecond, pushed);
     TETRION_CHECK(result == AcquireResult::kAcquired && pushed == kChunkRows,
                   "nothing holds the writer back");
+    pushed_ += pushed;
+  }
+  const char* units() const override { return "lane rows"; }
+  double TakeUnits() override {
+    replay_.Synchronize();
+    return static_cast<double>(std::exchange(pushed_, 0)) * replay_.rows.layout().spec.lanes;
   }
   // Every byte of every column, once.
   std::vector<cuda::AllowedCopies> Allowed(int chunks, const cuda::Activity&) override {
@@ -95,6 +108,7 @@ class Dma final : public Loop {
  private:
   DeviceReplay replay_;
   cuda::PinnedBuffer source_;
+  std::int64_t pushed_ = 0;  // rows
 };
 
 void RunChunks(Loop& loop, int chunks) {
@@ -105,18 +119,25 @@ void RunChunks(Loop& loop, int chunks) {
 }
 
 void Measure(Loop& loop, const Size& size, const Windows& windows) {
-  const auto lanes = static_cast<double>(size.lanes);
-  const auto work = [&] {
+  double turns = 0;
+  const auto turn = [&] {
     RunChunks(loop, size.chunks);
     loop.replay().Synchronize();
-    return size.chunks * kChunkRows * lanes;
+    ++turns;
+    return 1;
   };
-  (void)work();  // what is made once
+  turn();  // what is made once
+  (void)loop.TakeUnits();
   Rates rates;
-  for (int i = 0; i < windows.count; ++i) rates.push_back(Window(windows, work));
+  for (int i = 0; i < windows.count; ++i) {
+    turns = 0;
+    const double turns_a_s = Window(windows, turn);
+    rates.push_back(turns_a_s * loop.TakeUnits() / turns);
+  }
   std::cout << R"({"what": "device replay: )" << loop.name() << ", " << size.lanes
-            << " lanes\", \"unit\": \"lane rows/s\", \"ours\": {" << Spread(rates).Json()
-            << R"(}, "rival": null, "ratio": null, "target": ""})" << std::endl;
+            << R"( lanes", "unit": ")" << loop.units() << R"(/s", "ours": {)"
+            << Spread(rates).Json() << R"(}, "rival": null, "ratio": null, "target": ""})"
+            << std::endl;
 }
 
 // What the loop did that it may not, with a copy of the caller's in its midst.
@@ -180,12 +201,17 @@ int Main(int argc, char** argv) {
     return Check(dma, size.chunks) && resident_good ? 0 : 1;
   }
   if (mode == "--smoke") {
+    bool good = true;
     for (Loop* loop : {static_cast<Loop*>(&resident), static_cast<Loop*>(&dma)}) {
       RunChunks(*loop, size.chunks);
-      loop->replay().Synchronize();
-      std::cout << loop->name() << ": " << size.chunks * kChunkRows << " rows, not measured\n";
+      const double rows = 1.0 * size.chunks * kChunkRows * size.lanes, units = loop->TakeUnits();
+      // An episode of max_steps steps is a row longer.
+      const double want = loop == &dma ? rows : rows * size.max_steps / (size.max_steps + 1);
+      std::cout << loop->name() << ": " << units << " of " << want << " " << loop->units()
+                << ", not measured\n";
+      good = good && units == want;
     }
-    return 0;
+    return good ? 0 : 1;
   }
   Windows windows;
   if (mode == "--quick") windows.length_ns = kNanosPerSecond / 10;
