@@ -27,6 +27,8 @@ import statistics
 import subprocess
 import sys
 
+from sweep_table import best_of, flags_of, spread, table
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RUNS = pathlib.Path(os.environ.get("TETRION_RUNS_DIR") or ROOT / "runs")  # as of ./tetrion up
 FACTOR = 3  # a rung trains so many times as long as the one before, and so many fewer reach it
@@ -89,12 +91,6 @@ def space_of(texts):
 def rung_seconds(seconds):
     """Seconds of training in all after each rung, the last of them `seconds`."""
     return [seconds / FACTOR ** (RUNGS - 1 - rung) for rung in range(RUNGS)]
-
-
-def flags_of(values):
-    """{"learning_rate": "0.001"} as options of up."""
-    return [word for key, value in values.items()
-            for word in ("--" + key.replace("_", "-"), value)]
 
 
 def score_of(summary):
@@ -219,29 +215,6 @@ class Runs:
         """The runs of a trial that goes no further: their logs stay."""
         for run in self.folder.glob(f"trial{trial.number}-seed*/"):
             shutil.rmtree(run, ignore_errors=True)
-
-
-def spread(scores):
-    """"1203 (1100-1410)"."""
-    text = f"{statistics.median(scores):.4g}"
-    return text if len(scores) == 1 else f"{text} ({min(scores):.4g}-{max(scores):.4g})"
-
-
-def table(tried):
-    """Lines of a table, the best first, those that trained longest before the others."""
-    lines = ["| trial | seconds | score, median (min-max) | settings |", "|---|---|---|---|"]
-    order = sorted(tried, key=lambda one: (-one["seconds"], -statistics.median(one["scores"])))
-    for one in order:
-        settings = " ".join(flags_of(one["values"]))
-        lines.append(f"| {one['trial']} | {one['seconds']:.0f} | {spread(one['scores'])} | "
-                     f"`{settings}` |")
-    return lines
-
-
-def best_of(tried):
-    """The best of those that trained longest; None before the first score."""
-    return max(tried, key=lambda one: (one["seconds"], statistics.median(one["scores"])),
-               default=None)
 
 
 def play_trial(trial, ranges, runs, seeds, seconds, say):
