@@ -33,6 +33,7 @@ namespace {
 
 constexpr std::uint64_t kRun = 7, kProcess = 5, kRingRows = 256, kBatchBytes = 64 * 1024;
 constexpr std::int64_t kStartMs = 10'000;
+constexpr std::uint8_t kPatterns = 8;  // rows that are filled at once, each with its number
 
 // Tetris states of 64 lanes, as the default run has them.
 RowLayout Layout() {
@@ -80,7 +81,8 @@ class PlainRouter {
 
 class PlainDealer {
  public:
-  explicit PlainDealer(const std::string& address) {
+  // Sends messages of `bytes` bytes, at most kBatchBytes.
+  PlainDealer(const std::string& address, std::uint64_t bytes) : bytes_(bytes, 1) {
     TETRION_CHECK(zmq_connect(socket_, address.c_str()) == 0, "the rival's address can be parsed");
   }
   // Bytes a second that were answered; `in_flight` bytes are under way.
@@ -89,7 +91,7 @@ class PlainDealer {
     const std::int64_t start_ns = clock.NowNs();
     std::uint64_t under_way = 0, answered = 0;
     while (clock.NowNs() - start_ns < static_cast<std::int64_t>(seconds * 1e9)) {
-      for (; under_way + kBatchBytes <= in_flight; under_way += kBatchBytes) {
+      for (; under_way + bytes_.size() <= in_flight; under_way += bytes_.size()) {
         zmq_send(socket_, bytes_.data(), bytes_.size(), 0);
       }
       answered += Answer(under_way);
@@ -104,14 +106,20 @@ class PlainDealer {
   std::uint64_t Answer(std::uint64_t& under_way) {
     int size = 0;
     zmq_recv(socket_, &size, sizeof(size), 0);
-    under_way -= kBatchBytes;
+    under_way -= bytes_.size();
     return static_cast<std::uint64_t>(size);
   }
 
   void* const context_ = zmq_ctx_new();
   void* const socket_ = zmq_socket(context_, ZMQ_DEALER);
-  std::vector<char> bytes_ = std::vector<char>(kBatchBytes, 1);
+  const std::vector<char> bytes_;
 };
+
+// As the actor fills it: one of kPatterns bytes throughout.
+bool IsOneRow(const std::vector<std::byte>& row) {
+  return row.front() < std::byte{kPatterns} &&
+         std::memcmp(row.data(), row.data() + 1, row.size() - 1) == 0;
+}
 
 // The learner's end: the rows thread, and a thread that takes rows as ingest does, with one copy.
 int ServeLearner(const std::string& address) {
@@ -154,6 +162,7 @@ int ServeLearner(const std::string& address) {
     for (std::uint32_t i = 0; i < peek.count; ++i) {
       std::memcpy(copy.data(), peek.records + i * layout.row_bytes, layout.row_bytes);
     }
+    TETRION_CHECK(IsOneRow(copy), "a row arrives as the actor filled it");
     ring.Release(peek.count);
   }
 }
@@ -192,7 +201,7 @@ class Actor {
 
  private:
   void Fill() {
-    for (int row = 0; row < 8; ++row) {
+    for (int row = 0; row < kPatterns; ++row) {
       RingProducer::Loan loan = producer_.Claim();
       if (!loan.ok()) break;
       std::memset(loan.record(), row, layout_.row_bytes);
@@ -221,7 +230,7 @@ std::string Range(std::vector<double> values, const char* format) {
 void RunActor(const std::string& learner, const std::string& rival, const std::string& where,
               double seconds) {
   Actor actor(learner);
-  PlainDealer dealer(rival);
+  PlainDealer dealer(rival, kBatchBytes / actor.row_bytes() * actor.row_bytes());  // whole rows
   const std::uint64_t in_flight = kRingRows * actor.row_bytes();
   std::vector<double> ours, theirs, ratio;
   for (int window = 0; window <= 5; ++window) {
