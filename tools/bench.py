@@ -23,13 +23,15 @@ import os
 import pathlib
 import platform
 import re
+import signal
 import subprocess
 import sys
+
+from bench_program import run
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "release"
 RESULTS = ROOT / "bench" / "results"
-PROGRAM_TIMEOUT_S = 600
 WORSE = 0.10
 _TARGET = re.compile(r"\s*(>=|<=|≥|≤)?\s*([0-9.]+(?:e[0-9]+)?)\s*([kMG]?)\s*(x?)\s*$")
 _SCALE = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9}
@@ -79,38 +81,6 @@ def none_chosen(folder, only, known):
     if not known:
         return f"no program in {folder}; ./tetrion bench builds them"
     return f"no program is named like {only!r}; choose a part of: {', '.join(known)}"
-
-
-def figures_of(output, program):
-    """The JSON lines of a program's output; other lines are its own remarks."""
-    figures = []
-    for line in output.splitlines():
-        if not line.lstrip().startswith("{"):
-            continue
-        try:
-            figure = json.loads(line)
-        except json.JSONDecodeError:
-            print(f"{program}: unreadable line: {line[:80]}", file=sys.stderr)
-            continue
-        if "what" in figure and "ours" in figure:
-            figures.append({**figure, "program": program})
-    return figures
-
-
-def run(name, command, quick):
-    """(figures, error sentence or None) of one program."""
-    try:
-        done = subprocess.run(command + (["--quick"] if quick else []), capture_output=True,
-                              text=True, check=False, timeout=PROGRAM_TIMEOUT_S, cwd=ROOT)
-    except subprocess.TimeoutExpired:
-        return [], f"{name}: no end within {PROGRAM_TIMEOUT_S} s"
-    figures = figures_of(done.stdout, name)
-    if done.returncode != 0:
-        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        return figures, f"{name}: exit status {done.returncode}: {last}"
-    if figures or done.stdout.startswith("skipped"):
-        return figures, None
-    return figures, f"{name}: printed no figure"
 
 
 def verdict(figure):
@@ -259,15 +229,22 @@ def draw_stored(where, quick, only, out):
     return picture(figures, where, when, out)
 
 
-def picture(figures, where, when, out):
-    """Draws the ratios among the figures; returns the exit status."""
+def can_draw():
+    """Whether pictures can be drawn here; says so where not."""
     try:
-        import bench_picture
         import matplotlib as _
     except ImportError as error:
         print(f"tetrion bench: no picture: {error}; ./tetrion bench installs what it needs",
               file=sys.stderr)
+        return False
+    return True
+
+
+def picture(figures, where, when, out):
+    """Draws the ratios among the figures; returns the exit status."""
+    if not can_draw():
         return 2
+    import bench_picture
     title = f"{where['cpu']}, {where['cores']} cores, {where['flags']}; {when}"
     if bench_picture.draw(figures, verdict, title, out) == 0:
         print(f"tetrion bench: no ratio to draw for {out}", file=sys.stderr)
@@ -288,25 +265,40 @@ def fallen(before, now):
     return sorted(found)
 
 
-def compare(result, file):
-    """Prints what is worse than in `file`, or than in bench/results; returns the exit status."""
-    if file:
-        try:
-            old = json.loads(pathlib.Path(file).read_text(encoding="utf-8"))
-            before = ratios(old)
-            if kind(old) != kind(result):
-                print(f"compare: {file} is of another kind of machine: {kind(old)}")
-        except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-            print(f"tetrion bench: {file} is no result to compare with: {error}", file=sys.stderr)
-            return 2
-    else:
-        before = stored(result, RESULTS)
+def read_result(file):
+    """A result that others can be compared with, or None and a sentence."""
+    try:
+        old = json.loads(pathlib.Path(file).read_text(encoding="utf-8"))
+        kind(old), ratios(old)
+        return old
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        print(f"tetrion bench: {file} is no result to compare with: {error}", file=sys.stderr)
+        return None
+
+
+def compare(result, old):
+    """Prints what is worse than in result `old`, or than in bench/results where that is None;
+    returns the exit status."""
+    if old is not None and kind(old) != kind(result):
+        print(f"compare: the file is of another kind of machine: {kind(old)}")
+    before = stored(result, RESULTS) if old is None else ratios(old)
     now = ratios(result)
     worse = fallen(before, now)
     print(*(f"worse: {sentence}" for sentence in worse), sep="\n", end="\n" if worse else "")
     print(f"compare: {len(before.keys() & now.keys())} of {len(now)} ratios were measured before, "
           f"{len(worse)} are worse by {100 * WORSE:.0f} % or more")
     return 1 if worse else 0
+
+
+def measure(chosen, quick):
+    """(figures, error sentences) of programs, one after the other."""
+    figures, errors = [], []
+    for name, command in chosen:
+        print(f"running {name}", file=sys.stderr, flush=True)
+        found, error = run(name, command, quick)
+        figures += found
+        errors += [error] if error else []
+    return figures, errors
 
 
 def main():
@@ -337,12 +329,10 @@ def main():
         known += [name for name, _ in scripts(args.folder, "")]
         print(f"tetrion bench: {none_chosen(args.folder, args.only, known)}", file=sys.stderr)
         return 2
-    figures, errors = [], []
-    for name, command in chosen:
-        print(f"running {name}", file=sys.stderr, flush=True)
-        found, error = run(name, command, args.quick)
-        figures += found
-        errors += [error] if error else []
+    old = read_result(args.compare) if args.compare else None
+    if (args.compare and old is None) or (args.picture and not can_draw()):
+        return 2
+    figures, errors = measure(chosen, args.quick)
     where = machine()
     print(f"{where['cpu']}, {where['cores']} cores, {where['flags']}, {where['revision']}"
           f"{', quick' if args.quick else ''}\n")
@@ -357,7 +347,7 @@ def main():
     out.parent.mkdir(parents=True, exist_ok=True)
     result = {"date": f"{now:%Y-%m-%d %H:%M:%S}", "quick": args.quick, "machine": where,
               "figures": [{**f, "verdict": verdict(f)} for f in figures], "errors": errors}
-    compared = 0 if args.compare is None else compare(result, args.compare)
+    compared = 0 if args.compare is None else compare(result, old)
     out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     print(f"written: {out}")
     drawn = picture(figures, where, result["date"], args.picture) if args.picture else 0
@@ -365,4 +355,8 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        print("tetrion bench: ended; no result is written", file=sys.stderr)
+        sys.exit(128 + signal.SIGINT)

@@ -2,7 +2,7 @@
 
 Trains tetris-placement for N seconds (10) at each point of five settings, one after another, all
 others as in the preset. Prints a table, placements a second in the second half of a run (median,
-min-max of the coordinator's figure, taken once a second), and draws it.
+min-max of its seconds, by the coordinator's counter), and draws it.
 """
 
 import argparse
@@ -34,7 +34,7 @@ def measure(bin_dir, seconds):
         for point in points:
             _, memory, rates = system.run(
                 bin_dir, ["--env", "tetris-placement", *COMMON.get(option, []), option, str(point)],
-                seconds)
+                seconds / 2, seconds / 2)
             if not rates:
                 continue
             rate = system.spread(rates)
@@ -70,6 +70,7 @@ def draw(found, out):
 
 
 def main():
+    system.end_when_told()
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("bin_dir", type=pathlib.Path)

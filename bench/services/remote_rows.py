@@ -7,6 +7,8 @@ import os
 import subprocess
 import sys
 
+from system import end_when_told
+
 SPACE, HERE, THERE = f"tetrion-bench-{os.getpid()}", "10.213.71.1", "10.213.71.2"
 
 
@@ -47,6 +49,7 @@ def measure(program, learner, address, where, quick):
 
 
 def main(program, *quick):
+    end_when_told()
     measure(program, [], "127.0.0.1", "loopback", quick)
     try:
         with veth() as problem:

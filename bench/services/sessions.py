@@ -21,7 +21,7 @@ import tempfile
 import time
 import urllib.request
 
-from system import figure
+from system import end_when_told, figure
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
 import bench  # noqa: E402
@@ -175,6 +175,7 @@ def measure(case, sessions, idle_s, report):
 
 
 def main():
+    end_when_told()
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("bin_dir", type=pathlib.Path)
     parser.add_argument("--quick", action="store_true", help="1,000 sessions")

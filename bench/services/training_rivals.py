@@ -3,7 +3,8 @@
 training_rivals.py BIN_DIR [--quick]: environment steps trained a second, and seconds from the start
 of training until the mean return of the last 100 episodes, as played, is 475. The rivals run in an
 environment of their own (.deps/rl, which ./tetrion bench installs), alternate with ours and have
-both cores; prints one JSON line a figure, or a remark where a rival is not there.
+both cores; prints one JSON line a figure, or a remark where a rival is not there. Exit status 1
+when a run of ours gave no figure.
 Settings: ours the preset, for the rate with --lanes 64 --reuse 1 (500 greedy after 5 s, three
 seeds); PPO those of RL Baselines3 Zoo for CartPole-v1 (hyperparams/ppo.yml); APPO the defaults of
 sample-factory's train_gym_env, which brings no others. Ours counts from the start of its processes,
@@ -36,7 +37,7 @@ from rivals import Served  # noqa: E402
 
 VENV = pathlib.Path(__file__).resolve().parents[2] / ".deps" / "rl"
 SOLVED, EPISODES = 475.0, 100
-GIVE_UP_S = 90
+GIVE_UP_S, WARM_UP_S = 90, 2
 SPEED = ["--env", "cartpole", "--lanes", "64", "--reuse", "1"]
 
 
@@ -105,9 +106,9 @@ def serve():
 
 
 def training_rate(bin_dir, seconds):
-    """Our steps a second once the run is steady."""
-    _, _, rates = system.run(bin_dir, SPEED, 2 * seconds)
-    return statistics.median(rates) if rates else float("nan")
+    """Our steps a second over `seconds`, after WARM_UP_S; or nan."""
+    _, _, rates = system.run(bin_dir, SPEED, WARM_UP_S, seconds, intervals=1)
+    return rates[0] if rates else float("nan")
 
 
 def last_returns(folder):
@@ -127,26 +128,14 @@ def last_returns(folder):
 
 def seconds_to_solve(bin_dir, seed):
     """From the start of tetrion-up until the run's store, read every 20 ms, says it; or nan."""
-    with tempfile.TemporaryDirectory() as runs, \
-            tempfile.TemporaryDirectory(dir="/dev/shm") as shm:
-        os.chmod(shm, 0o700)
-        start, taken = time.perf_counter(), float("nan")
-        with subprocess.Popen(
-                [str(bin_dir / "tetrion-up"), "--runs-dir", runs, "--shm-dir", shm, "--run",
-                 "bench", "--env", "cartpole", "--seed", str(seed)],
-                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as up:
-            try:
-                while up.poll() is None and time.perf_counter() - start < GIVE_UP_S:
-                    returns = last_returns(pathlib.Path(runs) / "bench")
-                    if len(returns) == EPISODES and sum(returns) / EPISODES >= SOLVED:
-                        taken = time.perf_counter() - start
-                        break
-                    time.sleep(0.02)
-                up.send_signal(signal.SIGTERM)
-                up.wait(timeout=60)
-            finally:
-                up.kill()
-        return taken
+    start = time.perf_counter()
+    with system.training(bin_dir, ["--env", "cartpole", "--seed", str(seed)]) as (up, folder, _):
+        while up.poll() is None and time.perf_counter() - start < GIVE_UP_S:
+            returns = last_returns(folder)
+            if len(returns) == EPISODES and sum(returns) / EPISODES >= SOLVED:
+                return time.perf_counter() - start
+            time.sleep(0.02)
+    return float("nan")
 
 
 def sample_factory_rate(python, seconds):
@@ -162,6 +151,9 @@ def sample_factory_rate(python, seconds):
         except subprocess.TimeoutExpired:
             os.killpg(run.pid, signal.SIGKILL)
             output, _ = run.communicate()
+        except BaseException:  # told to end, which its session was not
+            os.killpg(run.pid, signal.SIGKILL)
+            raise
     rates = [float(rate) for rate in re.findall(r"Fps is \(10 sec: ([0-9.]+)", output)]
     version = subprocess.run(
         [python, "-c", "import importlib.metadata as m; print(m.version('sample-factory'))"],
@@ -170,49 +162,54 @@ def sample_factory_rate(python, seconds):
 
 
 def report(what, unit, ours, name, rival, target, ratios=None):
-    """One figure; windows that a side did not finish are left out and said."""
+    """One figure, or a remark where a side did not finish a window. Whether ours did."""
     ratios = ratios or [a / b for a, b in zip(ours, rival)]
     if any(value != value for value in (*ours, *rival)) or not ratios:  # nan
-        print(f"no value: {what} beside {name}: ours {ours}, theirs {rival}")
-        return
+        failed = any(value != value for value in ours)
+        print(f"no value: {what} beside {name}: ours {ours}, theirs {rival}",
+              file=sys.stderr if failed else sys.stdout)
+        return not failed
     print(json.dumps({"what": what, "unit": unit, "ours": system.spread(ours),
                       "rival": {"name": name, **system.spread(rival)},
                       "ratio": system.spread(ratios), "target": target}), flush=True)
+    return True
 
 
 def main():
+    system.end_when_told()
     bin_dir, quick = pathlib.Path(sys.argv[1]), "--quick" in sys.argv
     python = str(VENV / "bin" / "python")
     if not pathlib.Path(python).exists():
         print("skipped: no .deps/rl, which ./tetrion bench installs")
-        return
+        return 0
     windows, seconds = (1, 4) if quick else (3, 6)
     rival = Served([python, __file__, "--serve", "sb3"])
     name = rival.process.stdout.readline().strip()
     rival.ask("rate 1")
     our_rates, rates, our_times, times = [], [], [], []
     for seed in range(1, windows + 1):
-        our_rates.append(training_rate(bin_dir, seconds / 2))
+        our_rates.append(training_rate(bin_dir, seconds))
         rates.append(rival.ask(f"rate {seconds}"))
         our_times.append(seconds_to_solve(bin_dir, seed))
         times.append(rival.ask(f"solve {seed}"))
     rival.end()
     trained = "cartpole trained, " + " ".join(SPEED[2:])
-    report(trained, "steps/s", our_rates, name + " PPO", rates, ">= 50x")
-    report("cartpole solved as trained, preset", "s", our_times, name + " PPO", times,
-           "<= 0.1x")
+    good = report(trained, "steps/s", our_rates, name + " PPO", rates, ">= 50x")
+    good = report("cartpole solved as trained, preset", "s", our_times, name + " PPO", times,
+                  "<= 0.1x") and good
     name, rates = sample_factory_rate(python, 20 if quick else 45)
     if name is None:
         print("no value: sample-factory reported no rate")
-        return
-    ours = [training_rate(bin_dir, seconds / 2) for _ in range(windows)]
+        return 0 if good else 1
+    ours = [training_rate(bin_dir, seconds) for _ in range(windows)]
     middle = statistics.median(rates)
-    report(trained, "steps/s", ours, name + " APPO", rates, None,
-           [rate / middle for rate in ours])
+    good = report(trained, "steps/s", ours, name + " APPO", rates, None,
+                  [rate / middle for rate in ours]) and good
+    return 0 if good else 1
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--serve"]:
         serve()
     else:
-        main()
+        sys.exit(main())

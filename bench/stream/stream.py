@@ -3,23 +3,22 @@
 The CartPole loop of the compatibility layout (BIN_DIR/tetrion-stream, kernel and host on a core
 each): steps a second and round trips. Then whole systems of BIN_DIR/tetrion-up with --inference
 streamed and local in turns, everything else as the environment's preset has it: environment steps a
-second of either, and their ratio.
+second of either, and their ratio. Exit status 1 when a window of these gave no figure.
 """
 
 import json
 import os
 import pathlib
-import signal
 import subprocess
 import sys
 import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "services"))
-from system import START_TIMEOUT_S, spread, steady_rates  # noqa: E402
+import system  # noqa: E402
+from system import spread  # noqa: E402
 
 ENVS = ("cartpole", "tetris-placement")
-STOP_TIMEOUT_S = 40
 
 
 def print_figure(what, unit, ours, target=None, rival=None, note=None):
@@ -64,45 +63,25 @@ def loop_window(program, folder, steps):
 
 
 def bench_loop(program, quick):
-    """Whether the loop gave figures."""
+    """Whether every window of the loop gave a figure."""
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
         windows = [loop_window(program, pathlib.Path(folder), 200_000 if quick else 1_000_000)
                    for _ in range(5)]
+    complete = all(windows)
     windows = [window for window in windows if window]
     if windows:
         what = "stream: cartpole loop of two processes"
         print_figure(what, "steps/s", [w["steps_per_s"] for w in windows], ">= 1M")
         print_figure(f"{what}, round trip p50", "ns", [w["p50_ns"] for w in windows])
         print_figure(f"{what}, round trip p99", "ns", [w["p99_ns"] for w in windows])
-    return bool(windows)
+    return complete
 
 
 def system_rate(bin_dir, env, inference, seconds):
-    """Mean steps/s of a system in its steady state, or None with a remark."""
-    with tempfile.TemporaryDirectory() as runs, tempfile.TemporaryDirectory(dir="/dev/shm") as shm:
-        os.chmod(shm, 0o700)
-        folder, log_path = pathlib.Path(runs) / "bench", pathlib.Path(runs) / "up.log"
-        command = [str(bin_dir / "tetrion-up"), "--runs-dir", runs, "--shm-dir", shm, "--run",
-                   "bench", "--env", env, "--inference", inference]
-        rates = []
-        with open(log_path, "wb") as log, subprocess.Popen(command, stdout=log, stderr=log) as up:
-            until = time.monotonic() + START_TIMEOUT_S
-            while up.poll() is None and time.monotonic() < until:
-                if any(folder.glob("checkpoints/*.safetensors")):
-                    time.sleep(seconds / 2)  # warm up
-                    rates = steady_rates(folder, seconds)
-                    break
-                time.sleep(0.01)
-            up.send_signal(signal.SIGTERM)
-            try:
-                up.wait(timeout=STOP_TIMEOUT_S)
-            except subprocess.TimeoutExpired:
-                up.kill()
-        if not rates:
-            print(f"{env}, {inference}: no update within {START_TIMEOUT_S} s:",
-                  *log_path.read_text(errors="replace").splitlines()[-3:], file=sys.stderr)
-            return None
-    return sum(rates) / len(rates)
+    """Steps/s of a system over `seconds`, after half as many; None with a remark."""
+    _, _, rates = system.run(bin_dir, ["--env", env, "--inference", inference], seconds / 2,
+                             seconds, intervals=1)
+    return rates[0] if rates else None
 
 
 def bench_systems(bin_dir, quick):
@@ -113,17 +92,18 @@ def bench_systems(bin_dir, quick):
         for _ in range(1 if quick else 3):
             pair = [system_rate(bin_dir, env, inference, 3 if quick else 5)
                     for inference in ("streamed", "local")]
+            complete = complete and all(pair)
             if all(pair):
                 streamed.append(pair[0])
                 local.append(pair[1])
         if streamed:
             print_figure(f"whole system, {env}, streamed inference: environment", "steps/s",
                          streamed, rival=("local inference", local))
-        complete = complete and bool(streamed)
     return complete
 
 
 def main():
+    system.end_when_told()
     bin_dir, quick = pathlib.Path(sys.argv[1]), "--quick" in sys.argv
     good = True
     if (bin_dir / "tetrion-stream").exists():

@@ -31,7 +31,7 @@ copy() {  # PROGRAM FOLDER: without what only a debugger reads
 while read -r program; do copy "$program" tests; done <"$build/gpu_tests.txt"
 while read -r program; do copy "$program" bench; done <"$build/gpu_benches.txt"
 copy "$build/bin/device_info" .
-cp tests/gpu/run.sh tests/gpu/report.py tools/bench.py "$folder"
+cp tests/gpu/run.sh tests/gpu/report.py tools/bench.py tools/bench_program.py "$folder"
 cp -r tests/golden "$folder"
 {
   echo "revision $(git describe --always --dirty --abbrev=12)"

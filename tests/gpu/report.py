@@ -6,7 +6,8 @@ import sys
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent),
                 str(pathlib.Path(__file__).resolve().parents[2] / "tools")]
 
-import bench  # noqa: E402  (in a bundle it lies beside this file)
+import bench  # noqa: E402  (in a bundle these lie beside this file)
+import bench_program  # noqa: E402
 
 HEADER = ("what", "unit", "ours", "rival in the same run", "ratio", "target", "verdict")
 
@@ -25,7 +26,7 @@ def report(results):
     machine = (results / "machine.txt").read_text(encoding="utf-8").splitlines()
     figures = []
     for file in sorted(results.glob("*.json")):
-        figures += bench.figures_of(file.read_text(encoding="utf-8"), file.stem)
+        figures += bench_program.figures_of(file.read_text(encoding="utf-8"), file.stem)
     lines = ["; ".join(machine) + ".", ""]
     if not figures:
         return "\n".join([*lines, "No benchmark ran: not measured."])

@@ -25,7 +25,8 @@ class RunTest(unittest.TestCase):
         self.bundle = pathlib.Path(folder.name)
         for name in ("run.sh", "report.py"):
             shutil.copy(HERE / name, self.bundle)
-        shutil.copy(HERE.parents[1] / "tools" / "bench.py", self.bundle)
+        for name in ("bench.py", "bench_program.py"):
+            shutil.copy(HERE.parents[1] / "tools" / name, self.bundle)
         (self.bundle / "build.txt").write_text("revision abc\nflags -O2\n", encoding="utf-8")
         self.program("device_info", "echo A device, 80 MiB")
 

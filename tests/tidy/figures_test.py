@@ -19,6 +19,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 
 import bench  # noqa: E402
 import bench_picture  # noqa: E402
+import bench_program  # noqa: E402
 import plot  # noqa: E402
 
 
@@ -64,7 +65,7 @@ class Bench(unittest.TestCase):
 
     def test_remarks_between_the_json_lines_are_left_out(self):
         output = "warming up\n" + json.dumps(figure(1)) + "\n{broken\n[1]\n{\"other\": 1}\n"
-        self.assertEqual([f["program"] for f in bench.figures_of(output, "p")], ["p"])
+        self.assertEqual([f["program"] for f in bench_program.figures_of(output, "p")], ["p"])
 
     def test_a_run_writes_figures_machine_and_errors(self):
         self.program("good", f"echo '{json.dumps(figure(3, 2.0, '>= 1x'))}'; echo \"$1\" >&2")
@@ -157,13 +158,23 @@ class Bench(unittest.TestCase):
         self.assertIn("0 are worse", done.stdout)
 
     def test_a_file_that_is_no_result_is_refused(self):
-        self.program("good", f"echo '{json.dumps(figure(3, 2.0))}'")
+        self.program("good", f"touch {self.base}/ran; echo '{json.dumps(figure(3, 2.0))}'")
         for text in ("{}", "[]", "broken"):
             (self.base / "x.json").write_text(text)
             done, _ = self.run_it("--compare", str(self.base / "x.json"))
             self.assertEqual(done.returncode, 2, text)
             self.assertIn("is no result to compare with", done.stderr)
         self.assertEqual(self.run_it("--compare", "/not/there.json")[0].returncode, 2)
+        self.assertFalse((self.base / "ran").exists(), "refused before anything is measured")
+
+    def test_a_picture_that_cannot_be_drawn_is_refused_before_anything_is_measured(self):
+        self.program("good", f"touch {self.base}/ran; echo '{json.dumps(figure(3, 2.0))}'")
+        (self.base / "matplotlib.py").write_text("raise ImportError('none here')\n")
+        with unittest.mock.patch.dict(os.environ, {"PYTHONPATH": str(self.base)}):
+            done, result = self.run_it("--picture", str(self.base / "bars.png"))
+        self.assertEqual((done.returncode, result), (2, None))
+        self.assertIn("no picture: none here", done.stderr)
+        self.assertFalse((self.base / "ran").exists())
 
 
 class Picture(unittest.TestCase):

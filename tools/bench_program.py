@@ -1,0 +1,89 @@
+"""One program of ./tetrion bench: it is started, its figures are read, and all of it is ended."""
+
+import contextlib
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PROGRAM_TIMEOUT_S = 600
+END_S = 45  # from SIGTERM to SIGKILL; the scripts give tetrion-up 40
+
+
+def figures_of(output, program):
+    """The JSON lines of a program's output; other lines are its own remarks."""
+    figures = []
+    for line in output.splitlines():
+        if not line.lstrip().startswith("{"):
+            continue
+        try:
+            figure = json.loads(line)
+        except json.JSONDecodeError:
+            print(f"{program}: unreadable line: {line[:80]}", file=sys.stderr)
+            continue
+        if "what" in figure and "ours" in figure:
+            figures.append({**figure, "program": program})
+    return figures
+
+
+def is_left(program):
+    """Whether a process of the program's group still runs."""
+    if program.poll() is None:
+        return True
+    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # ended meanwhile
+            state, _, group = stat.read_text(errors="replace").rsplit(")", 1)[1].split()[:3]
+            if int(group) == program.pid and state not in "ZX":
+                return True
+    return False
+
+
+def end(program):
+    """Ends all that is left of a program: asks its group, and kills it after END_S, or at once when
+    that is interrupted."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        if not is_left(program):
+            return
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(program.pid, number)
+        until = time.monotonic() + END_S
+        try:
+            while is_left(program) and time.monotonic() < until:
+                time.sleep(0.05)
+        except BaseException:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(program.pid, signal.SIGKILL)
+            raise
+
+
+def run(name, command, quick, timeout_s=PROGRAM_TIMEOUT_S):
+    """(figures, error sentence or None) of one program, which has a session of its own: none of its
+    processes outlives this call, also when it takes too long or is interrupted."""
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as messages:
+        program = subprocess.Popen(command + (["--quick"] if quick else []), cwd=ROOT,
+                                   stdin=subprocess.DEVNULL, stdout=out, stderr=messages,
+                                   start_new_session=True)
+        late = False
+        try:
+            program.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            late = True
+        finally:
+            end(program)
+        out.seek(0)
+        messages.seek(0)
+        printed, told = (f.read().decode(errors="replace") for f in (out, messages))
+    figures = figures_of(printed, name)
+    if late:
+        return figures, f"{name}: no end within {timeout_s:g} s"
+    if program.returncode != 0:
+        last = (told.strip().splitlines() or ["no message"])[-1]
+        return figures, f"{name}: exit status {program.returncode}: {last}"
+    if figures or printed.startswith("skipped"):
+        return figures, None
+    return figures, f"{name}: printed no figure"
