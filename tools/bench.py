@@ -355,6 +355,9 @@ def main():
 
 
 if __name__ == "__main__":
+    for told in (signal.SIGTERM, signal.SIGHUP):  # as Ctrl-C: programs hear of neither themselves
+        if signal.getsignal(told) == signal.SIG_DFL:  # not below nohup
+            signal.signal(told, signal.default_int_handler)
     try:
         sys.exit(main())
     except KeyboardInterrupt:

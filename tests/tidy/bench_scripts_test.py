@@ -9,6 +9,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -129,6 +130,26 @@ class Programs(Folder):
                         "while :; do sleep 0.05; done")
         self.assertTrue((self.base / "asked").exists())
         self.assertTrue(is_gone(*self.pids()))
+
+    def test_who_ends_the_bench_ends_its_program(self):
+        (self.base / "programs").mkdir()
+        self.program("programs/p", f"#!/bin/bash\ncd {self.base}\n"
+                     "trap 'echo asked >>asked; exit' TERM\necho $$ >pids\ntouch ready\n"
+                     "while :; do sleep 0.05; done")
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            (self.base / "ready").unlink(missing_ok=True)
+            measuring = subprocess.Popen(
+                [sys.executable, "-B", str(ROOT / "tools/bench.py"), "--folder",
+                 str(self.base / "programs"), "--out", str(self.base / "result.json")],
+                stderr=subprocess.PIPE, text=True)
+            self.addCleanup(measuring.kill)
+            self.wait_for("ready")
+            measuring.send_signal(number)
+            told = measuring.communicate(timeout=60)[1]
+            self.assertEqual(measuring.returncode, 130, told)
+            self.assertIn("ended; no result is written", told)
+            self.assertTrue(is_gone(*self.pids()))
+        self.assertEqual((self.base / "asked").read_text(), 3 * "asked\n")
 
     def test_what_a_program_leaves_behind_is_ended(self):
         figures, error = self.run_it(f"sleep 600 & echo $! >pids\necho '{FIGURE}'")
