@@ -3,7 +3,8 @@
 #
 # Builds every test with the label gpu and every tetrion_cuda_bench with the cuda preset and copies
 # them there with run.sh, which needs CUDA 13, python3 with torch's wheel and a C++ runtime, and
-# nothing installed. Ends with an error when a program links what that machine does not have, or the
+# nothing installed. Programs that link torch are among them where its wheel is unpacked in
+# .deps/torch (./tetrion install), and wait for the same version there. Ends with an error when a program links what that machine does not have, or the
 # folder is over its limit. Needs nvcc and no device.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -16,9 +17,12 @@ present+='|libcuda|libcudart|libcupti|libtorch|libtorch_cpu|libtorch_cuda|libc10
 # What must not come along, although it could.
 refused='^lib(zmq|boost_|prometheus|sqlite3|flatbuffers)'
 
+with_torch=OFF
+torch=$(sed -n "s/^__version__ = '\([^+]*\).*/\1/p" .deps/torch/torch/version.py 2>/dev/null) || true
+[[ -z $torch ]] || with_torch=ON
 mkdir -p "$build"
 PATH=$PATH:/usr/local/cuda/bin
-cmake --preset cuda -B "$build" -DTETRION_BENCH=ON >"$build/configure.log" 2>&1 ||
+cmake --preset cuda -B "$build" -DTETRION_BENCH=ON -DTETRION_TORCH=$with_torch >"$build/configure.log" 2>&1 ||
   { cat "$build/configure.log"; exit 1; }
 cmake --build "$build" --target gpu_programs -- -j "${JOBS:-$(nproc)}"
 
@@ -37,6 +41,7 @@ cp -r tests/golden "$folder"
   echo "revision $(git describe --always --dirty --abbrev=12)"
   echo "g++ $(c++ -dumpfullversion), nvcc $(nvcc --version | sed -n 's/.*release.*, V//p')"
   echo "flags RelWithDebInfo (-O2), x86-64-v3, sm_90 and its PTX"
+  [[ -z $torch ]] || echo "torch $torch"
 } >"$folder/build.txt"
 
 for program in "$folder"/device_info "$folder"/tests/* "$folder"/bench/*; do

@@ -33,6 +33,15 @@ mkdir -p results
   cat build.txt
 } >results/machine.txt
 
+# Programs of the tensor library take no other version of it than they were built with.
+wanted_torch=$(sed -n 's/^torch //p' build.txt)
+here_torch=$(sed -n "s/^__version__ = '\([^+]*\).*/\1/p" "${torch:-.}/version.py" 2>/dev/null)
+runs_here() {  # PROGRAM
+  [[ $here_torch == "$wanted_torch" ]] || ! ldd "$1" 2>/dev/null | grep -q 'libtorch' && return
+  say "not run $(basename "$1"): built with torch $wanted_torch, here is ${here_torch:-none}"
+  return 1
+}
+
 failed=0
 say() { echo "$*" | tee -a results/checks.txt; }
 check() {  # NAME COMMAND...: its output in results/NAME.log
@@ -48,14 +57,16 @@ check() {  # NAME COMMAND...: its output in results/NAME.log
     tail -20 "results/$name.log"
   fi
 }
+programs=()
 for test in tests/*; do
-  [[ -x $test ]] && check "$(basename "$test")" timeout 600 "$test"
+  [[ -x $test ]] && runs_here "$test" && programs+=("$test")
 done
+for test in "${programs[@]}"; do check "$(basename "$test")" timeout 600 "$test"; done
 if [[ $quick != --quick ]] && command -v compute-sanitizer >/dev/null; then
   for tool in memcheck racecheck synccheck; do
-    for test in tests/*; do
+    for test in "${programs[@]}"; do
       # Its own client of CUPTI; and calls that a test expects to fail are no errors.
-      [[ -x $test && $test != *cupti* ]] || continue
+      [[ $test != *cupti* ]] || continue
       check "$tool-$(basename "$test")" timeout 600 compute-sanitizer --tool $tool \
         --report-api-errors no --error-exitcode 9 "$test"
     done

@@ -64,6 +64,19 @@ class RunTest(unittest.TestCase):
         self.assertIn("| gather 16x64 | frames/s | 2G (1G-3G) | copy 4G (4G-4G) "
                       "| 0.5x (0.4-0.6) | >= 0.4x | met |", text)
 
+    def test_programs_of_another_torch_are_not_run_and_the_report_says_so(self):
+        (self.bundle / "build.txt").write_text("revision abc\nflags -O2\ntorch 0.0.1\n",
+                                               encoding="utf-8")
+        self.program("fake/ldd", 'case $1 in *dreamer*) echo "libtorch.so => x";; esac')
+        self.program("tests/dreamer_device", "exit 1")
+        self.program("tests/other_device", PASSES)
+        os.environ["PATH"], before = f"{self.bundle}/fake:{os.environ['PATH']}", os.environ["PATH"]
+        self.addCleanup(os.environ.__setitem__, "PATH", before)
+        code, text = self.run_it()
+        self.assertEqual(code, 0, text)
+        self.assertIn("not run dreamer_device: built with torch 0.0.1, here is ", text)
+        self.assertIn("passed other_device", text)
+
     def test_a_test_that_fails_fails_the_run(self):
         self.program("tests/bad_device", "echo what was wrong; exit 7")
         self.program("tests/good_device", PASSES)
