@@ -4,8 +4,9 @@
 # Builds every test with the label gpu and every tetrion_cuda_bench with the cuda preset and copies
 # them there with run.sh, which needs CUDA 13, python3 with torch's wheel and a C++ runtime, and
 # nothing installed. Programs that link torch are among them where its wheel is unpacked in
-# .deps/torch (./tetrion install), and wait for the same version there. Ends with an error when a program links what that machine does not have, or the
-# folder is over its limit. Needs nvcc and no device.
+# .deps/torch (./tetrion install); they need the same version of it there. Ends with an error when a
+# program links what that machine does not have, or the folder is over its limit. Needs nvcc and no
+# device.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 build=build/gpu
@@ -18,12 +19,13 @@ present+='|libcuda|libcudart|libcupti|libtorch|libtorch_cpu|libtorch_cuda|libc10
 refused='^lib(zmq|boost_|prometheus|sqlite3|flatbuffers)'
 
 with_torch=OFF
-torch=$(sed -n "s/^__version__ = '\([^+]*\).*/\1/p" .deps/torch/torch/version.py 2>/dev/null) || true
+torch=$(sed -n "s/^__version__ = '\([^+]*\).*/\1/p" .deps/torch/torch/version.py 2>/dev/null) ||
+  true
 [[ -z $torch ]] || with_torch=ON
 mkdir -p "$build"
 PATH=$PATH:/usr/local/cuda/bin
-cmake --preset cuda -B "$build" -DTETRION_BENCH=ON -DTETRION_TORCH=$with_torch >"$build/configure.log" 2>&1 ||
-  { cat "$build/configure.log"; exit 1; }
+cmake --preset cuda -B "$build" -DTETRION_BENCH=ON -DTETRION_TORCH=$with_torch \
+  >"$build/configure.log" 2>&1 || { cat "$build/configure.log"; exit 1; }
 cmake --build "$build" --target gpu_programs -- -j "${JOBS:-$(nproc)}"
 
 rm -rf "$folder"
