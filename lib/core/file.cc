@@ -2,13 +2,16 @@
 
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 
+#include "lib/core/clock.h"
 #include "lib/core/error.h"
 
 namespace tetrion {
@@ -71,6 +74,18 @@ std::string FileReplacement::folder() const {
   const std::size_t slash = path_.rfind('/');
   if (slash == std::string::npos) return ".";
   return slash == 0 ? "/" : path_.substr(0, slash);
+}
+
+bool TryLockExclusive(int fd) {
+  constexpr int kTries = 50;  // a probe holds the shared lock for microseconds
+  for (int i = 0; i < kTries; ++i) {
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0) return true;
+    if (errno != EWOULDBLOCK && errno != EINTR) return false;
+    const timespec pause = {.tv_sec = 0, .tv_nsec = kNanosPerMilli};
+    nanosleep(&pause, nullptr);
+  }
+  errno = EWOULDBLOCK;
+  return false;
 }
 
 bool SyncFolder(const std::string& folder) {

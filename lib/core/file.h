@@ -72,6 +72,10 @@ class FileReplacement {
   FileDescriptor file_;
 };
 
+// Takes the exclusive flock of an open file unless another process holds it for longer than a probe
+// does: tries for 50 ms. False with errno set, EWOULDBLOCK where another holds it.
+[[nodiscard]] bool TryLockExclusive(int fd);
+
 // Makes durable which entries a folder has. False with errno set when it cannot. Blocks on the
 // disk.
 [[nodiscard]] bool SyncFolder(const std::string& folder);

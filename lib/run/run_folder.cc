@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -24,6 +25,19 @@ namespace fs = std::filesystem;
 std::string WithoutTrailingSlash(std::string path) {
   while (path.size() > 1 && path.back() == '/') path.pop_back();
   return path;
+}
+
+// The last change of each key in the lines of changes.jsonl; what is no such line is passed over.
+std::map<std::string, nlohmann::ordered_json> LastChanges(const std::string& lines) {
+  std::map<std::string, nlohmann::ordered_json> last;
+  std::istringstream text(lines);
+  for (std::string line; std::getline(text, line);) {
+    const auto change = nlohmann::ordered_json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (change.is_object() && change.contains("key") && change["key"].is_string()) {
+      last[change["key"]] = change;
+    }
+  }
+  return last;
 }
 
 void MakeFolder(const std::string& path) {
@@ -193,7 +207,14 @@ void RunFolder::RecordChanges(const std::vector<SettingChange>& changes,
   if (changes.empty()) return;
   std::stringstream text;
   if (std::ifstream before(changes_jsonl()); before.peek() != EOF) text << before.rdbuf();
+  const std::map<std::string, nlohmann::ordered_json> last = LastChanges(text.str());
   for (const SettingChange& change : changes) {
+    // A death before the settings were written: the resume that follows finds the same change.
+    const auto same = last.find(change.key);
+    if (same != last.end() && same->second.value("before", "") == change.before &&
+        same->second.value("after", "") == change.after) {
+      continue;
+    }
     const nlohmann::ordered_json line = {{"key", change.key},
                                          {"before", change.before},
                                          {"after", change.after},

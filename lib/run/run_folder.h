@@ -74,7 +74,8 @@ class RunFolder {
   // config.toml: the effective run settings under [run], and the revision.
   void WriteConfig(const RunConfig& config) const;
   // Adds a line for each change to changes.jsonl: {"key", "before", "after", "update" of the
-  // learner from which it holds, "unix_s"}. Durable when it returns.
+  // learner from which it holds, "unix_s"}, but none for one that is the key's last line already.
+  // Durable when it returns.
   void RecordChanges(const std::vector<SettingChange>& changes, std::int64_t update) const;
   // Throws Error(kConfig) naming file and key.
   RunConfig ReadConfig() const;

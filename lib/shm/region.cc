@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "lib/core/check.h"
+#include "lib/core/file.h"
 #include "lib/shm/region_file.h"
 #include "lib/shm/region_header.h"
 #include "lib/shm/shm_dir.h"

@@ -7,11 +7,9 @@
 
 #include <cerrno>
 #include <cstring>
-#include <ctime>
 #include <optional>
 
 #include "lib/core/available_memory.h"
-#include "lib/core/clock.h"
 
 namespace tetrion {
 namespace {
@@ -31,17 +29,6 @@ Error ErrnoError(ExitCode code, const std::string& what, int error, const std::s
 
 FileDescriptor OpenNoFollow(const std::string& path, int flags) {
   return FileDescriptor(open(path.c_str(), flags | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600));
-}
-
-bool TryLockExclusive(int fd) {
-  constexpr int kTries = 50;  // a probe holds the shared lock for microseconds
-  for (int i = 0; i < kTries; ++i) {
-    if (flock(fd, LOCK_EX | LOCK_NB) == 0) return true;
-    if (errno != EWOULDBLOCK && errno != EINTR) return false;
-    const timespec pause = {.tv_sec = 0, .tv_nsec = kNanosPerMilli};
-    nanosleep(&pause, nullptr);
-  }
-  return false;
 }
 
 bool LockedByOther(int fd) {

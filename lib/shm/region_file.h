@@ -17,9 +17,6 @@ Error ErrnoError(ExitCode code, const std::string& what, int error, const std::s
 // errno set on failure.
 FileDescriptor OpenNoFollow(const std::string& path, int flags);
 
-// Takes the exclusive flock unless another process holds it for longer than a probe does (tries for
-// 50 ms).
-bool TryLockExclusive(int fd);
 // Whether a process holds the exclusive flock of a file that this descriptor does not lock itself.
 // Takes the shared lock for a moment; never blocks.
 bool LockedByOther(int fd);

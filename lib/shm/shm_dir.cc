@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "lib/core/clock.h"
+#include "lib/core/file.h"
 #include "lib/shm/region_file.h"
 #include "lib/shm/region_header.h"
 

@@ -117,8 +117,10 @@ bool Drain::Step() {
   if (gone && context_.replies().empty() && store_.committed() == store_.pushed()) {
     log::info("drained; {} rings wait for the next learner", book_.slots.Rings().size());
   } else if (late) {
-    log::warn("drain time-out: {} sessions and {} rings are left", book_.sessions.sessions().size(),
-              book_.slots.Rings().size());
+    const bool stored = store_.committed() == store_.pushed();
+    log::warn("drain time-out: {} sessions and {} rings are left{}",
+              book_.sessions.sessions().size(), book_.slots.Rings().size(),
+              stored ? "" : ", and the store cannot be written: " + store_.PauseReason());
   } else {
     return false;
   }

@@ -176,11 +176,13 @@ bool Registration::SlotsComeFree(const wire::Register& m, std::uint32_t workers)
 // The session a registration is about is that of its process, so a registration that is said again
 // because its answer was lost finds the one it made.
 void Registration::On(const wire::PeerId& peer, const wire::Register& m) {
-  if (!book_.CanStore()) return;
   Session* session = book_.sessions.FindProcess(context_.sender.process);
   // Sent on a connection that its process has given up: what it lists as held was granted anew
   // since, perhaps.
   if (session != nullptr && m.registration < session->registration) return;
+  // The process is there, whatever the store does: it may say nothing else for the whole pause.
+  if (session != nullptr) book_.sessions.Renew(*session);
+  if (!book_.CanStore()) return;
   if (!Welcome(peer, m, session)) return;
   if (session != nullptr) session->registration = m.registration;
   if (session != nullptr && IsRepeated(peer, m, *session)) return;
@@ -269,10 +271,13 @@ void Attendance::On(const wire::PeerId& peer, const wire::Goodbye& m) {
     const std::string impossible = book_.CountSteps(context_.sender.process, m.env_steps);
     if (session != nullptr && leases_.RefuseImpossible(m.session, impossible)) return;
   }
+  // A goodbye is its process's last word. Fenced, it may have asked for a session whose answer it
+  // did not wait for.
+  if (session == nullptr && present != nullptr) session = book_.sessions.Find(present->number);
   if (session != nullptr) {
     session->peer.clear();  // it gets the answer below, not Fenced
-    leases_.EndSession(m.session, "goodbye", SessionEnd::kGoodbye);
-  } else if (present == nullptr && book_.processes.Find(context_.sender.process) != nullptr) {
+    leases_.EndSession(session->number, "goodbye", SessionEnd::kGoodbye);
+  } else if (book_.processes.Find(context_.sender.process) != nullptr) {
     book_.processes.Forget(context_.sender.process);
     book_.Persist({}, Durability::kReport);
   }

@@ -1,7 +1,6 @@
 #include "services/coordinator/open_run.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -26,7 +25,7 @@ namespace {
 FileDescriptor LockFolder(const RunFolder& folder) {
   FileDescriptor file(open(folder.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   const bool gone = !file.valid() && errno == ENOENT;
-  const bool held = !gone && (!file.valid() || flock(file.get(), LOCK_EX | LOCK_NB) != 0);
+  const bool held = !gone && (!file.valid() || !TryLockExclusive(file.get()));
   if (held && errno != EWOULDBLOCK) {
     throw Error(ExitCode::kTryAgain, "cannot lock run folder " + folder.path() + ": " +
                                          std::strerror(errno) +

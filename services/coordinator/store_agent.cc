@@ -149,6 +149,10 @@ int StoreAgent::WriteGroup() {
   return static_cast<int>(written);
 }
 
+std::string StoreAgent::Unwritten() const {
+  return committed() == pushed() ? "" : PauseReason();
+}
+
 void StoreAgent::OnClose() {
   for (;;) {
     if (group_.empty()) TakeGroup();

@@ -53,6 +53,8 @@ class StoreAgent final : public Agent {
   bool Paused() const { return paused_.load(std::memory_order_acquire); }
   // Why, for people; empty when not paused.
   std::string PauseReason() const TETRION_EXCLUDES(mu_);
+  // After both threads have ended: why changes are not in the store; empty when all are.
+  std::string Unwritten() const TETRION_EXCLUDES(mu_);
   std::uint64_t commits() const { return commits_.load(std::memory_order_relaxed); }
   std::uint64_t log_bytes() const { return log_bytes_.load(std::memory_order_relaxed); }
   std::size_t Queued() const { return queued_.load(std::memory_order_acquire); }

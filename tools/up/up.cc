@@ -69,7 +69,8 @@ int Up::Run() {
     if (status_) Print(console_.Show(*status_, supervisor_.ActorsUp(), LogLines()));
   }
   const std::int64_t wall_ns = MonotonicClock::Get().NowNs() - start_ns;
-  ReapSharedMemory(kNoRun);
+  // Rings that no learner has emptied wait for the one of the resumed run.
+  ReapSharedMemory(supervisor_.exit_code() == 0 ? kNoRun : EarlierRunId());
   ReportFailure();
   PrintSummary(static_cast<double>(wall_ns) / kNanosPerSecond);
   return supervisor_.exit_code();

@@ -1,7 +1,9 @@
 #include "services/coordinator/coordinator.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/file.h>
 
 #include <algorithm>
 #include <barrier>
@@ -14,6 +16,7 @@
 #include <vector>
 
 #include "lib/core/error.h"
+#include "lib/core/file.h"
 #include "lib/wire/socket.h"
 
 namespace tetrion::coordinator {
@@ -205,6 +208,35 @@ TEST_F(CoordinatorTest, ResumingWithAnotherLearningRateChangesAndRecordsItOnce) 
   EXPECT_EQ(std::count(recorded.begin(), recorded.end(), '\n'), 1);
   EXPECT_TRUE(Has(recorded, "\"key\":\"learning_rate\"")) << recorded;
   EXPECT_TRUE(Has(recorded, "\"after\":\"0.25\",\"update\":0")) << recorded;
+}
+
+TEST_F(CoordinatorTest, ChangeWhoseRecordAloneAKillLeftIsRecordedOnce) {
+  const RunFolder folder = OpenRun(options_).folder;
+  options_.resume = "first";
+  options_.given = {{"learning_rate", "0.25"}};
+  folder.RecordChanges(OpenRun(options_).changes, /*update=*/0);
+  NoteResumed(OpenRun(options_));
+  options_.given = {{"learning_rate", "0.5"}};
+  NoteResumed(OpenRun(options_));
+  options_.given = {{"learning_rate", "0.25"}};
+  NoteResumed(OpenRun(options_));
+  std::ifstream file(folder.changes_jsonl());
+  const std::string recorded{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_EQ(std::count(recorded.begin(), recorded.end(), '\n'), 3) << recorded;
+}
+
+// ./tetrion up looks whether a run is in use by locking its folder for a moment.
+TEST_F(CoordinatorTest, FolderThatIsOnlyLookedAtIsNotInUse) {
+  const std::string path = OpenRun(options_).folder.path();
+  const FileDescriptor looking(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  ASSERT_EQ(flock(looking.get(), LOCK_SH), 0);
+  std::thread looks_away([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    flock(looking.get(), LOCK_UN);
+  });
+  options_.resume = "first";
+  EXPECT_EQ(Refusal(), "");
+  looks_away.join();
 }
 
 TEST_F(CoordinatorTest, ResumeThatCannotStartChangesNothing) {

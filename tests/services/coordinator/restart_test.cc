@@ -223,6 +223,30 @@ TEST_F(RestartTest, FullDiskStopsGrantsKeepsSessionsAndIsLeftBehind) {
   EXPECT_EQ(CheckAccount(), 0);
 }
 
+// A member whose connection was silent, or whose coordinator was started again, says nothing but
+// its registration, which is not answered while nothing can be stored.
+TEST_F(RestartTest, RegistrationsKeepASessionWhileNothingCanBeStored) {
+  auto client = Connect(1);
+  const std::uint64_t session = JoinActor(*client).session;
+  const wire::Grant grant = GetGrant(*client, session, 1, 8);
+  store_->LimitPages(store_->Pages());
+  for (std::uint64_t batch = 1; batch <= 8 && !store_agent_->Paused(); ++batch) {
+    ASSERT_EQ(client->Send(Batch(session, batch, (batch - 1) * 256, 256)), wire::SendStatus::kOk);
+    for (int i = 0; i < 5; ++i) Cycle();
+  }
+  ASSERT_TRUE(store_agent_->Paused());
+  client = Connect(1);
+  const wire::Register again = {.name = "actor-0", .previous_session = session, .workers = 1};
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_EQ(client->Send(again), wire::SendStatus::kOk);
+    Pass(900);
+  }
+  store_->LimitPages(0);
+  Pass(1500);
+  EXPECT_EQ(Join(*client, again).session, session);
+  EXPECT_EQ(CheckAccount(), 0);
+}
+
 // Property: whatever was acknowledged before any of many crashes is there after all of them, and
 // the account holds at every one.
 TEST_F(RestartTest, ManyCrashesUnderLoadLoseNothingAcknowledged) {

@@ -39,6 +39,17 @@ TEST_F(StepsTest, FencedProcessIsCountedOnNotAgain) {
 }
 
 // Killed between two heartbeats: the account has the steps of every episode that it has.
+// Fenced, it asked for a session, was told to end before the answer came, and knows the old one.
+TEST_F(StepsTest, AGoodbyeEndsAlsoTheSessionThatItsProcessDoesNotKnowYet) {
+  auto client = Connect();
+  const std::uint64_t old = JoinActor(*client).session;
+  Pass(4000);
+  ASSERT_NE(Join(*client, {.name = "actor-0", .previous_session = old, .workers = 1}).session, old);
+  ASSERT_TRUE(Ask<wire::GoodbyeAck>(*client, wire::Goodbye{.session = old}).has_value());
+  Pass(500);
+  EXPECT_NE(control_->Status().find("\"actors\":0"), std::string::npos) << control_->Status();
+}
+
 TEST_F(StepsTest, StepsAreAccountedWithTheEpisodesThatTheyMade) {
   auto client = Connect();
   const std::uint64_t session = JoinActor(*client).session;

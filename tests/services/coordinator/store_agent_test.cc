@@ -97,6 +97,17 @@ TEST_F(StoreAgentTest, PromiseBehindReportsSurvivesALossOfPower) {
   EXPECT_EQ(Store(files_.LosePower("t.db")).Load(4).counts.next_token, 4 * wire::kRangeTokens);
 }
 
+TEST_F(StoreAgentTest, WhatIsNotWrittenAtTheEndIsTold) {
+  EXPECT_EQ(agent_.Unwritten(), "");
+  files_.FailWrites(SQLITE_FULL);
+  agent_.Push(Change(0), Durability::kReport);
+  agent_.OnClose();
+  EXPECT_NE(agent_.Unwritten(), "");
+  files_.FailWrites(SQLITE_OK);
+  agent_.OnClose();
+  EXPECT_EQ(agent_.Unwritten(), "");
+}
+
 TEST_F(StoreAgentTest, GroupThatCannotBeWrittenIsKeptAndWrittenOnceItCan) {
   files_.FailWrites(SQLITE_FULL);
   agent_.Push(Change(0), Durability::kPromise);
