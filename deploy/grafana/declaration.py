@@ -186,7 +186,8 @@ REPLAY = (
         figure("Samples per insert", of("tetrion_replay_samples_per_insert"),
                help="Rows drawn per row played; reuse trains each draw several times."),
         figure("Commit lag (rows)", total(of("tetrion_replay_commit_lag_rows")),
-               help="Written and not yet committed; 0 without a device."),
+               help="Written into commit strides that are not full yet; of each shard below "
+                    "--commit-stride."),
         figure("Not ready per second", total(rate("tetrion_replay_not_ready_total")),
                help="The trainer asked and too few rows were there."),
         figure("Windows overwritten",

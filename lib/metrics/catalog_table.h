@@ -97,7 +97,7 @@ inline constexpr std::array kCatalog = {
     GaugeInfo("tetrion_replay_committed_rows", "rows", {"shard"}, "rows committed since the start"),
     GaugeInfo("tetrion_replay_capacity_rows", "rows", {"shard"}, "rows the shard holds"),
     GaugeInfo("tetrion_replay_commit_lag_rows", "rows", {"shard"},
-              "rows written and not yet committed"),
+              "rows written into a commit stride that is not full yet; below --commit-stride"),
     GaugeInfo("tetrion_replay_bytes", "bytes", {"shard"}, "memory of the shard"),
     CounterInfo("tetrion_replay_sampled_sequences_total", "windows", {},
                 "windows handed to the trainer"),
