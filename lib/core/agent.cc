@@ -31,6 +31,10 @@ void AgentRunner::Join() {
   if (thread_.joinable()) thread_.join();
 }
 
+std::int64_t AgentRunner::MaxCycleNs() const {
+  return std::max(max_cycle_ns_.load(std::memory_order_relaxed), CycleAgeNs());
+}
+
 std::int64_t AgentRunner::CycleAgeNs() const {
   if (!Running()) return 0;
   const std::int64_t end_ns = cycle_end_ns_.load(std::memory_order_relaxed);

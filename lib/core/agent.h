@@ -43,8 +43,8 @@ class AgentRunner {
   void Join();
   std::string agent_name() const { return agent_.name(); }
   bool Running() const { return running_.load(std::memory_order_acquire); }
-  // Longest cycle so far: a stalled agent shows here first.
-  std::int64_t MaxCycleNs() const { return max_cycle_ns_.load(std::memory_order_relaxed); }
+  // Longest cycle so far, the present one included: grows while the agent hangs. Any thread.
+  std::int64_t MaxCycleNs() const;
   // Time since the agent last finished a cycle (before the first: since Start); 0 when it does not
   // run. Grows while the agent hangs, so that readiness can fail at a bound. Any thread.
   std::int64_t CycleAgeNs() const;
@@ -56,9 +56,9 @@ class AgentRunner {
   Agent& agent_;
   const std::function<void(std::exception_ptr)> on_error_;
   const std::int64_t idle_ns_;
-  std::atomic<bool> stop_{false};     // set by RequestStop; pairs with the load in Run
-  std::atomic<bool> running_{false};  // set by Run; pairs with Running
-  std::atomic<std::int64_t> max_cycle_ns_{0};
+  std::atomic<bool> stop_{false};              // set by RequestStop; pairs with the load in Run
+  std::atomic<bool> running_{false};           // set by Run; pairs with Running
+  std::atomic<std::int64_t> max_cycle_ns_{0};  // of finished ones
   std::atomic<std::int64_t> cycle_end_ns_{0};  // set by Start and Run; pairs with CycleAgeNs
   std::thread thread_;
 };

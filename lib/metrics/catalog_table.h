@@ -15,7 +15,8 @@ inline constexpr std::array kCatalog = {
     CounterInfo("tetrion_log_lines_lost_total", "lines", {},
                 "log lines dropped because nothing read them or the disk was full"),
     GaugeInfo("tetrion_agent_max_cycle_seconds", "seconds", {"agent"},
-              "longest cycle of an agent's thread so far, its bounded waits included"),
+              "longest cycle of an agent's thread so far, the present one and bounded waits "
+              "included; grows while the thread hangs"),
     // Actor.
     CounterInfo("tetrion_actor_env_steps_total", "steps", {"worker"}, "actions taken"),
     CounterInfo("tetrion_actor_episodes_total", "episodes", {"worker"}, "episodes finished"),

@@ -76,7 +76,8 @@ inline constexpr std::int64_t kMaxLinkCycleNs = 5 * kNanosPerSecond;
 // Of an actor or learner: ready while its link has no problem and its link's thread works.
 Readiness MemberReadiness(const std::string& problem, std::int64_t cycle_age_ns);
 
-// Shows the longest cycle of the runner's agent. The runner outlives every scrape.
+// Shows the longest cycle of the runner's agent, the present one included. The runner outlives
+// every scrape.
 void ShowCycles(MetricsRegistry& metrics, const AgentRunner& runner);
 
 // What a control socket has counted, as lib/metrics shows it.

@@ -51,6 +51,13 @@ class ServiceHostTest : public ::testing::Test {
     }
     return "";
   }
+  // -1: it is not served.
+  double ScrapedMaxCycle() const {
+    const std::string series = "\ntetrion_agent_max_cycle_seconds{agent=\"link\"} ";
+    const std::string text = metrics_.SerializeText();
+    const std::size_t at = text.find(series);
+    return at == std::string::npos ? -1 : std::stod(text.substr(at + series.size()));
+  }
   static void Throw(const char* text) { throw Error(ExitCode::kTryAgain, text); }
 
   MetricsRegistry metrics_;
@@ -173,11 +180,23 @@ TEST(TotalsOfTest, EveryCountIsTaken) {
 TEST_F(ServiceHostTest, LongestCycleOfTheLinkIsScraped) {
   FakeLink link([] { std::this_thread::sleep_for(std::chrono::milliseconds(2)); });
   EXPECT_EQ(ErrorOfRun(link, {.done = [&] { return link.cycles > 1; }}), "");
-  const std::string text = metrics_.SerializeText();
-  const std::string series = "\ntetrion_agent_max_cycle_seconds{agent=\"link\"} ";
-  const std::size_t at = text.find(series);
-  ASSERT_NE(at, std::string::npos);
-  EXPECT_GE(std::stod(text.substr(at + series.size())), 0.002);
+  EXPECT_GE(ScrapedMaxCycle(), 0.002);
+}
+
+TEST_F(ServiceHostTest, CycleThatHangsIsScrapedBeforeItEnds) {
+  std::atomic<bool> hang{true};
+  FakeLink link([&hang] {
+    while (hang) std::this_thread::yield();
+  });
+  double scraped = -1;
+  host_.Run(link, {.done = [&] { return !hang; },
+                   .wait =
+                       [&] {
+                         if (host_.LinkCycleAgeNs() <= 2 * kNanosPerMilli) return;
+                         scraped = ScrapedMaxCycle();
+                         hang = false;
+                       }});
+  EXPECT_GT(scraped, 0.002);
 }
 
 }  // namespace
