@@ -65,7 +65,7 @@ class NoListener final : public LaneListener {
  public:
   void OnEpisodes(std::span<const EpisodeResult>) override {}
   void OnAbandoned(std::span<const Token>, const char*) override {}
-  void OnRow(std::int64_t, std::int64_t, std::uint32_t) override {}
+  void OnRow(std::int64_t, std::int64_t) override {}
 };
 
 // Rows into as much memory as a ring has, seen by nobody.

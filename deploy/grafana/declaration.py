@@ -122,7 +122,9 @@ TRAINING = (
               help="An actor that stays behind plays with old weights."),
         panel("Policy lag when weights are taken (versions)",
               (mean_of("tetrion_actor_policy_lag_versions"), "mean"),
-              (quantile(0.99, "tetrion_actor_policy_lag_versions"), "99 %"), low=0),
+              (quantile(0.99, "tetrion_actor_policy_lag_versions"), "99 %"), low=0,
+              help="How far the weights were behind that a worker gave up; 1: it skips none. "
+                   "Streamed workers have no weights."),
     )),
 )
 
@@ -162,12 +164,17 @@ THROUGHPUT = (
         panel("Workers (seconds per second)",
               (total(rate("tetrion_actor_env_step_seconds_sum")), "environment"),
               (total(rate("tetrion_actor_inference_seconds_sum")), "policy"),
-              (total(rate(WAITS)), "waiting"), stack=True, low=0, width=12),
+              (total(rate(WAITS)), "waiting"), stack=True, low=0, width=12,
+              help="As many seconds as threads. Streamed workers have no policy of their own: they "
+                   "wait for answers."),
         panel("Trainer (seconds per second)",
               (total(rate(STAGES), "stage"), "{{stage}}"), stack=True, low=0, width=12),
         panel("Policy on one batch of lanes",
               (quantile(0.5, "tetrion_actor_inference_seconds"), "median"),
-              (quantile(0.99, "tetrion_actor_inference_seconds"), "99 %"), unit="s", low=0),
+              (quantile(0.99, "tetrion_actor_inference_seconds"), "99 %"),
+              (quantile(0.5, "tetrion_actor_answer_seconds"), "streamed, median"),
+              (quantile(0.99, "tetrion_actor_answer_seconds"), "streamed, 99 %"), unit="s", low=0,
+              help="Streamed: from the row's publication to its actions."),
         panel("Environment on one batch of lanes",
               (quantile(0.5, "tetrion_actor_env_step_seconds"), "median"),
               (quantile(0.99, "tetrion_actor_env_step_seconds"), "99 %"), unit="s", low=0),

@@ -65,12 +65,6 @@ Decision LocalDecider::Decide(const RowView& row, const VecEnv& env) {
   return Decision::kGiveUp;
 }
 
-std::uint32_t LocalDecider::lag_versions() const {
-  if (weights_ == nullptr) return 0;
-  const std::uint32_t newest = weights_->NewestVersion(), mine = policy_->version();
-  return newest - std::min(newest, mine);
-}
-
 AnswererState StreamedDecider::Look(std::int64_t timeout_ns) {
   const AnswererState state = client_.Look(timeout_ns);
   if (state == AnswererState::kBroken) throw Error(ExitCode::kTryAgain, client_.problem());

@@ -44,8 +44,6 @@ class Decider {
   virtual bool PeerGone() const = 0;
   // Version that chose the newest actions; 0 before any.
   virtual std::uint32_t version() const = 0;
-  // How many versions behind the newest one that is.
-  virtual std::uint32_t lag_versions() const { return 0; }
 };
 
 // Decides with a policy in this process. `weights` is null for policies without weights, else it
@@ -60,7 +58,6 @@ class LocalDecider final : public Decider {
   Decision Decide(const RowView& row, const VecEnv& env) override;
   bool PeerGone() const override { return weights_ != nullptr && weights_->LearnerGone(); }
   std::uint32_t version() const override { return policy_->version(); }
-  std::uint32_t lag_versions() const override;
 
  private:
   bool Fresh() { return weights_ == nullptr || weights_->Refresh(*policy_); }

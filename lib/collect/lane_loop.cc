@@ -84,7 +84,7 @@ RunResult LaneLoop::TakeAnswer() {
   asked_ = false;
   not_finite_run_ = 0;
   counters_.policy_version.store(decider_->version(), std::memory_order_relaxed);
-  listener_.OnRow(asked_env_ns_, clock_.NowNs() - asked_ns_, decider_->lag_versions());
+  listener_.OnRow(asked_env_ns_, clock_.NowNs() - asked_ns_);
   return RunResult::kRow;
 }
 
@@ -166,7 +166,7 @@ void LaneLoop::MakeRow(const RowView& row) {
       break;
     }
   }
-  listener_.OnRow(env_ns, clock_.NowNs() - start_ns - env_ns, decider_->lag_versions());
+  listener_.OnRow(env_ns, clock_.NowNs() - start_ns - env_ns);
 }
 
 // The playing lanes' columns, and empty ones for the idle.
@@ -212,8 +212,12 @@ void LaneLoop::FinishRow(const RowView& row) {
     }
   }
   std::memcpy(actions_.data(), row.action, actions_.size() * sizeof(std::int32_t));
-  counters_.policy_version.store(decider_->version(), std::memory_order_relaxed);
-  Complete(row, std::exchange(acted_version_, decider_->version()));
+  const std::uint32_t version = decider_->version();
+  counters_.policy_version.store(version, std::memory_order_relaxed);
+  if (acted_version_ != 0 && version > acted_version_) {
+    listener_.OnNewWeights(version - acted_version_);
+  }
+  Complete(row, std::exchange(acted_version_, version));
 }
 
 // A row that is decided later: goes out at once, its actions and version still empty.

@@ -68,10 +68,12 @@ class LaneListener {
   virtual void OnEpisodes(std::span<const EpisodeResult> episodes) = 0;
   // Tokens given back unfinished: "drain", "not_finite", "policy" or "reset".
   virtual void OnAbandoned(std::span<const Token> tokens, const char* reason) = 0;
-  // One row was made; nanoseconds spent in environment and policy (or between publication and
-  // answer), versions the policy was behind.
-  virtual void OnRow(std::int64_t env_ns, std::int64_t inference_ns,
-                     std::uint32_t lag_versions) = 0;
+  // One row was made; nanoseconds spent in the environment, and in the policy or, where it is
+  // decided later, between publication and answer.
+  virtual void OnRow(std::int64_t env_ns, std::int64_t decide_ns) = 0;
+  // The worker acts with newer weights from this row on: how many versions those before them were
+  // behind. Not called for the first weights, nor where rows are decided later.
+  virtual void OnNewWeights(std::uint32_t behind_versions) { static_cast<void>(behind_versions); }
 };
 
 enum class WaitReason { kToken = 0, kRing = 1, kWeights = 2, kAnswer = 3 };

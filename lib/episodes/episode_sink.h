@@ -57,7 +57,7 @@ class EpisodeSink final : public RowSink,
   // LaneListener.
   void OnEpisodes(std::span<const EpisodeResult> episodes) override;
   void OnAbandoned(std::span<const Token>, const char*) override {}
-  void OnRow(std::int64_t, std::int64_t, std::uint32_t) override {}
+  void OnRow(std::int64_t, std::int64_t) override {}
   // StagedRows.
   void Release(int row) override TETRION_EXCLUDES(staging_mu_);
 

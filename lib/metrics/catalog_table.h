@@ -29,9 +29,13 @@ inline constexpr std::array kCatalog = {
     CounterInfo("tetrion_actor_weights_refused_total", "versions", {"worker"},
                 "published weights that a worker could not use: of another size, or not finite"),
     HistogramInfo("tetrion_actor_policy_lag_versions", "versions", {}, kVersionsBounds,
-                  "published minus acting version when new weights are taken"),
+                  "how many versions a worker's weights were behind those it takes instead; 1: it "
+                  "skipped none; nothing of streamed workers"),
     HistogramInfo("tetrion_actor_inference_seconds", "seconds", {}, kSecondsBounds,
-                  "policy inference of one batch of lanes"),
+                  "policy inference of one batch of lanes, by the worker itself"),
+    HistogramInfo("tetrion_actor_answer_seconds", "seconds", {}, kSecondsBounds,
+                  "from a streamed row's publication to its actions; what of it the worker waits "
+                  "for is counted as its wait, too"),
     HistogramInfo("tetrion_actor_env_step_seconds", "seconds", {}, kSecondsBounds,
                   "environment step of one batch of lanes"),
     // Courier of an actor with --rows tcp.

@@ -62,7 +62,6 @@ class RemoteWeights final : public WeightsSource {
 
   bool Refresh(WeightsUser& user) override;
   bool LearnerGone() const override { return inbox_.learner_gone(); }
-  std::uint32_t NewestVersion() const override { return inbox_.published(); }
   std::uint64_t refused() const override { return refused_.load(std::memory_order_relaxed); }
 
  private:

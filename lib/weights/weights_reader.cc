@@ -1,6 +1,5 @@
 #include "lib/weights/weights_reader.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "lib/core/counter.h"
@@ -17,7 +16,6 @@ bool WeightsReader::Attached(std::uint32_t version) {
   bool fresh = false;
   LearnerRegion* learner = learner_.Find(&fresh);
   if (fresh) {
-    newest_ = std::max(newest_, version);
     reader_.emplace(learner->MakeReader(version));
     on_attached_(learner->bell());
   }
@@ -35,10 +33,6 @@ bool WeightsReader::Refresh(WeightsUser& user) {
     }
   }
   return !needs_weights || user.version() > 0;
-}
-
-std::uint32_t WeightsReader::NewestVersion() const {
-  return reader_ ? std::max(newest_, reader_->NewestVersion()) : 0;
 }
 
 }  // namespace tetrion

@@ -24,7 +24,6 @@ class WeightsReader final : public WeightsSource {
 
   bool Refresh(WeightsUser& user) override;
   bool LearnerGone() const override { return learner_.Gone(); }
-  std::uint32_t NewestVersion() const override;
   std::uint64_t refused() const override { return refused_.load(std::memory_order_relaxed); }
 
  private:
@@ -33,7 +32,6 @@ class WeightsReader final : public WeightsSource {
   const std::function<void(Bell)> on_attached_;
   LearnerWatch learner_;
   std::optional<WeightsSlotReader> reader_;
-  std::uint32_t newest_ = 0;  // of earlier regions
   std::vector<std::byte> blob_;
   std::atomic<std::uint64_t> refused_{0};  // relaxed
 };

@@ -19,8 +19,6 @@ class WeightsSource {
   virtual bool LearnerGone() const { return false; }
   // Blobs that the user refused (wrong size or not finite); each is skipped. Any thread.
   virtual std::uint64_t refused() const { return 0; }
-  // Newest version seen; 0 before the first.
-  virtual std::uint32_t NewestVersion() const = 0;
 };
 
 }  // namespace tetrion

@@ -43,10 +43,12 @@ struct Workers::Setting {
 // The ends of one lane loop, which lives in the pool. Also the loop's listener.
 struct Workers::Worker final : LaneListener {
   // `thread`: the pool's number of the thread that runs the loop, and others of its groups.
-  Worker(int worker_number, int thread, Outbox& box, MetricsRegistry& metrics)
+  Worker(int worker_number, int thread, bool streamed, Outbox& box, MetricsRegistry& metrics)
       : number(worker_number),
         outbox(box),
-        inference(metrics.Histogram("tetrion_actor_inference_seconds", {}, thread)),
+        decide(metrics.Histogram(streamed ? MetricRef("tetrion_actor_answer_seconds")
+                                          : MetricRef("tetrion_actor_inference_seconds"),
+                                 {}, thread)),
         env_step(metrics.Histogram("tetrion_actor_env_step_seconds", {}, thread)),
         lag(metrics.Histogram("tetrion_actor_policy_lag_versions", {}, thread)),
         steps(metrics.Counter("tetrion_actor_env_steps_total", {std::to_string(number)})),
@@ -66,11 +68,11 @@ struct Workers::Worker final : LaneListener {
   void OnAbandoned(std::span<const Token> tokens, const char* reason) override {
     outbox.PutAbandoned(tokens, reason);
   }
-  void OnRow(std::int64_t env_ns, std::int64_t inference_ns, std::uint32_t lag_versions) override {
+  void OnRow(std::int64_t env_ns, std::int64_t decide_ns) override {
     env_step.Observe(static_cast<double>(env_ns) * 1e-9);
-    inference.Observe(static_cast<double>(inference_ns) * 1e-9);
-    lag.Observe(lag_versions);
+    decide.Observe(static_cast<double>(decide_ns) * 1e-9);
   }
+  void OnNewWeights(std::uint32_t behind_versions) override { lag.Observe(behind_versions); }
 
   double WeightsRefused() const {
     return weights == nullptr ? 0 : static_cast<double>(weights->refused());
@@ -78,7 +80,7 @@ struct Workers::Worker final : LaneListener {
 
   const int number;
   Outbox& outbox;
-  HotHistogram &inference, &env_step, &lag;
+  HotHistogram &decide, &env_step, &lag;
   HotCounter &steps, &episodes, &rows, &weights_refused;
   HotCounter* waits[kWaitReasons];
   CreditQueue credits;
@@ -128,8 +130,8 @@ void Workers::Build(const wire::Registered& registered, std::uint64_t process,
   for (int w = 0; w < options_.workers; ++w) {
     std::vector<std::unique_ptr<LaneLoop>> loops;
     for (int g = 0; g < Groups(); ++g) {
-      workers_.push_back(
-          std::make_unique<Worker>(static_cast<int>(workers_.size()), w, outbox_, metrics_));
+      workers_.push_back(std::make_unique<Worker>(static_cast<int>(workers_.size()), w, Streamed(),
+                                                  outbox_, metrics_));
       Worker& worker = *workers_.back();
       loops.push_back(Streamed() ? MakeStreamed(worker, setting) : MakeLoop(worker, setting));
       rings.push_back(

@@ -26,6 +26,7 @@ ON_SLOW_MACHINES = {"RingSaturated"}  # tells which side is slower, nothing is w
 MAY_BE_EMPTY = {
     "tetrion_learner_resident_": "only of a learner that plays lanes itself",
     "tetrion_learner_remote_": "only of a learner that takes rows of other hosts",
+    "tetrion_actor_answer_seconds": "only of streamed workers",
     "by (reason) (increase(tetrion_coordinator_refused_total": "only of messages refused",
 }
 

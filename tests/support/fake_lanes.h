@@ -174,10 +174,12 @@ struct Recorder final : LaneListener {
     for (const Token& token : tokens) abandoned.push_back(token.id);
     reason = why;
   }
-  void OnRow(std::int64_t, std::int64_t, std::uint32_t) override { ++rows; }
+  void OnRow(std::int64_t, std::int64_t) override { ++rows; }
+  void OnNewWeights(std::uint32_t behind_versions) override { behind.push_back(behind_versions); }
 
   std::vector<EpisodeResult> episodes;
   std::vector<std::uint64_t> abandoned;
+  std::vector<std::uint32_t> behind;  // old weights, in versions
   std::string reason;
   int rows = 0;
 };

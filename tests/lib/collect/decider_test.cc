@@ -54,7 +54,6 @@ struct LateWeights final : WeightsSource {
     return true;
   }
   bool LearnerGone() const override { return gone; }
-  std::uint32_t NewestVersion() const override { return 9; }
   int looks = 0;
   bool gone = false;
 };
@@ -88,21 +87,19 @@ TEST(LocalDeciderTest, FailureSaysWhetherTheWeightsAreToBlame) {
   EXPECT_EQ(decider.Decide(row.view, env), Decision::kGiveUp);
 }
 
-TEST(LocalDeciderTest, WithoutWeightsItIsReadyAtOnceAndNeverBehind) {
+TEST(LocalDeciderTest, WithoutWeightsItIsReadyAtOnce) {
   const auto decider =
       std::make_unique<LocalDecider>(std::make_unique<ScriptedPolicy>(), nullptr, 1);
   EXPECT_EQ(decider->Look(0), AnswererState::kReady);
-  EXPECT_EQ(decider->lag_versions(), 0U);
   EXPECT_FALSE(decider->PeerGone());
 }
 
-TEST(LocalDeciderTest, WaitsForTheFirstWeightsAndCountsHowFarBehindItIs) {
+TEST(LocalDeciderTest, WaitsForTheFirstWeights) {
   LateWeights weights;
   LocalDecider decider(std::make_unique<SeeingPolicy>(), &weights, 1);
   EXPECT_EQ(decider.Look(0), AnswererState::kAbsent);
   EXPECT_EQ(decider.Look(1), AnswererState::kReady);
   EXPECT_EQ(decider.version(), 5U);
-  EXPECT_EQ(decider.lag_versions(), 4U);
   weights.gone = true;
   EXPECT_TRUE(decider.PeerGone());
 }

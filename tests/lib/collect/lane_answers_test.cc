@@ -45,6 +45,7 @@ TEST(LaneAnswersTest, EveryRowGoesOutAtOnceWithoutItsActions) {
   }
   EXPECT_EQ(f.answers.asked, (std::vector<std::uint64_t>{0, 1, 2}));
   EXPECT_EQ(f.loop.counters().policy_version.load(), 7U);
+  EXPECT_TRUE(f.recorder.behind.empty()) << "the worker has no weights";
 }
 
 TEST(LaneAnswersTest, NextRowWaitsForTheAnswerToTheLast) {

@@ -64,19 +64,26 @@ TEST(LaneLoopTest, EpisodeOfNStepsTakesNPlusOneRowsAndTheNextBeginsRightAfter) {
   EXPECT_EQ(f.loop->counters().env_steps.load(), 7U);
 }
 
-TEST(LaneLoopTest, EpisodeIsOfTheVersionThatTookItsLastAction) {
-  struct Published final : WeightsSource {
-    bool Refresh(WeightsUser& user) override {
-      return user.LoadWeights({}, version) == LoadResult::kLoaded;
-    }
-    std::uint32_t NewestVersion() const override { return version; }
-    std::uint32_t version = 1;
-  } published;
-  Fixture f(1);
+// Weights of version `version`, always there.
+struct Published final : WeightsSource {
+  bool Refresh(WeightsUser& user) override {
+    return user.LoadWeights({}, version) == LoadResult::kLoaded;
+  }
+  std::uint32_t version = 1;
+};
+
+// Lets the fixture's loop act on published weights.
+void ActOn(Published& published, Fixture& f) {
   f.loop = std::make_unique<LaneLoop>(
       LaneLoopConfig{.wait_timeout_ns = 1}, std::make_unique<CountingEnv>(1),
       std::make_unique<LocalDecider>(std::make_unique<ScriptedPolicy>(), &published, 1), f.tokens,
       f.sink, f.recorder);
+}
+
+TEST(LaneLoopTest, EpisodeIsOfTheVersionThatTookItsLastAction) {
+  Published published;
+  Fixture f(1);
+  ActOn(published, f);
   f.tokens.Fill(2, 1);  // three steps
   for (int i = 0; i < 3; ++i) ASSERT_EQ(f.loop->RunOnce(), RunResult::kRow);
   published.version = 2;  // before the row in which the episode ends
@@ -84,6 +91,18 @@ TEST(LaneLoopTest, EpisodeIsOfTheVersionThatTookItsLastAction) {
   ASSERT_EQ(f.recorder.episodes.size(), 1U);
   EXPECT_EQ(f.recorder.episodes[0].policy_version, 1U);
   EXPECT_EQ(f.sink.Row(3).header->policy_version, 2U) << "the row says who would choose in it";
+}
+
+TEST(LaneLoopTest, EachChangeOfWeightsIsToldOnceWithHowFarTheOldOnesWereBehind) {
+  Published published;
+  Fixture f(1);
+  ActOn(published, f);
+  f.tokens.Fill(0, 10);
+  for (const std::uint32_t version : {3U, 3U, 4U, 4U, 4U, 9U}) {
+    published.version = version;
+    ASSERT_EQ(f.loop->RunOnce(), RunResult::kRow);
+  }
+  EXPECT_EQ(f.recorder.behind, (std::vector<std::uint32_t>{1, 5})) << "not for the first ones";
 }
 
 TEST(LaneLoopTest, NoActionIsRecordedOnTheLastRow) {
@@ -158,7 +177,6 @@ TEST(LaneLoopTest, DrainCutsLiveLanesAndReturnsTheirTokens) {
 struct MortalLearner final : WeightsSource {
   bool Refresh(WeightsUser&) override { return true; }
   bool LearnerGone() const override { return gone; }
-  std::uint32_t NewestVersion() const override { return 0; }
   bool gone = false;
 };
 

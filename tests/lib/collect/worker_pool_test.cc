@@ -19,7 +19,7 @@ namespace {
 struct NoListener final : LaneListener {
   void OnEpisodes(std::span<const EpisodeResult> episodes) override { ended += episodes.size(); }
   void OnAbandoned(std::span<const Token> tokens, const char*) override { cut += tokens.size(); }
-  void OnRow(std::int64_t, std::int64_t, std::uint32_t) override {}
+  void OnRow(std::int64_t, std::int64_t) override {}
   std::atomic<std::uint64_t> ended{0}, cut{0};
 };
 

@@ -77,6 +77,8 @@ TEST_F(WorkersTest, AsManyLoopsAsARunTakesHaveFiguresOfTheirOwn) {
   const std::string text = StopAndScrape();
   EXPECT_THAT(text, HasSubstr("tetrion_actor_env_steps_total{worker=\"255\"} 0\n"));
   EXPECT_THAT(text, Not(HasSubstr("\"other\"")));
+  EXPECT_THAT(text, HasSubstr("tetrion_actor_answer_seconds_count 0\n"));
+  EXPECT_THAT(text, Not(HasSubstr("tetrion_actor_inference_seconds"))) << "the learner decides";
 }
 
 // Rings that were never announced are nobody's: the actor's next start finds their room free.

@@ -44,7 +44,6 @@ class EchoPolicy final : public Policy {
 struct FixedWeights final : WeightsSource {
   explicit FixedWeights(const bool& is_there) : there(is_there) {}
   bool Refresh(WeightsUser&) override { return there; }
-  std::uint32_t NewestVersion() const override { return 42; }
   const bool& there;
 };
 

@@ -20,7 +20,6 @@ constexpr std::uint32_t kMaxSteps = 30;
 
 struct NoWeights final : WeightsSource {
   bool Refresh(WeightsUser&) override { return there; }
-  std::uint32_t NewestVersion() const override { return 0; }
   bool there = true;
 };
 
