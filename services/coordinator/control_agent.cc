@@ -198,7 +198,8 @@ void ControlAgent::PublishMembers() {
   std::vector<Member> members;
   for (const auto& [number, session] : book_.sessions.sessions()) {
     if (session.http_endpoint.empty()) continue;
-    members.push_back({session.name, session.http_endpoint, SessionTable::SequenceOf(number)});
+    members.push_back(
+        {session.name, session.http_endpoint, SessionTable::SequenceOf(number), session.role});
   }
   MutexLock lock(status_mu_);
   if (members == members_) return;

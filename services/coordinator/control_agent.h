@@ -23,6 +23,7 @@ namespace tetrion::coordinator {
 struct Member {
   std::string name, http_endpoint;
   std::uint64_t sequence = 0;  // of its session; tells members of one name apart
+  wire::Role role = wire::Role::kActor;
   bool operator==(const Member&) const = default;
 };
 

@@ -19,6 +19,9 @@ namespace {
 
 constexpr std::int64_t kEndpointsEveryNs = kNanosPerSecond;
 constexpr std::int64_t kLineEveryNs = 5 * kNanosPerSecond;
+// In the order of RunFiles::File.
+constexpr std::array<const char*, 2> kNames = {"endpoints.json and file_sd.json", "metrics.jsonl"};
+constexpr std::array<const char*, 2> kRetried = {"each second", "with its next line, each 5 s"};
 const std::string kTcp = "tcp://";
 constexpr std::size_t kMaxSocketPathBytes = 107;  // sockaddr_un
 
@@ -48,8 +51,8 @@ RunFiles::RunFiles(const RunFolder& folder, std::uint64_t run_id, const ToldAddr
       control_(control),
       clock_(clock),
       endpoints_(folder, run_id, told.control, told.http),
-      endpoint_errors_(registry.Counter("tetrion_coordinator_file_errors_total", {"endpoints"})),
-      line_errors_(registry.Counter("tetrion_coordinator_file_errors_total", {"metrics"})),
+      errors_{&registry.Counter("tetrion_coordinator_file_errors_total", {"endpoints"}),
+              &registry.Counter("tetrion_coordinator_file_errors_total", {"metrics"})},
       next_line_ns_(clock.NowNs() + kLineEveryNs) {}
 
 void RunFiles::Tick() {
@@ -61,7 +64,7 @@ void RunFiles::Tick() {
   }
   if (now_ns >= next_line_ns_) {
     next_line_ns_ = now_ns + kLineEveryNs;
-    if (!AppendLine()) line_errors_.Increment();
+    Report(File::kMetrics, AppendLine());
   }
 }
 
@@ -71,28 +74,31 @@ void RunFiles::WriteEndpointFiles() {
     endpoints_.Write(control_.Members());
     endpoints_written_ = true;
     members_written_ = revision;
-    Report("");
+    Report(File::kEndpoints, "");
   } catch (const Error& error) {
-    endpoint_errors_.Increment();
-    Report(error.what());
+    Report(File::kEndpoints, error.what());
   }
 }
 
-bool RunFiles::AppendLine() {
-  const std::string line = control_.Status() + "\n";
-  const FileDescriptor file(
-      open(folder_.metrics_jsonl().c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0644));
-  if (!file.valid()) return false;
-  const off_t end = CutHalfLine(folder_.metrics_jsonl(), file.get());
-  if (end < 0) return false;
+std::string RunFiles::AppendLine() const {
+  const std::string path = folder_.metrics_jsonl(), line = control_.Status() + "\n";
+  const auto failed = [&path](const char* what, int reason) {
+    return std::string("cannot ") + what + " " + path + ": " + std::strerror(reason);
+  };
+  const FileDescriptor file(open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0644));
+  if (!file.valid()) return failed("open", errno);
+  const off_t end = CutHalfLine(path, file.get());
+  if (end < 0) return failed("cut the half line at the end of", errno);
   const ssize_t written = write(file.get(), line.data(), line.size());
-  if (written == static_cast<ssize_t>(line.size())) return true;
-  static_cast<void>(CutTo(folder_.metrics_jsonl(), end));  // failing that, the next call cuts it
-  return false;
+  if (written == static_cast<ssize_t>(line.size())) return "";
+  const int reason = written < 0 ? errno : ENOSPC;  // a full disk takes a part
+  static_cast<void>(CutTo(path, end));              // failing that, the next call cuts it
+  return failed("append to", reason);
 }
 
 void RunFiles::Finish() {
-  if (!AppendLine()) log::warn("cannot write the last line of {}", folder_.metrics_jsonl());
+  const std::string problem = AppendLine();
+  if (!problem.empty()) log::warn("{}; its last line is missing", problem);
   try {
     WriteAtomically(folder_.path() + "/summary.json", control_.Status() + "\n");
   } catch (const Error& error) {
@@ -100,20 +106,26 @@ void RunFiles::Finish() {
   }
 }
 
-void RunFiles::Report(const std::string& problem) {
+void RunFiles::Report(File file, const std::string& problem) {
+  const auto f = static_cast<std::size_t>(file);
+  if (!problem.empty()) errors_[f]->Increment();
   MutexLock lock(mu_);
-  if (problem == problem_) return;
+  if (problem == problems_[f]) return;
   if (!problem.empty()) {
-    log::error("{}; tried again each second", problem);
+    log::error("{}; tried again {}", problem, kRetried[f]);
   } else {
-    log::info("the run folder can be written again");
+    log::info("{} can be written again", kNames[f]);
   }
-  problem_ = problem;
+  problems_[f] = problem;
 }
 
 std::string RunFiles::Problem() const {
   MutexLock lock(mu_);
-  return problem_;
+  std::string all;
+  for (const std::string& problem : problems_) {
+    if (!problem.empty()) all += (all.empty() ? "" : "; ") + problem;
+  }
+  return all;
 }
 
 EndpointsWriter::EndpointsWriter(const RunFolder& folder, std::uint64_t run_id,
@@ -127,22 +139,27 @@ void EndpointsWriter::Write(const std::vector<Member>& members) const {
   endpoints.run = folder_.name();
   endpoints.run_id = run_id_;
   endpoints.http["coordinator"] = http_;
+  std::vector<ScrapeTarget> targets = {{"coordinator", "coordinator", http_}};
   for (const Member& member : members) {
     // A name that is taken gets its session's number, so that no member hides another.
     const bool taken = endpoints.http.contains(member.name);
     const std::string suffix = taken ? ".session-" + std::to_string(member.sequence) : "";
-    endpoints.http[member.name + suffix] = member.http_endpoint;
+    const std::string service = member.name + suffix;
+    endpoints.http[service] = member.http_endpoint;
+    targets.push_back(
+        {service, member.role == wire::Role::kLearner ? "learner" : "actor", member.http_endpoint});
   }
   WriteEndpoints(folder_.endpoints_json(), endpoints);
-  WriteAtomically(folder_.path() + "/file_sd.json", FileSdText(endpoints));
+  WriteAtomically(folder_.path() + "/file_sd.json", FileSdText(endpoints.run, targets));
 }
 
-std::string FileSdText(const Endpoints& endpoints) {
+std::string FileSdText(const std::string& run, const std::vector<ScrapeTarget>& targets) {
   std::string text = "[";
-  for (const auto& [service, address] : endpoints.http) {
+  for (const ScrapeTarget& target : targets) {
     JsonObject labels, group;
-    labels.Add("service", service).Add("run", endpoints.run);
-    group.AddJson("targets", "[" + JsonQuoted(address) + "]").AddJson("labels", labels.Text());
+    labels.Add("service", target.service).Add("job", target.job).Add("run", run);
+    group.AddJson("targets", "[" + JsonQuoted(target.address) + "]")
+        .AddJson("labels", labels.Text());
     text += (text.size() > 1 ? ",\n " : "\n ") + group.Text();
   }
   return text + "\n]\n";

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -27,8 +29,12 @@ class EndpointsWriter {
   const std::string control_, http_;
 };
 
-// The text of file_sd.json: one target group a service, labels service and run.
-std::string FileSdText(const Endpoints& endpoints);
+// A service that Prometheus scrapes. `job`: coordinator, learner or actor, whatever it is called.
+struct ScrapeTarget {
+  std::string service, job, address;
+};
+// The text of file_sd.json: one target group a service, labels service, job and run.
+std::string FileSdText(const std::string& run, const std::vector<ScrapeTarget>& targets);
 
 // The control endpoint that an earlier coordinator of the run told, so that a new one binds its
 // port again and members need not look for it; empty when there is none.
@@ -52,8 +58,9 @@ struct ToldAddresses {
 
 // The files that a run's coordinator keeps for members and people: endpoints.json and file_sd.json
 // when members change (at most once a second), a line of metrics.jsonl every 5 s, summary.json at
-// the end. A file that cannot be written (full disk, no descriptors) is tried again each second,
-// counted, and shown by Problem; it never ends the run. Main thread, Problem any thread.
+// the end. What cannot be written (full disk, no descriptors) is counted and shown by Problem until
+// it can: the first two are tried again each second, metrics.jsonl with its next line. It never
+// ends the run. Main thread, Problem any thread.
 class RunFiles {
  public:
   // References outlive the object.
@@ -64,24 +71,28 @@ class RunFiles {
   void Tick();
   // The last line and the summary; one attempt.
   void Finish();
-  // What cannot be written, for readiness; empty: nothing.
+  // Which files cannot be written and why, for readiness; empty: all can.
   std::string Problem() const TETRION_EXCLUDES(mu_);
 
  private:
   void WriteEndpointFiles();
-  bool AppendLine();
-  void Report(const std::string& problem) TETRION_EXCLUDES(mu_);
+  // Why it could not; empty: it could.
+  std::string AppendLine() const;
+  enum class File { kEndpoints = 0, kMetrics = 1 };  // file_sd.json is written with endpoints.json
+  static constexpr std::size_t kFiles = 2;
+  // How an attempt to write the file ended; empty: well.
+  void Report(File file, const std::string& problem) TETRION_EXCLUDES(mu_);
 
   const RunFolder folder_;
   const ControlAgent& control_;
   const Clock& clock_;
   const EndpointsWriter endpoints_;
-  HotCounter &endpoint_errors_, &line_errors_;
+  const std::array<HotCounter*, kFiles> errors_;  // by File
   bool endpoints_written_ = false;
   std::uint64_t members_written_ = 0;  // revision
   std::int64_t next_endpoints_ns_ = 0, next_line_ns_;
   mutable Mutex mu_;
-  std::string problem_ TETRION_GUARDED_BY(mu_);
+  std::array<std::string, kFiles> problems_ TETRION_GUARDED_BY(mu_);  // by File; empty: none
 };
 
 }  // namespace tetrion::coordinator

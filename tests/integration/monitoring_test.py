@@ -92,6 +92,11 @@ class Monitoring(harness.Case):
             self.assertEqual(self.firing(server), set())
             time.sleep(1)
 
+    def jobs(self, server):
+        """{service: what Prometheus takes it for}."""
+        return {sample["metric"]["service"]: sample["metric"]["job"]
+                for sample in server.query("up")}
+
     def firing(self, server):
         return {alert for alert, states in server.alerts().items()
                 if "firing" in states} - ON_SLOW_MACHINES
@@ -104,16 +109,17 @@ class Monitoring(harness.Case):
         self.expect_quiet(server, 2 * HOLD_S)
         self.assertEqual({sample["metric"]["run"]
                           for sample in server.query("tetrion_coordinator_actors")}, {"x"})
-        jobs = {sample["metric"]["service"]: sample["metric"]["job"]
-                for sample in server.query("up")}
-        self.assertEqual(jobs, {"coordinator": "coordinator", "learner": "learner",
-                                "actor-0": "actor", "actor-1": "actor"})
+        self.assertEqual(self.jobs(server), {"coordinator": "coordinator", "learner": "learner",
+                                             "actor-0": "actor", "actor-1": "actor"})
         self.finish(run, server)
 
     def test_the_last_actor_s_death_is_an_alert_until_another_comes(self):
-        run = self.new_run().start_by_hand(actors=1)
-        server = self.watch(run, ["coordinator", "learner", "actor-0"])
+        run = self.new_run()
+        run.learner_options = {"name": "gpu0"}
+        run.start_by_hand(actors=1)
+        server = self.watch(run, ["coordinator", "gpu0", "actor-0"])
         self.expect_data(server)
+        self.assertEqual(self.jobs(server)["gpu0"], "learner", "whatever it is called")
         run.kill("actor-0")
         seen = set()
 

@@ -1,6 +1,6 @@
 #include "services/coordinator/run_files.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 #include <sys/resource.h>
 
 #include <csignal>
@@ -15,6 +15,10 @@ namespace tetrion::coordinator {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 class RunFilesTest : public CoordinatorFixture {
  protected:
@@ -70,18 +74,49 @@ TEST_F(RunFilesTest, FolderThatCannotBeWrittenIsAProblemUntilItCan) {
   fs::remove_all(run_.path());
   JoinAs("actor-0", "127.0.0.1:2");
   files_->Tick();
-  EXPECT_NE(files_->Problem().find("endpoints.json"), std::string::npos) << files_->Problem();
+  EXPECT_THAT(files_->Problem(), HasSubstr("endpoints.json"));
+  EXPECT_THAT(files_->Problem(), Not(HasSubstr("metrics.jsonl"))) << "no line is due";
   clock_.AdvanceMs(10'000);
   files_->Tick();  // also the line of metrics.jsonl fails, and nothing ends
   EXPECT_NE(registry_->SerializeText().find(
                 "tetrion_coordinator_file_errors_total{file=\"endpoints\"} 2"),
             std::string::npos);
+  EXPECT_THAT(files_->Problem(), AllOf(HasSubstr("endpoints.json"), HasSubstr("metrics.jsonl")));
   files_->Finish();
   fs::create_directory(run_.path());
-  clock_.AdvanceMs(1000);
+  clock_.AdvanceMs(5000);
   files_->Tick();
   EXPECT_EQ(files_->Problem(), "");
   EXPECT_EQ(Http("actor-0"), "127.0.0.1:2");
+}
+
+TEST_F(RunFilesTest, OneFileThatCannotBeWrittenIsNamedWithItsReasonUntilItsNextLine) {
+  files_->Tick();
+  fs::create_directory(run_.metrics_jsonl());
+  clock_.AdvanceMs(5000);
+  files_->Tick();
+  EXPECT_EQ(files_->Problem(), "cannot open " + run_.metrics_jsonl() + ": Is a directory");
+  JoinAs("actor-0", "127.0.0.1:2");
+  files_->Tick();
+  EXPECT_EQ(Http("actor-0"), "127.0.0.1:2");
+  EXPECT_NE(files_->Problem(), "") << "endpoints.json says nothing of the other";
+  fs::remove(run_.metrics_jsonl());
+  clock_.AdvanceMs(5000);
+  files_->Tick();
+  EXPECT_EQ(files_->Problem(), "");
+  EXPECT_EQ(Lines(), 1);
+}
+
+TEST_F(RunFilesTest, PrometheusIsToldWhatAMemberIsWhateverItIsCalled) {
+  auto learner = Connect();
+  Join(*learner, {.role = wire::Role::kLearner, .name = "gpu0", .http_endpoint = "127.0.0.1:2"});
+  JoinAs("coordinator", "127.0.0.1:3");
+  files_->Tick();
+  std::ifstream file(run_.path() + "/file_sd.json");
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  EXPECT_THAT(text, HasSubstr(R"("service":"coordinator","job":"coordinator")"));
+  EXPECT_THAT(text, HasSubstr(R"("service":"gpu0","job":"learner")"));
+  EXPECT_THAT(text, ContainsRegex(R"("service":"coordinator\.session-[0-9]+","job":"actor")"));
 }
 
 TEST_F(RunFilesTest, StatusIsALineEachFiveSecondsAndASummaryAtTheEnd) {
@@ -125,6 +160,8 @@ TEST_F(RunFilesTest, FullDiskCostsALineAndLeavesNoHalf) {
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
   std::signal(SIGXFSZ, ignored);
   EXPECT_EQ(fs::file_size(run_.metrics_jsonl()), size);
+  EXPECT_EQ(files_->Problem(),
+            "cannot append to " + run_.metrics_jsonl() + ": No space left on device");
   EXPECT_NE(
       registry_->SerializeText().find("tetrion_coordinator_file_errors_total{file=\"metrics\"} 1"),
       std::string::npos);

@@ -90,12 +90,16 @@ TEST(StatusTest, FiguresOfMembersAreSummedAndOddNumbersBecomeNull) {
   EXPECT_NE(text.find(R"("outstanding":510)"), std::string::npos) << text;
 }
 
-TEST(EndpointsTest, FileSdNamesEveryService) {
-  const std::string text = FileSdText(
-      {.http = {{"coordinator", "127.0.0.1:1"}, {"learner", "127.0.0.1:2"}}, .run = "r"});
-  EXPECT_NE(text.find(R"({"targets":["127.0.0.1:2"],"labels":{"service":"learner","run":"r"}})"),
-            std::string::npos)
-      << text;
+TEST(EndpointsTest, FileSdNamesEveryServiceAndWhatItIs) {
+  const std::string text =
+      FileSdText("r", {{"coordinator", "coordinator", "127.0.0.1:1"}, {"b", "actor", "host:2"}});
+  EXPECT_EQ(text,
+            "[\n"
+            R"( {"targets":["127.0.0.1:1"],"labels":{"service":"coordinator",)"
+            R"("job":"coordinator","run":"r"}},)"
+            "\n"
+            R"( {"targets":["host:2"],"labels":{"service":"b","job":"actor","run":"r"}})"
+            "\n]\n");
 }
 
 TEST(EndpointsTest, MembersOfOneNameAndAMemberCalledCoordinatorHideNothing) {
