@@ -261,7 +261,9 @@ CLUSTER = (
               (total(grown(ENDED, "5m"), "reason"), "{{reason}}"), low=0),
     )),
     ("The account", (
-        panel("Tokens per second", (total(rate(TOKENS), "event"), "{{event}}"), low=0),
+        panel("Tokens per second", (total(rate(TOKENS), "event"), "{{event}}"), low=0,
+              help="duplicate and refused are reports, fenced are messages of sessions that have "
+                   "ended."),
         panel("Tokens outstanding", (of("tetrion_coordinator_tokens_outstanding"), "granted"),
               low=0),
         panel("Coordinator's requests, 99 %",

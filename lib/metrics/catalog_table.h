@@ -56,8 +56,8 @@ inline constexpr std::array kCatalog = {
               "size of the attached ring; 0: none"),
     // Coordinator.
     CounterInfo("tetrion_coordinator_tokens_total", "tokens", {"event"},
-                "tokens by event: issued, done, abandoned, freed, duplicate, refused, "
-                "fenced"),
+                "since this start, by event: tokens issued, done, abandoned, freed; reports that "
+                "were duplicate or refused; fenced: messages of sessions that have ended"),
     GaugeInfo("tetrion_coordinator_tokens_outstanding", "tokens", {},
               "tokens granted and not yet done"),
     GaugeInfo("tetrion_coordinator_actors", "sessions", {}, "actor sessions alive"),

@@ -43,6 +43,7 @@ ControlAgent::ControlAgent(const ControlConfig& config, const StoredRun& stored,
       grants_(context_, leases_),
       attendance_(context_, leases_, rings_),
       drain_(context_) {
+  metrics_.CountFrom(stored.counts.tokens);
   PublishStatus();
 }
 

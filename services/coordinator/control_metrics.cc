@@ -78,12 +78,12 @@ void ControlMetrics::Refused(wire::RefuseReason reason) {
 void ControlMetrics::Update(const Gauges& gauges, const EpisodeWindow& window,
                             const wire::LinkStats& link) {
   const LedgerCounts& tokens = gauges.tokens;
-  issued_->RaiseTo(static_cast<double>(tokens.issued));
-  done_->RaiseTo(static_cast<double>(tokens.done));
-  abandoned_->RaiseTo(static_cast<double>(tokens.abandoned));
-  freed_->RaiseTo(static_cast<double>(tokens.freed));
-  duplicate_->RaiseTo(static_cast<double>(tokens.duplicates));
-  refused_->RaiseTo(static_cast<double>(tokens.refused));
+  issued_->RaiseTo(static_cast<double>(tokens.issued - before_.issued));
+  done_->RaiseTo(static_cast<double>(tokens.done - before_.done));
+  abandoned_->RaiseTo(static_cast<double>(tokens.abandoned - before_.abandoned));
+  freed_->RaiseTo(static_cast<double>(tokens.freed - before_.freed));
+  duplicate_->RaiseTo(static_cast<double>(tokens.duplicates - before_.duplicates));
+  refused_->RaiseTo(static_cast<double>(tokens.refused - before_.refused));
   outstanding_->Set(static_cast<double>(tokens.Outstanding()));
   actors_->Set(static_cast<double>(gauges.actors));
   oldest_seconds_->Set(gauges.oldest_seconds);

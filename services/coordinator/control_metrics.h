@@ -24,6 +24,10 @@ class ControlMetrics {
 
   ControlMetrics(MetricsRegistry& registry, const std::string& env);
 
+  // What the run had counted before this start, once and before the first Update. Counters are of
+  // this start, as every counter: what a crash has taken back would look like one that began anew.
+  void CountFrom(const LedgerCounts& stored) { before_ = stored; }
+
   // One message of the kind `message_index` (of wire::Message) was handled.
   void Handled(std::size_t message_index, double seconds) {
     request_seconds_[message_index]->Observe(seconds);
@@ -48,6 +52,7 @@ class ControlMetrics {
   void Update(const wire::HandshakeTotals& handshakes) { handshakes_.Set(handshakes); }
 
  private:
+  LedgerCounts before_;  // this start
   std::array<HotHistogram*, std::variant_size_v<wire::Message>> request_seconds_{};
   HotCounter *issued_, *done_, *abandoned_, *freed_, *duplicate_, *refused_, *fenced_;
   std::array<HotCounter*, kRefuseReasons> refusals_{};  // by reason, from 1

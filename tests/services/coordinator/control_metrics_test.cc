@@ -9,12 +9,20 @@ namespace {
 
 class ControlMetricsTest : public CoordinatorFixture {
  protected:
-  std::string Ended(const std::string& reason) const {
-    const std::string name = "tetrion_coordinator_sessions_ended_total{reason=\"" + reason + "\"} ";
+  // The value that is scraped of a series.
+  std::string Scraped(const std::string& series) const {
     const std::string text = registry_->SerializeText();
-    const std::size_t at = text.find(name);
+    const std::string start_of_line = "\n" + series + " ";
+    const std::size_t at = text.find(start_of_line);
     if (at == std::string::npos) return "missing";
-    return text.substr(at + name.size(), text.find('\n', at) - at - name.size());
+    const std::size_t value = at + start_of_line.size();
+    return text.substr(value, text.find('\n', value) - value);
+  }
+  std::string Ended(const std::string& reason) const {
+    return Scraped("tetrion_coordinator_sessions_ended_total{reason=\"" + reason + "\"}");
+  }
+  std::string Tokens(const std::string& event) const {
+    return Scraped("tetrion_coordinator_tokens_total{event=\"" + event + "\"}");
   }
   std::string AllEnded() const {
     return Ended("goodbye") + Ended("died") + Ended("lease") + Ended("refused");
@@ -45,6 +53,26 @@ TEST_F(ControlMetricsTest, EndedSessionsAreCountedByTheReasonTheyEndedFor) {
 
   Pass(4000);  // beyond the learner's lease
   EXPECT_EQ(AllEnded(), "1111");
+}
+
+TEST_F(ControlMetricsTest, TokensAreCountedFromTheStartOfThisCoordinator) {
+  auto client = Connect();
+  const std::uint64_t session = JoinActor(*client).session;
+  GetGrant(*client, session, 1, 2);
+  Ask<wire::ReportAck>(*client, Batch(session, 1, 0, 60));
+  Pass(500);
+  EXPECT_EQ(Tokens("issued"), "512");
+  EXPECT_EQ(Tokens("done"), "60");
+  Crash();
+  ASSERT_EQ(stored_.counts.tokens.done, 60U);
+  for (const char* event : {"issued", "done", "abandoned", "freed", "duplicate", "refused"}) {
+    EXPECT_EQ(Tokens(event), "0") << event;
+  }
+  EXPECT_EQ(Scraped("tetrion_coordinator_tokens_outstanding"), "452") << "of the run";
+  auto other = Connect();
+  GetGrant(*other, JoinActor(*other).session, 1);
+  Pass(500);
+  EXPECT_EQ(Tokens("issued"), "256");
 }
 
 }  // namespace
