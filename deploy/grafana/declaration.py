@@ -73,6 +73,8 @@ RETURN, LINES, LENGTH = ("tetrion_episode_return", "tetrion_episode_lines",
 WAITS, STAGES = "tetrion_actor_wait_seconds_total", "tetrion_learner_stage_seconds_sum"
 TOKENS, ENDED = "tetrion_coordinator_tokens_total", "tetrion_coordinator_sessions_ended_total"
 ENV_STEPS, ROWS_IN = "tetrion_actor_env_steps_total", "tetrion_replay_committed_rows"
+RESIDENT_STEPS, RESIDENT_WAITS = ("tetrion_learner_resident_env_steps_total",
+                                  "tetrion_learner_resident_wait_seconds_total")
 REFUSED, REQUEST = "tetrion_coordinator_refused_total", "tetrion_coordinator_request_seconds"
 
 TRAINING = (
@@ -103,8 +105,9 @@ TRAINING = (
               (of(LENGTH + "_mean"), "mean of 100"),
               (quantile(0.9, LENGTH), "90 %"), low=0),
         panel("Episodes per second", (total(rate(RETURN + "_count")), "accounted"), low=0),
-        panel("Environment steps per second", (total(rate(ENV_STEPS)), "of actors"), low=0,
-              help="The learner's own lanes stand on the dashboard Throughput."),
+        panel("Environment steps per second",
+              (total(rate(ENV_STEPS)), "of actors"),
+              (total(rate(RESIDENT_STEPS)), "learner's own lanes"), low=0),
     )),
     ("Learning", (
         panel("Losses",
@@ -130,15 +133,18 @@ TRAINING = (
 
 THROUGHPUT = (
     ("How fast?", (
-        figure("Environment steps per second", total(rate(ENV_STEPS)), width=6),
+        figure("Environment steps per second",
+               total(f"{rate(ENV_STEPS)} or {rate(RESIDENT_STEPS)}"), width=6,
+               help="Of actors and of the learner's own lanes."),
         figure("Rows per second into the replay", total(rate(ROWS_IN)), width=6,
                help="A row is one time step of all lanes of a worker."),
         figure("Updates per second", total(rate("tetrion_learner_updates_total")), width=6),
         figure("Episodes per second", total(rate(RETURN + "_count")), width=6),
     )),
     ("Work", (
-        panel("Environment steps per second, by actor",
-              (total(rate(ENV_STEPS), "service"), "{{service}}"), stack=True, low=0),
+        panel("Environment steps per second, by service",
+              (total(rate(ENV_STEPS), "service"), "{{service}}"),
+              (total(rate(RESIDENT_STEPS), "service"), "{{service}}"), stack=True, low=0),
         panel("Rows per second",
               (total(rate("tetrion_actor_rows_committed_total")), "published by actors"),
               (total(rate(ROWS_IN)), "taken into the replay"),
@@ -154,11 +160,12 @@ THROUGHPUT = (
               (total(rate(WAITS), "reason"), "actors wait for: {{reason}}"),
               (total(rate(STAGES, stage="wait")), "trainer waits for rows"),
               (total(rate("tetrion_replay_lease_wait_seconds_total")), "ingest is held back"),
-              (total(rate("tetrion_learner_resident_wait_seconds_total"), "reason"),
-               "learner's lanes wait for: {{reason}}"),
+              (total(rate(RESIDENT_WAITS, reason="token")), "learner's lanes wait for: token"),
+              (total(rate(RESIDENT_WAITS, reason="weights")), "learner's lanes wait for: weights"),
               stack=True, low=0, width=24, height=9,
               help="ring: actors outrun the learner. Trainer waits for rows: the learner outruns "
-                   "the actors. token: the coordinator is too slow."),
+                   "the actors. token: the coordinator is too slow. Ingest is held back: the "
+                   "learner's own lanes, too."),
     )),
     ("Where the time goes", (
         panel("Workers (seconds per second)",

@@ -59,6 +59,7 @@ LearnerMetrics::LearnerMetrics(MetricsRegistry& r, int shards, std::span<const F
       forward_s_(r.Histogram("tetrion_learner_stage_seconds", {"forward"})),
       backward_s_(r.Histogram("tetrion_learner_stage_seconds", {"backward"})),
       optimise_s_(r.Histogram("tetrion_learner_stage_seconds", {"optimise"})),
+      publish_s_(r.Histogram("tetrion_learner_stage_seconds", {"publish"})),
       checkpoint_s_(r.Histogram("tetrion_learner_checkpoint_seconds")) {
   TETRION_CHECK(trainer.size() <= kMaxTrainerFigures, "an update has no room for its figures");
   for (int s = 0; s < shards; ++s) {

@@ -39,6 +39,8 @@ class LearnerMetrics {
   void OnUpdate(const UpdateStats& stats);
   // Trainer thread: a wait for rows that ended without a batch.
   void OnWait(double seconds) { wait_s_.Observe(seconds); }
+  // Trainer thread.
+  void OnPublish(double seconds) { publish_s_.Observe(seconds); }
   // Checkpoint thread.
   void OnCheckpoint(double seconds) { checkpoint_s_.Observe(seconds); }
   // Inference thread.
@@ -60,7 +62,7 @@ class LearnerMetrics {
   HotHistogram& inference_s_;
   HotGauge &build_s_, &waiting_, &leaving_, &samples_per_insert_;
   HotHistogram &update_s_, &wait_s_, &sample_s_, &forward_s_, &backward_s_, &optimise_s_;
-  HotHistogram& checkpoint_s_;
+  HotHistogram &publish_s_, &checkpoint_s_;
 };
 
 }  // namespace tetrion::learner

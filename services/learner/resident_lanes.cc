@@ -39,6 +39,7 @@ ResidentLanes::ResidentLanes(const Config& config, ResidentAgent::Parts parts, R
       agent_runner_(agent_, on_error),
       link_runner_(link_, on_error),
       rows_(metrics.Counter("tetrion_learner_resident_rows_total")),
+      env_steps_(metrics.Counter("tetrion_learner_resident_env_steps_total")),
       wait_token_(metrics.Counter("tetrion_learner_resident_wait_seconds_total", {"token"})),
       wait_weights_(metrics.Counter("tetrion_learner_resident_wait_seconds_total", {"weights"})),
       wait_replay_(metrics.Counter("tetrion_learner_resident_wait_seconds_total", {"replay"})) {}
@@ -99,6 +100,7 @@ void ResidentLanes::LogDrained() const {
 void ResidentLanes::RefreshMetrics() {
   const ResidentCounters& counters = agent_.counters();
   rows_.RaiseTo(Count(counters.rows));
+  env_steps_.RaiseTo(Count(counters.env_steps));
   wait_token_.RaiseTo(Seconds(counters.wait_token_ns));
   wait_weights_.RaiseTo(Seconds(counters.wait_weights_ns));
   wait_replay_.RaiseTo(Seconds(counters.wait_replay_ns));

@@ -62,7 +62,7 @@ class ResidentLanes {
   LinkRecorders link_metrics_;
   PlayLink link_;
   AgentRunner agent_runner_, link_runner_;
-  HotCounter &rows_, &wait_token_, &wait_weights_, &wait_replay_;
+  HotCounter &rows_, &env_steps_, &wait_token_, &wait_weights_, &wait_replay_;
 };
 
 }  // namespace tetrion::learner

@@ -68,9 +68,11 @@ int TrainerAgent::Train() {
 bool TrainerAgent::Publish() {
   const std::uint32_t version = versions_.After(writer_.NewestVersion());
   if (version == 0) return false;
+  const std::int64_t start_ns = MonotonicClock::Get().NowNs();
   trainer_.PolicyBlob(blob_);
   writer_.Publish(version, blob_);
   published_ = true;
+  hooks_.on_publish(static_cast<double>(MonotonicClock::Get().NowNs() - start_ns) * 1e-9);
   MutexLock lock(mu_);
   progress_.version = version;
   return true;

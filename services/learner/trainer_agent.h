@@ -51,6 +51,8 @@ class TrainerAgent final : public Agent {
     std::function<void(const UpdateStats&)> on_update;
     // The same after a wait that ended without a batch.
     std::function<void(double seconds)> on_wait;
+    // The same after weights were published.
+    std::function<void(double seconds)> on_publish;
     // Completes a checkpoint's description: run, env, returns.
     std::function<CheckpointInfo()> describe;
   };

@@ -57,6 +57,8 @@ class ResidentLanes(harness.Case):
             sent = re.search(
                 rf'tetrion_link_messages_total{{peer="{peer}",direction="out"}} (\d+)', text)
             self.assertGreater(int(sent[1]) if sent else 0, 0, peer)
+        steps = re.search(r"\ntetrion_learner_resident_env_steps_total (\d+)", text)
+        self.assertGreater(int(steps[1]) if steps else 0, 0)
         run.finish_and_check()
 
     def test_a_killed_learner_resumes_and_every_token_is_accounted_once(self):

@@ -122,6 +122,7 @@ TEST_F(LearnerMetricsTest, UpdatesFillTheStagesAndTheLosses) {
   Figure(stats, "explained_variance") = 0.875;
   metrics_.OnUpdate(stats);
   metrics_.OnWait(0.5);
+  metrics_.OnPublish(0.25);
   EXPECT_EQ(Scraped("tetrion_learner_stage_seconds_sum{stage=\"wait\"}"), 8.5);
   EXPECT_EQ(Scraped("tetrion_learner_loss{part=\"policy\"}"), 0.5);
   EXPECT_EQ(Scraped("tetrion_learner_loss{part=\"value\"}"), 2);
@@ -131,6 +132,7 @@ TEST_F(LearnerMetricsTest, UpdatesFillTheStagesAndTheLosses) {
   EXPECT_EQ(Scraped("tetrion_learner_explained_variance"), 0.875);
   EXPECT_EQ(Scraped("tetrion_learner_stage_seconds_sum{stage=\"backward\"}"), 3);
   EXPECT_EQ(Scraped("tetrion_learner_stage_seconds_count{stage=\"wait\"}"), 2);
+  EXPECT_EQ(Scraped("tetrion_learner_stage_seconds_sum{stage=\"publish\"}"), 0.25);
   EXPECT_EQ(Scraped("tetrion_learner_update_seconds_sum"), 10);  // waiting is no part of it
 }
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "tests/lib/shm/scratch_dir.h"
@@ -24,6 +25,7 @@ class TrainerAgentTest : public ::testing::Test {
             .on_update =
                 [this](UpdateStats stats) { told_.push_back(Figure(stats, "policy_loss")); },
             .on_wait = [this](double seconds) { waited_s_ += seconds; },
+            .on_publish = [this](double seconds) { publish_s_.push_back(seconds); },
             .describe = [] { return CheckpointInfo{.run = "r", .env = "counting"}; }},
         trainer_, source_, slots_.Writer(), versions_, checkpoints_, resumed_updates);
   }
@@ -36,6 +38,7 @@ class TrainerAgentTest : public ::testing::Test {
   TestSlots slots_;
   Versions versions_;
   std::vector<double> told_;
+  std::vector<double> publish_s_;
   double waited_s_ = 0;
 };
 
@@ -63,6 +66,8 @@ TEST_F(TrainerAgentTest, EveryBatchIsPublishedUnderTheNextVersion) {
   EXPECT_EQ(agent->Progress().batches, 5U);
   EXPECT_EQ(agent->Progress().steps_trained, 5U * 64);
   EXPECT_EQ(told_.size(), 5U);
+  EXPECT_EQ(publish_s_.size(), 6U) << "the first weights, too";
+  EXPECT_GT(*std::min_element(publish_s_.begin(), publish_s_.end()), 0);
 }
 
 TEST_F(TrainerAgentTest, NoUpdateWithoutAVersionUntilTheBlockIsExtended) {
@@ -79,6 +84,7 @@ TEST_F(TrainerAgentTest, NoUpdateWithoutAVersionUntilTheBlockIsExtended) {
   EXPECT_EQ(agent->DoWork(), 0);
   EXPECT_EQ(agent->DoWork(), 0);
   EXPECT_GT(agent->Progress().version_wait_ns, waited_ns);
+  EXPECT_EQ(publish_s_.size(), 2U) << "a wait for a version publishes nothing";
   EXPECT_EQ(trainer_.versions.size(), 2U);
   EXPECT_EQ(slots_.Newest(), 2U);
   versions_.Allow(1, 1003);
