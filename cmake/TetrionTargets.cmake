@@ -170,6 +170,17 @@ function(tetrion_cuda_library name)
   endif()
 endfunction()
 
+# tetrion_script_test(NAME SCRIPT ...): a test of text or scripts by Debian's Python and its
+# standard library. A sanitizer has no part in it.
+function(tetrion_script_test name)
+  if(TETRION_SANITIZE)
+    return()
+  endif()
+  add_test(NAME ${name} COMMAND /usr/bin/python3 -B ${ARGN}
+    WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
+  set_tests_properties(${name} PROPERTIES LABELS unit TIMEOUT 120)
+endfunction()
+
 # Writes programs that a global property names into a file of the build, one a line: sim_tests.txt
 # for tests/tidy, which asks them what kernels they run, learning_tests.txt for .ci/run, and gpu_*.txt
 # for tests/gpu/bundle.sh, which builds the target gpu_programs.
