@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .run import RunError
+from .run import UNREADABLE, RunError
 
 Array = np.ndarray
 #: view [N, F] float32 -> (logits [N, A], value [N]), without masks.
@@ -37,11 +37,11 @@ def read_safetensors(path: Path) -> tuple[dict[str, Array], dict[str, str]]:
     try:
         header = json.loads(data[8 : 8 + length])
         metadata = {str(k): str(v) for k, v in header.pop("__metadata__", {}).items()}
-        places = {
-            name: (e["dtype"], tuple(map(int, e["shape"])), *map(int, e["data_offsets"]))
-            for name, e in header.items()
-        }
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        places = {}
+        for name, e in header.items():
+            begin, end = map(int, e["data_offsets"])
+            places[name] = (e["dtype"], tuple(map(int, e["shape"])), begin, end)
+    except UNREADABLE as error:
         raise refuse(f"its header is unreadable ({error!r})") from error
     body = memoryview(data)[8 + length :]
     tensors = {}
@@ -52,7 +52,10 @@ def read_safetensors(path: Path) -> tuple[dict[str, Array], dict[str, str]]:
             raise refuse(f"tensor {name} lies outside the file; it may be truncated")
         if end - begin != 4 * int(np.prod(shape, dtype=object)):
             raise refuse(f"shape and data_offsets of tensor {name} disagree")
-        tensors[name] = np.frombuffer(body[begin:end], "<f4").reshape(shape)
+        try:
+            tensors[name] = np.frombuffer(body[begin:end], "<f4").reshape(shape)
+        except (ValueError, OverflowError) as error:
+            raise refuse(f"tensor {name} has an impossible shape") from error
     return tensors, metadata
 
 
@@ -196,11 +199,15 @@ _NETWORKS = (
 )
 
 
-def network_of(tensors: dict[str, Array], network: str, origin: Path) -> Forward:
-    """The network that a checkpoint's "policy." tensors are the weights of. RunError when they are
-    those of no known network, or of another than `network`."""
+def weights_of(tensors: dict[str, Array]) -> dict[str, Array]:
+    """A checkpoint's "policy." tensors by what follows that."""
     prefix = "policy."
-    weights = {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}
+    return {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}
+
+
+def network_of(weights: dict[str, Array], network: str, origin: Path) -> Forward:
+    """The network that weights_of(a checkpoint) are the weights of. RunError when they are those of
+    no known network, or of another than `network`."""
     for name, tensor, build in _NETWORKS:
         if tensor in weights and name == network:
             return build(weights)

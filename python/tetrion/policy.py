@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from . import _core, _spaces
-from .networks import network_of, read_safetensors
+from . import _checks, _core, _spaces
+from .networks import network_of, read_safetensors, weights_of
 from .run import Run, RunError
 
 _MASKED_LOGIT = np.float32(-1e9)  # of an illegal action, as in C++
@@ -51,21 +51,26 @@ class Policy:
         view = str(run.config.get("view", "auto"))
         about = _spaces.TABLE[self.env]
         self.view = about.default_view if view in ("auto", "") else view
-        self.queue_size = int(run.config.get("queue_size", 4))
         self.num_actions = len(about.actions)
         self.greedy = greedy
         self.checkpoint = file
         self.metadata = metadata
         self.obs = about.views.get(self.view, self.view)  # the view's name among observations
-        seen = _core.observation(self.env, self.obs, self.queue_size)
+        try:
+            queue_size = run.config.get("queue_size", 4)
+            self.queue_size = _checks.integer("queue_size", queue_size, 0, 7)
+            seen = _core.observation(self.env, self.obs, self.queue_size)
+        except (TypeError, ValueError) as error:
+            raise RunError(f"{run.path / 'config.toml'} is not of this package: {error}") from error
         self.view_floats, self._record_bytes = seen.elements, seen.record_bytes
         self._has_mask = about.has_mask
         self._legal_of_piece = self._legal_by_piece() if seen.action_floats > 0 else None
-        self._forward = network_of(tensors, metadata.get("network", ""), file)
+        self._weights = weights_of(tensors)
+        self._forward = network_of(self._weights, metadata.get("network", ""), file)
         self._random = np.random.default_rng(seed)
         try:
             self._forward(np.zeros((1, self.view_floats), np.float32))
-        except (KeyError, ValueError) as error:
+        except (LookupError, ValueError, ArithmeticError) as error:
             raise RunError(
                 f"{file} does not fit view {self.view!r} of {self.env}: {error}; its "
                 "run's config.toml may be another's"
@@ -86,6 +91,15 @@ class Policy:
         single = observations.ndim == 1
         actions = self._choose(self.evaluate(observations, mask)[0])
         return int(actions[0]) if single else actions
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For copy and pickle: the settings, the weights, and the generator that draws."""
+        return {name: value for name, value in self.__dict__.items() if name != "_forward"}
+
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        self.__dict__.update(kept)
+        network = self.metadata.get("network", "")
+        self._forward = network_of(self._weights, network, self.checkpoint)
 
     def for_collector(self) -> Callable[[int, Any], tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """A policy_fn for a collector of `env` and `queue_size` with obs=`obs` or, but for view
@@ -199,4 +213,6 @@ def load_policy(
         run = Run(run)
     is_name = checkpoint in ("newest", "best")
     file = run.checkpoint(str(checkpoint)).path if is_name else Path(checkpoint)
+    if not is_name and not file.exists():
+        raise RunError(f'{file} is not there: checkpoint must be "newest", "best" or a file')
     return Policy(run, file, greedy=greedy, seed=seed)

@@ -1,5 +1,6 @@
 """Reads what a training run left behind: settings, curves, episodes, checkpoints. Nothing is
-written, and a run may be read while it goes on."""
+written (but SQLite may make its tetrion.db-shm anew where a run was killed), and a run may be read
+while it goes on."""
 
 from __future__ import annotations
 
@@ -28,6 +29,10 @@ EPISODE_DTYPE = np.dtype(
 )
 _STORE_LAYOUT = 2
 _MANIFEST_VERSION = "1"
+
+
+# What reading JSON that anybody may have written raises.
+UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
 
 
 class RunError(Exception):
@@ -67,14 +72,14 @@ class Run:
                 f" such as runs/<name>, or runs/latest"
             )
         try:
-            sections = tomllib.loads(file.read_text(encoding="utf-8"))
-        except tomllib.TOMLDecodeError as error:
+            sections = tomllib.loads(_bytes_of(file).decode("utf-8"))
+        except (ValueError, RecursionError) as error:
             raise RunError(f"{file} is not TOML: {error}") from error
         if not isinstance(sections.get("run"), dict):
             raise RunError(f"{file} has no section [run]: it was not written by tetrion")
         #: The run's effective settings, those of its algorithm among them: docs/options.md names
         #: them.
-        self.config: dict[str, Any] = _settings(sections["run"])
+        self.config: dict[str, Any] = _settings(sections["run"], file)
 
     def __repr__(self) -> str:
         return f"Run({str(self.path)!r})"
@@ -96,11 +101,11 @@ class Run:
         if not file.is_file():
             raise RunError(f"{file} is not there: its first line is written 5 s after the start")
         samples = []
-        lines = file.read_text(encoding="utf-8").splitlines()
+        lines = _bytes_of(file).splitlines()
         for number, line in enumerate(lines, 1):
             try:
                 samples.append(_flat(json.loads(line)))
-            except (json.JSONDecodeError, AttributeError) as error:
+            except (ValueError, AttributeError, OverflowError, RecursionError) as error:
                 if number == len(lines):  # being written
                     continue
                 raise RunError(f"{file}:{number} is no JSON object: {error}") from error
@@ -128,7 +133,7 @@ class Run:
                     )
                 blobs.append(blob)
                 sessions.append(np.full(count, session, np.uint64))
-        except sqlite3.Error as error:
+        except (sqlite3.Error, TypeError, ValueError, OverflowError) as error:
             raise RunError(f"{file} cannot be read: {error}") from error
         table = np.frombuffer(b"".join(blobs), EPISODE_DTYPE)
         columns = {name: np.ascontiguousarray(table[name]) for name in EPISODE_DTYPE.names or ()}
@@ -145,14 +150,14 @@ class Run:
         if not file.is_file():
             return []
         try:
-            manifest = json.loads(file.read_text(encoding="utf-8"))
+            manifest = json.loads(_bytes_of(file))
             if str(manifest["version"]) != _MANIFEST_VERSION:
                 raise RunError(
                     f"{file} has version {manifest['version']}, this package reads "
                     f"{_MANIFEST_VERSION}: update tetrion"
                 )
             return [_checkpoint(file, entry) for entry in manifest["checkpoints"]]
-        except (ValueError, KeyError, TypeError) as error:
+        except UNREADABLE as error:
             raise RunError(f"{file} is no checkpoint manifest ({error!r})") from error
 
     def checkpoint(self, which: str = "newest") -> Checkpoint:
@@ -176,11 +181,21 @@ class Run:
         )
 
 
-def _settings(section: dict[str, Any]) -> dict[str, Any]:
+def _bytes_of(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise RunError(f"{file} cannot be read: {error.strerror}") from error
+
+
+def _settings(section: dict[str, Any], file: Path) -> dict[str, Any]:
     """The keys of [run], and those of the section of its algorithm, [run.vtrace]."""
     common = {key: value for key, value in section.items() if not isinstance(value, dict)}
-    own: dict[str, Any] = section.get(section.get("algo", ""), {})
-    return common | own
+    algo = section.get("algo", "")
+    if not isinstance(algo, str):
+        raise RunError(f"{file} is damaged: algo must be the name of an algorithm, not {algo!r}")
+    own = section.get(algo)
+    return common | own if isinstance(own, dict) else common
 
 
 def _newest(folder: Path) -> Path:
@@ -201,13 +216,35 @@ def _flat(sample: dict[str, Any], prefix: str = "") -> dict[str, float]:
     return out
 
 
+def _is_at_rest(file: Path) -> bool:
+    """Whether nobody writes to a store: all of it is in `file`, none in a write-ahead log."""
+    try:
+        logged = os.stat(f"{file}-wal").st_size
+    except FileNotFoundError:
+        return True
+    # An empty log is a writer's, who has just begun, or was left behind on a read-only disk, where
+    # a reader of logs has no shared-memory file to open.
+    return logged == 0 and not os.access(file.parent, os.W_OK)
+
+
 def _rows(file: Path) -> list[tuple[int, int, bytes]]:
-    """(session, count, blob) of every report, read in one go so that no writer waits."""
-    # A run that has ended on a read-only disk has no shared-memory file to open. While rows lie in
-    # the write-ahead log, a reader who takes the file for unchanging would not see them.
-    log = file.with_name(file.name + "-wal")
-    logged = log.exists() and log.stat().st_size > 0
-    mode = "mode=ro" if logged or os.access(file.parent, os.W_OK) else "mode=ro&immutable=1"
+    """(session, count, blob) of every report."""
+    # Who reads logs makes SQLite's files beside a store that has none, so that is read as
+    # unchanging; a writer who comes meanwhile leaves a log.
+    if _is_at_rest(file):
+        try:
+            rows = _read(file, "mode=ro&immutable=1")
+        except sqlite3.Error:
+            if _is_at_rest(file):
+                raise
+        else:
+            if _is_at_rest(file):
+                return rows
+    return _read(file, "mode=ro")
+
+
+def _read(file: Path, mode: str) -> list[tuple[int, int, bytes]]:
+    """The same in one go, so that no writer waits."""
     connection = sqlite3.connect(f"{file.resolve().as_uri()}?{mode}", uri=True, timeout=10)
     try:
         layout = connection.execute("SELECT layout FROM run").fetchone()
@@ -225,7 +262,7 @@ def _rows(file: Path) -> list[tuple[int, int, bytes]]:
 
 def _checkpoint(manifest: Path, entry: dict[str, str]) -> Checkpoint:
     file = entry["file"]
-    if not file or "/" in file or file.startswith("."):
+    if not file or "/" in file or "\0" in file or file.startswith("."):
         raise RunError(f"{manifest} names a file outside its folder: {file}")
     return Checkpoint(
         path=manifest.parent / file,

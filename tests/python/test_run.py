@@ -1,8 +1,10 @@
 """Reading a run's folder, whole, damaged and growing."""
 
+import copy
 import json
 import os
 import pathlib
+import pickle
 import re
 import sqlite3
 import time
@@ -152,6 +154,33 @@ def test_a_reader_without_write_access_sees_what_is_in_the_log(folder, monkeypat
     np.testing.assert_array_equal(tetrion.Run(folder).episodes()["token_id"], [3])
 
 
+def test_reading_a_run_leaves_nothing_behind(folder):
+    write_store(folder, [(1, [(3, 0, 20, 0, 1, 20.0, 5, 1)])]).close()
+    before = sorted(folder.iterdir())
+    np.testing.assert_array_equal(tetrion.Run(folder).episodes()["token_id"], [3])
+    assert sorted(folder.iterdir()) == before
+
+
+def test_a_writer_who_comes_while_a_store_is_read_is_heard(folder, monkeypatch):
+    write_store(folder, [(1, [(3, 0, 20, 0, 1, 20.0, 5, 1)])]).close()
+    read, writers = tetrion.run._read, []
+
+    def read_slowly(file, mode):
+        rows = read(file, mode)
+        if not writers:
+            writers.append(sqlite3.connect(file))
+            writers[0].execute(
+                "INSERT INTO reports(session, count, episodes)"
+                " SELECT 2, count, episodes FROM reports"
+            )
+            writers[0].commit()
+        return rows
+
+    monkeypatch.setattr(tetrion.run, "_read", read_slowly)
+    np.testing.assert_array_equal(tetrion.Run(folder).episodes()["session"], [1, 2])
+    writers[0].close()
+
+
 def test_a_short_report_is_corruption(folder):
     database = write_store(folder, [(1, [(3, 0, 20, 0, 1, 20.0, 5, 1)])])
     database.execute("UPDATE reports SET count = 2")
@@ -206,3 +235,113 @@ def test_what_is_no_run_is_said(tmp_path, text, message):
         tetrion.Run(tmp_path)
     with pytest.raises(tetrion.RunError, match=r"no run in .*/empty"):
         tetrion.Run(tmp_path / "empty" / "latest")
+
+
+def write_checkpoint(folder, header=b'{"__metadata__": {"network": "mlp"}}', data=b""):
+    """A safetensors file, and the manifest that names it."""
+    write_manifest(folder, [entry(1, 1.0)])
+    file = folder / "checkpoints" / entry(1, 1.0)["file"]
+    file.write_bytes(len(header).to_bytes(8, "little") + header + data)
+
+
+policy = tetrion.load_policy
+
+
+def settings(folder):
+    return tetrion.Run(folder).config
+
+
+def metrics(folder):
+    return tetrion.Run(folder).metrics()
+
+
+def checkpoints(folder):
+    return tetrion.Run(folder).checkpoints()
+
+
+DEEP = b"[" * 100_000
+RUN = b'[run]\nenv = "cartpole"\n'
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "use", "message"),
+    [
+        ("config.toml", RUN + b"# \xff\n", settings, r"config\.toml is not TOML"),
+        ("config.toml", RUN + b"x = " + DEEP, settings, r"config\.toml is not TOML"),
+        ("config.toml", RUN + b"algo = []\n", settings, r"config\.toml is damaged"),
+        (
+            "config.toml",
+            RUN + b'view = "x"\n',
+            tetrion.load_policy,
+            r"config\.toml .* observation 'x'",
+        ),
+        (
+            "config.toml",
+            RUN + b'queue_size = "x"\n',
+            tetrion.load_policy,
+            r"config\.toml .*queue_size",
+        ),
+        (
+            "config.toml",
+            RUN + b"queue_size = 9\n",
+            tetrion.load_policy,
+            r"config\.toml .*queue_size",
+        ),
+        ("metrics.jsonl", b'{"a": 1}\n{"\xff": 1}\n{}\n', metrics, r"metrics\.jsonl:2 is no JSON"),
+        ("metrics.jsonl", DEEP + b"\n{}\n", metrics, r"metrics\.jsonl:1 is no JSON"),
+        ("metrics.jsonl", b'{"a": 1%s}\n{}\n' % (b"0" * 400), metrics, r"metrics\.jsonl:1 is no"),
+        ("checkpoints/manifest.json", DEEP, checkpoints, "is no checkpoint manifest"),
+        ("checkpoints/manifest.json", b"\xff", checkpoints, "is no checkpoint manifest"),
+    ],
+)
+def test_damaged_files_are_named(folder, file, content, use, message):
+    write_checkpoint(folder)
+    (folder / file).write_bytes(content)
+    with pytest.raises(tetrion.RunError, match=message):
+        use(folder)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        DEEP,
+        b'{"t": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4, 8]}}',
+        b'{"t": {"dtype": "F32", "shape": [1e999], "data_offsets": [0, 4]}}',
+        b'{"t": {"dtype": "F32", "shape": [0, 1%s], "data_offsets": [0, 0]}}' % (b"0" * 30),
+    ],
+)
+def test_damaged_checkpoints_are_named(folder, header):
+    write_checkpoint(folder, header, bytes(8))
+    with pytest.raises(tetrion.RunError, match=r"1\.safetensors is not a usable checkpoint"):
+        tetrion.load_policy(folder)
+
+
+def test_a_misspelt_checkpoint_is_told_of_the_names(folder):
+    write_checkpoint(folder)
+    with pytest.raises(tetrion.RunError, match=r'newst is not there: .* "newest", "best" or'):
+        tetrion.load_policy(folder, "newst")
+
+
+def test_a_policy_is_pickled_and_copied(folder):
+    rng = np.random.default_rng(1)
+    header, data = {"__metadata__": {"network": "mlp"}}, b""
+    for trunk, actions in (("policy", 2), ("value", 1)):
+        for layer, into, out in (("1", 4, 8), ("2", 8, 8), ("head", 8, actions)):
+            for kind, shape in (("weight", [out, into]), ("bias", [out])):
+                numbers = rng.normal(size=shape).astype("<f4").tobytes()
+                offsets = [len(data), len(data) + len(numbers)]
+                name = f"policy.{trunk}.{layer}.{kind}"
+                header[name] = {"dtype": "F32", "shape": shape, "data_offsets": offsets}
+                data += numbers
+    write_checkpoint(folder, json.dumps(header).encode(), data)
+    policy = tetrion.load_policy(folder, greedy=False, seed=3)
+    policy(np.zeros((5, 4), np.float32))  # the generator has moved
+    observations = rng.normal(size=(64, 4)).astype(np.float32)
+    pickled = pickle.dumps(policy)
+    (folder / "checkpoints" / entry(1, 1.0)["file"]).unlink()
+    others = (pickle.loads(pickled), copy.deepcopy(policy))
+    expected = policy.evaluate(observations), policy(observations)
+    for other in others:
+        for mine, theirs in zip(other.evaluate(observations), expected[0], strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+        np.testing.assert_array_equal(other(observations), expected[1])
