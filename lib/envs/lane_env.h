@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <span>
 #include <utility>
 #include <vector>
@@ -120,7 +121,8 @@ class LaneEnv final : public VecEnv {
     if (bytes.size() != sizeof(saved)) return false;
     std::memcpy(&saved, bytes.data(), sizeof(saved));
     const bool running = saved.running == 1;
-    if (saved.running > 1 || saved.steps > saved.token.max_steps ||
+    constexpr std::uint32_t kMostLines = std::numeric_limits<std::int32_t>::max();  // of a column
+    if (saved.running > 1 || saved.steps > saved.token.max_steps || saved.lines > kMostLines ||
         (running && saved.steps == saved.token.max_steps) ||
         !game_.Load(lane, seed_[static_cast<std::size_t>(lane)], saved.token, saved.game,
                     running)) {

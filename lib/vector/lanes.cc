@@ -146,6 +146,7 @@ std::optional<Lanes::Saved> Lanes::Opened(std::span<const std::byte> saved) cons
   row.flags = &flags;
   const std::span<const std::byte> game = saved.subspan(sizeof(head));
   if (!env->Load(0, game, row) || env->token(0).max_steps != max_steps_) return {};
+  if (static_cast<std::uint32_t>(head.lines_cleared) > env->Episode(0).lines) return {};
   if ((flags & kIsLast) != 0 && head.begins == 0) return {};  // would step past the episode's end
   return Saved{head, game};
 }

@@ -321,6 +321,29 @@ def test_damaged_and_foreign_states_are_refused_and_nothing_changes():
     assert envs.records(range(3)) == records
 
 
+@pytest.mark.parametrize(("kind", "options"), KINDS)
+def test_a_state_with_a_wrong_bit_is_refused_or_shows_what_the_space_holds(kind, options):
+    env = kind(**options)
+    env.reset(seed=3)
+    for number in range(15):
+        if any(env.step(number % 2 * 5 % env.action_space.n)[2:4]):
+            env.reset()
+    state = env.get_state()
+    refused = 0
+    for bit in range(8 * len(state.saved)):
+        saved = bytearray(state.saved)
+        saved[bit // 8] ^= 1 << bit % 8
+        try:
+            observation, info = env.set_state(dataclasses.replace(state, saved=bytes(saved)))
+        except ValueError:
+            refused += 1
+            continue
+        assert observation in env.observation_space, bit
+        assert info.get("lines", 0) >= 0, bit
+        assert info.get("lines_cleared", 0) >= 0, bit
+    assert refused > 64
+
+
 def test_an_environment_that_is_stepping_has_no_state():
     envs = tetrion.vector.make("tetris", 4, threads=1, batch_size=2, seed=1)
     envs.async_reset()

@@ -55,6 +55,24 @@ bool IsPlayable(const TetrisRecord& record, const TetrisSetup& setup, bool runni
          (setup.spawn_above || !(running && Collides(record, UnpackActive(record.active))));
 }
 
+// Whether the colours are of the cells that are locked, or of unknown pieces in all of them.
+bool AreColoursOf(const ColourRecord& record, bool known) {
+  if (!known) {
+    const ColourRecord unknown = UncolouredRecord(record.compact);
+    return std::memcmp(&unknown, &record, sizeof(record)) == 0;
+  }
+  std::uint64_t wrong = 0;
+  for (int row = 0; row < kTetrisRows; ++row) {
+    for (int column = 0; column < kTetrisColumns; ++column) {
+      const int colour = ColourAt(record, row, column);
+      const bool locked = (FieldRow(record.compact, row) >> column & 1) != 0;
+      wrong += (locked ? colour >= 2 && colour < kUnknownColour : colour == 0) ? 0 : 1;
+    }
+  }
+  for (const std::uint8_t byte : record.reserved) wrong |= byte;
+  return wrong == 0;
+}
+
 // M games: records and piece sources, each its own array. `RecordType` is TetrisRecord or
 // ColourRecord; the rules are the same.
 template <typename RecordType>
@@ -89,7 +107,8 @@ class TetrisGames {
     const PhiloxPieces source = {seed, token.id, saved.drawn, saved.bag};
     if ((kColoured && saved.has_colours != 1) || !source.IsValid() ||
         (saved.bag == PhiloxPieces::kIid) != iid_pieces_ ||
-        !IsPlayable(saved.record.compact, setup_, running)) {
+        !IsPlayable(saved.record.compact, setup_, running) || saved.has_colours > 1 ||
+        !AreColoursOf(saved.record, saved.has_colours == 1) || saved.reserved != 0) {
       return false;
     }
     std::memcpy(&record_[static_cast<std::size_t>(lane)], &saved.record, sizeof(Record));

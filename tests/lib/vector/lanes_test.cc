@@ -145,8 +145,17 @@ TEST(Lanes, ASavedEnvironmentGoesOnAsTheOriginal) {
   }
 }
 
+// What a space promises: no cell beyond the pieces' values, no negative counts.
+void ExpectInItsSpace(Lanes& lanes, const PyEnvConfig& config, std::size_t bit) {
+  const StepColumns& columns = lanes.columns();
+  EXPECT_GE(columns.lines[0], 0) << bit;
+  EXPECT_GE(columns.lines_cleared[0], 0) << bit;
+  if (config.obs != "dict") return;
+  EXPECT_LE(*std::max_element(columns.obs.begin(), columns.obs.end()), std::byte{8}) << bit;
+}
+
 // The property: whatever bytes are taken for a state, playing on from them neither aborts nor
-// leaves an array (the sanitizers watch).
+// leaves an array (the sanitizers watch), and what is seen stays in its space.
 TEST(Lanes, DamagedStatesAreRefusedOrPlayable) {
   for (const PyEnvConfig& config : {PyEnvConfig{.obs = "dict"}, PyEnvConfig{.env = "cartpole"},
                                     PyEnvConfig{.env = "tetris-placement", .obs = "afterstates"}}) {
@@ -166,11 +175,13 @@ TEST(Lanes, DamagedStatesAreRefusedOrPlayable) {
         continue;
       }
       lanes.Put(0, std::move(*opened));
+      ExpectInItsSpace(lanes, config, bit);
       const int env = 0;
       for (int step = 0; step < 60; ++step) {
         lanes.SetAction(env, ActionOf(3, step) % lanes.spec().action.count);
         lanes.Play({&env, 1});
       }
+      ExpectInItsSpace(lanes, config, bit);
     }
     EXPECT_GT(refused, 60) << config.env;
   }
