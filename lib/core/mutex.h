@@ -17,6 +17,7 @@
 #define TETRION_REQUIRES(...) TETRION_ANNOTATION(requires_capability(__VA_ARGS__))
 #define TETRION_ACQUIRE(...) TETRION_ANNOTATION(acquire_capability(__VA_ARGS__))
 #define TETRION_RELEASE(...) TETRION_ANNOTATION(release_capability(__VA_ARGS__))
+#define TETRION_TRY_ACQUIRE(...) TETRION_ANNOTATION(try_acquire_capability(__VA_ARGS__))
 #define TETRION_EXCLUDES(...) TETRION_ANNOTATION(locks_excluded(__VA_ARGS__))
 
 namespace tetrion {
@@ -26,6 +27,8 @@ class TETRION_CAPABILITY("mutex") Mutex {
  public:
   void Lock() TETRION_ACQUIRE() { mu_.lock(); }
   void Unlock() TETRION_RELEASE() { mu_.unlock(); }
+  // False where it is locked already; never blocks.
+  bool TryLock() TETRION_TRY_ACQUIRE(true) { return mu_.try_lock(); }
 
  private:
   friend class CondVar;

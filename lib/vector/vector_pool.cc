@@ -88,7 +88,22 @@ void VectorPool::Delete(VectorPool* pool) {
 }
 
 bool VectorPool::InChild() const {
-  return !owners_.empty() && getpid() != pid_;
+  return caller_lost_ || (!owners_.empty() && getpid() != pid_);
+}
+
+void VectorPool::AfterFork() {
+  // Nobody else is in the child: what is locked now, or stepping, stays so.
+  if (!mu_.TryLock()) {
+    caller_lost_ = true;
+    return;
+  }
+  caller_lost_ = caller_lost_ || stepping_ > 0 || receivers_ > 0;
+  mu_.Unlock();
+  if (!join_mu_.TryLock()) {
+    caller_lost_ = true;
+    return;
+  }
+  join_mu_.Unlock();
 }
 
 PoolResult VectorPool::Claim(std::span<const int> envs, const std::int32_t* actions) {
@@ -102,7 +117,10 @@ PoolResult VectorPool::Claim(std::span<const int> envs, const std::int32_t* acti
     }
     State& state = state_[env];
     if (state == State::kStepping || state == State::kReady) {
-      result.status = PoolStatus::kBusy;
+      const std::span<const int> earlier = envs.first(result.item);
+      const bool twice =
+          std::find(earlier.begin(), earlier.end(), envs[result.item]) != earlier.end();
+      result.status = twice ? PoolStatus::kTwice : PoolStatus::kBusy;
       break;
     }
     if (actions != nullptr) {

@@ -21,10 +21,11 @@ enum class PoolStatus {
   kOk,
   kTimeout,    // the wait's time is over; try again
   kClosed,     // Close was called
-  kForked,     // made before a fork: its threads are in the parent process only
+  kForked,     // made before a fork: who played it is in the parent process only
   kTooFew,     // fewer environments are stepping than were waited for
   kNoSuchEnv,  // below: `item` of the call is at fault, nothing was sent
   kBusy,       // still stepping, or its result has not been received
+  kTwice,      // named by an earlier item of the call, too
   kNotReset,   // sent an action before the first reset
   kBadAction,  // out of range
   kBadState,   // not bytes of Save, or of another configuration
@@ -82,7 +83,11 @@ class VectorPool {
   // Ends every wait with kClosed and joins the threads, which takes one step of some environments.
   // May be called twice. Does nothing in a child process, where the threads never ran.
   void Close() TETRION_EXCLUDES(mu_, join_mu_);
-  // Deletes the pool, except in a child process made by a fork: there its locks may be held and its
+  // For a child process's only thread, right after the fork. A pool that plays in its callers'
+  // threads is the child's own from now on, unless one of those was in it: that thread is not in
+  // the child, so the pool is the parent's (kForked). Without this call such a pool may block.
+  void AfterFork() TETRION_EXCLUDES(mu_, join_mu_);
+  // Deletes the pool, except where it is the parent process's: there its locks may be held and its
   // condition variables waited on by threads that do not exist, so its memory is left alone.
   static void Delete(VectorPool* pool);
 
@@ -136,6 +141,7 @@ class VectorPool {
   };
   class Owner;
 
+  // Whether what the pool needs is in the parent process: its threads, or a caller's.
   bool InChild() const;
   // Changes `envs` to stepping, with `actions` unless those are null (a reset), or moves nothing.
   PoolResult Claim(std::span<const int> envs, const std::int32_t* actions) TETRION_REQUIRES(mu_);
@@ -149,9 +155,10 @@ class VectorPool {
   // Those of `envs`, which have been played, are ready.
   void Publish(std::span<const int> envs) TETRION_EXCLUDES(mu_);
 
-  // Immutable after construction.
+  // Immutable after construction, but that AfterFork sets caller_lost_.
   const pid_t pid_;
-  Lanes lanes_;                  // an environment and its row of columns belong to its holder
+  bool caller_lost_ = false;  // a caller's thread was in the pool at a fork, and this is the child
+  Lanes lanes_;               // an environment and its row of columns belong to its holder
   const std::size_t per_queue_;  // owner k has environments [k * per_queue_, (k + 1) * per_queue_)
   std::vector<std::unique_ptr<Queue>> queues_;
 

@@ -65,7 +65,7 @@ class PyPool {
   void Send(const Ints& envs, const Ints& actions) {
     // A copy: the user's other threads may write to the array meanwhile.
     const std::vector<int> ids(envs.data(), envs.data() + envs.size());
-    Send(ids, actions.data());
+    Check(Sent(ids, actions.data()), ids);
   }
 
   // Fills the columns' arrays with `batch_size` environments, in the order of their ids when that
@@ -85,7 +85,13 @@ class PyPool {
                              std::to_string(actions.size()))
                                 .c_str());
     }
-    Send(all_, actions.data());
+    const PoolResult result = Sent(all_, actions.data());
+    if (result.status == PoolStatus::kBusy) {
+      throw nb::value_error(
+          "another step has not ended (a second thread's, or one that was interrupted): reset to "
+          "begin anew, or recv after send");
+    }
+    Check(result, all_);
     Drain(timeout_s);
   }
 
@@ -101,6 +107,8 @@ class PyPool {
     const GilRelease release;
     pool_->Close();
   }
+
+  void AfterFork() { pool_->AfterFork(); }
 
   // name -> array over the memory that Step and Receive fill.
   nb::dict Columns(nb::handle self) {
@@ -159,13 +167,9 @@ class PyPool {
  private:
   Lanes& lanes() { return pool_->lanes(); }
 
-  void Send(std::span<const int> envs, const std::int32_t* actions) {
-    PoolResult result;
-    {
-      const GilRelease release;
-      result = pool_->Send(envs, actions);
-    }
-    Check(result, envs);
+  PoolResult Sent(std::span<const int> envs, const std::int32_t* actions) {
+    const GilRelease release;
+    return pool_->Send(envs, actions);
   }
 
   // Calls `wait`, which waits for so many ns, without the GIL until it says something else than
@@ -203,6 +207,11 @@ class PyPool {
         SleepIfPythonLeaves();
         throw std::runtime_error("the environment is closed; make a new one");
       case PoolStatus::kForked:
+        if (threads() == 0) {
+          throw std::runtime_error(
+              "another thread was playing the environment when this process was forked, and is in "
+              "the parent; make it in the process that uses it, or fork between steps");
+        }
         throw std::runtime_error(
             "the environment was made before this process was forked, and its threads are in the "
             "parent; make it in the process that uses it, or with threads=0");
@@ -216,6 +225,8 @@ class PyPool {
       case PoolStatus::kBusy:
         throw nb::value_error(
             (env + " is still stepping: recv its result, or reset to begin anew").c_str());
+      case PoolStatus::kTwice:
+        throw nb::value_error((env + " is named twice").c_str());
       case PoolStatus::kNotReset:
         throw std::runtime_error(env + " was never reset: call reset or async_reset first");
       case PoolStatus::kBadState:
@@ -291,16 +302,16 @@ void BindEnvs(nb::module_& m) {
           nb::arg("iid_pieces") = false, nb::arg("board_rows") = 20, nb::arg("spawn_above") = false,
           nb::arg("reward") = "squares", nb::arg("illegal_is_noop") = false,
           nb::arg("colours") = false, nb::arg("max_steps") = 0);
-  nb::class_<PyPool>(m, "VectorPool")
+  nb::class_<PyPool>(m, "VectorPool", nb::is_weak_referenceable())
       .def(nb::init<const PyEnvConfig&, int, int, int>(), nb::arg("config"), nb::arg("num_envs"),
            nb::arg("threads"), nb::arg("batch_size"))
       .def("reset", &PyPool::Reset, nb::arg("envs"), nb::arg("seeds"))
-      .def("send", nb::overload_cast<const Ints&, const Ints&>(&PyPool::Send), nb::arg("envs"),
-           nb::arg("actions"))
+      .def("send", &PyPool::Send, nb::arg("envs"), nb::arg("actions"))
       .def("receive", &PyPool::Receive, nb::arg("timeout_s") = kWaitS)
       .def("step", &PyPool::Step, nb::arg("actions"), nb::arg("timeout_s") = kWaitS)
       .def("drain", &PyPool::Drain, nb::arg("timeout_s") = kWaitS)
       .def("close", &PyPool::Close)
+      .def("after_fork", &PyPool::AfterFork)
       .def("columns", [](nb::handle self) { return nb::cast<PyPool&>(self).Columns(self); })
       .def("record", &PyPool::Record, nb::arg("env"))
       .def("save", &PyPool::Save, nb::arg("envs"))

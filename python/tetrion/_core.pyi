@@ -85,6 +85,10 @@ class VectorPool:
     def close(self) -> None:
         """Ends waits elsewhere with RuntimeError and joins the threads. May be called twice."""
 
+    def after_fork(self) -> None:
+        """For a forked child, before anything else there. Where a thread of the parent was in a
+        pool without threads, what follows raises RuntimeError; otherwise that is the child's."""
+
     def columns(self) -> dict[str, NDArray[Any]]:
         """Views of the memory that step and receive overwrite, [b] rows: obs, reward float32,
         terminated, truncated bool, episode_return float32, episode_length, lines, lines_cleared,

@@ -6,6 +6,8 @@ from __future__ import annotations
 import copy
 import dataclasses
 import functools
+import os
+import weakref
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -16,6 +18,7 @@ from . import _checks, _core, _spaces
 Illegal = Literal["terminate", "noop"]
 Reward = Literal["squares", "lines"]
 STATE_VERSION = 3  # raised when bytes or fields of a state change
+_pools: weakref.WeakSet[_core.VectorPool] = weakref.WeakSet()
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,9 @@ class Setup:
             illegal_is_noop=settings.pop("illegal") == "noop",
             **settings,
         )
-        return _core.VectorPool(config, num_envs, threads, batch_size)
+        pool = _core.VectorPool(config, num_envs, threads, batch_size)
+        _pools.add(pool)
+        return pool
 
     def state(self, saved: bytes) -> EnvState:
         """What the pool saved, with all that it takes to know where it fits."""
@@ -126,10 +131,10 @@ class Setup:
 class EnvState:
     """One environment at one moment: what get_state() gives and set_state() takes.
 
-    About 250 bytes, to be pickled and sent: the game, the account of its episode, and where its
-    seed's pieces and episodes stand. The continuation is the same, bit for bit, in any environment
-    of the same settings, single or a row of a vector environment, whatever its obs; one that shows
-    colours wants has_colours. Equal states go on equally.
+    Small (of Tetris `saved` is 248 bytes, and the state 466 pickled): the game, the account of its
+    episode, and where its seed's pieces and episodes stand. The continuation is the same, bit for
+    bit, in any environment of the same settings, single or a row of a vector environment, whatever
+    its obs; one that shows colours wants has_colours. Equal states go on equally.
     """
 
     env: str
@@ -153,8 +158,9 @@ class HasLimit:
 
     @property
     def spec(self) -> EnvSpec | None:
-        """What gymnasium made the environment from; its max_episode_steps is where an episode is
-        truncated. None when it was made without gymnasium."""
+        """What gymnasium made the environment from; its max_episode_steps is where the environment
+        truncates an episode, max_steps. The limit that gymnasium.make was given is its wrapper's.
+        None when it was made without gymnasium."""
         return self._spec
 
     @spec.setter
@@ -164,3 +170,12 @@ class HasLimit:
             limit = self._spec.max_episode_steps
             most = self._setup.limit
             self._spec.max_episode_steps = most if limit is None else min(limit, most)
+
+
+def _after_fork() -> None:
+    """Each pool learns in the child whether a thread that is not there was playing it."""
+    for pool in list(_pools):
+        pool.after_fork()
+
+
+os.register_at_fork(after_in_child=_after_fork)

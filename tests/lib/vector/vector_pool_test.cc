@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <numeric>
 #include <set>
@@ -134,12 +135,13 @@ TEST(VectorPool, RefusesWhatIsWrongAndMovesNothing) {
   const std::vector<int> unknown = {0, 3}, negative = {-1}, twice = {1, 1};
   EXPECT_EQ(pool.Send(unknown, actions.data()).status, PoolStatus::kNoSuchEnv);
   EXPECT_EQ(pool.Send(negative, actions.data()).status, PoolStatus::kNoSuchEnv);
-  EXPECT_EQ(pool.Send(twice, actions.data()).status, PoolStatus::kBusy);
-  EXPECT_EQ(pool.Reset(twice, nullptr).status, PoolStatus::kBusy);
+  EXPECT_EQ(pool.Send(twice, actions.data()).status, PoolStatus::kTwice);
+  EXPECT_EQ(pool.Reset(twice, nullptr).status, PoolStatus::kTwice);
   EXPECT_EQ(pool.lanes().columns().episode_length, (std::vector<std::int32_t>{0, 0, 0}));
 
   EXPECT_EQ(pool.Send(all, actions.data()).status, PoolStatus::kOk) << "all are still held";
   EXPECT_EQ(pool.Send(all, actions.data()).status, PoolStatus::kBusy) << "not yet received";
+  EXPECT_EQ(pool.Send(twice, actions.data()).status, PoolStatus::kBusy) << "the first is, already";
   std::vector<int> four(4);
   EXPECT_EQ(pool.Receive(four, kLongNs), PoolStatus::kTooFew);
   EXPECT_EQ(pool.ReceiveAll(kLongNs), PoolStatus::kOk);
@@ -195,6 +197,52 @@ TEST(VectorPool, AChildProcessIsToldAndDoesNotHang) {
   int status = -1;
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  VectorPool::Delete(pool);
+}
+
+// What a forked child makes of a pool without threads: 0 the pool is its own, 1 it was told that
+// the pool is its parent's, 2 neither.
+int ChildOf(VectorPool* pool) {
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(60);  // instead of a hang
+    pool->AfterFork();
+    const PoolStatus received = pool->ReceiveAll(0);
+    const PoolStatus reset = pool->Reset(All(pool->lanes().count()), nullptr).status;
+    pool->Close();
+    VectorPool::Delete(pool);
+    if (received != reset) _exit(2);
+    _exit(reset == PoolStatus::kOk ? 0 : reset == PoolStatus::kForked ? 1 : 2);
+  }
+  int status = -1;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST(VectorPool, WithoutThreadsAChildPlaysOnUnlessTheForkMetAStep) {
+  constexpr int kEnvs = 20000;
+  auto* pool = new VectorPool({.env = "cartpole"}, kEnvs, 0);
+  ASSERT_EQ(ResetAll(*pool), PoolStatus::kOk);
+  EXPECT_EQ(ChildOf(pool), 0);
+  std::atomic<bool> is_over = false;
+  std::thread user([&] {
+    const std::vector<int> all = All(kEnvs);
+    const std::vector<std::int32_t> actions(kEnvs, 1);
+    while (!is_over) {
+      ASSERT_EQ(pool->Send(all, actions.data()).status, PoolStatus::kOk);
+      ASSERT_EQ(pool->ReceiveAll(kLongNs), PoolStatus::kOk);
+    }
+  });
+  // Forks until one has met a step: each child ends, and says which it was.
+  int told = 0;
+  for (int i = 0; i < 1000 && told == 0; ++i) {
+    told = ChildOf(pool);
+    EXPECT_TRUE(told == 0 || told == 1) << told;
+  }
+  EXPECT_EQ(told, 1);
+  is_over = true;
+  user.join();
+  EXPECT_EQ(ChildOf(pool), 0);
   VectorPool::Delete(pool);
 }
 
