@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -32,7 +34,6 @@ constexpr std::int64_t kSignalCheckNs = 50 * kNanosPerMilli;
 // Who drops a collector waits so long for its workers.
 constexpr std::int64_t kLeaveNs = 2 * kNanosPerSecond;
 constexpr double kForEver = 1e9;  // seconds
-constexpr double kMillis = 1e3;   // of a second
 
 // What Python's collector was made with; the objects are borrowed from PyCollector.
 struct CollectorSetup {
@@ -250,10 +251,12 @@ class PyCollector {
       }
       if (deadline.Passed()) {
         impl_->Cancel();
+        std::array<char, 32> seconds;
+        std::snprintf(seconds.data(), seconds.size(), "%g", timeout_s);
         PyErr_Format(PyExc_TimeoutError,
-                     "the episodes were not there after %d ms; give a longer timeout, or ask for "
+                     "the episodes were not there after %s s; give a longer timeout, or ask for "
                      "fewer or shorter ones",
-                     static_cast<int>(std::min(timeout_s * kMillis, kForEver)));
+                     seconds.data());
         throw nb::python_error();
       }
     }

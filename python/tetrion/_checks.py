@@ -8,7 +8,7 @@ import functools
 import inspect
 import numbers
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -77,6 +77,21 @@ def function(name: str, value: Any) -> Any:
     if value is not None and not callable(value):
         raise TypeError(f"{name} must be callable or None, not {type(value).__name__}")
     return value
+
+
+def items(name: str, value: Any, wanted: str) -> list[Any]:
+    """`value`, which is iterable, as a list."""
+    try:
+        return [*value]
+    except TypeError:
+        raise TypeError(f"{name} must be {wanted}, not {value!r}") from None
+
+
+def options(value: Any) -> dict[str, Any]:
+    """The options of a reset; None are none."""
+    if value is not None and not isinstance(value, Mapping):
+        raise TypeError(f"options must be a dict or None, not {value!r}")
+    return dict(value or {})
 
 
 def seconds(name: str, value: Any) -> float | None:

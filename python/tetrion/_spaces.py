@@ -25,6 +25,7 @@ PlacementObs = Literal[
 ]
 CartPoleObs = Literal["flat", "compact"]
 CatchObs = Literal["flat", "compact"]
+Obs = TetrisObs | PlacementObs | CartPoleObs | CatchObs
 # What C++ knows of each environment, by name; everything here and beside follows from it.
 TABLE = {environment.name: environment for environment in _core.environments()}
 ENVIRONMENTS = tuple(TABLE)

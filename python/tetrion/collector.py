@@ -140,7 +140,7 @@ class BatchedTetrisCollector:
         order: Literal["job", "completion"] = "job",
         copy: bool = True,
         timeout: float | None = None,
-        obs: _spaces.PlacementObs | None = None,
+        obs: _spaces.Obs | None = None,
         on_episode: Callable[[dict[str, Any]], None] | None = None,
     ) -> None:
         num_workers = _checks.integer("num_workers", num_workers, 0, 1024)
@@ -325,6 +325,13 @@ class BatchedTetrisCollector:
                 f"policy_fn or obs_flatten has not returned within {seconds:g} s: the collector is "
                 "closed, and its workers end when it does"
             )
+
+    def __reduce_ex__(self, protocol: object) -> Any:
+        """For copy and pickle, which would share the workers or lose them."""
+        raise TypeError(
+            "a collector has threads and cannot be copied or pickled: make another with the same "
+            "arguments"
+        )
 
     def __enter__(self) -> BatchedTetrisCollector:
         return self

@@ -55,8 +55,9 @@ class _CppEnv(HasLimit, gymnasium.Env):  # pyright: ignore[reportIncompatibleVar
             The first observation, and infos as of step().
         """
         self._check_open()
-        if options:
-            raise ValueError(f"reset takes no options, got {sorted(options)}")
+        more = _checks.options(options)
+        if more:
+            raise ValueError(f"reset takes no options, got {sorted(more)}")
         super().reset(seed=None if seed is None else checked_seed(seed))
         if seed is None and not self._seeded:
             seed = int(self.np_random.integers(2**63))
@@ -326,12 +327,15 @@ class TetrisPlacementEnv(_CppEnv):
         super().__init__(setup, render_mode, render_scale)
 
     def action_masks(self) -> np.ndarray:
-        """The legal actions, under the name that sb3-contrib's MaskablePPO asks for.
+        """The legal actions, under the name that sb3-contrib's MaskablePPO asks for. RuntimeError
+        before the first reset.
 
         Returns:
             bool [40].
         """
         self._check_open()
+        if not self._seeded:
+            raise RuntimeError("no game yet: call reset() first")
         mask: np.ndarray = self._columns["action_mask"][0].astype(bool)
         return mask
 

@@ -20,7 +20,7 @@ class Scripted:
             collector when one is out of the environment's range.
     """
 
-    def __init__(self, actions: Sequence[int]) -> None:
+    def __init__(self, actions: Sequence[int] | np.ndarray) -> None:
         given = np.asarray(actions)
         if given.ndim != 1 or given.size == 0 or given.dtype.kind not in "iu":
             raise ValueError(

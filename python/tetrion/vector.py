@@ -23,7 +23,8 @@ from ._setup import EnvState, HasLimit, Illegal, Reward, Setup
 from .envs import checked_seed, vector_maker
 
 _NO_SEEDS = np.zeros(0, np.uint64)
-_INFO = ("episode_return", "episode_length", "lines", "lines_cleared", "action_mask")
+_LINES = ("lines", "lines_cleared")  # of the games that have some
+_INFO = ("episode_return", "episode_length", *_LINES, "action_mask")
 _OF_THE_STEP = ("reward", "terminated", "truncated")
 # What a thread must have to write in a step, observations and games: with less, handing the work
 # over costs more than doing it, and a copy reads what another core has just written
@@ -33,7 +34,7 @@ _BYTES_PER_GAME = 256
 _TIMEOUT_S = 600.0  # of a wait for the threads
 _open: weakref.WeakSet[TetrionVectorEnv] = weakref.WeakSet()
 
-Seeds = int | Sequence[int | None] | None
+Seeds = int | Sequence[int | None] | np.ndarray | None
 
 
 class TetrionVectorEnv(  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -73,9 +74,9 @@ class TetrionVectorEnv(  # pyright: ignore[reportIncompatibleVariableOverride]
         autoreset_mode: of gymnasium.vector.AutoresetMode, or its value, below.
 
     step and reset return observations [n, ...], rewards float32 [n], terminations and truncations
-    bool [n], and infos of arrays: episode_return float32 [n], episode_length int32 [n] (steps),
-    lines int32 [n] of the episode so far (final where it ended), lines_cleared int32 [n] by the
-    last action, action_mask int8 [n, A] where the environment has masks.
+    bool [n], and infos of arrays: episode_return float32 [n], episode_length int32 [n] (steps); of
+    Tetris also lines int32 [n] of the episode so far (final where it ended) and lines_cleared int32
+    [n] by the last action; action_mask int8 [n, A] where the environment has masks.
 
     Autoreset is next-step, unless told otherwise: the row with terminated or truncated shows the
     last observation of the episode; the next step ignores that environment's action, gives reward 0
@@ -99,7 +100,7 @@ class TetrionVectorEnv(  # pyright: ignore[reportIncompatibleVariableOverride]
         num_envs: int,
         *,
         threads: int | None = None,
-        obs: _spaces.PlacementObs = "flat",
+        obs: _spaces.Obs = "flat",
         seed: Seeds = None,
         batch_size: int | None = None,
         copy: bool = True,
@@ -178,7 +179,7 @@ class TetrionVectorEnv(  # pyright: ignore[reportIncompatibleVariableOverride]
             Observations [n, ...] and infos.
         """
         self._check_open()
-        more = dict(options or {})
+        more = _checks.options(options)
         envs = self._masked(more.pop("reset_mask", None))
         if more:
             raise ValueError(f"reset takes no options but reset_mask, got {sorted(more)}")
@@ -225,7 +226,7 @@ class TetrionVectorEnv(  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def send(self, actions: Any, env_id: Any = None) -> None:
         """Hands actions to environments and returns at once. ValueError, and nothing sent, when one
-        of them is still stepping, is not there or is given an action out of range.
+        of them is still stepping, is not there, is named twice or is given an action out of range.
 
         Args:
             actions: integers [k].
@@ -297,7 +298,8 @@ class TetrionVectorEnv(  # pyright: ignore[reportIncompatibleVariableOverride]
             A record each.
         """
         self._check_open()
-        return [self._pool.record(self._checked_env(env)) for env in env_ids]
+        ids = _checks.items("env_ids", env_ids, "a sequence of environments")
+        return [self._pool.record(self._checked_env(env)) for env in ids]
 
     def get_state(self, env_ids: Sequence[int] | None = None) -> list[EnvState]:
         """Where environments stand. ValueError while one is stepping, RuntimeError before its first
@@ -329,9 +331,15 @@ class TetrionVectorEnv(  # pyright: ignore[reportIncompatibleVariableOverride]
         self._check_open()
         self._need_whole_batches("set_state", "batch_size=None")
         ids = self._ids(env_ids)
-        given = [states] * len(ids) if isinstance(states, EnvState) else list(states)
+        if isinstance(states, EnvState):
+            given = [states] * len(ids)
+        else:
+            given = _checks.items("states", states, "an EnvState or a sequence of them")
         if len(given) != len(ids):
-            raise ValueError(f"{len(given)} states for {len(ids)} environments")
+            raise ValueError(
+                f"{len(given)} states for {len(ids)} environments: pass env_ids, or one EnvState "
+                "for all"
+            )
         self._pool.load(ids, [self._setup.bytes_of(state) for state in given])
         self._seeded[ids] = True
         if self._autoreset is AutoresetMode.SAME_STEP:
@@ -435,7 +443,8 @@ class TetrionVectorEnv(  # pyright: ignore[reportIncompatibleVariableOverride]
         if self._autoreset is AutoresetMode.SAME_STEP:
             # The pool's say of a restarted environment what a reset does, and its state with them.
             self._shown_columns.update({name: self._columns[name].copy() for name in _OF_THE_STEP})
-        self._info_names = [name for name in _INFO if name in self._columns]
+        unused = () if _spaces.TABLE[setup.env].has_lines else _LINES
+        self._info_names = [n for n in _INFO if n in self._columns and n not in unused]
         self._receiving = threading.Lock()  # held from receive() until its rows are copied
         self.closed = False
         _open.add(self)
@@ -451,7 +460,10 @@ class TetrionVectorEnv(  # pyright: ignore[reportIncompatibleVariableOverride]
         return self._lanes
 
     def _ids(self, env_ids: Sequence[int] | None) -> np.ndarray:
-        return self._all if env_ids is None else _int32([*env_ids], "env_ids")
+        if env_ids is None:
+            return self._all
+        wanted = "a sequence of environments or None"
+        return _int32(_checks.items("env_ids", env_ids, wanted), "env_ids")
 
     def _masked(self, mask: Any) -> np.ndarray:
         """The environments of a reset_mask, [k]; None: all."""

@@ -1,7 +1,9 @@
 """How a collector ends: close, Ctrl-C, exit, fork."""
 
+import copy
 import gc
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -54,10 +56,19 @@ def test_timeout_gives_up_while_the_policy_sleeps_and_the_next_request_works():
         return zeros(worker, observations)
 
     with BatchedTetrisCollector(1, 4, policy_fn=policy, timeout=0.05) as c:
-        with pytest.raises(TimeoutError, match="not there after 50 ms; give a longer timeout"):
+        with pytest.raises(TimeoutError, match=r"not there after 0\.05 s; give a longer timeout"):
             c.request_episodes(1)
         release.set()
         assert c.request_episodes(2, timeout=PATIENCE_S).job_ids.tolist() == [1, 2]
+
+
+def test_a_collector_is_not_copied_and_goes_on():
+    with BatchedTetrisCollector(1, 8) as c:
+        for through in (copy.copy, copy.deepcopy, pickle.dumps):
+            with pytest.raises(TypeError, match="cannot be copied or pickled: make another"):
+                through(c)
+        gc.collect()
+        assert len(c.request_episodes(2).lengths) == 2
 
 
 def test_close_gives_up_on_a_policy_that_sleeps():

@@ -275,7 +275,9 @@ def test_the_spec_has_the_real_limit(env_id, steps):
     assert gymnasium.make(env_id, max_steps=None).unwrapped.max_steps == steps
     short = gymnasium.wrappers.TimeAwareObservation(gymnasium.make(env_id, max_steps=7))
     assert short.spec.max_episode_steps == short.max_timesteps == 7
-    assert gymnasium.make(env_id, max_episode_steps=5).spec.max_episode_steps == 5
+    wrapped = gymnasium.make(env_id, max_episode_steps=5)
+    assert wrapped.spec.max_episode_steps == 5
+    assert wrapped.unwrapped.spec.max_episode_steps == steps, "the wrapper's limit is not its own"
     again = gymnasium.make(gymnasium.envs.registration.EnvSpec.from_json(short.env.spec.to_json()))
     assert again.unwrapped.max_steps == again.spec.max_episode_steps == 7
 
@@ -345,6 +347,14 @@ def test_keys_for_play_are_actions():
         keys = env.get_keys_to_action()
         assert sorted(keys.values()) == list(range(env.action_space.n))
         assert all(len(key) == 1 for key in keys), "play refuses the empty combination"
+
+
+def test_there_is_no_mask_before_the_first_game():
+    env = tetrion.TetrisPlacementEnv()
+    with pytest.raises(RuntimeError, match=r"no game yet: call reset\(\) first"):
+        env.action_masks()
+    env.reset(seed=1)
+    assert env.action_masks().any()
 
 
 def test_masks_are_found_the_way_sb3_contrib_looks_for_them():

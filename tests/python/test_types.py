@@ -53,6 +53,20 @@ WRONG = (
 )
 
 
+RIGHT = (
+    'tetrion.vector.make("tetris", 4, obs="drops", seed=np.arange(4)).reset(seed=np.arange(4))',
+    'tetrion.BatchedTetrisCollector(1, 8, obs="drops")',
+    "tetrion.policies.Scripted(np.arange(4))",
+)
+
+
+def test_mypy_accepts_every_observation_and_arrays(mypy, tmp_path):
+    file = tmp_path / "right.py"
+    file.write_text("\n".join(["import numpy as np", "import tetrion", *RIGHT, ""]), "utf-8")
+    code, said = mypy(file)
+    assert code == 0, said
+
+
 def test_mypy_sees_misspelt_words(mypy, tmp_path):
     file = tmp_path / "wrong.py"
     file.write_text("\n".join(["import tetrion", *WRONG, ""]), encoding="utf-8")

@@ -298,6 +298,55 @@ def test_close_ends_a_step_that_runs_elsewhere():
             envs.reset()
 
 
+def test_who_is_named_twice_or_steps_into_a_step_is_told_so():
+    envs = tetrion.vector.make("tetris", 3, seed=1, threads=1, obs="compact")
+    envs.reset()
+    with pytest.raises(ValueError, match="environment 1 is named twice"):
+        envs.send([0, 0, 0], [0, 1, 1])
+    envs.send([0, 0, 0])
+    with pytest.raises(ValueError, match=r"another step has not ended .* reset to begin anew"):
+        envs.step([0, 0, 0])
+    envs.recv()
+    envs.step([0, 0, 0])
+    envs.close()
+
+
+@pytest.mark.parametrize("env", tetrion.envs.IDS.values())
+def test_infos_are_those_of_the_single_environment(env):
+    single = tetrion.envs.class_of(tetrion._spaces.TABLE[env])(max_steps=3)
+    expected = set(single.reset(seed=1)[1])
+    for mode in ("NextStep", "SameStep"):
+        envs = tetrion.vector.make(env, 2, seed=1, max_steps=3, autoreset_mode=mode)
+        assert set(envs.reset()[1]) == expected
+        for _ in range(3):
+            infos = envs.step(np.zeros(2, int))[4]
+            final = infos.pop("final_info", {})
+            assert {name for name in final if name[0] != "_"} in (set(), expected)
+            assert {name for name in infos if name[0] != "_"} - {"final_obs"} == expected
+        envs.close()
+
+
+@pytest.mark.parametrize(
+    ("use", "message"),
+    [
+        (lambda envs, _: envs.reset(options=5), "options must be a dict or None, not 5"),
+        (lambda envs, _: envs.get_state(0), "env_ids must be a sequence of .*, not 0"),
+        (lambda envs, state: envs.set_state(state, 0), "env_ids must be a sequence of .*, not 0"),
+        (lambda envs, _: envs.set_state(None), "states must be an EnvState or .*, not None"),
+        (lambda envs, _: envs.records(0), "env_ids must be a sequence of .*, not 0"),
+        (lambda *_: tetrion.CartPoleEnv().reset(options=5), "options must be a dict or None"),
+    ],
+)
+def test_what_is_no_sequence_and_no_dict_is_named(use, message):
+    envs = tetrion.vector.make("cartpole", 2, seed=1)
+    envs.reset()
+    with pytest.raises(TypeError, match=message):
+        use(envs, envs.get_state()[0])
+    with pytest.raises(ValueError, match="pass env_ids, or one EnvState for all"):
+        envs.set_state(envs.get_state([0]))
+    envs.close()
+
+
 def test_what_is_stepping_is_neither_read_nor_drawn():
     envs = tetrion.vector.make(
         "tetris", 4, seed=1, threads=1, batch_size=1, render_mode="ansi", obs="compact"
@@ -375,6 +424,45 @@ def test_a_forked_child_is_told_and_ends():
         os._exit(code)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     envs.step(np.zeros(64, np.int32))
+
+
+def test_children_of_forks_that_meet_a_step_of_another_thread_end():
+    """Whether they use the environment or only exit. A fork that met a step is told."""
+    done = run_python(
+        "import os, signal, sys, threading, numpy as np, tetrion\n"
+        "envs = tetrion.vector.make('cartpole', 4096, threads=0, seed=1)\n"
+        "single = tetrion.TetrisPlacementEnv('afterstates-dt', illegal='noop', max_steps=2**30)\n"
+        "actions, met, over = np.zeros(4096, np.int32), 0, False\n"
+        "envs.reset()\n"
+        "single.reset(seed=1)\n"
+        "def play():\n"
+        "    while not over:\n"
+        "        envs.step(actions)\n"
+        "        for _ in range(50):\n"
+        "            single.step(0) if single._playing else single.reset()\n"
+        "threading.Thread(target=play, daemon=True).start()\n"
+        "for number in range(1000):\n"
+        "    child = os.fork()\n"
+        "    if child == 0:\n"
+        "        signal.alarm(60)  # instead of a hang\n"
+        "        told = False\n"
+        "        for env in (envs, single) if number % 4 else ():\n"
+        "            try:\n"
+        "                env.reset()\n"
+        "                env.step(np.zeros(4096, np.int32) if env is envs else 16)\n"
+        "            except RuntimeError as error:\n"
+        "                told = 'another thread was playing the environment' in str(error)\n"
+        "                assert told, error\n"
+        "        sys.exit(3 if told else 0)\n"
+        "    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])\n"
+        "    assert code in (0, 3), code\n"
+        "    met += code == 3\n"
+        "    if met and number >= 100:\n"
+        "        break\n"
+        "over = True\n"
+        "print('met' if met else 'never met')\n"
+    )
+    assert done.stdout.split() == ["met"], done.stderr
 
 
 def test_interrupts_end_a_wait():
