@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "lib/core/error.h"
 #include "lib/core/clock.h"
+#include "lib/core/error.h"
 
 namespace tetrion::wire {
 namespace {
