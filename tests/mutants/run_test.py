@@ -53,6 +53,13 @@ class Patches(unittest.TestCase):
         self.assertGreater(len(names), 0)
         self.assertEqual(len(names), len(list(HERE.glob("*/*.patch"))))
 
+    # A patch of several hunks applies as a whole or not at all; CI builds a sample of the mutants.
+    def test_every_patch_here_applies(self):
+        broken = [mutant.name for mutant in mutants.load(HERE) if subprocess.run(
+            ["git", "apply", "--check", "-p1", str(mutant.patch)], cwd=HERE.parents[1],
+            capture_output=True, check=False).returncode != 0]
+        self.assertEqual(broken, [], "git apply them by hand, and diff anew")
+
 
 class Choice(unittest.TestCase):
 
