@@ -63,7 +63,8 @@ void CheckEnvSettings(RunConfig config) {
   }
 }
 
-// Settings of a network that the run does not have: who gave them believes that they count.
+// Settings of a network that the run does not have: the user who gave them believes that they
+// count.
 void CheckNetworkSettings(const std::vector<Setting>& given, RunConfig config) {
   RunConfig usual;
   const std::vector<SettingField> defaults = FieldsOf(usual);

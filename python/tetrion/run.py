@@ -217,7 +217,7 @@ def _flat(sample: dict[str, Any], prefix: str = "") -> dict[str, float]:
 
 
 def _is_at_rest(file: Path) -> bool:
-    """Whether nobody writes to a store: all of it is in `file`, none in a write-ahead log."""
+    """Whether no process writes to a store: all of it is in `file`, none in a write-ahead log."""
     try:
         logged = os.stat(f"{file}-wal").st_size
     except FileNotFoundError:

@@ -61,7 +61,7 @@ server.serve_forever()
 
 
 def is_gone(pid):
-    """Whether a process has ended; one that nobody has waited for yet has."""
+    """Whether a process has ended; one that its parent has not waited for yet, too."""
     try:
         return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] in "ZX"
     except OSError:

@@ -350,8 +350,8 @@ TEST(VtraceTrainerTest, NonFiniteUpdateIsSkippedNamedAndForgotten) {
   EXPECT_NE(BlobOf(*trainer), before);
 }
 
-// Figures are shown, judged and stored by whoever trains: those of a step that was not taken are of
-// no policy that ever was.
+// The learner shows, judges and stores figures: those of a step that was not taken are of no policy
+// that ever was.
 TEST(VtraceTrainerTest, FiguresAreThoseOfTheLastStepThatWasTaken) {
   VtraceConfig config = BanditConfig();
   config.settings.minibatches = 2;
