@@ -65,7 +65,7 @@ void CheckEnvSettings(RunConfig config) {
 
 // Settings of a network that the run does not have: the user who gave them believes that they
 // count.
-void CheckNetworkSettings(const std::vector<Setting>& given, RunConfig config) {
+void CheckNetworkSettings(const std::vector<Setting>& given, const RunConfig& config) {
   RunConfig usual;
   const std::vector<SettingField> defaults = FieldsOf(usual);
   const bool dreams = config.algo == "dreamer";

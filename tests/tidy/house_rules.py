@@ -35,7 +35,6 @@ WITHOUT_PRODUCT_USER = {
     ("lib/cuda/device.h", "CopyRowsToHost"): "tests read rows by it",
     ("lib/cuda/host_copy_guard.h", "Seen"): "tests count copies",
     ("lib/envs/tetris/colour_record.h", "ColourRow"): "the record's definition, read by tests",
-    ("lib/envs/views/packed2.h", "DrawPacked2"): "for policies that see pixels",
     ("lib/envs/registry.h", "RegisterEnv"): "programs that bring an environment of their own",
     ("lib/episodes/episode_batch.h", "padded_bytes"): "tests count bytes written",
     ("lib/episodes/episode_obs.h", "MakeRecordWriter"): "the plainest writer, for tests",

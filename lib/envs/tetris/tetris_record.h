@@ -120,6 +120,22 @@ TETRION_HOST_DEVICE inline unsigned FieldRow(const TetrisRecord& record, int row
   return static_cast<unsigned>(record.row[row]) >> kTetrisFieldShift & 0x3FFU;
 }
 
+// Makes the pieces of any 64 bytes ones that rules and expanders can read without leaving their
+// arrays; the rows stay as they are. Leaves pieces written by the rules as they are.
+TETRION_HOST_DEVICE inline void SanitizePieces(TetrisRecord& record) {
+  const int top = TopRow(record);
+  TetrisPiece piece = UnpackActive(record.active);
+  if (piece.id >= kTetrisPieces) piece.id = 0;
+  piece.x = piece.x < 2 ? 2 : piece.x > 12 ? 12 : piece.x;
+  piece.y = piece.y < top ? top : piece.y > 18 ? 18 : piece.y;
+  record.active = PackActive(piece);
+  record.holder &= kTetrisSpawnsAbove | 31;
+  record.queue &= (1U << (3 * QueueSize(record))) - 1;
+  constexpr std::uint32_t kLowBits = 01111111;  // of the slots
+  const std::uint32_t none = record.queue & record.queue >> 1 & record.queue >> 2 & kLowBits;
+  record.queue &= ~(7 * none);
+}
+
 // Makes any 64 bytes a record that rules and expanders can read without leaving their arrays: rings
 // and files are not trusted. Leaves a record written by the rules as it is.
 TETRION_HOST_DEVICE inline TetrisRecord Sanitized(TetrisRecord record) {
@@ -128,17 +144,7 @@ TETRION_HOST_DEVICE inline TetrisRecord Sanitized(TetrisRecord record) {
     record.row[r] = r < top ? kTetrisEmptyRow : record.row[r] | kTetrisEmptyRow;
   }
   for (int r = kTetrisRows; r < kTetrisRows + 4; ++r) record.row[r] = kTetrisFloorRow;
-  TetrisPiece piece = UnpackActive(record.active);
-  if (piece.id >= kTetrisPieces) piece.id = 0;
-  piece.x = piece.x < 2 ? 2 : piece.x > 12 ? 12 : piece.x;
-  piece.y = piece.y < top ? top : piece.y > 18 ? 18 : piece.y;
-  record.active = PackActive(piece);
-  record.holder &= kTetrisSpawnsAbove | 31;
-  for (int slot = 0; slot < kTetrisMaxQueue; ++slot) {
-    const std::uint32_t bits = 7U << (3 * slot);
-    if (slot >= QueueSize(record) || (record.queue & bits) == bits) record.queue &= ~bits;
-  }
-  record.queue &= (1U << (3 * kTetrisMaxQueue)) - 1;
+  SanitizePieces(record);
   return record;
 }
 

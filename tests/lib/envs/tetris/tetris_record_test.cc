@@ -87,12 +87,16 @@ TEST(TetrisRecordTest, SanitizedMakesAnyBytesPlayable) {
     for (auto& word : words) word = draws.Word();
     TetrisRecord record;
     std::memcpy(&record, words, sizeof(record));
+    const std::uint32_t queue = record.queue;
     record = Sanitized(record);
     ASSERT_LT(UnpackActive(record.active).id, kTetrisPieces);
     ASSERT_GE(UnpackActive(record.active).y, TopRow(record));
     for (int r = 0; r < TopRow(record); ++r) ASSERT_EQ(FieldRow(record, r), 0U);
-    for (int slot = 0; slot < kTetrisMaxQueue; ++slot)
-      ASSERT_LT(QueueSlot(record, slot), kTetrisPieces);
+    for (int slot = 0; slot < kTetrisMaxQueue; ++slot) {
+      const auto id = static_cast<int>(queue >> (3 * slot) & 7);
+      ASSERT_EQ(QueueSlot(record, slot), slot < QueueSize(record) && id < kTetrisPieces ? id : 0);
+    }
+    ASSERT_EQ(record.queue >> (3 * kTetrisMaxQueue), 0U);
     PhiloxPieces pieces = PhiloxPieces::Of(1, 2, false);
     (void)TetrisStep(record, draws.Below(8), pieces);  // under asan: stays inside the record
     (void)PlacementStep(record, draws.Below(40), true, pieces);

@@ -137,7 +137,7 @@ TEST(Packed2Test, ColourRecordsAreDrawnAsTheirCompactPart) {
   EXPECT_TRUE(std::equal(two.bytes().begin(), two.bytes().end(), images.begin() + L::kBytes));
 }
 
-TEST(Packed2Test, ArbitraryBytesStayInsideThePicture) {
+TEST(Packed2Test, ArbitraryBytesAreDrawnAsTheRecordThatTheyAreTakenFor) {
   testing::Draws draws(72);
   for (int i = 0; i < 3000; ++i) {
     std::uint32_t words[16];
@@ -145,6 +145,7 @@ TEST(Packed2Test, ArbitraryBytesStayInsideThePicture) {
     TetrisRecord record;
     std::memcpy(&record, words, sizeof(record));
     const Image image(record);
+    ASSERT_EQ(image.bytes(), Image(Sanitized(record)).bytes());
     ASSERT_EQ(image.Pixel(66, 20), 1);
     ASSERT_EQ(image.Pixel(5, 20), 0);
     ASSERT_EQ(image.Pixel(40, 79), 0);
