@@ -83,15 +83,18 @@ toml::table ParseFile(const std::string& path) {
 
 }  // namespace
 
+bool IsConfigSection(const std::string& name) {
+  return std::any_of(kSections.begin(), kSections.end(),
+                     [&](const char* section) { return name == section; });
+}
+
 ConfigSections ReadConfigFile(const std::string& path) {
   const toml::table file = ParseFile(path);
   ConfigSections sections;
   for (const auto& [name, node] : file) {
     const std::string section(name.str());
-    const bool known = std::any_of(kSections.begin(), kSections.end(),
-                                   [&](const char* one) { return section == one; });
     const toml::table* table = node.as_table();
-    if (!known || table == nullptr) {
+    if (!IsConfigSection(section) || table == nullptr) {
       RefuseAt(path, node.source(),
                (table == nullptr ? "key outside a section: " : "unknown section: ") + section +
                    "; sections are [run] [run.ALGORITHM] [coordinator] [actor] [learner] [up]");

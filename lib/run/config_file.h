@@ -14,6 +14,9 @@ using ConfigSections = std::map<std::string, std::vector<Setting>>;
 
 inline constexpr const char* kRunSection = "run";  // of the run settings
 
+// Whether a config file may have the section.
+bool IsConfigSection(const std::string& name);
+
 // Reads a config file. Throws Error(kUsage) with file, line and reason: a file that cannot be read
 // or is no regular file (a folder, a pipe), TOML errors, keys outside a section, unknown sections,
 // values that are neither string, number nor boolean.

@@ -103,11 +103,14 @@ std::string VariablesText(const OptionList& list) {
     return "each is also read from the environment, --log-level from TETRION_LOG_LEVEL";
   }
   std::string text;
+  int count = list.TakesConfigFile() ? 1 : 0;
   for (const auto& spec : list.specs) {
     if (!HasVariable(*spec)) continue;
+    ++count;
     text += (text.empty() ? "--" : ", --") + spec->name + " (" + VariableFor(spec->name) + ")";
   }
-  return text + " and --config (TETRION_CONFIG) are also read from the environment";
+  if (list.TakesConfigFile()) text += " and --config (TETRION_CONFIG)";
+  return text + (count == 1 ? " is" : " are") + " also read from the environment";
 }
 
 // What stands above the settings of an algorithm.
@@ -172,6 +175,10 @@ void OptionList::AddSettings(const std::vector<SettingField>& fields,
          .may_change = field.may_change,
          .value = field.value});
   }
+}
+
+bool OptionList::TakesConfigFile() const {
+  return given != nullptr || IsConfigSection(section);
 }
 
 bool OptionList::Given(const std::string& name) const {
@@ -283,13 +290,16 @@ std::string HelpText(const OptionList& list) {
       options += line;
     }
   }
-  options += HelpLine("--config FILE", "TOML settings; environment and command line beat them", "");
+  if (list.TakesConfigFile()) {
+    options +=
+        HelpLine("--config FILE", "TOML settings; environment and command line beat them", "");
+  }
   options += HelpLine("--help", "this text", "");
   options += HelpLine("--version", "version, revision and preset", "");
   std::string text = list.program + ": " + list.description + "\n\n" + usage + "\n";
   if (!arguments.empty()) text += "\nArguments\n" + arguments;
-  text += "\nOptions; " + VariablesText(list) +
-          "; the\ncommand line beats the environment, which beats the config file\n" + options;
+  text += "\nOptions; " + VariablesText(list) + "; the\ncommand line beats the environment" +
+          (list.TakesConfigFile() ? ", which beats the config file\n" : "\n") + options;
   for (const std::string& algorithm : AlgorithmsOf(list)) {
     text += HelpHead(algorithm);
     for (const auto& spec : list.specs) {

@@ -36,6 +36,10 @@ struct OptionList {
   std::string program, description;
   std::vector<std::unique_ptr<OptionSpec>> specs;
   std::vector<Setting>* given = nullptr;  // receives run settings, once per key
+  std::string section;                    // of the config file, "" without one
+
+  // Whether a config file can hold any of these options.
+  bool TakesConfigFile() const;
 
   // CHECKs that the name is new. Algorithms may share it among them: then one option names the
   // setting of the run's algorithm, and takes what one of them takes; CHECKs that they agree in

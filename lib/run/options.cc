@@ -20,16 +20,16 @@ namespace tetrion {
 
 struct ServiceOptions::Impl {
   OptionList list;
-  std::string section;
   std::string config_file;
   RunConfig checked;  // run settings are set here to be judged
 };
 
 ServiceOptions::ServiceOptions(std::string program, std::string section, std::string description)
     : impl_(std::make_unique<Impl>()) {
+  TETRION_CHECK(section.empty() || IsConfigSection(section), "no section of a config file");
   impl_->list.program = std::move(program);
   impl_->list.description = std::move(description);
-  impl_->section = std::move(section);
+  impl_->list.section = std::move(section);
 }
 
 ServiceOptions::~ServiceOptions() = default;
@@ -109,10 +109,10 @@ void ServiceOptions::AddLogging(LogConfig* log) {
 
 namespace {
 
-void ApplyConfigFile(OptionList& list, const std::string& file, const std::string& own_section) {
+void ApplyConfigFile(OptionList& list, const std::string& file) {
   for (const auto& [section, settings] : ReadConfigFile(file)) {
     const bool is_run = section == "run";
-    if (section == own_section || (is_run && list.given != nullptr)) {
+    if (section == list.section || (is_run && list.given != nullptr)) {
       list.SetSection(file, section, settings);
     } else if (is_run) {
       RunConfig scratch;
@@ -158,7 +158,7 @@ struct CommandLine {
     app.add_flag("--version", version);
     app.add_flag("--help-markdown", markdown);
     app.add_flag("--help-markdown-run", run_markdown);
-    app.add_option("--config", config_file)->take_last();
+    if (list.TakesConfigFile()) app.add_option("--config", config_file)->take_last();
     for (const auto& spec : list.specs) {
       Value& value = values[spec->name];
       if (value.option != nullptr) continue;  // algorithms share it
@@ -180,7 +180,8 @@ struct CommandLine {
     if (unknown.empty()) return;
     const std::string name = unknown.front().substr(0, unknown.front().find('='));
     if (name.rfind("--", 0) != 0) Refuse("unexpected argument '" + unknown.front() + "'");
-    std::vector<std::string> known = {"help", "version", "config"};
+    std::vector<std::string> known = {"help", "version"};
+    if (list.TakesConfigFile()) known.emplace_back("config");
     for (const auto& spec : list.specs) known.push_back(spec->name);
     Refuse("unknown option " + name + DidYouMean("--", NearestName(name.substr(2), known)) + "; " +
            list.program + " --help lists the options");
@@ -206,11 +207,12 @@ std::optional<int> ServiceOptions::Parse(int argc, const char* const* argv) {
   const std::vector<Variable> variables = OptionVariables();
   impl_->config_file = command_line.config_file;
   for (const Variable& variable : variables) {
-    const bool is_config = variable.option == "config" && impl_->config_file.empty();
+    const bool is_config =
+        variable.option == "config" && list.TakesConfigFile() && impl_->config_file.empty();
     if (is_config) impl_->config_file = variable.value;
   }
   if (!impl_->config_file.empty()) {
-    ApplyConfigFile(list, impl_->config_file, impl_->section);
+    ApplyConfigFile(list, impl_->config_file);
   }
   ApplyVariables(list, variables);
   for (const Variable& variable : variables) {

@@ -24,12 +24,13 @@ namespace tetrion {
 // default, which is what the bound variable holds when it is declared. A program reads its own
 // section and the run's; keys there that it does not know are errors. Keys are option names with
 // underscores. Variables of other programs' options are left alone, one that no program reads is
-// warned of. Every program has --help, --version and --config.
+// warned of. Every program has --help and --version; --config have those with run settings or with
+// a section of the file.
 //
 // One thread; bound variables belong to the caller and must outlive Parse.
 class ServiceOptions {
  public:
-  // `program`: "tetrion-actor". `section`: its section of the config file.
+  // `program`: "tetrion-actor". `section`: its section of the config file, "" without one.
   ServiceOptions(std::string program, std::string section, std::string description);
   ~ServiceOptions();
   ServiceOptions(const ServiceOptions&) = delete;

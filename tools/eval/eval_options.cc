@@ -129,7 +129,7 @@ void Check(const EvalOptions& options) {
 }  // namespace
 
 std::optional<int> ParseEvalOptions(int argc, const char* const* argv, EvalOptions& options) {
-  ServiceOptions parser("tetrion-eval", "eval",
+  ServiceOptions parser("tetrion-eval", "",
                         "Measures a run's policy (eval RUN), shows it in the terminal or as a GIF "
                         "(play RUN), or shows "
                         "what DreamerV3's world model imagines of an episode (dream RUN).");

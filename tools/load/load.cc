@@ -36,7 +36,7 @@ double Seconds(std::int64_t ns) {
 
 std::optional<int> ParseLoadOptions(int argc, const char* const* argv, LoadOptions& options) {
   ServiceOptions parser(
-      "tetrion-load", "load",
+      "tetrion-load", "",
       "Loads a coordinator with sessions of actors that play nothing. Prints a line of JSON each "
       "second; exit status 75 when sessions were fenced or none ever registered.");
   parser.Add("run-folder", &options.run_folder,

@@ -53,7 +53,7 @@ void Check(const StreamOptions& options) {
 std::optional<int> ParseStreamOptions(int argc, const char* const* argv, StreamOptions& options) {
   std::string weights;
   ServiceOptions parser(
-      "tetrion-stream", "stream",
+      "tetrion-stream", "",
       "One end of a streamed region (docs/formats/region_v2.md) shared with another program: the "
       "kernel holds the policy, the host the environment; inspect looks at a region, layout prints "
       "its documentation.");

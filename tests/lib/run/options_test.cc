@@ -326,6 +326,28 @@ TEST(OptionsTest, HelpShowsRangeUnitAndDefaultOfEverything) {
   EXPECT_THAT(help, HasSubstr("[what]"));
 }
 
+// Its file would set nothing, and the user would believe that it counts.
+TEST(OptionsTest, ProgramWithoutASectionAndRunSettingsHasNoConfigFile) {
+  const SetVariable config("TETRION_CONFIG", "/no/such/file.toml");
+  ServiceOptions options("tetrion-tool", "", "a tool");
+  int size = 1;
+  options.Add("size", &size, "its size", 1, 9);
+  EXPECT_EQ(options.Help().find("--config"), std::string::npos);
+  EXPECT_EQ(options.Help().find("config file"), std::string::npos);
+  const char* const plain[] = {"tetrion-tool", "--size=3"};
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(options.Parse(2, plain), std::nullopt);
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+  EXPECT_EQ(size, 3);
+  const char* const with_file[] = {"tetrion-tool", "--config", "/etc/t.toml"};
+  try {
+    (void)options.Parse(3, with_file);
+    FAIL() << "the file was accepted";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("unknown option --config"));
+  }
+}
+
 TEST(OptionsTest, HelpAndVersionAreAnsweredOnStdout) {
   for (const char* flag : {"--help", "--version", "--help-markdown"}) {
     Program program;
