@@ -54,6 +54,8 @@ inline constexpr std::array kCatalog = {
               "published rows the consumer has not released"),
     GaugeInfo("tetrion_ring_capacity_rows", "rows", {"shard"},
               "size of the attached ring; 0: none"),
+    CounterInfo("tetrion_ring_doorbells_total", "rings", {},
+                "rings of the learner's bell by writers of rows that found its thread asleep"),
     // Coordinator.
     CounterInfo("tetrion_coordinator_tokens_total", "tokens", {"event"},
                 "since this start, by event: tokens issued, done, abandoned, freed; reports that "
@@ -159,6 +161,9 @@ inline constexpr std::array kCatalog = {
                 "time the inference thread slept for rows"),
     CounterInfo("tetrion_learner_version_wait_seconds_total", "seconds", {},
                 "time the trainer waited for the coordinator to give it numbers for its weights"),
+    CounterInfo("tetrion_cuda_host_copies_total", "copies", {"direction", "purpose"},
+                "copies between the host's memory and a device's that this process asked for; "
+                "with resident lanes none has purpose ingest"),
     CounterInfo("tetrion_learner_resident_rows_total", "rows", {},
                 "rows of the lanes that the learner plays itself, enqueued and committed"),
     CounterInfo("tetrion_learner_resident_env_steps_total", "steps", {},

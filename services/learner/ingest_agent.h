@@ -72,6 +72,9 @@ class IngestAgent final : public Agent {
   std::uint64_t CapacityRows(int shard) const {
     return capacity_rows_[static_cast<std::size_t>(shard)].load(std::memory_order_relaxed);
   }
+  // Any thread: rings of the bell since this agent was made that found the thread asleep, as the
+  // ringing processes say.
+  std::uint64_t doorbells() const { return bell_.WakesApprox() - rung_before_; }
 
  private:
   struct Feed {
@@ -104,6 +107,7 @@ class IngestAgent final : public Agent {
   ReplayGate& replay_;
   ReplayRows& memory_;
   Bell bell_;
+  const std::uint64_t rung_before_ = bell_.WakesApprox();
   SourceFinder& finder_;
   const Clock& clock_;
   std::vector<Feed> feeds_;

@@ -5,6 +5,7 @@
 #include "lib/core/log.h"
 #include "lib/shm/shm_dir.h"
 #include "services/learner/engine.h"
+#include "services/learner/host_copies.h"
 #include "services/learner/run_home.h"
 
 namespace tetrion::learner {
@@ -23,6 +24,7 @@ Learner::Learner(LearnerOptions options, SignalWatcher& signals)
           [&signals] { signals.RequestDrain(); }),
       build_runner_(build_, [this](std::exception_ptr error) { host_.Fail(error); }, kBuildIdleNs) {
   metrics_.OnScrape([this] { RefreshMetrics(); });
+  ServeHostCopies(metrics_);
   if (!options_.rows.bind.empty()) {
     rows_ = std::make_unique<wire::RowsServer>(wire::RowsServer::Config{
         .endpoint = options_.rows.bind, .security = ServerSecurityOf(options_.member.curve)});

@@ -48,6 +48,7 @@ LearnerMetrics::LearnerMetrics(MetricsRegistry& r, int shards, std::span<const F
       not_ready_(r.Counter("tetrion_replay_not_ready_total")),
       quarantined_(r.Counter("tetrion_learner_rings_quarantined_total")),
       unattachable_(r.Counter("tetrion_learner_rings_unattachable_total")),
+      doorbells_(r.Counter("tetrion_ring_doorbells_total")),
       inference_s_(r.Histogram("tetrion_learner_inference_seconds")),
       build_s_(r.Gauge("tetrion_learner_build_seconds")),
       waiting_(r.Gauge("tetrion_learner_rings", {"waiting"})),
@@ -112,6 +113,7 @@ void LearnerMetrics::Refresh(const ReplayGate& replay, std::uint64_t memory_byte
   not_ready_.RaiseTo(static_cast<double>(progress.not_ready));
   quarantined_.RaiseTo(static_cast<double>(ingest.counters().quarantined.load()));
   unattachable_.RaiseTo(static_cast<double>(ingest.finder().given_up()));
+  doorbells_.RaiseTo(static_cast<double>(ingest.doorbells()));
   waiting_.Set(static_cast<double>(ingest.finder().waiting()));
   leaving_.Set(static_cast<double>(ingest.counters().leaving.load()));
   inference_wait_.RaiseTo(static_cast<double>(inference.counters().wait_ns.load()) * 1e-9);

@@ -58,7 +58,7 @@ class LearnerMetrics {
   std::vector<Shard> shards_;
   FigureRecorders figures_, trainer_figures_;
   HotCounter &updates_, &inference_wait_, &version_wait_, &sampled_, &overwritten_, &not_ready_;
-  HotCounter &quarantined_, &unattachable_;
+  HotCounter &quarantined_, &unattachable_, &doorbells_;
   HotHistogram& inference_s_;
   HotGauge &build_s_, &waiting_, &leaving_, &samples_per_insert_;
   HotHistogram &update_s_, &wait_s_, &sample_s_, &forward_s_, &backward_s_, &optimise_s_;

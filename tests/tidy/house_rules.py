@@ -48,7 +48,6 @@ WITHOUT_PRODUCT_USER = {
                     "record_commit", "safe_max_t", "sample_sequences")},
     ("lib/run/replay_need.h", "UniformReplayRows"): "a test compares it with the selector's need",
     ("lib/shm/bell.h", "SleepsApprox"): "tests and benchmarks count system calls",
-    ("lib/shm/bell.h", "WakesApprox"): "as above",
     ("lib/weights/weights_slot.h", "torn_reads"): "tests count reads that met a publication",
     ("lib/wire/input_bound.h", "waiting_bytes"): "tests read what is known of the input",
 }
