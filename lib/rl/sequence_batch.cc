@@ -1,5 +1,7 @@
 #include "lib/rl/sequence_batch.h"
 
+#include <algorithm>
+
 #include "lib/core/check.h"
 #include "lib/frame/row_layout.h"
 #include "lib/rl/possible_actions.h"
@@ -17,7 +19,7 @@ SequenceBatch::SequenceBatch(const EnvSpec& env, int step_count, int lane_count,
   const auto b = static_cast<std::size_t>(lanes);
   const std::size_t rows = static_cast<std::size_t>(steps + 1) * b;
   view.resize(rows * static_cast<std::size_t>(env.obs.view_floats));
-  for (auto* column : {&is_first, &is_last, &is_terminal}) column->resize(rows - b);
+  for (auto* column : {&is_first, &is_last, &is_terminal, &is_idle}) column->resize(rows - b);
   prev_action.resize(rows - b);
   reward.resize(rows - b);
   deter.resize(b * latents.deter);
@@ -48,10 +50,15 @@ void SequenceBatch::Fill(const EnvSpec& env, const TrainBatch& batch) {
     is_first[cell] = begins ? 1 : 0;
     is_last[cell] = (flags & kIsLast) != 0 ? 1 : 0;
     is_terminal[cell] = (flags & kTerminated) != 0 ? 1 : 0;
+    is_idle[cell] = is_first[cell] != 0 && is_last[cell] != 0 ? 1 : 0;
     const bool continues = is_first[cell] == 0 && (cell >= b || valid[cell] != 0);
     prev_action[cell] = continues ? row_action_[cell] : kNoAction;
     reward[cell] = row_reward_[cell + b];
   }
+}
+
+bool SequenceBatch::AllIdle() const {
+  return std::ranges::find(is_idle, std::uint8_t{0}) == is_idle.end();
 }
 
 }  // namespace tetrion

@@ -19,12 +19,18 @@ namespace tetrion {
 //
 // There is no previous action where an episode begins, nor at row 1 behind a context without
 // latents: such a lane starts from no state at all.
+//
+// An episode has an action, and so two rows. A row at which one would both begin and end is of a
+// lane that waits for an episode, or all that is left of one that was cut: it idles, and no loss
+// counts it.
 struct SequenceBatch {
   SequenceBatch(const EnvSpec& env, int steps, int lanes, const LatentSpec& latents);
 
   // Gathers the batch, whose T and B must be ours. Throws as CheckActions
   // (lib/rl/possible_actions.h).
   void Fill(const EnvSpec& env, const TrainBatch& batch);
+  // Whether none of rows 1..T is an episode's.
+  bool AllIdle() const;
 
   int steps;                // T
   int lanes;                // B
@@ -32,7 +38,7 @@ struct SequenceBatch {
   // Rows 1..T, [T, B] each.
   std::vector<std::int32_t> prev_action;
   std::vector<float> reward;
-  std::vector<std::uint8_t> is_first, is_last, is_terminal;  // 0 or 1
+  std::vector<std::uint8_t> is_first, is_last, is_terminal, is_idle;  // 0 or 1
   // Behind the context row.
   std::vector<std::uint16_t> deter;  // [B, D] bf16
   std::vector<std::uint8_t> stoch;   // [B, S]

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "lib/nn/dreamer/primitives.h"
+#include "lib/rl/dreamer/counted_mean.h"
 #include "lib/rl/dreamer/lambda_return.h"
 #include "lib/rl/dreamer/tensor_returns.h"
 
@@ -49,7 +50,7 @@ Tensor ReplayValueLoss(const DreamerModel& model, const DreamerHead& slow,
   }
   const Tensor loss =
       CriticLoss(model.ValueLogits(feature), target, slow_value, settings.slow_regulariser);
-  return (rows.not_last.narrow(0, 0, steps) * loss).mean();
+  return CountedMean(rows.counts.narrow(0, 0, steps)).Of(rows.not_last.narrow(0, 0, steps) * loss);
 }
 
 // Sets the returns and weights of `out` from its rewards [H, N], and values and cont [H+1, N].
@@ -134,14 +135,14 @@ BehaviourLoss ComputeBehaviourLoss(const DreamerModel& model, const DreamerHead&
                                    const WorldModelLoss& world, const Imagination& imagined,
                                    const ImaginedWorth& worth, const Tensor& scale) {
   BehaviourLoss out;
+  const CountedMean mean(rows.counts.flatten());  // of the starts
   const Tensor advantage = (worth.returns - worth.baseline) / scale;
   const Tensor chosen = (imagined.log_probs * imagined.action).sum(-1);
   const Tensor entropy = -(imagined.log_probs.exp() * imagined.log_probs).sum(-1);
-  out.policy = -(worth.weight * (chosen * advantage + settings.entropy_coef * entropy)).mean();
-  out.entropy = entropy.detach().mean();
-  out.value = (worth.weight *
-               CriticLoss(worth.value_logits, worth.returns, worth.slow, settings.slow_regulariser))
-                  .mean();
+  out.policy = -mean.Of(worth.weight * (chosen * advantage + settings.entropy_coef * entropy));
+  out.entropy = mean.Of(entropy.detach());
+  out.value = mean.Of(worth.weight * CriticLoss(worth.value_logits, worth.returns, worth.slow,
+                                                settings.slow_regulariser));
   out.replay_value = ReplayValueLoss(model, slow, settings, rows, world, worth.returns);
   return out;
 }

@@ -36,7 +36,8 @@ struct ImaginedWorth {
 ImaginedWorth ComputeImaginedWorth(const DreamerModel& model, const DreamerHead& slow,
                                    const DreamerSettings& settings, const Imagination& imagined);
 
-// Means; not weighed with each other yet. Gradients reach actor and critic, and through
+// Means over the rows that count and over what is imagined from them; not weighed with each other
+// yet. Gradients reach actor and critic, and through
 // `replay_value` what made the features of the rows.
 struct BehaviourLoss {
   torch::Tensor policy, value, replay_value;

@@ -45,7 +45,7 @@ class DeviceEngine final : public DreamerEngine {
   DeviceEngine(const DreamerEngineConfig& config, const DreamerState& state, SequenceBatch& batch,
                std::unique_ptr<UpdatePlace> place);
 
-  std::string Update(UpdateStats& stats) override;
+  bool Update(UpdateStats& stats) override;
   LatentColumns latents() override;
   DreamerState Read() const override;
   void Write(const DreamerState& state) override;
@@ -54,7 +54,7 @@ class DeviceEngine final : public DreamerEngine {
  private:
   // All of an update, enqueued: batch to parameters and results. Nothing is read on the host.
   void Enqueue();
-  // Fills `stats` from results_; returns as Update.
+  // Fills `stats` from results_; what was not finite, or nothing.
   std::string ReadResults(UpdateStats& stats);
 
   const DreamerEngineConfig config_;
@@ -102,10 +102,11 @@ DeviceEngine::DeviceEngine(const DreamerEngineConfig& config, const DreamerState
   Write(state);
 }
 
-std::string DeviceEngine::Update(UpdateStats& stats) {
+bool DeviceEngine::Update(UpdateStats& stats) {
+  if (rows_.batch().AllIdle()) return false;
   StageTimer timer;
-  const std::string problem = rows_.NotFinite();
-  if (!problem.empty()) return problem;
+  stats.problem = rows_.NotFinite();
+  if (!stats.problem.empty()) return false;
   place_->Once([this] { rows_.Fill(); });
   timer.AddTo(stats.sample_s);
   place_->Repeat([this] { Enqueue(); });
@@ -116,7 +117,8 @@ std::string DeviceEngine::Update(UpdateStats& stats) {
     read_stoch_.copy_(stoch_);
   });
   timer.AddTo(stats.sample_s);
-  return ReadResults(stats);
+  stats.problem = ReadResults(stats);
+  return stats.problem.empty();
 }
 
 void DeviceEngine::Enqueue() {
@@ -125,7 +127,9 @@ void DeviceEngine::Enqueue() {
   DreamerTerms terms =
       ComputeDreamerTerms(model_, slow_, config_.settings, rows_,
                           MakeDeviceSampler(config_.seed, optimiser_.steps(), place_->kernels()),
-                          [this](const Tensor& returns) { return return_scale_.Follow(returns); });
+                          [this](const Tensor& returns) {
+                            return return_scale_.Follow(returns, rows_.counts.flatten());
+                          });
   terms.total.backward();
   const torch::NoGradGuard no_gradient;
   const Tensor critic = parameters_.narrow(0, static_cast<std::int64_t>(critic_.offset),

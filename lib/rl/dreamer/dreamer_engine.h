@@ -37,10 +37,10 @@ class DreamerEngine {
  public:
   virtual ~DreamerEngine() = default;
 
-  // One update on what the batch holds. Returns the name of the first thing that was not finite,
-  // and has then changed nothing; empty when the step was taken. Fills `stats` but for its
-  // counters.
-  virtual std::string Update(UpdateStats& stats) = 0;
+  // One update on what the batch holds. Fills `stats` but for its counters. False where the step
+  // was not taken and nothing has changed: stats.problem names the first thing that was not
+  // finite, or nothing where no row of the batch is an episode's, which makes no figures either.
+  virtual bool Update(UpdateStats& stats) = 0;
   // Behind rows 1..T of the last update's batch; the host's memory, the engine's until the next
   // update.
   virtual LatentColumns latents() = 0;

@@ -21,6 +21,7 @@ DreamerRows::DreamerRows(const DreamerShape& shape, SequenceBatch& batch, torch:
            .reward = torch::from_blob(batch.reward.data(), {t, b}),
            .alive = torch::zeros({t, b}),
            .not_last = torch::zeros({t, b}),
+           .counts = torch::zeros({t, b}),
            .deter = torch::zeros({b, shape.size.deter}),
            .stoch = torch::zeros({b, shape.size.stoch, shape.size.classes})};
   // On the CPU these are the host's own.
@@ -30,6 +31,7 @@ DreamerRows::DreamerRows(const DreamerShape& shape, SequenceBatch& batch, torch:
   reward = host_.reward.to(device);
   alive = host_.alive.to(device);
   not_last = host_.not_last.to(device);
+  counts = host_.counts.to(device);
   deter = host_.deter.to(device);
   stoch = host_.stoch.to(device);
 }
@@ -49,6 +51,7 @@ void DreamerRows::Fill() {
   reward.copy_(host_.reward);
   alive.copy_(host_.alive);
   not_last.copy_(host_.not_last);
+  counts.copy_(host_.counts);
   deter.copy_(host_.deter);
   stoch.copy_(host_.stoch);
 }
@@ -61,11 +64,13 @@ void DreamerRows::FillHost() {
   float* kept = host_.keep.mutable_data_ptr<float>();
   float* lives = host_.alive.mutable_data_ptr<float>();
   float* goes_on = host_.not_last.mutable_data_ptr<float>();
+  float* counted = host_.counts.mutable_data_ptr<float>();
   for (std::size_t cell = 0; cell < batch_.reward.size(); ++cell) {
     if (batch_.is_first[cell] != 0) begins_[cell / lanes] = true;
     kept[cell] = batch_.is_first[cell] != 0 ? 0.0F : 1.0F;
     lives[cell] = batch_.is_terminal[cell] != 0 ? 0.0F : 1.0F;
     goes_on[cell] = batch_.is_last[cell] != 0 ? 0.0F : 1.0F;
+    counted[cell] = batch_.is_idle[cell] != 0 ? 0.0F : 1.0F;
     if (batch_.prev_action[cell] >= 0) action[batch_.prev_action[cell]] = 1.0F;
     action += shape_.actions;
   }

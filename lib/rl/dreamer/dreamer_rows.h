@@ -32,6 +32,7 @@ class DreamerRows {
   torch::Tensor reward;       // [T, B]
   torch::Tensor alive;        // [T, B] 0 at terminal rows, else 1
   torch::Tensor not_last;     // [T, B] 0 at an episode's last row, else 1
+  torch::Tensor counts;       // [T, B] 0 where the lane idles, else 1
   // The state before row 0; 0 where it is not known.
   torch::Tensor deter;  // [B, D]
   torch::Tensor stoch;  // [B, S, C] one-hot
@@ -39,7 +40,7 @@ class DreamerRows {
  private:
   // The same tensors where the batch is.
   struct OnHost {
-    torch::Tensor view, prev_action, keep, reward, alive, not_last, deter, stoch;
+    torch::Tensor view, prev_action, keep, reward, alive, not_last, counts, deter, stoch;
   };
   void FillHost();
 

@@ -5,6 +5,7 @@
 
 #include "lib/core/check.h"
 #include "lib/rl/dreamer/behaviour_loss.h"
+#include "lib/rl/dreamer/counted_mean.h"
 #include "lib/rl/dreamer/world_model_loss.h"
 #include "lib/rl/stage_timer.h"
 
@@ -33,8 +34,8 @@ std::array<double, kDreamerNumbers.size()> Weights(const DreamerSettings& settin
           settings.replay_value_scale};
 }
 
-Tensor MeanEntropy(const Tensor& log_probs) {
-  return -(log_probs.exp() * log_probs).sum({-2, -1}).mean();
+Tensor EntropyOf(const Tensor& log_probs) {
+  return -(log_probs.exp() * log_probs).sum({-2, -1});
 }
 
 }  // namespace
@@ -54,9 +55,10 @@ DreamerTerms ComputeDreamerTerms(const DreamerModel& model, const DreamerHead& s
   const Tensor scaled_by = scale(worth.returns);
   const BehaviourLoss behaviour =
       ComputeBehaviourLoss(model, slow, settings, rows, world, imagined, worth, scaled_by);
+  const CountedMean rows_mean(rows.counts), starts_mean(rows.counts.flatten());
   std::vector<Tensor> numbers = {
       world.reconstruction, world.reward,         world.cont,
-      world.dynamics,       world.representation, worth.returns.mean(),
+      world.dynamics,       world.representation, starts_mean.Of(worth.returns),
       behaviour.policy,     behaviour.value,      behaviour.replay_value};
   const auto weights = Weights(settings);
   for (std::size_t i = 0; i < numbers.size(); ++i) {
@@ -66,8 +68,8 @@ DreamerTerms ComputeDreamerTerms(const DreamerModel& model, const DreamerHead& s
   }
   const torch::NoGradGuard no_gradient;
   for (const Tensor& number :
-       {MeanEntropy(world.prior), MeanEntropy(world.posterior), worth.reward.mean(),
-        worth.value.mean(), behaviour.entropy, scaled_by}) {
+       {rows_mean.Of(EntropyOf(world.prior)), rows_mean.Of(EntropyOf(world.posterior)),
+        starts_mean.Of(worth.reward), starts_mean.Of(worth.value), behaviour.entropy, scaled_by}) {
     numbers.push_back(number);
   }
   TETRION_CHECK(numbers.size() == kDreamerNumbers.size(), "a number for each that is declared");

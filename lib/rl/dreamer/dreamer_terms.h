@@ -41,7 +41,8 @@ inline constexpr std::array kDreamerNumbers = {
 };
 inline constexpr std::int64_t kMustBeFinite = 9;
 
-// What an update minimises, and what else it computes. Nothing of it has been read by the host.
+// What an update minimises, and what else it computes: means over the rows that count. Nothing of
+// it has been read by the host.
 struct DreamerTerms {
   torch::Tensor total;                  // carries the gradient
   torch::Tensor numbers;                // [kDreamerNumbers.size()] f32
@@ -49,7 +50,8 @@ struct DreamerTerms {
   double observe_s = 0, imagine_s = 0;  // as UpdateStats
 };
 
-// Takes in the imagined returns [H, N]; what advantages are divided by, a scalar.
+// Takes in the imagined returns [H, N], less those of starts that do not count; what advantages are
+// divided by, a scalar.
 using ReturnScaler = std::function<torch::Tensor(const torch::Tensor& returns)>;
 
 DreamerTerms ComputeDreamerTerms(const DreamerModel& model, const DreamerHead& slow,

@@ -100,9 +100,8 @@ UpdateStats DreamerTrainer::Step(BatchSource& source, std::uint32_t) {
   if (at::get_num_threads() != config_.threads) at::set_num_threads(config_.threads);
   batch_.Fill(env_, batch);
   timer.AddTo(stats.sample_s);
-  stats.problem = engine_->Update(stats);
-  if (!stats.problem.empty()) {
-    stats.skipped = 1;
+  if (!engine_->Update(stats)) {
+    stats.skipped = stats.problem.empty() ? 0 : 1;  // of lanes that idle there was nothing to take
     return stats;
   }
   stats.updates = 1;

@@ -36,7 +36,8 @@ LatentSpec DreamerLatents(const DreamerSettings& settings);
 // parameter's gradient. With `place`, updates are computed there and not on the CPU, and there is
 // one learner: `sync` is not asked. A skipped update (a part of the loss that is not finite, here
 // or in another learner) leaves everything as it was, and UpdateStats says which part was not
-// finite first.
+// finite first. A batch without a row of an episode is no update and not a skipped one; `sync` is
+// told that this learner cannot step.
 //
 // Save gives the model's parameters, LaProp's moments, the slow critic (prefixes:
 // lib/checkpoint/state.h), "return_range" and the counter "updates". Load of another algorithm's or

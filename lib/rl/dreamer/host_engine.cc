@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "lib/core/finite.h"
 #include "lib/nn/dreamer/dreamer_model.h"
@@ -17,7 +19,7 @@ class HostEngine final : public DreamerEngine {
   HostEngine(const DreamerEngineConfig& config, const DreamerState& state, SequenceBatch& batch,
              std::unique_ptr<GradientSync> sync);
 
-  std::string Update(UpdateStats& stats) override;
+  bool Update(UpdateStats& stats) override;
   LatentColumns latents() override;
   DreamerState Read() const override;
   void Write(const DreamerState& state) override;
@@ -46,7 +48,7 @@ class HostEngine final : public DreamerEngine {
   DreamerRows rows_;
   // Buffers, overwritten by every update.
   DreamerTerms terms_;
-  std::vector<float> critic_before_;
+  std::vector<float> critic_before_, counted_;
 };
 
 HostEngine::HostEngine(const DreamerEngineConfig& config, const DreamerState& state,
@@ -67,20 +69,23 @@ HostEngine::HostEngine(const DreamerEngineConfig& config, const DreamerState& st
   Write(state);
 }
 
-std::string HostEngine::Update(UpdateStats& stats) {
+bool HostEngine::Update(UpdateStats& stats) {
   StageTimer timer;
   rows_.Fill();
   timer.AddTo(stats.sample_s);
   const ReturnScale::Range range = return_scale_.range();
-  std::string problem = ComputeTerms(stats);
+  std::string& problem = stats.problem;
+  const bool idle = rows_.batch().AllIdle();
+  if (!idle) problem = ComputeTerms(stats);
   timer.AddTo(stats.forward_s);
-  const bool all_ready = sync_->AllCanStep(problem.empty());
+  const bool all_ready = sync_->AllCanStep(!idle && problem.empty());
+  if (idle) return false;
   if (problem.empty() && !all_ready) problem = "the loss of another learner";
   if (problem.empty()) problem = TakeStep(timer, stats);
   if (!problem.empty()) return_scale_.set_range(range);
   terms_.total = Tensor();  // with what the backward pass kept
   timer.AddTo(stats.optimise_s);
-  return problem;
+  return problem.empty();
 }
 
 std::string HostEngine::ComputeTerms(UpdateStats& stats) {
@@ -98,7 +103,12 @@ std::string HostEngine::ComputeTerms(UpdateStats& stats) {
 Tensor HostEngine::ScaleOf(const Tensor& returns) {
   const std::span<const float> all(returns.const_data_ptr<float>(),
                                    static_cast<std::size_t>(returns.numel()));
-  if (AllFinite(all)) return_scale_.Update(all);  // else the update is not taken
+  const std::vector<std::uint8_t>& is_idle = rows_.batch().is_idle;
+  counted_.clear();
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (is_idle[i % is_idle.size()] == 0) counted_.push_back(all[i]);
+  }
+  if (AllFinite(counted_)) return_scale_.Update(counted_);  // else the update is not taken
   return torch::scalar_tensor(return_scale_.scale());
 }
 

@@ -1,6 +1,6 @@
 #include "lib/rl/dreamer/tensor_return_scale.h"
 
-#include <algorithm>
+#include <limits>
 
 #include "lib/rl/dreamer/return_scale.h"
 
@@ -9,12 +9,12 @@ namespace {
 
 using torch::Tensor;
 
-// As Percentile of values [n] in order.
-Tensor PercentileOf(const Tensor& sorted, double q) {
-  const double place = q * static_cast<double>(sorted.numel() - 1);
-  const auto below = static_cast<std::int64_t>(place);
-  const std::int64_t above = std::min(below + 1, sorted.numel() - 1);
-  return torch::lerp(sorted[below], sorted[above], place - static_cast<double>(below));
+// As Percentile of the first `last` + 1 of values in order; `last`, an f64 scalar.
+Tensor PercentileOf(const Tensor& sorted, const Tensor& last, double q) {
+  const Tensor place = last * q, below = place.floor();
+  const Tensor ends = torch::stack({below, torch::minimum(below + 1, last)}).to(torch::kInt64);
+  const Tensor values = sorted.index_select(0, ends);
+  return torch::lerp(values[0], values[1], (place - below).to(torch::kFloat32));
 }
 
 }  // namespace
@@ -22,10 +22,13 @@ Tensor PercentileOf(const Tensor& sorted, double q) {
 TensorReturnScale::TensorReturnScale(double rate, const torch::Device& device)
     : rate_(rate), range_(torch::zeros({2}, torch::TensorOptions().device(device))) {}
 
-Tensor TensorReturnScale::Follow(const Tensor& returns) {
-  const Tensor sorted = std::get<0>(returns.flatten().sort());
-  const Tensor now =
-      torch::stack({PercentileOf(sorted, kLowReturns), PercentileOf(sorted, kHighReturns)});
+Tensor TensorReturnScale::Follow(const Tensor& returns, const Tensor& counts) {
+  // Those that do not count come last, behind all that percentiles are taken of.
+  const Tensor counted = returns.masked_fill(counts == 0, std::numeric_limits<float>::infinity());
+  const Tensor sorted = std::get<0>(counted.flatten().sort());
+  const Tensor last = (counts.sum(torch::kFloat64) * returns.size(0) - 1).clamp_min(0);
+  const Tensor now = torch::stack(
+      {PercentileOf(sorted, last, kLowReturns), PercentileOf(sorted, last, kHighReturns)});
   next_ = range_ * (1.0 - rate_) + now * rate_;
   return (next_[1] - next_[0]).clamp_min(kLeastReturnScale);
 }

@@ -10,8 +10,9 @@ class TensorReturnScale {
  public:
   TensorReturnScale(double rate, const torch::Device& device);
 
-  // The scale with `returns`, any shape; a scalar.
-  torch::Tensor Follow(const torch::Tensor& returns);
+  // The scale with `returns` [H, N] of the starts whose `counts` [N] is 1, of which there is one at
+  // least; a scalar.
+  torch::Tensor Follow(const torch::Tensor& returns, const torch::Tensor& counts);
   // Keeps the range of the last Follow where `taken`, a bool scalar, holds.
   void Keep(const torch::Tensor& taken);
   const torch::Tensor& range() const { return range_; }  // [2] low and high; keeps its address

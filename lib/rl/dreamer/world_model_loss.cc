@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "lib/nn/dreamer/primitives.h"
+#include "lib/rl/dreamer/counted_mean.h"
 
 namespace tetrion {
 
@@ -43,12 +44,14 @@ WorldModelLoss ComputeWorldModelLoss(const DreamerModel& model, const DreamerSet
   out.prior = model.PriorLogProbs(out.deter);
   out.feature = model.Feature(out.deter, out.stoch);
   const KlTerms kl = KlLosses(out.posterior, out.prior, settings.free_nats);
-  out.dynamics = kl.dynamics.mean();
-  out.representation = kl.representation.mean();
-  out.reconstruction = model.ReconstructionLoss(model.Decode(out.feature), rows.view).mean();
-  out.reward = TwoHotLoss(model.RewardLogits(out.feature), rows.reward).mean();
-  out.cont = torch::binary_cross_entropy_with_logits(model.ContinueLogit(out.feature),
-                                                     rows.alive * DiscountOf(settings).in_head);
+  const CountedMean mean(rows.counts);
+  out.dynamics = mean.Of(kl.dynamics);
+  out.representation = mean.Of(kl.representation);
+  out.reconstruction = mean.Of(model.ReconstructionLoss(model.Decode(out.feature), rows.view));
+  out.reward = mean.Of(TwoHotLoss(model.RewardLogits(out.feature), rows.reward));
+  out.cont = mean.Of(torch::binary_cross_entropy_with_logits(
+      model.ContinueLogit(out.feature), rows.alive * DiscountOf(settings).in_head,
+      /*weight=*/{}, /*pos_weight=*/{}, at::Reduction::None));
   return out;
 }
 

@@ -15,7 +15,7 @@ struct WorldModelLoss {
   torch::Tensor stoch;             // [T, B, S, C] one-hot samples of the posterior
   torch::Tensor feature;           // [T, B, D + Z]
   torch::Tensor posterior, prior;  // [T, B, S, C] log-probabilities
-  // Means over T and B, not weighed yet.
+  // Means over the rows that count, not weighed yet.
   torch::Tensor reconstruction, reward, cont, dynamics, representation;
 };
 

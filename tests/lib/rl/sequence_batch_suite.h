@@ -67,8 +67,10 @@ class SequenceReplay {
     }
   }
   // `steps` rows behind this context row.
-  TrainBatch Batch(std::uint64_t context = kSequenceContext, int steps = kSequenceSteps) {
-    selector_->windows = {{.shard = 0, .start = context, .lane = 1},
+  // `first`: the lane that comes first; lane 0 the second.
+  TrainBatch Batch(std::uint64_t context = kSequenceContext, int steps = kSequenceSteps,
+                   int first = 1) {
+    selector_->windows = {{.shard = 0, .start = context, .lane = first},
                           {.shard = 0, .start = context, .lane = 0}};
     return TrainBatch(gate_->OpenLease(2, steps + 1, 0), memory_.rows());
   }
@@ -148,6 +150,7 @@ TYPED_TEST_P(SequenceBatchSuite, EpisodesBeginAndEndWhereTheRowsSayAndWhereAnAct
   EXPECT_EQ(got.is_first, (Bytes{0, 1, 0, 0, 1, 0, 0, 1, 0, 0}));
   EXPECT_EQ(got.is_last, (Bytes{0, 0, 1, 0, 0, 1, 0, 0, 0, 0})) << "row 8 of lane 1 was cut";
   EXPECT_EQ(got.is_terminal, (Bytes(10, 0))) << "neither a truncation nor a cut is terminal";
+  EXPECT_EQ(got.is_idle, (Bytes(10, 0)));
 }
 
 TYPED_TEST_P(SequenceBatchSuite, ContextWithoutLatentsHidesTheActionBeforeTheFirstTrainedRow) {
@@ -215,7 +218,18 @@ TYPED_TEST_P(SequenceBatchSuite, RowsOfALaneThatIdlesBehindItsEndBeginAnew) {
   EXPECT_EQ(got.is_first, (Bytes{0, 0, 0, 1}));
   EXPECT_EQ(got.is_last, (Bytes{0, 1, 0, 1}));
   EXPECT_EQ(got.is_terminal, (Bytes(4, 0)));
+  EXPECT_EQ(got.is_idle, (Bytes{0, 0, 0, 1})) << "the row that was cut is its episode's";
+  EXPECT_FALSE(got.AllIdle());
   EXPECT_EQ(got.prev_action[3], -1);
+}
+
+// Lane 0 twice.
+TYPED_TEST_P(SequenceBatchSuite, ABatchOfIdleRowsAloneSaysSo) {
+  this->replay_->Push(4);
+  SequenceBatch got(SequenceEnv(), 2, kSequenceLanes, kSequenceLatents);
+  got.Fill(SequenceEnv(), this->replay_->Batch(kSequenceRows, 2, /*first=*/0));
+  EXPECT_EQ(got.is_idle, (Bytes(4, 1)));
+  EXPECT_TRUE(got.AllIdle());
 }
 
 TYPED_TEST_P(SequenceBatchSuite, ActionThatTheEnvironmentHasNotIsRefused) {
@@ -225,12 +239,15 @@ TYPED_TEST_P(SequenceBatchSuite, ActionThatTheEnvironmentHasNotIsRefused) {
   EXPECT_THROW(got.Fill(env, this->replay_->Batch()), Error);
 }
 
-REGISTER_TYPED_TEST_SUITE_P(
-    SequenceBatchSuite, RowsAroundTheRingsEndCarryTheirOwnObservationsAndRewards,
-    EpisodesBeginAndEndWhereTheRowsSayAndWhereAnActorDied,
-    ContextWithoutLatentsHidesTheActionBeforeTheFirstTrainedRow,
-    LatentsThatOneUpdateWritesAreTheContextOfTheNext, LatentsAroundTheRingsEndComeBackRowByRow,
-    RowsThatOverwriteTrainedOnesHaveNoLatents, LastRowOfAllSaysByItselfThatItIsTerminal,
-    RowsOfALaneThatIdlesBehindItsEndBeginAnew, ActionThatTheEnvironmentHasNotIsRefused);
+REGISTER_TYPED_TEST_SUITE_P(SequenceBatchSuite,
+                            RowsAroundTheRingsEndCarryTheirOwnObservationsAndRewards,
+                            EpisodesBeginAndEndWhereTheRowsSayAndWhereAnActorDied,
+                            ContextWithoutLatentsHidesTheActionBeforeTheFirstTrainedRow,
+                            LatentsThatOneUpdateWritesAreTheContextOfTheNext,
+                            LatentsAroundTheRingsEndComeBackRowByRow,
+                            RowsThatOverwriteTrainedOnesHaveNoLatents,
+                            LastRowOfAllSaysByItselfThatItIsTerminal,
+                            RowsOfALaneThatIdlesBehindItsEndBeginAnew, ABatchOfIdleRowsAloneSaysSo,
+                            ActionThatTheEnvironmentHasNotIsRefused);
 
 }  // namespace tetrion::testing

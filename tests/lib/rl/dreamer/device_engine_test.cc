@@ -121,6 +121,27 @@ TEST_F(DeviceEngineTest, SoAreThoseWithLayerNormAndOtherChoices) {
   ExpectSameUpdates(rows, *device);
 }
 
+TEST_F(DeviceEngineTest, SoAreThoseOfABatchInWhichLanesIdle) {
+  FixedRows rows = SmallRows();
+  rows.idle_lanes = 2;
+  rows.idle_noise = 3;
+  rows.settings.return_rate = 0.5;
+  ExpectSameUpdates(rows, *device);
+}
+
+TEST_F(DeviceEngineTest, ABatchOfLanesThatIdleIsNoUpdateAndNoFault) {
+  const FixedRows rows = SmallRows();
+  FixedSource idle(testing::AllIdle(rows)), source(rows);
+  const std::unique_ptr<Trainer> there = MakeTestTrainer(rows, MakeUpdatePlace(*device));
+  const TrainerState before = there->Save();
+  const UpdateStats stats = there->Step(idle, 0);
+  EXPECT_EQ(stats.updates + stats.skipped, 0);
+  EXPECT_EQ(stats.problem, "");
+  EXPECT_EQ(stats.figures, UpdateStats().figures);
+  ExpectSameState(there->Save(), before);
+  EXPECT_EQ(there->Step(source, 0).updates, 1);
+}
+
 // Without a uniform share a class may have a chance that no float holds.
 TEST_F(DeviceEngineTest, SoAreThoseOfAModelThatIsCertain) {
   FixedRows rows = SmallRows();
@@ -284,6 +305,7 @@ TEST_F(DeviceEngineTest, EveryUpdateIsTheSameWorkThatReadsNothingOnTheHost) {
   FixedRows rows = SmallRows(), others = rows;
   others.poison = 0.5F;
   others.later = 1;
+  others.idle_lanes = 1;
   FixedSource source(rows), other(others);
   auto place = std::make_unique<NotedPlace>(MakeUpdatePlace(*device));
   if (place->ordinal() != UpdatePlace::kSimulated) GTEST_SKIP() << "a device repeats its record";

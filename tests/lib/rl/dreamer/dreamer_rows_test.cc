@@ -19,6 +19,7 @@ class DreamerRowsTest : public ::testing::Test {
     batch_.is_first = {0, 0, 0, 1};
     batch_.is_last = {0, 1, 1, 0};
     batch_.is_terminal = {0, 1, 0, 0};
+    batch_.is_idle = {0, 0, 1, 0};
     batch_.reward = {0, 0.5F, 1, 2};
     batch_.valid = {1, 0};
     for (std::size_t i = 0; i < batch_.view.size(); ++i) batch_.view[i] = static_cast<float>(i);
@@ -40,6 +41,7 @@ TEST_F(DreamerRowsTest, RowsBehindTheContextBecomeTensors) {
   EXPECT_TRUE(torch::equal(rows.alive, torch::tensor({{1.0F, 0.0F}, {1.0F, 1.0F}})));
   EXPECT_TRUE(torch::equal(rows.not_last, torch::tensor({{1.0F, 0.0F}, {0.0F, 1.0F}})));
   EXPECT_TRUE(torch::equal(rows.keep.squeeze(-1), torch::tensor({{1.0F, 1.0F}, {1.0F, 0.0F}})));
+  EXPECT_TRUE(torch::equal(rows.counts, torch::tensor({{1.0F, 1.0F}, {0.0F, 1.0F}})));
   EXPECT_FALSE(rows.begins(0));
   EXPECT_TRUE(rows.begins(1));
 }

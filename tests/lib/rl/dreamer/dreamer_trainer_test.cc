@@ -258,6 +258,68 @@ TEST(DreamerTrainer, LearnersThatShareGradientsSkipAnUpdateTogether) {
   EXPECT_EQ(parameters[0], parameters[1]);
 }
 
+// Rows of lanes 2 and 3 behind their ends.
+testing::FixedRows IdleRows(float noise) {
+  return {.idle_lanes = 2, .idle_noise = noise};
+}
+
+TEST(DreamerTrainer, WhatTheRowsOfALaneThatIdlesHoldTeachesNothing) {
+  DreamerConfig config = TestConfig();
+  config.settings.warmup_updates = 0;
+  config.settings.return_rate = 0.5;
+  FixedSource source(IdleRows(0)), other(IdleRows(3));
+  const std::unique_ptr<Trainer> trainer = MakeTestTrainer(config), same = MakeTestTrainer(config);
+  UpdateStats stats;
+  for (int update = 0; update < 4; ++update) {
+    stats = trainer->Step(source, 0);
+    ASSERT_EQ(stats.updates, 1) << stats.problem;
+    EXPECT_EQ(same->Step(other, 0).figures, stats.figures) << "update " << update;
+  }
+  EXPECT_NE(Figure(stats, "imagined_return"), 0.0) << "returns to be scaled";
+  EXPECT_EQ(ParametersOf(*trainer), ParametersOf(*same));
+}
+
+TEST(DreamerTrainer, MeansAreThoseOfTheRowsThatCount) {
+  FixedSource source(IdleRows(3));
+  const UpdateStats stats = MakeTestTrainer()->Step(source, 0);
+  ASSERT_EQ(stats.updates, 1) << stats.problem;
+  EXPECT_NEAR(Figure(stats, "reward_loss"), std::log(255.0), 1e-4) << "of a new model";
+  EXPECT_NEAR(Figure(stats, "continue_loss"), std::log(2.0), 0.2);
+  EXPECT_NEAR(Figure(stats, "entropy"), std::log(2.0), 1e-2);
+}
+
+// Notes what it is asked.
+class NotedSync final : public GradientSync {
+ public:
+  explicit NotedSync(std::vector<bool>& ready) : ready_(ready) {}
+  bool AllCanStep(bool ready) override {
+    ready_.push_back(ready);
+    return ready;
+  }
+  void AllReduce(std::span<float>) override {}
+
+ private:
+  std::vector<bool>& ready_;
+};
+
+TEST(DreamerTrainer, ABatchOfLanesThatIdleIsNoUpdateAndNoFault) {
+  std::vector<bool> ready;
+  const std::unique_ptr<Trainer> trainer =
+      MakeDreamerTrainer(TestConfig(), TestEnv(), std::make_unique<NotedSync>(ready));
+  const std::vector<float> before = ParametersOf(*trainer);
+  FixedSource idle(testing::AllIdle()), source;
+  const UpdateStats stats = trainer->Step(idle, 0);
+  EXPECT_EQ(stats.status, BatchStatus::kReady);
+  EXPECT_EQ(stats.updates, 0);
+  EXPECT_EQ(stats.skipped, 0);
+  EXPECT_EQ(stats.problem, "");
+  EXPECT_EQ(stats.figures, UpdateStats().figures);
+  EXPECT_EQ(ParametersOf(*trainer), before);
+  EXPECT_EQ(idle.Valid(), std::vector<std::uint8_t>(kRows * kLanes, 0));
+  EXPECT_EQ(trainer->Step(source, 0).updates, 1);
+  EXPECT_EQ(ready, (std::vector<bool>{false, true})) << "other learners are told";
+}
+
 // Counts what the tensor library allocates and frees in the calling thread.
 class CountedMemory final : public c10::MemoryReportingInfoBase {
  public:

@@ -31,7 +31,18 @@ struct FixedRows {
   int steps = 8, lanes = 4;
   float poison = 0;  // added to the rewards
   int later = 0;     // rows by which the lanes' episodes end later
+  // So many of the last lanes idle behind their end; what their rows hold then is changed by
+  // `idle_noise`.
+  int idle_lanes = 0;
+  float idle_noise = 0;
 };
+
+// Rows of which none is an episode's.
+inline FixedRows AllIdle(FixedRows rows = {}) {
+  rows.later = -(rows.steps + rows.lanes);  // behind an end before the first row
+  rows.idle_lanes = rows.lanes;
+  return rows;
+}
 
 // The same rows again and again: noise to look at, one reward in three rows, and an episode that
 // ends and begins in the middle of each lane but the first.
@@ -85,15 +96,24 @@ class FixedSource final : public BatchSource {
  private:
   static constexpr int kCapacity = 16;  // rows
 
+  bool Idles(int t, int lane) const {
+    return lane >= fixed_.lanes - fixed_.idle_lanes && t > EndOf(lane);
+  }
   void Fill(const RowView& row, int t, int lane) const {
     const int end = EndOf(lane);
-    const std::vector<float> view = ViewOf(t, lane);
+    std::vector<float> view = ViewOf(t, lane);
+    if (Idles(t, lane)) {
+      for (float& x : view) x += fixed_.idle_noise;
+    }
     const std::size_t bytes = view.size() * sizeof(float);
     std::memcpy(row.record + static_cast<std::size_t>(lane) * bytes, view.data(), bytes);
     row.action[lane] = ActionOf(t, lane);
     row.reward[lane] = ((t * fixed_.lanes + lane) % 3 == 0 ? 1.0F : 0.0F) + fixed_.poison;
     row.flags[lane] = t == end ? kIsLast | kTerminated : t == end + 1 ? kIsFirst : 0;
     row.cont[lane] = t == end ? 0.0F : 1.0F;
+    if (!Idles(t, lane)) return;
+    row.reward[lane] += fixed_.idle_noise;
+    row.flags[lane] = kIsLast | kTruncated;
   }
 
   const FixedRows fixed_;
