@@ -135,8 +135,8 @@ void SessionLink::SendDue() {
   if (client_ != nullptr) WatchHandshake();
   const std::int64_t now_ns = clock_.NowNs();
   const std::int64_t stood_ns = now_ns - std::exchange(worked_ns_, now_ns);
-  // This process stood still: that was no silence of the coordinator's.
-  if (stood_ns > kStoodNs) last_answer_ns_ += stood_ns;
+  // This process stood still: that was no silence of the coordinator's. It may have answered since.
+  if (stood_ns > kStoodNs) last_answer_ns_ = std::min(now_ns, last_answer_ns_ + stood_ns);
   if (now_ns - last_answer_ns_ > GiveUpNs()) GiveUp();
   if (client_ == nullptr || retired_) return;
   // Answers that wait to be read are no silence: it was this thread that stood still.

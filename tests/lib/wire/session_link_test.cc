@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,7 +26,10 @@ class Owner final : public SessionOwner {
   Register MakeRegister() override { return {.name = "actor-0"}; }
   void OnRegistered(const Registered&, bool renewed) override { registered.push_back(renewed); }
   void OnFenced() override { ++fenced; }
-  Heartbeat MakeHeartbeat() override { return {.phase = "running"}; }
+  Heartbeat MakeHeartbeat() override {
+    if (on_heartbeat) on_heartbeat();
+    return {.phase = "running"};
+  }
   void OnHeartbeatAck(const HeartbeatAck& ack) override {
     episodes = ack.episodes;
     drain = drain || ack.drain;
@@ -37,6 +41,7 @@ class Owner final : public SessionOwner {
   std::uint64_t episodes = 0;
   bool drain = false;
   std::vector<Message> messages;
+  std::function<void()> on_heartbeat;  // empty: none
 };
 
 // The link against a coordinator that the test plays by hand. Time moves only where a test says so.
@@ -467,6 +472,18 @@ TEST_F(SessionLinkTest, ProcessThatStoodStillRegistersAgainInsteadOfGivingUp) {
   Expect<Heartbeat>();
   clock_.AdvanceMs(200'000);
   EXPECT_EQ(Expect<Register>().previous_session, 7U);
+}
+
+TEST_F(SessionLinkTest, AnswerReadAfterTheProcessStoodStillBeginsTheSilenceAnew) {
+  Begin(7);
+  owner_.on_heartbeat = [this] { clock_.AdvanceMs(200'000); };  // between a look and the answer
+  ASSERT_EQ(server_->Send(peer_, HeartbeatAck{.session = 7, .epoch = kEpoch}), SendStatus::kOk);
+  const std::uint64_t read = link_->stats().messages_in;
+  link_->DoWork(10'000);
+  ASSERT_GT(link_->stats().messages_in, read);
+  owner_.on_heartbeat = nullptr;
+  EXPECT_EQ(Wait(119), "");
+  EXPECT_NE(Wait(2).find("--resume"), std::string::npos);
 }
 
 struct Refusal {
