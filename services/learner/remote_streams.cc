@@ -114,7 +114,9 @@ void RemoteStreams::OnOpen(const wire::PeerId& peer, const wire::Identity& sende
   }
   std::uint64_t number = NumberOf(open.path);
   if (number != 0 && streams_.at(number).closed && board_.Expects(open.path)) {
-    streams_.erase(number);  // the actor begins anew where it had ended
+    Look(streams_.at(number));
+    Remember(streams_.at(number));  // the actor, which may not know, begins anew where it had ended
+    streams_.erase(number);
     number = 0;
   }
   if (number == 0) {
@@ -154,16 +156,15 @@ std::uint64_t RemoteStreams::Begin(const wire::Identity& sender, const wire::Ope
   const RingSpec spec = {.capacity = config_.ring_rows,
                          .record_bytes = config_.row_bytes,
                          .spec_hash = config_.spec_hash};
-  const auto before = silent_ends_.find(open.path);
+  const auto before = ends_.find(open.path);
   const std::uint64_t first =
-      before == silent_ends_.end() ? open.oldest : std::max(open.oldest, before->second.next);
+      before == ends_.end() ? open.oldest : std::max(open.oldest, before->second.next);
   auto ring = std::make_shared<RemoteStream>(
       RingProducer::Create(Region::CreateAnonymous(RegionKind::kRing, RingRegionBytes(spec),
                                                    config_.run_id, config_.spec_hash, open.path),
                            spec, first));
   ring->producer.SetBell(ingest_);
   if (!board_.Offer(open.path, ring)) return 0;
-  if (before != silent_ends_.end()) silent_ends_.erase(before);
   const std::int64_t now_ns = clock_.NowNs();
   const std::uint64_t number = ++next_stream_;
   streams_[number] = {.ring = std::move(ring),
@@ -262,25 +263,35 @@ void RemoteStreams::Look(Stream& stream) {
   if (ended) stream.ring.reset();
 }
 
+// Where the path's next stream begins at the earliest: behind all that ingest has taken, or, while
+// it still has the ring, will take.
+void RemoteStreams::Remember(const Stream& stream) {
+  if (ends_.size() == config_.max_ends && !ends_.contains(stream.path)) {
+    ends_.erase(
+        std::ranges::min_element(ends_, {}, [](const auto& end) { return end.second.number; }));
+  }
+  const std::uint64_t next = stream.ring == nullptr ? stream.released : stream.next;
+  ends_[stream.path] = {.next = next, .number = ++last_end_};
+}
+
 void RemoteStreams::Tick(std::uint32_t weights_version) {
   const std::int64_t now_ns = clock_.NowNs();
   const std::int64_t stall_ns = now_ns - std::exchange(last_tick_ns_, now_ns);
   if (stall_ns > kStallNs) {
     for (auto& [process, peer] : peers_) peer.heard_ns += stall_ns;
   }
-  EndSilent(now_ns);
-  awaits_release_ = false;
-  for (auto& [number, stream] : streams_) {
-    Look(stream);
-    awaits_release_ |= stream.released < stream.next;
-  }
+  for (auto& [number, stream] : streams_) Look(stream);
   std::erase_if(streams_, [](const auto& numbered) { return numbered.second.GivenUp(); });
+  EndSilent(now_ns);
+  awaits_release_ = std::ranges::any_of(
+      streams_, [](const auto& s) { return s.second.released < s.second.next; });
   for (auto& [process, peer] : peers_) Acknowledge(process, peer, now_ns, weights_version);
   counters_.streams.store(static_cast<std::uint64_t>(std::ranges::count_if(
                               streams_, [](const auto& s) { return !s.second.closed; })),
                           std::memory_order_relaxed);
 }
 
+// After a Look at every stream: none is given up.
 void RemoteStreams::EndSilent(std::int64_t now_ns) {
   std::erase_if(peers_, [&](const auto& known) {
     const std::int64_t silent_ns = now_ns - known.second.heard_ns;
@@ -289,7 +300,8 @@ void RemoteStreams::EndSilent(std::int64_t now_ns) {
     std::erase_if(streams_, [&](const auto& numbered) {
       const auto& [number, stream] = numbered;
       if (stream.process != known.first || !(dead || board_.Ownerless(stream.path))) return false;
-      if (!stream.closed && stream.ring != nullptr) EndBySilence(number, stream, silent_ns);
+      Remember(stream);
+      if (!stream.closed) EndBySilence(number, stream, silent_ns);
       return true;
     });
     return dead;
@@ -302,11 +314,6 @@ void RemoteStreams::EndBySilence(std::uint64_t number, const Stream& stream,
             stream.next, silent_ns / kNanosPerSecond,
             board_.Ownerless(stream.path) ? ", and its session has ended" : "");
   AddRelaxed<std::uint64_t>(counters_.silent, 1);
-  if (silent_ends_.size() == config_.max_silent_ends && !silent_ends_.contains(stream.path)) {
-    silent_ends_.erase(std::ranges::min_element(silent_ends_, {},
-                                                [](const auto& end) { return end.second.number; }));
-  }
-  silent_ends_[stream.path] = {.next = stream.next, .number = counters_.silent.load()};
   stream.ring->silent.store(true, std::memory_order_release);  // pairs with RemoteRing::Peek
   if (ingest_.valid()) ingest_.Ring();
 }

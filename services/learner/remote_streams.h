@@ -41,7 +41,7 @@ struct RemoteCounters {
 //      replay. The ring's capacity is all the credit there is, and thereby the memory.
 //   3. A process whose messages stop for `silence_ns` has its streams ended; a stream whose owner's
 //      session has ended, after `ownerless_silence_ns`. Time in which this thread did not run does
-//      not count. An actor that comes back goes on where its stream ended.
+//      not count. An actor that comes back goes on where its stream ended, by silence or closed.
 //   4. Nothing that comes in is believed: sizes are compared with the run's before memory is made.
 //
 // Thread role: the rows thread; the counters any.
@@ -57,8 +57,8 @@ class RemoteStreams {
     // Ten pings of an actor. It costs an actor that lives nothing: its tokens are free already.
     std::int64_t ownerless_silence_ns = 5 * kNanosPerSecond;
     std::int64_t ack_every_ns = 200 * kNanosPerMilli;  // with progress at once
-    // Streams ended by silence that may come back: those of some hosts.
-    std::size_t max_silent_ends = 4096;
+    // Ended streams whose actors may come back: those of some hosts.
+    std::size_t max_ends = 4096;
   };
   // Where messages go. A message that finds no room, or no peer, is lost: all are said again.
   class RowsOut {
@@ -117,6 +117,7 @@ class RemoteStreams {
   void Write(Stream& stream, std::span<const std::byte> rows);
   void Break(std::uint64_t number, Stream& stream, const std::string& problem);
   void Look(Stream& stream);
+  void Remember(const Stream& stream);
   void EndSilent(std::int64_t now_ns);
   void EndBySilence(std::uint64_t number, const Stream& stream, std::int64_t silent_ns);
   void Acknowledge(std::uint64_t process, Peer& peer, std::int64_t now_ns,
@@ -129,11 +130,12 @@ class RemoteStreams {
   const Clock& clock_;
   std::map<std::uint64_t, Stream> streams_;  // by number
   std::map<std::uint64_t, Peer> peers_;      // by process; each has, or had, a stream
-  struct SilentEnd {
+  struct End {
     std::uint64_t next = 0;    // row: ingest takes all before it
-    std::uint64_t number = 0;  // of the silences, so that the oldest is known
+    std::uint64_t number = 0;  // of the ends, so that the oldest is known
   };
-  std::map<std::string, SilentEnd> silent_ends_;  // by path; the newest, in case they come back
+  std::map<std::string, End> ends_;  // by path; the newest, in case their actors come back
+  std::uint64_t last_end_ = 0;
   std::uint64_t next_stream_;
   std::int64_t last_tick_ns_;
   bool awaits_release_ = false;

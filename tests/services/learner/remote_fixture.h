@@ -45,7 +45,7 @@ inline std::vector<std::byte> RemoteRows(const RowLayout& layout, std::uint32_t 
 class RemoteFixture : public IngestFixture, public RemoteStreams::RowsOut {
  protected:
   static constexpr std::uint64_t kProcess = 0x77;
-  static constexpr std::uint64_t kCapacity = 16, kSilentEnds = 3;
+  static constexpr std::uint64_t kCapacity = 16, kEnds = 3;
 
   RemoteFixture() { Restart(); }
 
@@ -61,7 +61,7 @@ class RemoteFixture : public IngestFixture, public RemoteStreams::RowsOut {
                                                               .spec_hash = layout_.Hash(),
                                                               .ring_rows = kCapacity,
                                                               .first_stream = 1000 * ++starts_,
-                                                              .max_silent_ends = kSilentEnds},
+                                                              .max_ends = kEnds},
                                         *remote_, Bell(&bell_), *this, clock_);
   }
   void Send(const wire::PeerId& peer, const wire::RowsMessage& message) override {
