@@ -278,7 +278,9 @@ void RemoteStreams::Tick(std::uint32_t weights_version) {
   const std::int64_t now_ns = clock_.NowNs();
   const std::int64_t stall_ns = now_ns - std::exchange(last_tick_ns_, now_ns);
   if (stall_ns > kStallNs) {
-    for (auto& [process, peer] : peers_) peer.heard_ns += stall_ns;
+    for (auto& [process, peer] : peers_) {
+      peer.heard_ns = std::min(now_ns, peer.heard_ns + stall_ns);  // it may have been heard since
+    }
   }
   for (auto& [number, stream] : streams_) Look(stream);
   std::erase_if(streams_, [](const auto& numbered) { return numbered.second.GivenUp(); });

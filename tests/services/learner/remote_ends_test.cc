@@ -231,5 +231,18 @@ TEST_F(RemoteEndsTest, TimeInWhichTheLearnerItselfStoodStillIsNoSilence) {
   EXPECT_EQ(counters().silent.load(), 0U);
 }
 
+// What had piled up meanwhile is read before the first look at who is silent.
+TEST_F(RemoteEndsTest, ActorHeardSinceTheLearnerStoodStillIsForgivenNoMoreThanThat) {
+  (void)OpenListed();
+  Tick();
+  clock_.AdvanceMs(3'600'000);
+  Say(wire::RowsPing{});
+  Tick();
+  PassInSilence(59);
+  EXPECT_EQ(counters().silent.load(), 0U);
+  PassInSilence(1);
+  EXPECT_EQ(counters().silent.load(), 1U);
+}
+
 }  // namespace
 }  // namespace tetrion::learner
