@@ -174,8 +174,9 @@ std::uint64_t RemoteStreams::Begin(const wire::Identity& sender, const wire::Ope
                       .released = first,
                       .told_next = first,
                       .told_released = first};
-  peers_.try_emplace(sender.process,
-                     Peer{.heard_ns = now_ns, .next_ack_ns = now_ns + config_.ack_every_ns});
+  peers_.try_emplace(sender.process, Peer{.heard_ns = now_ns,
+                                          .streamed_ns = now_ns,
+                                          .next_ack_ns = now_ns + config_.ack_every_ns});
   log::info("stream {} of {} begins at row {}", number, open.path, first);
   return number;
 }
@@ -285,6 +286,7 @@ void RemoteStreams::Tick(std::uint32_t weights_version) {
   for (auto& [number, stream] : streams_) Look(stream);
   std::erase_if(streams_, [](const auto& numbered) { return numbered.second.GivenUp(); });
   EndSilent(now_ns);
+  ForgetStreamless(now_ns);
   awaits_release_ = std::ranges::any_of(
       streams_, [](const auto& s) { return s.second.released < s.second.next; });
   for (auto& [process, peer] : peers_) Acknowledge(process, peer, now_ns, weights_version);
@@ -307,6 +309,14 @@ void RemoteStreams::EndSilent(std::int64_t now_ns) {
       return true;
     });
     return dead;
+  });
+}
+
+// A process without a stream is no peer for long, however much it says.
+void RemoteStreams::ForgetStreamless(std::int64_t now_ns) {
+  for (const auto& [number, stream] : streams_) peers_.at(stream.process).streamed_ns = now_ns;
+  std::erase_if(peers_, [&](const auto& known) {
+    return now_ns - known.second.streamed_ns >= config_.silence_ns;
   });
 }
 

@@ -77,7 +77,7 @@ class RemoteStreams {
   void Tick(std::uint32_t weights_version);
   // Some stream's rows are not released yet: Tick again soon.
   bool AwaitsRelease() const { return awaits_release_; }
-  // Whether the sender is of this run and has a stream, or had one until lately.
+  // Whether the sender is of this run and has a stream, or had one within `silence_ns`.
   bool Serves(const wire::Identity& sender) const {
     return sender.run_id == config_.run_id && peers_.contains(sender.process);
   }
@@ -102,6 +102,7 @@ class RemoteStreams {
   struct Peer {
     wire::PeerId id;  // connection it was last heard on
     std::int64_t heard_ns = 0;
+    std::int64_t streamed_ns = 0;  // when it last had a stream
     std::int64_t next_ack_ns = 0;
   };
 
@@ -119,6 +120,7 @@ class RemoteStreams {
   void Look(Stream& stream);
   void Remember(const Stream& stream);
   void EndSilent(std::int64_t now_ns);
+  void ForgetStreamless(std::int64_t now_ns);
   void EndBySilence(std::uint64_t number, const Stream& stream, std::int64_t silent_ns);
   void Acknowledge(std::uint64_t process, Peer& peer, std::int64_t now_ns,
                    std::uint32_t weights_version);
@@ -129,7 +131,7 @@ class RemoteStreams {
   RowsOut& out_;
   const Clock& clock_;
   std::map<std::uint64_t, Stream> streams_;  // by number
-  std::map<std::uint64_t, Peer> peers_;      // by process; each has, or had, a stream
+  std::map<std::uint64_t, Peer> peers_;      // by process; each has, or lately had, a stream
   struct End {
     std::uint64_t next = 0;    // row: ingest takes all before it
     std::uint64_t number = 0;  // of the ends, so that the oldest is known

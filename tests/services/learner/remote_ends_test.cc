@@ -244,5 +244,29 @@ TEST_F(RemoteEndsTest, ActorHeardSinceTheLearnerStoodStillIsForgivenNoMoreThanTh
   EXPECT_EQ(counters().silent.load(), 1U);
 }
 
+TEST_F(RemoteEndsTest, ProcessWhoseOnlyStreamIsGoneIsServedForNoLongerThanTheSilence) {
+  const wire::Identity actor = {.run_id = kRun, .process = kProcess};
+  const std::uint64_t stream = OpenListed();
+  const auto speak = [&](int seconds) {
+    for (int s = 0; s < seconds; ++s) {
+      clock_.AdvanceMs(1000);
+      Say(wire::RowsPing{});
+      Tick();
+    }
+  };
+  speak(100);
+  EXPECT_TRUE(streams_here_->Serves(actor));
+  Say(wire::RowBatch{stream, 0, 1, wire::RowsPacking::kNone}, RemoteRow(layout_, 1, 7));
+  Cycle(2);
+  EXPECT_EQ(TheEnded().end, wire::RingEnd::kQuarantined);
+  speak(59);
+  EXPECT_TRUE(streams_here_->Serves(actor));
+  speak(1);
+  EXPECT_FALSE(streams_here_->Serves(actor));
+  said_.clear();
+  speak(1);
+  EXPECT_TRUE(said_.empty()) << "it is told of no weights";
+}
+
 }  // namespace
 }  // namespace tetrion::learner
