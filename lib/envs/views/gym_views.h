@@ -16,7 +16,7 @@ namespace tetrion {
 
 // `dict`: the four observation arrays back to back in one u8 buffer of 880 + 16 q bytes, each
 // row-major, in the order of their names. Cells are 0 free, 1 bedrock, piece id + 2. q is the
-// number of pieces in the preview, 1..7. Rows that are not played on are bedrock: below them stands
+// number of pieces in the preview, 0..7. Rows that are not played on are bedrock: below them stands
 // what the package shows of a board of so many rows.
 struct DictLayout {
   static constexpr int kRows = 24, kColumns = 18;  // of board and mask: the field and its bedrock
