@@ -53,10 +53,10 @@ class TetrionVectorEnv(  # pyright: ignore[reportIncompatibleVariableOverride]
         obs: "flat", "dict", "planes", "pixels", "compact", "packed2"; tetris also
             "drops", tetris-placement also "afterstates", "afterstates-dt" and
             "afterstates-boards". "dict" gives a dict of arrays [n, ...].
-        seed: environment i gets seed + i, or the i-th of a sequence; used by the first reset
-            without a seed. Environment i then plays what a single environment with that seed plays.
-            None in a sequence: the environment's next episode, of a seed of the operating system at
-            first.
+        seed: environment i gets seed + i, or the i-th of a sequence; used by the first reset,
+            unless that is given one; a row of a reset_mask counts for itself. Environment i then
+            plays what a single environment with that seed plays. None in a sequence: the
+            environment's next episode, of a seed of the operating system at first.
         batch_size: environments that recv() returns; None: all of them.
         copy: False returns the arrays that every step overwrites; True copies them.
         queue_size: as of TetrisEnv, as are iid_pieces, max_steps, board_rows, render_mode and
@@ -627,7 +627,7 @@ def _of_id(env: Any, num_envs: int, options: dict[str, Any]) -> TetrionVectorEnv
         _checks.known_keyword(f"make_vec of {env}", name, known)
     more = {"obs": mine.default_obs, **options}
     limit = more.pop("max_episode_steps", None)  # gymnasium's name; the smaller limit holds
-    if limit is not None:
+    if limit is not None and limit != -1:  # -1: the environment's own alone
         limit = _checks.integer("max_episode_steps", limit, 1, 2**30)
         usual = more.get("max_steps")
         usual = mine.max_steps if usual is None else usual

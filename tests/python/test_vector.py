@@ -14,7 +14,10 @@ import pytest
 import tetrion
 from gymnasium.vector import AutoresetMode
 
-OBS = ("flat", "dict", "planes", "pixels", "compact", "packed2")
+OBS = ("flat", "dict", "planes", "pixels", "compact", "packed2", "drops")
+AFTERSTATES = ("afterstates", "afterstates-dt", "afterstates-boards")
+PLAYED = [("tetris", obs) for obs in OBS] + [("cartpole", "flat")]
+PLAYED += [("tetris-placement", obs) for obs in AFTERSTATES]
 NOOP = 7
 
 
@@ -63,9 +66,13 @@ def test_threads_come_with_what_they_have_to_write(
         envs.close()
 
 
-@pytest.mark.parametrize(("env", "obs"), [("tetris", o) for o in OBS] + [("cartpole", "flat")])
+@pytest.mark.parametrize(("env", "obs"), PLAYED)
 def test_environment_i_plays_what_a_single_one_with_its_seed_plays(env, obs):
-    single_class = {"tetris": tetrion.TetrisEnv, "cartpole": tetrion.CartPoleEnv}[env]
+    single_class = {
+        "tetris": tetrion.TetrisEnv,
+        "tetris-placement": tetrion.TetrisPlacementEnv,
+        "cartpole": tetrion.CartPoleEnv,
+    }[env]
     n, max_steps = 5, 40
     envs = tetrion.vector.make(env, n, threads=2, obs=obs, max_steps=max_steps)
     singles = [single_class(obs, max_steps=max_steps) for _ in range(n)]
@@ -109,6 +116,21 @@ def test_seeds_per_environment():
     assert not np.array_equal(second, first), "reset without a seed goes on to the next episodes"
     np.testing.assert_array_equal(envs.reset(seed=[7, 7, 8])[0], first)
     np.testing.assert_array_equal(envs.reset(seed=7)[0][:2], [first[0], first[2]])
+    given = tetrion.vector.make("tetris", 3, obs="compact", seed=[7, 7, 8])
+    bare = tetrion.vector.make("tetris", 3, obs="compact")
+    for one in (given, bare):
+        one.reset(seed=1)
+    np.testing.assert_array_equal(given.reset()[0], bare.reset()[0])
+
+
+def test_a_row_of_a_reset_mask_has_a_first_reset_of_its_own():
+    seeds = {"obs": "compact", "seed": [7, 7, 8]}
+    first, _ = tetrion.vector.make("tetris", 3, **seeds).reset()
+    envs = tetrion.vector.make("tetris", 3, **seeds)
+    envs.reset(seed=1, options={"reset_mask": np.array([True, False, False])})
+    observations, _ = envs.reset()
+    assert not np.array_equal(observations[0], first[0]), "the next episode of seed 1"
+    np.testing.assert_array_equal(observations[1:], first[1:])
 
 
 def test_cartpole_equals_gymnasiums_vector_environment_from_the_same_states():
@@ -556,7 +578,14 @@ IDS = ("tetrion/Tetris-v0", "tetrion/TetrisPlacement-v0", "tetrion/CartPole-v0",
 
 
 @pytest.mark.parametrize("env_id", IDS)
-@pytest.mark.parametrize("options", [{}, {"max_episode_steps": 5, "render_mode": "rgb_array"}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"max_episode_steps": 5, "render_mode": "rgb_array"},
+        {"max_episode_steps": -1, "max_steps": 7},  # no wrapper's limit
+    ],
+)
 def test_one_id_has_one_space_and_the_same_keywords(env_id, options):
     single = gymnasium.make(env_id, **options)
     envs = gymnasium.make_vec(env_id, num_envs=3, **options)
@@ -576,7 +605,7 @@ def test_one_id_has_one_space_and_the_same_keywords(env_id, options):
         *_, truncations, _ = envs.step(np.zeros(3, int))
         *_, their_truncations, _ = sync.step(np.zeros(3, int))
         np.testing.assert_array_equal(truncations, their_truncations)
-    if options:
+    if envs.render_mode:
         for frame, other in zip(envs.render(), sync.render(), strict=True):
             np.testing.assert_array_equal(frame, other)
 
