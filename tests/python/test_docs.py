@@ -7,6 +7,7 @@ and are held against a run's classes by name only.
 import ast
 import inspect
 import pathlib
+import pickle
 import re
 
 import numpy as np
@@ -18,6 +19,7 @@ PAGE = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"^```python([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 ENVIRONMENTS = {
     "both Tetris": (tetrion.TetrisEnv, tetrion.TetrisPlacementEnv),
+    "`tetris`": (tetrion.TetrisEnv,),
     "placement": (tetrion.TetrisPlacementEnv,),
     "CartPole": (tetrion.CartPoleEnv,),
     "Catch": (tetrion.CatchEnv,),
@@ -57,6 +59,12 @@ def test_every_block_that_needs_no_run_runs(namespace):
     assert namespace["batch"].rewards.shape == namespace["real"].shape == (32, 100)
 
 
+def test_a_state_is_as_small_as_the_page_says(namespace):
+    state = namespace["state"]
+    sizes = f"{len(pickle.dumps(state))} bytes when pickled, {len(state.saved)} of them the game's"
+    assert sizes in PAGE
+
+
 def test_the_printed_error_is_the_one_in_the_comment(capsys):
     block = next(code for _, code in blocks(needs_run=False) if "except ValueError" in code)
     exec(block, {"tetrion": tetrion})
@@ -94,9 +102,10 @@ def test_examples_on_the_page_are_those_in_the_folder():
     assert set(re.findall(r"`(\w+\.(?:py|ipynb))`", section)) == there
 
 
-@pytest.mark.parametrize("queue_size", [1, 4, 7])
+@pytest.mark.parametrize("queue_size", [0, 1, 4, 7])
 def test_the_table_has_the_shapes_of_the_spaces(queue_size):
-    rows = re.findall(r"^\| `(\w+)` \| ([\w ]+) \| (float32|uint8) \[([^]]+)\]", PAGE, re.MULTILINE)
+    row = re.compile(r"^\| `([\w-]+)` \| ([^|]+?) \| (float32|uint8) \[([^]]+)\]", re.MULTILINE)
+    rows = row.findall(PAGE)
     told = {(kind, obs) for obs, kind, _, _ in rows}
     for obs, of, dtype, length in rows:
         for kind in ENVIRONMENTS[of]:
@@ -106,10 +115,11 @@ def test_the_table_has_the_shapes_of_the_spaces(queue_size):
             assert space.dtype == dtype, (obs, of)
     wanted = {("both Tetris", obs) for obs in ("flat", "planes", "pixels", "compact", "packed2")}
     wanted |= {(game, obs) for game in ("CartPole", "Catch") for obs in ("flat", "compact")}
-    assert told == wanted | {("placement", "afterstates")}
+    wanted |= {("placement", f"afterstates{which}") for which in ("", "-dt", "-boards")}
+    assert told == wanted | {("`tetris`", "drops")}
 
 
-@pytest.mark.parametrize("queue_size", [1, 4, 7])
+@pytest.mark.parametrize("queue_size", [0, 1, 4, 7])
 def test_the_four_arrays_have_the_shapes_of_the_table(queue_size):
     row = re.search(r"^\| `dict` .*$", PAGE, re.MULTILINE)[0]
     arrays, _ = tetrion.TetrisEnv("dict", queue_size=queue_size).reset(seed=1)
