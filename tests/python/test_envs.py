@@ -12,8 +12,9 @@ from gymnasium.utils.env_checker import check_env
 
 IDS = ("tetrion/Tetris-v0", "tetrion/TetrisPlacement-v0", "tetrion/CartPole-v0", "tetrion/Catch-v0")
 TETRIS_OBS = ("flat", "dict", "planes", "pixels", "compact", "packed2")
+AFTERSTATES = ("afterstates", "afterstates-dt", "afterstates-boards")
 CASES = [(IDS[0], obs) for obs in (*TETRIS_OBS, "drops")]
-CASES += [(IDS[1], obs) for obs in (*TETRIS_OBS, "afterstates")]
+CASES += [(IDS[1], obs) for obs in (*TETRIS_OBS, *AFTERSTATES)]
 CASES += [(env_id, obs) for env_id in IDS[2:] for obs in ("flat", "compact")]
 HARD_DROP, SWAP, NOOP = 5, 6, 7
 
@@ -149,6 +150,9 @@ def test_pictures_show_the_game():
     assert before.dtype == np.uint8
     env.step(HARD_DROP)
     assert (env.render() != before).any()
+    without_queue = tetrion.TetrisEnv(queue_size=0, render_mode="rgb_array", render_scale=2)
+    without_queue.reset(seed=1)
+    assert without_queue.render().shape == (48, 44, 3), "the holder is drawn all the same"
     cart = tetrion.CartPoleEnv(render_mode="rgb_array", render_scale=1)
     cart.reset(seed=1)
     assert cart.render().shape == (100, 150, 3)

@@ -15,7 +15,10 @@ KINDS = [
     (tetrion.TetrisEnv, {"obs": "dict", "queue_size": 3}),
     (tetrion.TetrisEnv, {"obs": "packed2", "iid_pieces": True, "max_steps": 70, "board_rows": 10}),
     (tetrion.TetrisPlacementEnv, {"obs": "flat"}),
+    (tetrion.TetrisEnv, {"obs": "drops", "queue_size": 0}),
     (tetrion.TetrisPlacementEnv, {"obs": "afterstates", "illegal": "noop"}),
+    (tetrion.TetrisPlacementEnv, {"obs": "afterstates-dt", "iid_pieces": True}),
+    (tetrion.TetrisPlacementEnv, {"obs": "afterstates-boards", "queue_size": 1}),
     (
         tetrion.TetrisPlacementEnv,
         {"obs": "flat", "queue_size": 0, "board_rows": 6, "spawn_above": True, "reward": "lines"},
