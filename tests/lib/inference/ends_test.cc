@@ -221,20 +221,25 @@ TEST_F(StreamEndsTest, SkippedSeqBreaksTheStreamWithBothNumbers) {
   EXPECT_NE(env_end_->problem().find("row 0, asked was row 1"), std::string::npos);
 }
 
-TEST_F(StreamEndsTest, ActionOutOfRangeBreaksTheStreamAndIsNotPlayed) {
-  for (const std::int32_t bad : {kActions - 1, -3}) {
-    PolicyEnd policy_end = Attach();
-    (void)policy_end.Poll();
-    (void)env_end_->Look(0);
-    ASSERT_EQ(policy_end.Poll(), PolicyEnd::State::kStreaming);
-    PublishRow();
-    const std::uint64_t row = policy_end.next_row();
-    AnswerWith(policy_end, bad, 1);  // lane 2 gets bad + 2
-    EXPECT_EQ(Take(row), AnswerResult::kBroken);
-    EXPECT_NE(env_end_->problem().find("has action"), std::string::npos);
-    EXPECT_EQ(actions_[0], 0);
-  }
+class ActionRangeTest : public StreamEndsTest,
+                        public ::testing::WithParamInterface<std::int32_t> {};
+
+TEST_P(ActionRangeTest, ActionOutOfRangeBreaksTheStreamAndIsNotPlayed) {
+  PolicyEnd policy_end = Attach();
+  Handshake(policy_end);
+  PublishRow();
+  ASSERT_NE(policy_end.Next(), nullptr);
+  const std::int32_t actions[kLanes] = {1, 1, GetParam()};
+  ASSERT_TRUE(Decide(policy_end, actions));
+  EXPECT_EQ(Take(0), AnswerResult::kBroken);
+  EXPECT_NE(env_end_->problem().find("has action " + std::to_string(GetParam()) + " in lane 2"),
+            std::string::npos)
+      << env_end_->problem();
+  EXPECT_EQ(actions_[0], 0);
 }
+
+INSTANTIATE_TEST_SUITE_P(OutOfRange, ActionRangeTest,
+                         ::testing::Values(kActions, kActions + 1, -1, -3));
 
 TEST_F(StreamEndsTest, EnvEndThatGoesOnBeyondWhatItPublishedBreaksTheStream) {
   PublishRow();
