@@ -120,6 +120,26 @@ TEST(SafetensorsTest, HostileHeadersAreRefused) {
             "");
 }
 
+// Each file breaks one rule alone, and the refusal names it.
+TEST(SafetensorsTest, EachBoundRefusesByItself) {
+  const auto expect = [](const char* why, const std::string& header, std::size_t data_bytes) {
+    const std::string refusal = RefusalOf(FileWith(header, data_bytes));
+    EXPECT_NE(refusal.find(why), std::string::npos) << why << " was expected, not: " << refusal;
+  };
+  expect("of type I32", R"({"t":{"dtype":"I32","shape":[2],"data_offsets":[0,8]}})", 8);
+  expect("more elements",
+         R"({"t":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}})", 0);
+  expect("bytes follow", R"({"t":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 12);
+  expect("outside", R"({"t":{"dtype":"F32","shape":[4],"data_offsets":[0,16]}})", 8);
+  expect("header length", "{}" + std::string(kMaxHeaderBytes, ' '), 0);
+  std::string many = "{";
+  for (std::size_t i = 0; i <= kMaxTensors; ++i) {
+    many += (i == 0 ? "\"" : ",\"") + std::to_string(i) +
+            R"(":{"dtype":"F32","shape":[0],"data_offsets":[0,0]})";
+  }
+  expect("too many tensors", many + "}", 0);
+}
+
 TEST(SafetensorsTest, PickleUnderOurNameIsRefused) {
   std::vector<std::byte> zip(200, std::byte{0});
   std::memcpy(zip.data(), "PK\x03\x04", 4);
