@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -36,6 +37,13 @@ struct LatentBatch {
   std::vector<std::uint16_t> deter;
   std::vector<std::uint8_t> stoch, valid;
 };
+
+// What one cell holds of a column of `cells` cells.
+template <class T>
+std::vector<T> CellOf(const std::vector<T>& column, int cells, int cell) {
+  const std::ptrdiff_t width = static_cast<std::ptrdiff_t>(column.size()) / cells;
+  return {column.begin() + cell * width, column.begin() + (cell + 1) * width};
+}
 
 // A full ring of two shards whose rows have no latents yet, and windows that wrap in it.
 template <class Memory>
@@ -77,6 +85,9 @@ class LatentReplay {
   void Scatter(const BatchPart& part, LatentBatch in) { memory_.ScatterLatents(lease_, part, in); }
   LatentBatch Gather(const BatchPart& part) {
     LatentBatch got(spec_, static_cast<std::size_t>(part.lanes * part.rows));
+    // Other bytes than those that tests scatter, so that a column left alone is noticed.
+    std::fill(got.deter.begin(), got.deter.end(), std::uint16_t{0xDEAD});
+    std::fill(got.stoch.begin(), got.stoch.end(), std::uint8_t{0xDD});
     memory_.GatherLatents(lease_, part, got);
     return got;
   }
@@ -156,22 +167,25 @@ TYPED_TEST_P(LatentsSuite, WhereWindowsOverlapTheLastOnesAreKeptWhole) {
                   {.shard = 1, .start = 11, .lane = 1},
                   {.shard = 1, .start = 13, .lane = 0}});
     const BatchPart all = {.lanes = 5, .rows = kLatentRows};
-    const LatentBatch in(spec, 5 * kLatentRows);
+    constexpr int kCells = 5 * kLatentRows;
+    const LatentBatch in(spec, kCells);
     replay.Scatter(all, in);
     const LatentBatch got = replay.Gather(all);
-    const auto deter_of = [&](const LatentBatch& batch, int window, int row) {
-      const auto at = static_cast<std::ptrdiff_t>((row * 5 + window) * spec.deter);
-      return std::vector<std::uint16_t>(batch.deter.begin() + at,
-                                        batch.deter.begin() + at + spec.deter);
+    const auto expect_same = [&](int window, int row, int from_window, int from_row) {
+      EXPECT_EQ(CellOf(got.deter, kCells, row * 5 + window),
+                CellOf(in.deter, kCells, from_row * 5 + from_window))
+          << "deter of window " << window << ", row " << row;
+      EXPECT_EQ(CellOf(got.stoch, kCells, row * 5 + window),
+                CellOf(in.stoch, kCells, from_row * 5 + from_window))
+          << "stoch of window " << window << ", row " << row;
     };
     for (int row = 0; row < kLatentRows; ++row) {
-      EXPECT_EQ(deter_of(got, 4, row), deter_of(in, 4, row)) << "the last window, " << row;
-      EXPECT_EQ(deter_of(got, 2, row), deter_of(in, 2, row)) << "another shard, " << row;
-      EXPECT_EQ(deter_of(got, 3, row), deter_of(in, 3, row)) << "another lane, " << row;
+      expect_same(4, row, 4, row);  // the last window
+      expect_same(2, row, 2, row);  // another shard
+      expect_same(3, row, 3, row);  // another lane
       // Rows 10 to 12 of the lane are the second window's, later ones the last window's.
-      EXPECT_EQ(deter_of(got, 1, row), row < 3 ? deter_of(in, 1, row) : deter_of(in, 4, row - 3));
-      EXPECT_EQ(deter_of(got, 0, row),
-                row < 1 ? deter_of(in, 1, row + 2) : deter_of(in, 4, row - 1));
+      expect_same(1, row, row < 3 ? 1 : 4, row < 3 ? row : row - 3);
+      expect_same(0, row, row < 1 ? 1 : 4, row < 1 ? row + 2 : row - 1);
     }
     replay.Close();
   }
