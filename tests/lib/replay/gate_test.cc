@@ -287,6 +287,24 @@ TEST(ReplayGateTest, ClosedLeasesWhoseRowsAreStillReadBoundTheReader) {
   EXPECT_TRUE(open.Lease());
 }
 
+// One that passes between two looks of a reader that waits for it.
+struct EventThatPassesLater final : public Event {
+  bool Passed() const override { return ++looks > 2; }
+  void Fence() const override {}
+  mutable int looks = 0;
+};
+
+TEST(ReplayGateTest, ReaderThatWaitsForAClosedLeaseTakesItsPlaceWhenItsRowsAreRead) {
+  Open open;
+  ASSERT_EQ(open.Push(kCapacity), AcquireResult::kAcquired);
+  FakeEvent never[3];
+  EventThatPassesLater last_read;
+  for (const FakeEvent& event : never) open.Lease().CloseAfter(&event);
+  open.Lease().CloseAfter(&last_read);
+  last_read.looks = 0;
+  EXPECT_TRUE(open.gate->OpenLease(1, kWindowRows, kNapNs));
+}
+
 TEST(ReplayGateTest, LeasesReuseTheMemoryOfTheirWindows) {
   Open open;
   ASSERT_EQ(open.Push(kCapacity), AcquireResult::kAcquired);
