@@ -49,7 +49,7 @@ TEST(RowCheckTest, NamesTheFirstThingWrong) {
   cont.view.cont[1] = 0.0F;  // without kTerminated
   EXPECT_STREQ(cont.Check(), "flags or cont contradict each other");
   GoodRow garbage;
-  garbage.view.flags[0] = 0xF0;
+  garbage.view.flags[0] = 0x10;  // the first bit that is no flag
   EXPECT_STREQ(garbage.Check(), "flags or cont contradict each other");
 }
 
@@ -89,6 +89,9 @@ TEST(RowCheckTest, PairOfRowsMustAgreeOnWhereEpisodesEnd) {
                "is_last and is_first do not pair up");
   before.view.flags[1] = kIsLast | kTruncated;
   EXPECT_EQ(CheckRowPair(before.layout, before.bytes.data(), after.bytes.data()), nullptr);
+  before.view.cont[2] = 0.5F;
+  EXPECT_STREQ(CheckRowPair(before.layout, before.bytes.data(), after.bytes.data()),
+               "cont is neither 0 nor 1");
 }
 
 }  // namespace
