@@ -51,7 +51,6 @@ NO_PRAGMA_ONCE = {
 
 # (path, rule name) -> reason. The named rule of BANNED does not apply to that file.
 BANNED_ALLOWED = {
-    ("lib/core/log.cc", "system_clock"): "log lines carry wall time for people",
     ("tools/up/child_processes.cc", "usleep"): "polls killed children for 2 s at most, as last act",
     ("lib/core/mutex.h", "std::mutex"): "the annotated mutex is built on it",
 }
@@ -68,7 +67,7 @@ BANNED = (
     ("printf", r"\b(?:std::)?f?printf\s*\(", ("lib/",), "log through lib/core/log.h"),
     ("fence", r"\batomic_thread_fence\b", _ALL,
      "ThreadSanitizer does not know fences; order the variables themselves"),
-    ("system_clock", r"\bsystem_clock\b", ("lib/", "services/"),
+    ("wall clock", r"\b(?:system_clock|CLOCK_REALTIME|gettimeofday)\b", ("lib/", "services/"),
      "leases and deadlines use CLOCK_MONOTONIC (lib/core/clock.h)"),
     ("hardware_concurrency", r"\bhardware_concurrency\b", _ALL,
      "a container may use fewer than the machine has: UsableCpus (lib/core/cpu_count.h)"),

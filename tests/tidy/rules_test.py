@@ -190,6 +190,7 @@ class RuleTest(RuleCase):
         for call in ("std::rand()", "srand(1)", "rand ()", "usleep(10)", "sleep(1)", "::sleep(1)",
                      "system(\"ls\")", "std::system(s)", "printf(\"x\")", "std::fprintf(stderr)",
                      "std::atomic_thread_fence(x)", "std::chrono::system_clock::now()",
+                     "clock_gettime(CLOCK_REALTIME, &t)", "gettimeofday(&t, nullptr)",
                      "std::mutex mu", "std::condition_variable cv", "std::jthread t",
                      "torch::load(m, p)", "std::thread::hardware_concurrency()",
                      "ftruncate(fd, 1)", "thread_local int n = 0", "thread_local T* p = nullptr",

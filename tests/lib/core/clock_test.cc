@@ -1,6 +1,7 @@
 #include "lib/core/clock.h"
 
 #include <gtest/gtest.h>
+#include <time.h>
 
 namespace tetrion {
 namespace {
@@ -12,6 +13,20 @@ TEST(ClockTest, MonotonicClockNeverGoesBack) {
     ASSERT_GE(now_ns, last_ns);
     last_ns = now_ns;
   }
+}
+
+// Leases and bells of other processes are compared with it.
+TEST(ClockTest, MonotonicClockIsTheOneThatProcessesShare) {
+  const auto read_ns = [] {
+    timespec time{};
+    EXPECT_EQ(clock_gettime(CLOCK_MONOTONIC, &time), 0);
+    return time.tv_sec * kNanosPerSecond + time.tv_nsec;
+  };
+  const std::int64_t before_ns = read_ns();
+  const std::int64_t now_ns = MonotonicClock::Get().NowNs();
+  const std::int64_t after_ns = read_ns();
+  EXPECT_GE(now_ns, before_ns);
+  EXPECT_LE(now_ns, after_ns);
 }
 
 TEST(ClockTest, DeadlinePassesExactlyWhenItsTimeHasCome) {
