@@ -1,5 +1,8 @@
 """kill -9 of an actor: its ring is drained and removed, its session ends, its tokens go on."""
 
+import contextlib
+import os
+import pathlib
 import re
 
 import harness
@@ -7,9 +10,19 @@ import harness
 KILLS = 4
 
 
+def open_files(run):
+    """How many the learner has open, those of the run's folder apart: checkpoints come and go."""
+    files = 0
+    for descriptor in pathlib.Path(f"/proc/{run.pid_of('learner')}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+            files += not os.readlink(descriptor).startswith(str(run.folder))
+    return files
+
+
 class ActorIsKilled(harness.Case):
     def test_its_ring_goes_and_its_tokens_are_played_by_others(self):
         run = self.new_run().start_by_hand()
+        most = None
         for _ in range(KILLS):
             run.expect_progress()
             ring = run.rings()
@@ -18,6 +31,9 @@ class ActorIsKilled(harness.Case):
             run.wait_for("ring, session and tokens are free",
                          lambda s: not run.rings() and s["actors"] == 0
                          and s["tokens"]["outstanding"] == 0)
+            most = most or open_files(run)
+            harness.wait_until(f"the learner has at most {most} files open again",
+                               lambda most=most: open_files(run) <= most)
             run.start_actor("actor-0")
         run.expect_progress()
         attempts = {episode[1] for _, episode in run.episodes()}
