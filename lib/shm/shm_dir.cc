@@ -207,4 +207,18 @@ bool TryRemoveDeadRing(const std::string& dir, std::uint64_t run_id, const std::
   return access((dir + "/" + NameOf(path)).c_str(), F_OK) != 0;
 }
 
+bool TryRemoveDeadLearner(const std::string& dir, std::uint64_t run_id) {
+  const std::string name = LearnerName(run_id), path = dir + "/" + name;
+  if (access(path.c_str(), F_OK) != 0) return true;
+  const std::unique_ptr<ShmDirLock> lock = ShmDirLock::Try(dir);
+  if (lock == nullptr) return false;
+  const std::vector<RegionFile> files = ListRegions(dir);
+  const bool in_use = std::any_of(files.begin(), files.end(), [&](const RegionFile& file) {
+    return file.run_id == run_id && file.locked;
+  });
+  if (in_use) return false;
+  RemoveUnlocked(files, [&](const RegionFile& file) { return NameOf(file.path) == name; });
+  return access(path.c_str(), F_OK) != 0;
+}
+
 }  // namespace tetrion

@@ -72,5 +72,8 @@ int RemoveStale(const std::string& dir, std::uint64_t run_id);
 // Removes the ring of `run_id` with `path`'s file name unless a process locks it. False while it is
 // there: its owner lives, or the folder is locked.
 bool TryRemoveDeadRing(const std::string& dir, std::uint64_t run_id, const std::string& path);
+// The same with the region of the run's learner, unless a process locks any of the run's: a worker
+// that lives keeps its mapping, and goes on with the next learner. True where there is no file.
+bool TryRemoveDeadLearner(const std::string& dir, std::uint64_t run_id);
 
 }  // namespace tetrion

@@ -19,6 +19,8 @@ namespace tetrion::coordinator {
 namespace {
 
 constexpr std::int64_t kWatchMs = 100;
+// At the run's end: how long its learner's process may take to end, and between two looks.
+constexpr std::int64_t kLearnerEndsMs = 2000, kLearnerWatchMs = 10;
 constexpr std::uint64_t kFilesPerPeer = 2;
 constexpr std::uint64_t kOwnFiles = 64;  // store, HTTP connections, logs
 
@@ -106,7 +108,8 @@ Coordinator::Coordinator(const CoordinatorOptions& options, const OpenedRun& run
   files_ = std::make_unique<RunFiles>(folder_, stored.run_id, told, *control_, registry_,
                                       MonotonicClock::Get());
   memory_ = std::make_unique<MemoryWatch>(*control_, registry_);
-  learner_region_ = options.shm_dir + "/" + LearnerName(stored.run_id);
+  shm_dir_ = options.shm_dir;
+  run_id_ = stored.run_id;
   log::info("run {} (epoch {}) on {}, http {}", folder_.name(), stored.epoch, endpoint(),
             http_address());
 }
@@ -126,9 +129,23 @@ void Coordinator::Watch(const SignalWatcher& signals) {
     signals.WaitFor(kWatchMs);
   }
   if (host_->failed()) return;
-  control_->SawLearnerRegion(RegionIsHeld(learner_region_), MonotonicClock::Get().NowNs());
+  control_->SawLearnerRegion(RegionIsHeld(shm_dir_ + "/" + LearnerName(run_id_)),
+                             MonotonicClock::Get().NowNs());
   memory_->Tick();
   files_->Tick();
+}
+
+// The learner removes its region when it hears that the run ends. One that ended before that leaves
+// it, for actors that go on with the next learner: then it goes with the run.
+void Coordinator::RemoveLearnerRegion() {
+  const Deadline deadline = Deadline::AfterMs(kLearnerEndsMs);
+  while (!TryRemoveDeadLearner(shm_dir_, run_id_)) {
+    if (deadline.Passed()) {
+      log::warn("{} stays: its learner or an actor still runs", LearnerName(run_id_));
+      return;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(kLearnerWatchMs));
+  }
 }
 
 void Coordinator::Run(const SignalWatcher& signals) {
@@ -145,6 +162,7 @@ void Coordinator::Run(const SignalWatcher& signals) {
                     store_runner_.RequestStop();
                     store_runner_.Join();
                   }});
+  RemoveLearnerRegion();
   files_->Finish();
   log::info("run {} ended: {}", folder_.name(), control_->Status());
   const std::string unwritten = store_agent_.Unwritten();

@@ -42,6 +42,7 @@ class Coordinator {
   // One look at signals, region, memory and files, 0.1 s after the one before.
   void Watch(const SignalWatcher& signals);
   Readiness CheckReady() const;
+  void RemoveLearnerRegion();
 
   const RunFolder folder_;
   FileDescriptor lock_;
@@ -54,7 +55,8 @@ class Coordinator {
   std::unique_ptr<RunFiles> files_;
   std::unique_ptr<MemoryWatch> memory_;
   AgentRunner store_runner_;
-  std::string learner_region_;  // path
+  std::string shm_dir_;
+  std::uint64_t run_id_ = 0;
 };
 
 // Opens the run and builds its coordinator. A new run that cannot start (its port is taken, say)

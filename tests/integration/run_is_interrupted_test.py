@@ -1,5 +1,5 @@
 """Ctrl-C: once drains and saves, twice ends at once; --resume goes on. A closed terminal and a
-kill -9 of tetrion-up also save, and leave no shared memory."""
+kill -9 of tetrion-up also save, and leave no shared memory, as does a run that ends in parts."""
 
 import re
 import signal
@@ -75,6 +75,18 @@ class RunIsInterrupted(harness.Case):
         run.start_up(resume=True, actors=2)
         run.expect_progress()
         run.drain()
+
+    def test_the_region_of_a_learner_that_ended_before_the_run_goes_with_the_run(self):
+        run = self.new_run().start_by_hand()
+        run.expect_progress()
+        run.signal("actor-0", signal.SIGTERM)
+        self.assertEqual(run.wait_exit("actor-0"), 0)
+        run.signal("learner", signal.SIGTERM)
+        self.assertEqual(run.wait_exit("learner"), 0)
+        self.assertEqual(sorted(path.suffix for path in run.shm.iterdir()), ["", ".learner"])
+        run.signal("coordinator", signal.SIGTERM)
+        self.assertEqual(run.wait_exit("coordinator"), 0)
+        self.assertEqual([path.name for path in run.shm.iterdir()], [".lock"])
 
     def assert_last_update_is_saved(self, run):
         log = run.log("learner")

@@ -176,6 +176,26 @@ TEST(ShmDirTest, OneDeadRingIsRemovedALivingOneOnceItIsDeadAndTheRestStay) {
   EXPECT_TRUE(Exists(bystander));
 }
 
+TEST(ShmDirTest, LearnersRegionGoesOnceNoneOfTheRunsIsHeld) {
+  const ScratchDir scratch;
+  const std::string& dir = scratch.path();
+  EXPECT_TRUE(TryRemoveDeadLearner(dir + "/none", kRun));
+  std::optional<Region> learner = MakeRegion(dir, LearnerName(kRun), kRun);
+  std::optional<Region> ring = MakeRegion(dir, RingName(kRun, 1, 2, 0), kRun);
+  const Region of_another = MakeRegion(dir, LearnerName(kOtherRun), kOtherRun);
+  const std::string path = learner->path();
+  EXPECT_FALSE(TryRemoveDeadLearner(dir, kRun));
+  learner.reset();
+  EXPECT_FALSE(TryRemoveDeadLearner(dir, kRun));  // a worker has it mapped
+  EXPECT_TRUE(Exists(path));
+  const std::string kept = ring->path();
+  ring.reset();
+  EXPECT_TRUE(TryRemoveDeadLearner(dir, kRun));
+  EXPECT_FALSE(Exists(path));
+  EXPECT_TRUE(Exists(kept));
+  EXPECT_FALSE(TryRemoveDeadLearner(dir, kOtherRun));
+}
+
 TEST(ShmDirTest, TriesAreRefusedAtOnceWhileTheFolderIsLocked) {
   const ScratchDir scratch;
   const std::string& dir = scratch.path();
