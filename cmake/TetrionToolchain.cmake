@@ -52,7 +52,16 @@ if(TETRION_SANITIZE)
     # ThreadSanitizer's builds keep -O2, where a missing barrier is missed as it would be in use.
     target_compile_options(tetrion_flags INTERFACE -O1)
   endif()
+else()
+  # The sanitizers check the same calls, and see them only where glibc's checks do not replace them.
+  # Those need an optimising compiler.
+  target_compile_options(tetrion_flags INTERFACE
+    "$<$<COMPILE_LANGUAGE:CXX>:-fcf-protection>"
+    "$<$<AND:$<COMPILE_LANGUAGE:CXX>,$<NOT:$<CONFIG:Debug>>>:-U_FORTIFY_SOURCE;-D_FORTIFY_SOURCE=2>")
 endif()
+# Bounds of the standard library's containers are checked, but not where it is measured.
+target_compile_definitions(tetrion_flags INTERFACE
+  $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<NOT:$<CONFIG:Release>>>:_GLIBCXX_ASSERTIONS>)
 
 if(TETRION_CUDA)
   find_program(NVCC_PROGRAM nvcc HINTS /usr/local/cuda/bin REQUIRED)
