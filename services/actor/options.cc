@@ -17,13 +17,8 @@ void Declare(ServiceOptions& parser, ActorOptions& o) {
              "threads");
   parser.Add("policy", &o.policy,
              "run: the learner's newest weights; random: uniform legal actions", {"run", "random"});
-  parser.Add("inference", &o.inference,
-             "who decides: local, the workers with the newest weights; streamed, the learner",
-             {"local", "streamed"});
-  parser.Add("groups", &o.groups,
-             "streamed: lane groups of a worker thread, each with its lanes, ring and replay slot; "
-             "one steps while another waits for its actions",
-             1, 16, "groups");
+  AddInference(parser, o);
+  AddGroups(parser, o);
   parser.Add("rows", &o.rows,
              "how rows reach the learner: shm, through the folder that both share; tcp, over the "
              "network to its --rows-bind; auto, tcp when --coordinator names another host",
@@ -40,9 +35,8 @@ bool IsElsewhere(const std::string& coordinator) {
 }
 
 void ChooseRows(ActorOptions& o) {
-  const bool streamed = o.inference == "streamed";
-  if (o.rows == "auto") o.rows = !streamed && IsElsewhere(o.member.coordinator) ? "tcp" : "shm";
-  if (o.rows == "tcp" && streamed) {
+  if (o.rows == "auto") o.rows = !o.Streamed() && IsElsewhere(o.member.coordinator) ? "tcp" : "shm";
+  if (o.rows == "tcp" && o.Streamed()) {
     throw Error(ExitCode::kUsage,
                 "--inference streamed needs the learner's shared memory, --rows tcp has none: give "
                 "one of them");
@@ -60,7 +54,7 @@ constexpr const char* kDescription =
     "Joins a running coordinator; may come and go at any time.";
 
 void CheckRings(const ActorOptions& o) {
-  const int rings = o.inference == "streamed" ? o.workers * o.groups : o.workers;
+  const int rings = o.workers * o.GroupsOfWorker();
   if (rings <= kMaxWorkersOfRun) return;
   throw Error(ExitCode::kUsage, "--workers " + std::to_string(o.workers) + " times --groups " +
                                     std::to_string(o.groups) + " are " + std::to_string(rings) +
@@ -80,7 +74,7 @@ std::optional<int> ParseActorOptions(int argc, const char* const* argv, ActorOpt
   CheckMemberOptions(options.member);
   std::string& shm_dir = options.member.shm_dir;
   if (!shm_dir.empty()) shm_dir = ToldShmDir(shm_dir);
-  if (options.inference == "streamed" && options.policy != "run") {
+  if (options.Streamed() && options.policy != "run") {
     throw Error(ExitCode::kUsage,
                 "--policy " + options.policy +
                     " is a worker's own, with --inference streamed the learner decides: give one "

@@ -3,19 +3,18 @@
 #include <optional>
 #include <string>
 
+#include "lib/setup/inference_choice.h"
 #include "lib/setup/member.h"
 #include "services/common/health_check.h"
 
 namespace tetrion::actor {
 
 // What the actor's user may say.
-struct ActorOptions {
+struct ActorOptions : InferenceChoice {
   MemberOptions member = {.name = "actor", .drain_timeout_s = 10};
   HealthCheck health;
   int workers = 1;
   std::string policy = "run";
-  std::string inference = "local";
-  int groups = 2;
   std::string rows = "auto";  // after parsing: "shm" or "tcp"
   std::string compress = "none";
 };

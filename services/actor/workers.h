@@ -65,9 +65,9 @@ class Workers {
   struct Worker;
   struct Setting;
 
-  bool Streamed() const { return options_.inference == "streamed"; }
+  bool Streamed() const { return options_.Streamed(); }
   bool Remote() const { return options_.rows == "tcp"; }
-  int Groups() const { return Streamed() ? options_.groups : 1; }
+  int Groups() const { return options_.GroupsOfWorker(); }
   void MakeCourier(const Setting& setting);
   std::unique_ptr<LaneLoop> MakeLoop(Worker& worker, const Setting& setting);
   void MakeLocal(Worker& worker, const Setting& setting) const;

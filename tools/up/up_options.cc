@@ -99,7 +99,7 @@ ChildSpec Actor(const UpOptions& options, const RunPlan& plan, const std::vector
                      name,
                      "--workers",
                      std::to_string(workers)};
-  if (options.inference == "streamed") {
+  if (options.Streamed()) {
     Append(command, {"--inference", "streamed", "--groups", std::to_string(options.groups)});
   }
   Append(command, CommonFlags(options));
@@ -116,21 +116,16 @@ std::vector<ChildSpec> ChildrenOf(const UpOptions& options, const RunPlan& plan,
   return children;
 }
 
-// Lane groups of a worker, each with a replay slot.
-int GroupsOf(const UpOptions& options) {
-  return options.inference == "streamed" ? options.groups : 1;
-}
-
 // One core is the learner's; the rest is shared by the actors, as far as the run's slots go.
 int WorkersPerActor(const UpOptions& options, int most_slots, int cores) {
   if (options.workers > 0) return options.workers;
-  const int slots = most_slots / (options.actors * GroupsOf(options));
+  const int slots = most_slots / (options.actors * options.GroupsOfWorker());
   return std::clamp(std::min((cores - 1) / options.actors, slots), 1, 64);
 }
 
 // "2 actors of 3 workers of 4 groups need 24 replay slots".
 std::string SlotsNeeded(const UpOptions& options, int workers) {
-  const int groups = GroupsOf(options);
+  const int groups = options.GroupsOfWorker();
   return std::to_string(options.actors) + " actors of " + std::to_string(workers) + " workers" +
          (groups > 1 ? " of " + std::to_string(groups) + " groups" : "") + " need " +
          std::to_string(options.actors * workers * groups) + " replay slots";
@@ -197,10 +192,8 @@ std::optional<int> ParseUpOptions(int argc, const char* const* argv, UpOptions& 
   parser.Add("actors", &o.actors, "actor processes", 1, 64, "processes");
   parser.Add("workers", &o.workers, "worker threads of an actor; 0: what the cores allow", 0, 64,
              "threads");
-  parser.Add("inference", &o.inference,
-             "who decides: local, the actors with the newest weights; streamed, the learner",
-             {"local", "streamed"});
-  parser.Add("groups", &o.groups, "streamed: lane groups of a worker thread", 1, 16, "groups");
+  AddInference(parser, o);
+  AddGroups(parser, o);
   parser.Add("threads", &o.threads, "the learner's compute threads; 0: its default", 0, 256,
              "threads");
   AddDeviceChoice(parser, o.replay);
@@ -224,7 +217,7 @@ RunPlan PlanRun(const UpOptions& options, const std::string& default_name, int c
   RunPlan plan = options.resume.empty() ? PlaceOfNew(options, default_name) : PlanOfOld(options);
   std::vector<Setting> given = options.given;
   const int workers = WorkersPerActor(options, MostSlots(plan, given), cores);
-  const int all_workers = workers * options.actors * GroupsOf(options);
+  const int all_workers = workers * options.actors * options.GroupsOfWorker();
   const std::string needed = SlotsNeeded(options, workers);
   if (all_workers > kMaxWorkersOfRun) {
     Refuse(needed + ", a run has at most " + std::to_string(kMaxWorkersOfRun) +

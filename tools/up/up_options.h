@@ -6,18 +6,17 @@
 
 #include "lib/core/log.h"
 #include "lib/setup/device_choice.h"
+#include "lib/setup/inference_choice.h"
 #include "lib/setup/run_choice.h"
 #include "tools/up/supervisor.h"
 
 namespace tetrion {
 
-struct UpOptions : RunChoice {
+struct UpOptions : RunChoice, InferenceChoice {
   int actors = 1;
   int workers = 0;      // per actor; 0: what the machine's cores allow
   int threads = 0;      // the learner's; 0: its own default
   DeviceChoice replay;  // with resident lanes there are no actors
-  std::string inference = "local";
-  int groups = 2;       // streamed: lane groups of a worker thread
   std::string bin_dir;  // folder of the services' programs; empty: this program's
   std::string config_file;
   std::vector<std::string> unheard;  // environment variables of options that only services have
