@@ -112,6 +112,7 @@ class Run:
         self.cut_off = set()  # names of actors whose answers a cut network may have swallowed
         self.quarantined = 0  # rings that a test has spoilt
         self.learner_options = {}  # of every learner that is started by hand
+        self.environment = {}  # of every process, beside the test's own
         self.last_batches, self.batches = 0, 0
 
     # Starting and stopping.
@@ -126,6 +127,7 @@ class Run:
             where = log if output is None else output
             process = subprocess.Popen([str(BIN / program), *arguments], stdout=where,
                                        stderr=where, stdin=subprocess.DEVNULL,
+                                       env={**os.environ, **self.environment},
                                        start_new_session=True, preexec_fn=prepare)
         self.processes[name] = process
         return process
