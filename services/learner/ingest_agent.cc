@@ -183,6 +183,8 @@ int IngestAgent::Push(Feed& feed, const std::byte* rows, std::uint32_t count) {
     source.Release(pushed);
   }
   AddRelaxed<std::uint64_t>(counters_.rows, pushed);
+  // A full ring is what its metric is for, and nothing else looks while no row is taken.
+  if (result != AcquireResult::kAcquired) source.LookAgain();
   NoteBacklog(source.id().shard, source.backlog_rows());
   // A limited push has waited already: no sleep on top.
   return std::max(static_cast<int>(pushed), result == AcquireResult::kAcquired ? 0 : 1);

@@ -22,6 +22,7 @@ class RemoteRing final : public RowSource {
   SourceRows Peek() override;
   void Release(std::uint64_t n) override { ring_.Release(n); }
   bool HasNews() override;
+  void LookAgain() override { (void)ring_.Peek(ring_.head() - ring_.tail()); }
   std::uint64_t next_row() const override { return ring_.tail(); }
   std::uint64_t backlog_rows() const override { return ring_.head() - ring_.tail(); }
   std::uint64_t capacity_rows() const override { return ring_.capacity(); }

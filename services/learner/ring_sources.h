@@ -24,6 +24,7 @@ class LocalRing final : public RowSource {
   SourceRows Peek() override;
   void Release(std::uint64_t n) override { ring_.Release(n); }
   bool HasNews() override { return ring_.Peek().status != RingStatus::kEmpty; }
+  void LookAgain() override { (void)ring_.Peek(ring_.head() - ring_.tail()); }
   std::uint64_t next_row() const override { return ring_.tail(); }
   std::uint64_t backlog_rows() const override { return ring_.head() - ring_.tail(); }
   std::uint64_t capacity_rows() const override { return ring_.capacity(); }
@@ -57,6 +58,7 @@ class InferredRing final : public RowSource {
   SourceRows Peek() override;
   void Release(std::uint64_t n) override { ring_.Release(n); }
   bool HasNews() override;
+  void LookAgain() override { ring_.LookAgain(); }
   std::uint64_t next_row() const override { return ring_.next_row(); }
   std::uint64_t backlog_rows() const override { return ring_.backlog_rows(); }
   std::uint64_t capacity_rows() const override { return ring_.capacity_rows(); }

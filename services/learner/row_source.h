@@ -57,7 +57,10 @@ class RowSource {
   // true later rings that bell, or is found by the Peek after the longest wait.
   virtual bool HasNews() = 0;
 
-  // Rows released, and rows published but not released, as far as Peek has seen.
+  // Sees what has been published since the last Peek; what was peeked stays as it is. For a caller
+  // that takes nothing: Peek itself looks further only once all that it has seen is released.
+  virtual void LookAgain() = 0;
+  // Rows released, and rows published but not released, as far as Peek or LookAgain has seen.
   virtual std::uint64_t next_row() const = 0;
   virtual std::uint64_t backlog_rows() const = 0;
   // Published rows that the source holds at most.

@@ -165,8 +165,10 @@ TEST_F(IngestAgentTest, LimiterHoldsIngestUntilTheTrainerTakesAWindow) {
   EXPECT_EQ(held, 12U);  // two whole windows, committed in fours
   EXPECT_GT(agent_->counters().limited_ns.load(), 0);
   EXPECT_EQ(agent_->counters().leased_ns.load(), 0);
+  worker->Write(10);
   Cycle();
   EXPECT_EQ(RowsIn(0), held);
+  EXPECT_EQ(agent_->BacklogRows(0), 110 - held) << "rows that came while nothing was taken, too";
   EXPECT_EQ(Deliver(1).size(), 5U);
   Cycle();
   EXPECT_EQ(RowsIn(0), held + kSteps);

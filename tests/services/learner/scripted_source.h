@@ -65,6 +65,7 @@ class ScriptedSource final : public RowSource {
     if (script_.front().count == 0) script_.pop_front();
   }
   bool HasNews() override { return !script_.empty(); }
+  void LookAgain() override {}
   std::uint64_t next_row() const override { return next_row_; }
   std::uint64_t backlog_rows() const override {
     std::uint64_t rows = 0;
