@@ -9,6 +9,7 @@
 #include "lib/core/error.h"
 #include "lib/core/json.h"
 #include "lib/core/log.h"
+#include "lib/core/mutex.h"
 #include "lib/http/bounded_server.h"
 
 namespace tetrion {
@@ -18,6 +19,8 @@ constexpr std::size_t kMaxQueued = 16;  // connections waiting for a thread
 // Connections that wait in the kernel. The library asks for 5: the sixth of a burst of scrapers
 // then tries again a second later.
 constexpr int kBacklog = 128;
+constexpr std::int64_t kListenAgainMs = 200;
+constexpr std::int64_t kStopAgainMs = 20;
 constexpr std::size_t kMaxBodyBytes = 0;
 constexpr std::size_t kMaxShownBytes = 1000;  // of an answer in an error
 
@@ -58,12 +61,19 @@ constexpr const char* kJson = "application/json";
 
 struct HttpEndpoint::Impl {
   BoundedServer server;
+  std::string host;
   std::uint16_t port = 0;
   std::thread thread;
   bool started = false;
+  Mutex mu;
+  CondVar changed;
+  bool stopping TETRION_GUARDED_BY(mu) = false;
+  bool ended TETRION_GUARDED_BY(mu) = false;  // `thread` serves no more
 
   void Configure();
   void Bind(const std::string& bind, const HostPort& wanted);
+  void Serve() TETRION_EXCLUDES(mu);
+  bool WaitToListenAgain() TETRION_EXCLUDES(mu);
 };
 
 void HttpEndpoint::Impl::Configure() {
@@ -113,8 +123,32 @@ void HttpEndpoint::Impl::Bind(const std::string& bind, const HostPort& wanted) {
                     (reason != 0 ? std::strerror(reason) : "address not usable") +
                     "; choose another with --http-bind (port 0 takes a free one)");
   }
+  host = wanted.host;
   port = static_cast<std::uint16_t>(bound);
   server.SetBacklog(kBacklog);
+}
+
+// Until Stop. The library closes its socket where a connection cannot be accepted, as when the
+// system has no file or buffer left.
+void HttpEndpoint::Impl::Serve() {
+  server.listen_after_bind();
+  while (WaitToListenAgain()) {
+    log::warn("HTTP on port {} could not accept a connection; listening again", port);
+    if (!server.bind_to_port(host, port)) continue;
+    server.SetBacklog(kBacklog);
+    server.listen_after_bind();
+  }
+  MutexLock lock(mu);
+  ended = true;
+  changed.NotifyAll();
+}
+
+// False, at once, when the endpoint stops.
+bool HttpEndpoint::Impl::WaitToListenAgain() {
+  const Deadline pause = Deadline::AfterMs(kListenAgainMs);
+  MutexLock lock(mu);
+  while (!stopping && !pause.Passed()) changed.WaitFor(mu, kListenAgainMs * kNanosPerMilli);
+  return !stopping;
 }
 
 HttpEndpoint::HttpEndpoint(const std::string& bind, const MetricsRegistry& registry,
@@ -159,7 +193,7 @@ void HttpEndpoint::Start() {
   impl_->server.FillTables("/livez");
   impl_->thread = std::thread([this] {
     pthread_setname_np(pthread_self(), "http");
-    impl_->server.listen_after_bind();
+    impl_->Serve();
   });
   // Stop has no effect on a server that does not run yet.
   const Deadline deadline = Deadline::AfterMs(5000);
@@ -169,7 +203,16 @@ void HttpEndpoint::Start() {
 void HttpEndpoint::Stop() {
   if (!impl_->thread.joinable()) return;
   impl_->server.CutConnections();
-  impl_->server.stop();
+  {
+    MutexLock lock(impl_->mu);
+    impl_->stopping = true;
+    impl_->changed.NotifyAll();
+    // Again where it was just about to listen.
+    while (!impl_->ended) {
+      impl_->server.stop();
+      impl_->changed.WaitFor(impl_->mu, kStopAgainMs * kNanosPerMilli);
+    }
+  }
   impl_->thread.join();
 }
 

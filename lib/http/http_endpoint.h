@@ -35,7 +35,8 @@ class HttpEndpoint {
 
   // A page of JSON, e.g. "/status". Before Start.
   void AddJson(const std::string& path, std::function<std::string()> body);
-  // Serves on threads of its own; returns at once.
+  // Serves on threads of its own; returns at once. Where the system cannot accept a connection, for
+  // want of files or buffers, the port is closed for a moment and served again.
   void Start();
   // Ends serving; returns after the requests under way (their time-out is 1 s). May be called
   // twice.

@@ -11,6 +11,7 @@
 #include <optional>
 #include <thread>
 
+#include "lib/core/clock.h"
 #include "lib/core/error.h"
 
 namespace tetrion {
@@ -194,6 +195,49 @@ TEST_F(HttpEndpointTest, StopCutsConnectionsUnderWayAndFreesThePort) {
   EXPECT_THROW(HttpGet(endpoint_.address(), "/livez", 1000), Error);
   HttpEndpoint next(endpoint_.address(), registry_, [] { return Readiness{true, ""}; });
   EXPECT_EQ(next.address(), endpoint_.address());
+}
+
+// The socket of this process that listens on `port`.
+int ListeningSocket(std::uint16_t port) {
+  for (int fd = 0; fd < 1024; ++fd) {
+    int listens = 0;
+    socklen_t size = sizeof listens;
+    sockaddr_in at{};
+    socklen_t at_size = sizeof at;
+    if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 && listens != 0 &&
+        getsockname(fd, reinterpret_cast<sockaddr*>(&at), &at_size) == 0 &&
+        ntohs(at.sin_port) == port) {
+      return fd;
+    }
+  }
+  return -1;
+}
+
+bool Answers(const std::string& address) {
+  try {
+    return HttpGet(address, "/livez", 1000) == "{\"alive\":true}\n";
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+TEST_F(HttpEndpointTest, PortIsServedAgainAfterAConnectionCouldNotBeAccepted) {
+  for (int i = 0; i < 2; ++i) {
+    const int listening = ListeningSocket(PortOf(endpoint_.address()));
+    ASSERT_GE(listening, 0);
+    ASSERT_EQ(shutdown(listening, SHUT_RDWR), 0);  // accept fails from now on
+    const Deadline deadline = Deadline::AfterMs(kTimeoutMs);
+    while (!Answers(endpoint_.address()) && !deadline.Passed()) std::this_thread::yield();
+    EXPECT_TRUE(Answers(endpoint_.address()));
+  }
+}
+
+TEST_F(HttpEndpointTest, StopsWhileItsPortWaitsToBeServedAgain) {
+  const int listening = ListeningSocket(PortOf(endpoint_.address()));
+  ASSERT_GE(listening, 0);
+  ASSERT_EQ(shutdown(listening, SHUT_RDWR), 0);
+  endpoint_.Stop();
+  EXPECT_FALSE(Answers(endpoint_.address()));
 }
 
 TEST_F(HttpEndpointTest, PortInUseIsAUsageErrorWithAddressAndHint) {
