@@ -46,6 +46,7 @@ target_link_options(tetrion_flags INTERFACE -Wl,-z,relro,-z,now)
 set(TETRION_SANITIZE "" CACHE STRING "Sanitizers for every target, as for -fsanitize=")
 if(TETRION_SANITIZE)
   target_compile_options(tetrion_flags INTERFACE -fsanitize=${TETRION_SANITIZE} -fno-sanitize-recover=all)
+  target_compile_definitions(tetrion_flags INTERFACE _GLIBCXX_ASSERTIONS)
   target_link_options(tetrion_flags INTERFACE -fsanitize=${TETRION_SANITIZE})
   if(TETRION_SANITIZE MATCHES address)
     # It looks at addresses, which -O1 computes as well and in two thirds of the compiler's time.
@@ -59,9 +60,6 @@ else()
     "$<$<COMPILE_LANGUAGE:CXX>:-fcf-protection>"
     "$<$<AND:$<COMPILE_LANGUAGE:CXX>,$<NOT:$<CONFIG:Debug>>>:-U_FORTIFY_SOURCE;-D_FORTIFY_SOURCE=2>")
 endif()
-# Bounds of the standard library's containers are checked, but not where it is measured.
-target_compile_definitions(tetrion_flags INTERFACE
-  $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<NOT:$<CONFIG:Release>>>:_GLIBCXX_ASSERTIONS>)
 
 if(TETRION_CUDA)
   find_program(NVCC_PROGRAM nvcc HINTS /usr/local/cuda/bin REQUIRED)
