@@ -228,6 +228,7 @@ void SessionLink::Handle(const Message& message, const Identity& sender) {
       problem_ = "the coordinator was restarted";
     }
     owner_.OnHeartbeatAck(*ack);
+    if (ack->drain) owner_.OnRunEnds();
   } else {
     owner_.OnMessage(message);
   }
@@ -274,7 +275,7 @@ void SessionLink::HandleRefused(const Refused& refused) {
       if (fenced_session_ != 0) {
         // Fenced as the run ends: no new session, but a last word on what was done.
         retired_ = true;
-        owner_.OnHeartbeatAck({.session = fenced_session_, .epoch = epoch_, .drain = true});
+        owner_.OnRunEnds();
         break;
       }
       [[fallthrough]];

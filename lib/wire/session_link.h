@@ -26,6 +26,9 @@ class SessionOwner {
   // The link fills session.
   virtual Heartbeat MakeHeartbeat() = 0;
   virtual void OnHeartbeatAck(const HeartbeatAck& ack) = 0;
+  // The coordinator ends the run: drain. Said with each of its answers, and when it gives a fenced
+  // member no new session.
+  virtual void OnRunEnds() = 0;
   // Everything else that belongs to the session.
   virtual void OnMessage(const Message& message) = 0;
 };

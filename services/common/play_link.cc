@@ -116,8 +116,11 @@ wire::Heartbeat PlayLink::MakeHeartbeat() {
 }
 
 void PlayLink::OnHeartbeatAck(const wire::HeartbeatAck& ack) {
-  if (ack.drain && member_.Running()) StartDrain();
   if (hooks_.learner_is_at) hooks_.learner_is_at(ack.rows_endpoint, ack.rows_key);
+}
+
+void PlayLink::OnRunEnds() {
+  if (member_.Running()) StartDrain();
 }
 
 void PlayLink::OnMessage(const wire::Message& message) {

@@ -77,6 +77,7 @@ class PlayLink final : public Agent, private wire::SessionOwner {
   void OnFenced() override;
   wire::Heartbeat MakeHeartbeat() override;
   void OnHeartbeatAck(const wire::HeartbeatAck& ack) override;
+  void OnRunEnds() override;
   void OnMessage(const wire::Message& message) override;
 
   void Collect();

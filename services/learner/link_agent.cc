@@ -74,8 +74,11 @@ void LearnerLinkAgent::OnHeartbeatAck(const wire::HeartbeatAck& ack) {
   versions_.Allow(1, ack.version_limit);
   const double none = std::numeric_limits<double>::quiet_NaN();
   mean_return_.store(ack.episodes > 0 ? ack.mean_return : none, std::memory_order_relaxed);
-  if (ack.drain) run_ends_.store(true, std::memory_order_relaxed);
-  if (ack.drain && member_.Running()) StartDrain();
+}
+
+void LearnerLinkAgent::OnRunEnds() {
+  run_ends_.store(true, std::memory_order_relaxed);
+  if (member_.Running()) StartDrain();
 }
 
 void LearnerLinkAgent::OnMessage(const wire::Message& message) {

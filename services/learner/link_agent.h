@@ -65,6 +65,7 @@ class LearnerLinkAgent final : public Agent, private wire::SessionOwner {
   void OnFenced() override;
   wire::Heartbeat MakeHeartbeat() override;
   void OnHeartbeatAck(const wire::HeartbeatAck& ack) override;
+  void OnRunEnds() override;
   void OnMessage(const wire::Message& message) override;
 
   void LookAtBuild();

@@ -58,9 +58,8 @@ wire::Heartbeat LoadMember::MakeHeartbeat() {
   return {.phase = "idle"};
 }
 
-void LoadMember::OnHeartbeatAck(const wire::HeartbeatAck& ack) {
+void LoadMember::OnHeartbeatAck(const wire::HeartbeatAck&) {
   last_answer_ns_ = clock_.NowNs();
-  if (ack.drain) Leave();
 }
 
 void LoadMember::OnMessage(const wire::Message& message) {

@@ -41,6 +41,7 @@ class LoadMember final : private wire::SessionOwner {
   void OnFenced() override;
   wire::Heartbeat MakeHeartbeat() override;
   void OnHeartbeatAck(const wire::HeartbeatAck& ack) override;
+  void OnRunEnds() override { Leave(); }
   void OnMessage(const wire::Message& message) override;
 
   const Config config_;

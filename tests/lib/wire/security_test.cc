@@ -186,6 +186,7 @@ TEST_F(SecurityTest, SessionThatGivesUpSaysWhatWasWrongWithItsKey) {
     void OnFenced() override {}
     Heartbeat MakeHeartbeat() override { return {}; }
     void OnHeartbeatAck(const HeartbeatAck&) override {}
+    void OnRunEnds() override {}
     void OnMessage(const Message&) override {}
   } owner;
   FakeClock clock;

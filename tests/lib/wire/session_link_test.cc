@@ -30,10 +30,8 @@ class Owner final : public SessionOwner {
     if (on_heartbeat) on_heartbeat();
     return {.phase = "running"};
   }
-  void OnHeartbeatAck(const HeartbeatAck& ack) override {
-    episodes = ack.episodes;
-    drain = drain || ack.drain;
-  }
+  void OnHeartbeatAck(const HeartbeatAck& ack) override { episodes = ack.episodes; }
+  void OnRunEnds() override { drain = true; }
   void OnMessage(const Message& message) override { messages.push_back(message); }
 
   std::vector<bool> registered;  // each call's `renewed`
@@ -387,6 +385,14 @@ TEST_F(SessionLinkTest, RefusalsForGoodEndTheMemberWithTheirText) {
       EXPECT_NE(std::string(error.what()).find("this is why"), std::string::npos);
     }
   }
+}
+
+TEST_F(SessionLinkTest, AnswerThatSaysThatTheRunEndsTellsTheMemberToDrain) {
+  Begin(7);
+  Answer(HeartbeatAck{.session = 7, .epoch = kEpoch});
+  EXPECT_FALSE(owner_.drain);
+  Answer(HeartbeatAck{.session = 7, .epoch = kEpoch, .drain = true});
+  EXPECT_TRUE(owner_.drain);
 }
 
 TEST_F(SessionLinkTest, FencedMemberThatIsRefusedAsTheRunEndsIsToldToDrain) {

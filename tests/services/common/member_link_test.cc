@@ -94,6 +94,7 @@ class MemberLinkTest : public ::testing::Test, private wire::SessionOwner {
   void OnFenced() override { member_.OnFenced(); }
   wire::Heartbeat MakeHeartbeat() override { return {.phase = "running"}; }
   void OnHeartbeatAck(const wire::HeartbeatAck&) override {}
+  void OnRunEnds() override {}
   void OnMessage(const Message& message) override {
     if (std::holds_alternative<wire::GoodbyeAck>(message)) member_.OnGoodbyeAck();
   }

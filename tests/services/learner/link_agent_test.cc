@@ -259,6 +259,17 @@ TEST_F(LearnerLinkTest, HeartbeatAnswersExtendTheVersionsAndTellTheReturn) {
   EXPECT_EQ(agent_->mean_return(), 23.5);
 }
 
+TEST_F(LearnerLinkTest, LearnerThatIsFencedAsTheRunEndsKeepsTheReturnForItsLastCheckpoint) {
+  BeginSession();
+  Expect<wire::Heartbeat>();
+  Answer(wire::HeartbeatAck{.session = 7, .epoch = 1, .episodes = 5, .mean_return = 2.5});
+  Answer(wire::Fenced{.session = 7});
+  Expect<wire::Register>();
+  Answer(wire::Refused{.reason = wire::RefuseReason::kDraining, .text = "the run is ending"});
+  EXPECT_TRUE(agent_->run_ends());
+  EXPECT_EQ(agent_->mean_return(), 2.5);
+}
+
 TEST_F(LearnerLinkTest, RingListsReachTheBoard) {
   BeginSession();
   GiveList(4, {"/a", "/b"});
