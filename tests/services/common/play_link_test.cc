@@ -42,7 +42,8 @@ class PlayLinkTest : public ::testing::Test {
         outbox_, drain_, clock);
   }
 
-  // Runs the agent until the coordinator has a message of type T from it.
+  // Runs the agent until the coordinator has a message of type T from it. Requests for tokens on
+  // the way are noted.
   template <typename T>
   T Expect() {
     for (int i = 0; i < 4000; ++i) {
@@ -50,6 +51,9 @@ class PlayLinkTest : public ::testing::Test {
       while (auto received = server_.Receive()) {
         peer_ = received->peer;
         const wire::DecodeResult decoded = wire::Decode(received->bytes);
+        if (const auto* request = std::get_if<wire::GrantRequest>(&decoded.message)) {
+          requests_.push_back(request->request);
+        }
         if (const T* message = std::get_if<T>(&decoded.message)) return *message;
       }
     }
@@ -67,12 +71,15 @@ class PlayLinkTest : public ::testing::Test {
   }
   void BeginSession(std::uint64_t session) {
     Expect<wire::Register>();
-    Answer(wire::Registered{.session = session,
-                            .epoch = 1,
-                            .run = "r",
-                            .run_config = ToText(run_),
-                            .slots = {2},
-                            .heartbeat_ms = 20});
+    Answer(Welcome(session));
+  }
+  wire::Registered Welcome(std::uint64_t session, std::uint64_t epoch = 1) const {
+    return {.session = session,
+            .epoch = epoch,
+            .run = "r",
+            .run_config = ToText(run_),
+            .slots = {2},
+            .heartbeat_ms = 20};
   }
   // Answers the agent's request for tokens with one range.
   void GrantOneRange(std::uint64_t first_id) {
@@ -90,6 +97,7 @@ class PlayLinkTest : public ::testing::Test {
   std::atomic<bool> drain_{false};
   int builds_ = 0;
   bool drained_ = false, closed_ = false, fail_ = false;
+  std::vector<std::uint64_t> requests_;  // numbers of the requests for tokens that were heard
   std::unique_ptr<PlayLink> agent_;
 };
 
@@ -127,6 +135,15 @@ TEST_F(PlayLinkTest, GrantsBecomeCreditsOfTheWorker) {
   EXPECT_EQ(token.max_steps, 500U);
 }
 
+TEST_F(PlayLinkTest, EveryRangeOfAGrantBecomesCredits) {
+  BeginSession(7);
+  const auto request = Expect<wire::GrantRequest>();
+  Answer(wire::Grant{.session = 7,
+                     .request = request.request,
+                     .ranges = {{.first_id = 0, .max_steps = 500}, {.first_id = 512}}});
+  EXPECT_EQ(queue_.size(), 512U);
+}
+
 TEST_F(PlayLinkTest, ReportsAreRepeatedUntilAcknowledged) {
   BeginSession(7);
   GrantOneRange(0);
@@ -138,6 +155,38 @@ TEST_F(PlayLinkTest, ReportsAreRepeatedUntilAcknowledged) {
   EXPECT_EQ(again.batch, first.batch);
   Answer(wire::ReportAck{.session = 7, .batch = first.batch, .accepted = 2});
   EXPECT_EQ(agent_->acknowledged(), 2U);
+}
+
+TEST_F(PlayLinkTest, EpisodesThatTheCoordinatorRefusesAreNotCountedAsAcknowledged) {
+  BeginSession(7);
+  GrantOneRange(0);
+  outbox_.PutEpisodes(0, std::vector<EpisodeResult>{{.token_id = 3}, {.token_id = 4}});
+  const auto report = Expect<wire::ReportBatch>();
+  Answer(wire::ReportAck{.session = 7, .batch = report.batch, .accepted = 1, .refused = 1});
+  EXPECT_EQ(agent_->acknowledged(), 1U);
+  EXPECT_EQ(agent_->fenced(), 1U);
+}
+
+TEST_F(PlayLinkTest, TokensItDoesNotHoldAreNotGivenBack) {
+  BeginSession(7);
+  GrantOneRange(0);
+  outbox_.PutAbandoned(std::vector<Token>{{.id = 9999}, {.id = 5}}, "reset");
+  const auto abandon = Expect<wire::Abandon>();
+  ASSERT_EQ(abandon.tokens.size(), 1U);
+  EXPECT_EQ(abandon.tokens[0].first_id, 0U);
+}
+
+TEST_F(PlayLinkTest, TokensOfAcknowledgedReportsAndReturnsAreHeldNoMore) {
+  BeginSession(7);
+  GrantOneRange(0);
+  outbox_.PutEpisodes(0, std::vector<EpisodeResult>{{.token_id = 0}, {.token_id = 1}});
+  const auto report = Expect<wire::ReportBatch>();
+  outbox_.PutAbandoned(std::vector<Token>{{.id = 2}}, "reset");
+  const auto abandon = Expect<wire::Abandon>();
+  Answer(wire::ReportAck{.session = 7, .batch = report.batch, .accepted = 2});
+  Answer(wire::AbandonAck{.session = 7, .request = abandon.request});
+  Answer(wire::HeartbeatAck{.session = 7, .epoch = 2});
+  EXPECT_EQ(Expect<wire::Register>().held.at(0).held[0], 0xF8);
 }
 
 TEST_F(PlayLinkTest, EpisodesOfTokensItDoesNotHoldAreCountedNotReported) {
@@ -157,12 +206,25 @@ TEST_F(PlayLinkTest, FenceCutsTheWorkerAndANewSessionBeginsWithoutTheOldTokens) 
   EXPECT_EQ(again.previous_session, 7U);  // its process is no new one
   EXPECT_TRUE(again.held.empty());
   EXPECT_EQ(again.rings.size(), 1U);  // rings belong to the process
-  Answer(wire::Registered{
-      .session = 8, .epoch = 1, .run_config = ToText(run_), .slots = {2}, .heartbeat_ms = 20});
+  Answer(Welcome(8));
   const auto request = Expect<wire::GrantRequest>();
   EXPECT_EQ(request.session, 8U);
   EXPECT_EQ(request.request, 1U);  // numbered anew
   EXPECT_EQ(builds_, 1);
+}
+
+TEST_F(PlayLinkTest, RingsAreAnnouncedAgainInASessionAfterAFence) {
+  BeginSession(7);
+  Expect<wire::RingsReady>();
+  Answer(wire::RingsAck{.session = 7});
+  Answer(wire::Fenced{.session = 7});
+  Expect<wire::Register>();
+  wire::Registered welcome = Welcome(8);
+  welcome.slots = {3};
+  Answer(welcome);
+  const auto ready = Expect<wire::RingsReady>();
+  EXPECT_EQ(ready.session, 8U);
+  EXPECT_EQ(ready.rings.at(0).slot, 3);
 }
 
 TEST_F(PlayLinkTest, FenceOfAnotherSessionIsIgnored) {
@@ -181,8 +243,7 @@ TEST_F(PlayLinkTest, RestartedCoordinatorIsToldWhatIsHeld) {
   EXPECT_EQ(again.previous_session, 7U);
   ASSERT_EQ(again.held.size(), 1U);
   EXPECT_EQ(again.held[0].first_id, 256U);
-  Answer(wire::Registered{
-      .session = 7, .epoch = 2, .run_config = ToText(run_), .slots = {2}, .heartbeat_ms = 20});
+  Answer(Welcome(7, /*epoch=*/2));
   EXPECT_EQ(queue_.State(), TakeResult::kToken);  // the session goes on
   EXPECT_EQ(queue_.size(), 256U);
 }
@@ -194,8 +255,7 @@ TEST_F(PlayLinkTest, RunThatWasResumedWithOtherSettingsEndsIt) {
   Expect<wire::Register>();
   run_.vtrace.learning_rate = 0.5;
   try {
-    Answer(wire::Registered{
-        .session = 7, .epoch = 2, .run_config = ToText(run_), .slots = {2}, .heartbeat_ms = 20});
+    Answer(Welcome(7, /*epoch=*/2));
     ADD_FAILURE() << "it goes on with the old settings";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::kTryAgain);
@@ -292,6 +352,62 @@ TEST_F(PlayLinkGatherTest, EnoughFinishedEpisodesGoOutAtOnce) {
   Finish(0, 255);
   Finish(255, 1);
   EXPECT_EQ(Expect<wire::ReportBatch>().episodes.size(), 256U);
+}
+
+TEST_F(PlayLinkGatherTest, FencedSessionsReportsAndReturnsAreCountedAndNotRepeatedInTheNext) {
+  Finish(0, 2);
+  clock_.AdvanceMs(20);
+  Expect<wire::ReportBatch>();
+  outbox_.PutAbandoned(std::vector<Token>{{.id = 2}}, "reset");
+  Expect<wire::Abandon>();
+  Finish(3, 1);  // waits for company
+  Answer(wire::Fenced{.session = 7});
+  EXPECT_EQ(agent_->fenced(), 3U);
+  clock_.AdvanceMs(1000);
+  BeginSession(8);
+  GrantOneRange(256);
+  outbox_.PutAbandoned(std::vector<Token>{{.id = 256}}, "reset");
+  const auto abandon = Expect<wire::Abandon>();
+  EXPECT_EQ(abandon.request, 1U);
+  EXPECT_EQ(abandon.tokens.at(0).first_id, 256U);
+  Finish(257, 1);
+  clock_.AdvanceMs(20);
+  const auto report = Expect<wire::ReportBatch>();
+  EXPECT_EQ(report.batch, 1U);
+  ASSERT_EQ(report.episodes.size(), 1U);
+  EXPECT_EQ(report.episodes[0].token_id, 257U);
+}
+
+TEST_F(PlayLinkGatherTest, NoTokensAreAskedForWhileTooManyReportsWaitForTheirAnswers) {
+  const auto report = [&](std::uint64_t id) {
+    outbox_.PutEpisodes(0, std::vector<EpisodeResult>{{.token_id = id}});
+    (void)agent_->DoWork();
+    clock_.AdvanceMs(20);
+    (void)agent_->DoWork();
+  };
+  const auto request = Expect<wire::GrantRequest>();
+  for (std::uint64_t id = 0; id <= kMaxUnackedBatches; ++id) report(id);
+  Answer(wire::Grant{.session = 7, .request = request.request});
+  report(kMaxUnackedBatches + 1);
+  while (Expect<wire::ReportBatch>().batch < kMaxUnackedBatches + 2) {
+  }
+  EXPECT_EQ(requests_.back(), request.request);
+  for (const std::uint64_t batch : {1U, 2U}) {
+    Answer(wire::ReportAck{.session = 7, .batch = batch, .accepted = 1});
+  }
+  EXPECT_EQ(Expect<wire::GrantRequest>().request, request.request + 1);
+}
+
+TEST_F(PlayLinkGatherTest, DrainAsksForNoTokensAgain) {
+  Expect<wire::GrantRequest>();
+  drain_ = true;
+  Expect<wire::Abandon>();
+  const std::size_t heard = requests_.size();
+  for (int time = 0; time < 2; ++time) {
+    clock_.AdvanceMs(1000);
+    Expect<wire::Abandon>();  // repeated, and before it whatever else was
+  }
+  EXPECT_EQ(requests_.size(), heard);
 }
 
 // As while the coordinator's store is paused: heartbeats are answered, reports are not.
