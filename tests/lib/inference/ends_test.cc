@@ -8,8 +8,10 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "lib/core/check.h"
 #include "lib/core/error.h"
 #include "lib/core/philox.h"
 #include "lib/inference/env_end.h"
@@ -74,6 +76,20 @@ class StreamEndsTest : public ::testing::Test {
   }
   AnswerResult Take(std::uint64_t row) { return env_end_->Take(row, actions_, version_, 0); }
   std::byte* Payload() { return obs_->region()->payload(); }
+  // The command ring's producer, for a policy's end that sends what it likes.
+  RingProducer Commands() {
+    std::optional<RingProducer> raw =
+        RingProducer::Adopt(Payload() + layout_.command_ring, layout_.command);
+    TETRION_CHECK(raw.has_value(), "the command ring is damaged");
+    return std::move(*raw);
+  }
+  static void Send(RingProducer& commands, std::uint16_t cmd, std::uint64_t epoch) {
+    RingProducer::Loan loan = commands.Claim();
+    const StreamCommand command = {.cmd = cmd, .epoch = epoch};
+    std::memcpy(loan.record(), &command, sizeof command);
+    loan.Complete();
+    commands.Publish();
+  }
 
   FakeClock clock_;
   std::string dir_, path_;
@@ -184,14 +200,8 @@ TEST_F(StreamEndsTest, PolicyEndAsksAgainWhenTheEnvEndStaysSilent) {
 }
 
 TEST_F(StreamEndsTest, UnknownCommandGetsAnErrorWithTheCommand) {
-  std::optional<RingProducer> raw =
-      RingProducer::Adopt(Payload() + layout_.command_ring, layout_.command);
-  ASSERT_TRUE(raw.has_value());
-  RingProducer::Loan loan = raw->Claim();
-  const StreamCommand command = {.cmd = 0x4711, .epoch = 5};
-  std::memcpy(loan.record(), &command, sizeof command);
-  loan.Complete();
-  raw->Publish();
+  RingProducer commands = Commands();
+  Send(commands, 0x4711, /*epoch=*/5);
   EXPECT_EQ(env_end_->Look(0), AnswererState::kAbsent);
   RingConsumer responses = RingConsumer::Over(Payload() + layout_.response_ring, layout_.response);
   const RingPeek peek = responses.Peek();
@@ -219,6 +229,17 @@ TEST_F(StreamEndsTest, SkippedSeqBreaksTheStreamWithBothNumbers) {
   AnswerWith(policy_end, 0, 1);
   EXPECT_EQ(Take(1), AnswerResult::kBroken);
   EXPECT_NE(env_end_->problem().find("row 0, asked was row 1"), std::string::npos);
+}
+
+TEST_F(StreamEndsTest, AnswerThatAcknowledgesAnotherRowBreaksTheStream) {
+  PolicyEnd policy_end = Attach();
+  Handshake(policy_end);
+  PublishRow();
+  AnswerWith(policy_end, 0, 1);
+  auto* answer =
+      reinterpret_cast<ActionRecord*>(Payload() + layout_.action_ring + kRingRecordsOffset);
+  answer->ack_seq = 1;
+  EXPECT_EQ(Take(0), AnswerResult::kBroken);
 }
 
 class ActionRangeTest : public StreamEndsTest,
@@ -267,6 +288,22 @@ TEST_F(StreamEndsTest, RepeatedQuestionIsAnsweredOnce) {
   EXPECT_EQ(responses->head.load(), 1U);
 }
 
+TEST_F(StreamEndsTest, QuestionThatFoundNoRoomForItsAnswerIsAnsweredWhenItIsRepeated) {
+  RingProducer commands = Commands();
+  RingConsumer responses = RingConsumer::Over(Payload() + layout_.response_ring, layout_.response);
+  for (std::uint64_t epoch = 1; epoch <= kStreamCommands + 1; ++epoch) {
+    Send(commands, kStreamReset, epoch);
+    ASSERT_EQ(env_end_->Look(0), AnswererState::kReset);
+  }
+  EXPECT_EQ(env_end_->Look(0), AnswererState::kAbsent) << "its last answer was not sent";
+  ASSERT_EQ(responses.Peek().count, kStreamCommands);
+  responses.Release(kStreamCommands);
+  Send(commands, kStreamReset, kStreamCommands + 1);
+  EXPECT_EQ(env_end_->Look(0), AnswererState::kReset);
+  EXPECT_EQ(responses.Peek().count, 1U);
+  EXPECT_EQ(env_end_->Look(0), AnswererState::kReady);
+}
+
 TEST_F(StreamEndsTest, DamagedCommandRingBreaksTheStreamAtOnce) {
   auto* ring = reinterpret_cast<RingBlock*>(Payload() + layout_.command_ring);
   ring->head.store(1000);
@@ -283,17 +320,11 @@ TEST_F(StreamEndsTest, ClosedActionRingBreaksTheStreamAtOnce) {
 }
 
 TEST_F(StreamEndsTest, DamagedResponseRingBreaksTheStreamWhenItIsNeeded) {
-  std::optional<RingProducer> raw =
-      RingProducer::Adopt(Payload() + layout_.command_ring, layout_.command);
-  ASSERT_TRUE(raw.has_value());
+  RingProducer commands = Commands();
   reinterpret_cast<RingBlock*>(Payload() + layout_.response_ring)->tail.store(1000);
   AnswererState state = AnswererState::kReset;
   for (std::uint64_t i = 0; i <= kStreamCommands && state == AnswererState::kReset; ++i) {
-    RingProducer::Loan loan = raw->Claim();
-    const StreamCommand reset = {.cmd = kStreamReset, .epoch = 100 + i};
-    std::memcpy(loan.record(), &reset, sizeof reset);
-    loan.Complete();
-    raw->Publish();
+    Send(commands, kStreamReset, 100 + i);
     state = env_end_->Look(0);
   }
   EXPECT_EQ(env_end_->Look(0), AnswererState::kBroken);
@@ -324,6 +355,22 @@ TEST_F(StreamEndsTest, AttachRefusesAnotherLayoutRunOrVersion) {
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::kConfig);
     EXPECT_NE(std::string(error.what()).find("version 3, needed is 2"), std::string::npos);
+  }
+}
+
+TEST_F(StreamEndsTest, AttachRefusesARegionOfAnotherSize) {
+  StreamLayout larger = layout_;
+  larger.region_bytes += kStreamBlockBytes;
+  const std::string name = StreamName(kRun, 1, 2, 1);
+  const EnvEnd::Ends ends = EnvEnd::Create(dir_, name, kRun, larger, kActions);
+  try {
+    (void)PolicyEnd::Attach(dir_ + "/" + name, layout_.row, kRun);
+    FAIL() << "a region of another size was accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kConfig);
+    EXPECT_NE(std::string(error.what()).find(std::to_string(layout_.region_bytes) + " are needed"),
+              std::string::npos)
+        << error.what();
   }
 }
 
