@@ -38,6 +38,25 @@ TEST(CreditQueueTest, PushWakesAWaitingWorker) {
   EXPECT_EQ(token.id, 9U);
 }
 
+TEST(CreditQueueTest, DrainAndFenceWakeAWaitingWorker) {
+  for (const bool drains : {true, false}) {
+    CreditQueue queue;
+    TakeResult result = TakeResult::kTimeout;
+    const testing::Sleeper worker([&] {
+      Token token;
+      result = queue.Take(token, 2 * testing::kPatienceNs);
+    });
+    ASSERT_TRUE(worker.FallsAsleep());
+    if (drains) {
+      EXPECT_TRUE(queue.Drain().empty());
+    } else {
+      queue.Fence();
+    }
+    ASSERT_TRUE(worker.IsDone()) << (drains ? "drain" : "fence");
+    EXPECT_EQ(result, drains ? TakeResult::kDrain : TakeResult::kFenced);
+  }
+}
+
 TEST(CreditQueueTest, DrainReturnsWhatWasNotTakenAndRefusesMore) {
   CreditQueue queue;
   queue.Push(Tokens(0, 3));

@@ -111,6 +111,19 @@ TEST(LaneAnswersTest, NotFiniteAnswersAbandonAndFiveInARowFail) {
   EXPECT_THROW((void)f.loop.RunOnce(), Error);
 }
 
+TEST(LaneAnswersTest, FailingAnswersCountAsBrokenOnlyInARow) {
+  Fixture f(1);
+  f.tokens.Fill(3, 50);
+  ASSERT_EQ(f.loop.RunOnce(), RunResult::kRow);
+  for (int time = 0; time < 3; ++time) {
+    f.answers.next = f.answers.after = AnswerResult::kNotFinite;
+    for (int i = 0; i < 4; ++i) ASSERT_EQ(f.loop.RunOnce(), RunResult::kRow);
+    f.answers.next = f.answers.after = AnswerResult::kAnswer;
+    ASSERT_EQ(f.loop.RunOnce(), RunResult::kRow);
+  }
+  EXPECT_EQ(f.loop.counters().not_finite.load(), 12U);
+}
+
 TEST(LaneAnswersTest, ImpossibleAnswerFailsTheWorkerWithItsReason) {
   Fixture f(1);
   f.tokens.Fill(3, 1);

@@ -21,8 +21,8 @@ using testing::ScriptedPolicy;
 using testing::VectorSink;
 
 struct Fixture {
-  explicit Fixture(int lanes, std::uint64_t stride = 1)
-      : sink({.record_bytes = 16, .lanes = static_cast<std::uint32_t>(lanes), .has_mask = false},
+  explicit Fixture(int lanes, std::uint64_t stride = 1, bool has_mask = false)
+      : sink({.record_bytes = 16, .lanes = static_cast<std::uint32_t>(lanes), .has_mask = has_mask},
              stride) {
     auto scripted = std::make_unique<ScriptedPolicy>();
     policy = scripted.get();
@@ -326,7 +326,7 @@ TEST(LaneLoopTest, FailingRowsCountAsBrokenOnlyInARow) {
 }
 
 TEST(LaneLoopTest, LaneWithoutATokenStaysIdleWhileOthersPlay) {
-  Fixture f(3);
+  Fixture f(3, 1, /*has_mask=*/true);
   f.tokens.when_empty = TakeResult::kIdle;
   f.tokens.Fill(3, 2);  // 4 and 5 steps for three lanes
   for (int i = 0; i < 6; ++i) ASSERT_EQ(f.loop->RunOnce(), RunResult::kRow);
@@ -337,8 +337,11 @@ TEST(LaneLoopTest, LaneWithoutATokenStaysIdleWhileOthersPlay) {
     EXPECT_EQ(row.flags[2], kIsLast | kTruncated) << i;
     EXPECT_EQ(row.record[2 * 16], std::byte{0}) << i;
     EXPECT_EQ(row.action[2], 0) << i;
+    EXPECT_EQ(row.mask[2], 1U) << i;
+    EXPECT_EQ(row.episode_id[2], 0) << i;
   }
   EXPECT_EQ(f.sink.Row(5).flags[0], kIsLast | kTruncated);  // ended a row before, idle since
+  EXPECT_EQ(f.sink.Row(5).episode_id[0], 1) << "of the episode that ended";
   EXPECT_EQ(f.sink.Row(5).flags[1], kIsLast | kTerminated);
   EXPECT_EQ(f.recorder.episodes.size(), 2U);
   EXPECT_EQ(f.loop->counters().env_steps.load(), 9U);
