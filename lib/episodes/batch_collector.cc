@@ -201,19 +201,29 @@ void BatchCollector::Cancel() {
 
 void BatchCollector::EndRequest() {
   request_.reset();
-  busy_.store(false, std::memory_order_release);
+  LetGo();
   if (closed()) FreeIdleMemory();
 }
 
-// Both the requester and the closer call it; the one that ends last frees the memory.
+// Exchanges: after it this thread sees what a closer that found the collector busy did before.
+void BatchCollector::LetGo() {
+  static_cast<void>(busy_.exchange(false, std::memory_order_acq_rel));
+}
+
+// Both the requester and the closer call it; the one that ends last frees the memory. A closer that
+// finds the collector busy leaves everything to the other, who looks again whether it has joined.
 void BatchCollector::FreeIdleMemory() {
-  if (busy_.exchange(true, std::memory_order_acquire)) return;
-  for (std::shared_ptr<EpisodeBatch>& batch : double_) batch.reset();
-  batches_->Close();
-  if (joined_.load(std::memory_order_acquire)) {
-    for (const auto& sink : sinks_) sink->FreeStaging();
-  }
-  busy_.store(false, std::memory_order_release);
+  bool joined = false;
+  do {
+    if (busy_.exchange(true, std::memory_order_acq_rel)) return;
+    for (std::shared_ptr<EpisodeBatch>& batch : double_) batch.reset();
+    batches_->Close();
+    joined = joined_.load(std::memory_order_acquire);
+    if (joined) {
+      for (const auto& sink : sinks_) sink->FreeStaging();
+    }
+    LetGo();
+  } while (!joined && joined_.load(std::memory_order_acquire));
 }
 
 void BatchCollector::Close() {

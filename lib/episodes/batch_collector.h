@@ -101,6 +101,7 @@ class BatchCollector {
   void CopyStaged();
   bool Done();
   void EndRequest();
+  void LetGo();
   void FreeIdleMemory();
   void PlayHere(std::int64_t timeout_ns);
 
@@ -117,7 +118,7 @@ class BatchCollector {
   int next_double_ = 0;              // the one not handed out last
   std::atomic<bool> joined_{false};  // the workers have ended
 
-  std::atomic<bool> busy_{false};          // a request runs: acquire takes it, release gives it
+  std::atomic<bool> busy_{false};          // a request runs; exchanges take it and give it back
   std::shared_ptr<BatchRequest> request_;  // requester only
   int result_columns_ = 0;
   // Written by the requester, read by anyone.

@@ -11,6 +11,7 @@
 #include "lib/core/error.h"
 #include "lib/episodes/batch_collector.h"
 #include "tests/support/collecting.h"
+#include "tests/support/single_step.h"
 
 namespace tetrion {
 namespace {
@@ -104,6 +105,44 @@ TEST(BatchCollectorEndTest, CloseInsideAPolicyFreesTheStorageWhenTheRequestEnds)
   close = true;
   EXPECT_THROW(Request(collector, {.episodes = 2}), Error);
   EXPECT_TRUE(dropped.expired());
+}
+
+// A request ends in a collector that was told to close, and the collector is closed for good before
+// any of the end's last instructions. Property: whichever of the two ends last frees the staging
+// rows. Neither holds a lock there that the other needs.
+TEST(BatchCollectorEndTest, CloseWhileARequestEndsFreesTheStagingRows) {
+  if (!testing::kCanSingleStep) GTEST_SKIP() << "single steps need x86-64 without TSan";
+  BatchCollectorConfig config = CollectorConfig("cartpole", 0, 1, 20);
+  config.by_completion = true;
+  int instructions = 0;
+  // Before instruction `at` of the request's end, or not at all.
+  const auto frees_when_closed = [&](int at) {
+    BatchCollector* self = nullptr;
+    std::weak_ptr<const void> staging;
+    BatchCollector collector(
+        config, FunctionParts(config.env, [&](const ObservedLanes& in, const LaneDecisions& out) {
+          staging = in.storage;
+          self->Close();  // inside a policy it only tells
+          out.actions[0] = 0;
+          return ResultColumns::kActions;
+        }));
+    self = &collector;
+    EXPECT_EQ(collector.Start({.episodes = 1}), StartResult::kStarted);
+    EXPECT_TRUE(collector.Wait(testing::kPatienceNs));
+    instructions = 0;
+    testing::SingleStep([&] { collector.Cancel(); },
+                        [&](const unsigned char*) {
+                          if (instructions++ == at) collector.CloseFor(0);
+                          return true;
+                        });
+    return staging.expired();
+  };
+  EXPECT_FALSE(frees_when_closed(-1));
+  constexpr int kLast = 60;  // instructions, from before the look to the end
+  const int all = instructions;
+  for (int at = all - kLast; at < all; ++at) {
+    EXPECT_TRUE(frees_when_closed(at)) << "before instruction " << at << " of " << all;
+  }
 }
 
 // Counts the lanes it is asked about at once.
