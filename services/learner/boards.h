@@ -11,6 +11,7 @@
 #include "lib/core/mutex.h"
 #include "lib/core/text_forms.h"
 #include "lib/wire/messages.h"
+#include "lib/wire/remote_path.h"
 
 namespace tetrion::learner {
 
@@ -21,7 +22,10 @@ struct EndedRing {
   std::uint64_t owner = 0;  // as in wire::RingInfo
   wire::RingEnd end = wire::RingEnd::kClosed;
   std::string reason;  // why it cannot be used, for people; empty when it was closed
-  bool Is(const wire::RingInfo& ring) const { return ring.path == path && ring.owner == owner; }
+  // A local ring's file is made once: it has ended for each session that claims it later, too.
+  bool Is(const wire::RingInfo& ring) const {
+    return ring.path == path && (ring.owner == owner || !wire::IsRemoteRingPath(path));
+  }
 };
 
 // Where link and ingest meet: which rings there should be, which have ended. Any thread.

@@ -306,6 +306,20 @@ TEST_F(RemoteRingAttacherTest, PathThatALaterSessionOwnsIsANewRing) {
   EXPECT_EQ(board_.Ended()[1].owner, 3U);
 }
 
+TEST_F(RingAttacherTest, LocalRingThatIsClaimedAfterItsEndIsNotAttachedAgain) {
+  auto worker = MakeWorker(1);
+  board_.SetList(++revision_, {{.path = worker->path(), .slot = 0, .owner = 1}});
+  worker->producer().Close();
+  Cycle();
+  ASSERT_EQ(board_.Ended().size(), 1U);
+  const std::vector<wire::RingInfo> claimed = {{.path = worker->path(), .slot = 0, .owner = 4}};
+  board_.ForgetEndedExcept(claimed);  // the list from before the end was told
+  board_.SetList(++revision_, claimed);
+  Cycle(60);
+  ASSERT_EQ(board_.Ended().size(), 1U);
+  EXPECT_EQ(board_.Ended()[0].end, wire::RingEnd::kClosed);
+}
+
 TEST_F(RingAttacherTest, RingThatIsClaimedWhileItIsAttachedEndsForItsNewOwner) {
   auto first = MakeWorker(1), second = MakeWorker(2);
   const auto list = [&](std::uint64_t owner) {
