@@ -78,6 +78,19 @@ TEST(SlotTableTest, ProcessThatRegistersAnewClaimsItsRingsByPath) {
   EXPECT_EQ(table.Rings()[1].session, 1U);
 }
 
+// Also of its own process: a message can say any number.
+TEST(SlotTableTest, RingIsClaimedWithItsOwnSlotAlone) {
+  SlotTable table(4);
+  table.Assign(Of(1), 2, {});
+  ASSERT_TRUE(table.Announce(1, Ring("/a", 0, 0)));
+  ASSERT_TRUE(table.Announce(1, Ring("/b", 1, 1)));
+  table.EndSession(1);
+  ASSERT_EQ(table.Assign(Of(3), 1, std::vector{Ring("/a", 0, 1)}), (Slots{2}));
+  EXPECT_EQ(table.Assign(Of(3), 2, std::vector{Ring("/b", 1, 1'000'000)}), (Slots{2, 3}));
+  EXPECT_EQ(table.Rings()[0].session, 1U);
+  EXPECT_EQ(table.Rings()[1].session, 1U);
+}
+
 // A path is used again: its ring was given up, and its actor came back with a later session.
 TEST(SlotTableTest, WordOfAnEarlierRingOfThePathChangesNothing) {
   const std::string a = wire::RemoteRingPath(5, 0), b = wire::RemoteRingPath(5, 1);

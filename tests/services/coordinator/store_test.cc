@@ -87,6 +87,17 @@ TEST_F(StoreTest, TimeThatARunWasServedIsKeptToASecond) {
   EXPECT_EQ(Store(path()).Load(1).counts.served_s, 0);
 }
 
+TEST_F(StoreTest, BestReturnIsTheSameAfterARestart) {
+  {
+    Store store(path());
+    store.Load(4);
+    StoreChange change = FullRange(0);
+    change.counts.return_best = -2.5;
+    ASSERT_EQ(store.Commit({{change}}), CommitResult::kOk);
+  }
+  EXPECT_EQ(Store(path()).Load(4).counts.return_best, -2.5);
+}
+
 TEST_F(StoreTest, TimeOfAGroupThatFailedIsWrittenWithTheNextOne) {
   DurableFiles files(folder_.path());
   {
@@ -214,7 +225,17 @@ TEST_F(StoreTest, StoreThatContradictsItselfIsRefusedWithOneSentence) {
        "UPDATE ranges SET complete = 1, first_id = 0", "grid"},
       {"INSERT INTO ranges VALUES(512, 1, 0, 0, 0, zeroblob(32), zeroblob(32))",
        "DELETE FROM ranges WHERE first_id = 512", "never issued"},
+      {"UPDATE ranges SET complete = 0, session = 77",
+       "UPDATE ranges SET complete = 1, session = 0", "session that has ended"},
       {"UPDATE sessions SET process = 8", "UPDATE sessions SET process = 9", "process"},
+      {"UPDATE processes SET steps_base = 71", "UPDATE processes SET steps_base = 0", "its base"},
+      {"INSERT INTO sessions VALUES(4294967301, 1, 'b', 9, 1, 0, 0, '')",
+       "DELETE FROM sessions WHERE name = 'b'", "two sessions"},
+      {"UPDATE sessions SET role = 2; INSERT INTO processes VALUES(8, 0, 0, 0, 1);"
+       "INSERT INTO sessions VALUES(4294967301, 2, 'b', 8, 0, 0, 0, '')",
+       "UPDATE sessions SET role = 1; DELETE FROM processes WHERE process = 8;"
+       "DELETE FROM sessions WHERE name = 'b'",
+       "two learners"},
   };
   for (const auto& one : cases) {
     Execute(one.damage);

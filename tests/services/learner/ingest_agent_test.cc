@@ -271,6 +271,24 @@ TEST_F(IngestAgentTest, IdleLaneOfAFirstRowFollowsNoOtherWorkersGame) {
   EXPECT_EQ(first.flags[1], kIsFirst | kIsLast | kTruncated);
 }
 
+TEST_F(IngestAgentTest, FirstRowThatHadToWaitForRoomBeginsItsEpisodesToo) {
+  Build(/*batch_windows=*/1);
+  auto first = MakeWorker(1), late = MakeWorker(2);
+  first->Write(12);  // two whole windows: as much as the limiter lets in
+  List({{first->path(), 0}});
+  Cycle();
+  late->Write(1, [](RowView& row) { row.flags[0] = row.flags[1] = 0; });
+  List({{first->path(), 0}, {late->path(), 1}});
+  Cycle();
+  ASSERT_EQ(RowsIn(1), 0U);
+  ASSERT_FALSE(Deliver(1).empty());
+  Cycle();
+  ASSERT_EQ(RowsIn(1), 1U);
+  const RowView row(layout_, memory_->Row(1, 0));
+  for (std::size_t lane = 0; lane < layout_.spec.lanes; ++lane)
+    EXPECT_EQ(row.flags[lane], kIsFirst);
+}
+
 TEST_F(IngestAgentTest, SleepingAgentIsWokenByAProducersBell) {
   bell_.wakes = 5;  // of a learner before this one
   const std::unique_ptr<RingAttacher> attacher = MakeAttacher(MonotonicClock::Get());

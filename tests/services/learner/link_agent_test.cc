@@ -34,8 +34,8 @@ class LearnerLinkTest : public ::testing::Test {
         LearnerLinkAgent::Hooks{.start_build = [this](const wire::Registered&) { ++builds_; },
                                 .built = [this] { return built_ ? built_() : true; },
                                 .fill =
-                                    [](wire::Heartbeat& heartbeat) {
-                                      heartbeat.policy_version = 12;
+                                    [this](wire::Heartbeat& heartbeat) {
+                                      heartbeat.policy_version = stops_ == 0 ? 12 : 13;
                                       heartbeat.rows_ingested = 345;
                                       heartbeat.stats = {{"updates", 6}};
                                     },
@@ -342,6 +342,32 @@ TEST_F(LearnerLinkTest, DrainWaitsForTheRingsThenStopsTrainingThenSaysGoodbye) {
   EXPECT_EQ(stops_, 1);
   EXPECT_FALSE(agent_->Done());
   Answer(wire::GoodbyeAck{.session = 7});
+  EXPECT_TRUE(agent_->Done());
+  EXPECT_EQ(stops_, 1);
+}
+
+TEST_F(LearnerLinkTest, LastHeartbeatOfADrainTellsOfTheLastUpdates) {
+  BeginSession();
+  GiveList(1, {});
+  drain_ = true;
+  auto heartbeat = Expect<wire::Heartbeat>();
+  while (heartbeat.policy_version == 12) heartbeat = Expect<wire::Heartbeat>();
+  ASSERT_EQ(heartbeat.policy_version, 13U);
+  EXPECT_EQ(heartbeat.phase, "draining");
+  EXPECT_EQ(heartbeat.session, 7U);
+  EXPECT_EQ(Expect<wire::Goodbye>().session, 7U);
+}
+
+TEST_F(LearnerLinkTest, DrainThatIsFencedWaitsForItsRingsEndsAndNoLongerForTheList) {
+  BeginSession();
+  GiveList(1, {"/a"});
+  drain_ = true;
+  wire::Heartbeat heartbeat;
+  while (heartbeat.phase != "draining") heartbeat = Expect<wire::Heartbeat>();
+  Answer(wire::Fenced{.session = 7});
+  EXPECT_EQ(stops_, 0);
+  board_.AddEnded({.path = "/a", .owner = kOwner});
+  for (int i = 0; i < 400 && !agent_->Done(); ++i) (void)agent_->DoWork();
   EXPECT_TRUE(agent_->Done());
   EXPECT_EQ(stops_, 1);
 }

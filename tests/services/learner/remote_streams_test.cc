@@ -43,6 +43,9 @@ TEST_F(RemoteStreamsTest, RowsCountAsReleasedOnlyOnceTheReplayHasThem) {
   Tick();
   EXPECT_EQ(Acked(), (wire::StreamAck{stream, 4, 4, false}));
   EXPECT_FALSE(streams_here_->AwaitsRelease());
+  said_.clear();
+  Tick();
+  EXPECT_TRUE(said_.empty()) << "a release is told once";
 }
 
 TEST_F(RemoteStreamsTest, RowsThatCameBeforeAreDroppedAndAnsweredWithNext) {
@@ -163,6 +166,20 @@ TEST_F(RemoteStreamsTest, StreamIsClosedOnceEveryRowBeforeItsEndIsThere) {
   EXPECT_EQ(counters().streams.load(), 0U);
 }
 
+TEST_F(RemoteStreamsTest, RowsBehindTheEndOfAClosedStreamAreDropped) {
+  const std::uint64_t stream = OpenListed();
+  SayRows(stream, 0, 2);
+  Say(wire::CloseRows{stream, 2});
+  SayRows(stream, 2, 1);
+  EXPECT_EQ(counters().rows.load(), 2U);
+  Cycle(3);
+  Tick();  // the ring is gone
+  SayRows(stream, 2, 1);
+  Tick();
+  EXPECT_EQ(Acked(), (wire::StreamAck{stream, 2, 2, true}));
+  EXPECT_EQ(RowsIn(0), 2U);
+}
+
 TEST_F(RemoteStreamsTest, WhatCannotBeEndsTheStreamForGood) {
   const std::vector<std::byte> rows(2 * layout_.row_bytes);
   const std::vector<std::pair<wire::RowsMessage, std::size_t>> impossible = {
@@ -214,6 +231,32 @@ TEST_F(RemoteStreamsTest, RowsOfAnotherKindAreRefusedForGoodWithBothValues) {
   Cycle(2);
   EXPECT_EQ(TheEnded().end, wire::RingEnd::kUnattachable);
   EXPECT_THAT(TheEnded().reason, HasSubstr("size of a row"));
+}
+
+TEST_F(RemoteStreamsTest, RowsOfAnotherLayoutAreRefusedForGoodWithBothHashes) {
+  ListRemote();
+  Cycle(2);
+  wire::OpenRows open = OpenOf(0);
+  ++open.spec_hash;
+  Say(open);
+  EXPECT_TRUE(Last<wire::OpenRefused>().final);
+  EXPECT_THAT(Last<wire::OpenRefused>().text, HasSubstr(std::to_string(open.spec_hash)));
+  EXPECT_THAT(Last<wire::OpenRefused>().text, HasSubstr(std::to_string(layout_.Hash())));
+}
+
+TEST_F(RemoteStreamsTest, RowsThatNoMessageTakesAreRefusedForGood) {
+  ListRemote();
+  Cycle(2);
+  wire::OpenRows open = OpenOf(0);
+  open.row_bytes = wire::kMaxPayloadBytes + 64;
+  RemoteStreams streams({.run_id = kRun,
+                         .row_bytes = open.row_bytes,
+                         .spec_hash = open.spec_hash,
+                         .ring_rows = kCapacity},
+                        *remote_, Bell(&bell_), *this, clock_);
+  streams.On("peer", {.run_id = kRun, .process = kProcess}, open, {});
+  EXPECT_TRUE(Last<wire::OpenRefused>().final);
+  EXPECT_THAT(Last<wire::OpenRefused>().text, HasSubstr("lower --lanes"));
 }
 
 TEST_F(RemoteStreamsTest, AnotherRunAndAnImpossibleRowAreRefusedForGood) {
