@@ -164,8 +164,8 @@ AnswerResult EnvEnd::Read(std::uint64_t row, const std::byte* record, std::int32
   ActionRecord head;
   std::memcpy(&head, record, sizeof head);
   if (head.seq != row || head.ack_seq != row) {
-    return Broken("an answer names row " + std::to_string(head.seq) + ", asked was row " +
-                  std::to_string(row));
+    return Broken("an answer acknowledges row " + std::to_string(head.ack_seq) + " and names row " +
+                  std::to_string(head.seq) + ", asked was row " + std::to_string(row));
   }
   if ((head.flags & kActionNotFinite) != 0) return AnswerResult::kNotFinite;
   const std::size_t lanes = layout_.row.spec.lanes;

@@ -240,6 +240,7 @@ TEST_F(StreamEndsTest, AnswerThatAcknowledgesAnotherRowBreaksTheStream) {
       reinterpret_cast<ActionRecord*>(Payload() + layout_.action_ring + kRingRecordsOffset);
   answer->ack_seq = 1;
   EXPECT_EQ(Take(0), AnswerResult::kBroken);
+  EXPECT_NE(env_end_->problem().find("acknowledges row 1 and names row 0"), std::string::npos);
 }
 
 class ActionRangeTest : public StreamEndsTest,
