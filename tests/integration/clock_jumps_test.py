@@ -15,8 +15,8 @@ import harness
 
 HOUR_S = 3600
 MARGIN_S = 600  # a stamp is compared with the time at which the test looks at it
-# A run goes on for one full lease after a jump. A busy machine may hold a process up for a second or
-# two, which must not end a lease either.
+# A run goes on for one full lease after a jump. A busy machine may hold a process up for a second
+# or two, which must not end a lease either.
 LEASE_S = 8
 
 
