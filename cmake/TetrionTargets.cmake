@@ -20,9 +20,9 @@ function(tetrion_unity target)
   endif()
 endfunction()
 
-# Folders with no hot loop, among them all that parse what comes over a network or from a file: their
-# indices into the standard library's containers are checked in every build. In loops over lanes and
-# rows the check costs up to a tenth of the time; there the sanitizers' builds have it.
+# Folders with no hot loop, among them those that parse messages, files and options: their indices into
+# the standard library's containers are checked in every build. In loops over lanes and rows every
+# index would be; there the sanitizers' builds check.
 set(TETRION_CHECKED_FOLDERS lib/checkpoint lib/http lib/metrics lib/run lib/setup lib/wire services/common
   services/coordinator tools/keygen tools/load tools/up)
 function(tetrion_check_indices target)

@@ -18,6 +18,14 @@ SlotTable::Owner Of(std::uint64_t session) {
   return {session, session == 3 ? 101 : 100 + session};
 }
 
+// Session 1 has ended; its rings /a in slot 0 and /b in slot 1 are still there.
+void LeaveRings(SlotTable& table) {
+  table.Assign(Of(1), 2, {});
+  EXPECT_TRUE(table.Announce(1, Ring("/a", 0, 0)));
+  EXPECT_TRUE(table.Announce(1, Ring("/b", 1, 1)));
+  table.EndSession(1);
+}
+
 TEST(SlotTableTest, WorkersGetUnusedSlotsInOrder) {
   SlotTable table(4);
   EXPECT_EQ(table.Assign(Of(1), 2, {}), (Slots{0, 1}));
@@ -66,10 +74,7 @@ TEST(SlotTableTest, RingOutlivesItsSessionUntilTheLearnerReportsItGone) {
 
 TEST(SlotTableTest, ProcessThatRegistersAnewClaimsItsRingsByPath) {
   SlotTable table(3);
-  table.Assign(Of(1), 2, {});
-  ASSERT_TRUE(table.Announce(1, Ring("/a", 0, 0)));
-  ASSERT_TRUE(table.Announce(1, Ring("/b", 1, 1)));
-  table.EndSession(1);
+  LeaveRings(table);
   const std::uint64_t revision = table.revision();
   const std::vector<wire::RingInfo> rings = {Ring("/a", 0, 0), Ring("/forged", 1, 1)};
   EXPECT_EQ(table.Assign(Of(3), 2, rings), (Slots{0, 2}));
@@ -81,10 +86,7 @@ TEST(SlotTableTest, ProcessThatRegistersAnewClaimsItsRingsByPath) {
 // Also of its own process: a message can say any number.
 TEST(SlotTableTest, RingIsClaimedWithItsOwnSlotAlone) {
   SlotTable table(4);
-  table.Assign(Of(1), 2, {});
-  ASSERT_TRUE(table.Announce(1, Ring("/a", 0, 0)));
-  ASSERT_TRUE(table.Announce(1, Ring("/b", 1, 1)));
-  table.EndSession(1);
+  LeaveRings(table);
   ASSERT_EQ(table.Assign(Of(3), 1, std::vector{Ring("/a", 0, 1)}), (Slots{2}));
   EXPECT_EQ(table.Assign(Of(3), 2, std::vector{Ring("/b", 1, 1'000'000)}), (Slots{2, 3}));
   EXPECT_EQ(table.Rings()[0].session, 1U);

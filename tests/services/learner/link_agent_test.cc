@@ -85,6 +85,13 @@ class LearnerLinkTest : public ::testing::Test {
     }
     Answer(list);
   }
+  // The first heartbeat that says that it drains.
+  wire::Heartbeat BeginDrain() {
+    drain_ = true;
+    wire::Heartbeat heartbeat;
+    while (heartbeat.phase != "draining") heartbeat = Expect<wire::Heartbeat>();
+    return heartbeat;
+  }
   int StatusOfRefusal(wire::RefuseReason reason) {
     Expect<wire::Register>();
     try {
@@ -197,10 +204,7 @@ TEST_F(LearnerLinkTest, RegionStaysHeldInALaterSessionAndInADrain) {
   Answer(wire::Fenced{.session = 7});
   BeginSession(8);
   EXPECT_TRUE(Expect<wire::Heartbeat>().region_held);
-  drain_ = true;
-  wire::Heartbeat heartbeat;
-  while (heartbeat.phase != "draining") heartbeat = Expect<wire::Heartbeat>();
-  EXPECT_TRUE(heartbeat.region_held);
+  EXPECT_TRUE(BeginDrain().region_held);
 }
 
 TEST_F(LearnerLinkTest, SessionFencedDuringTheBuildIsFollowedByOneThatBuildsNothingAnew) {
@@ -330,9 +334,7 @@ TEST_F(LearnerLinkTest, ATakenPlaceIsAskedForAgain) {
 TEST_F(LearnerLinkTest, DrainWaitsForTheRingsThenStopsTrainingThenSaysGoodbye) {
   BeginSession();
   GiveList(1, {"/a"});
-  drain_ = true;
-  wire::Heartbeat heartbeat;
-  while (heartbeat.phase != "draining") heartbeat = Expect<wire::Heartbeat>();
+  BeginDrain();
   EXPECT_EQ(stops_, 0);
   board_.AddEnded({.path = "/a", .owner = kOwner});
   Expect<wire::RingGone>();
@@ -361,9 +363,7 @@ TEST_F(LearnerLinkTest, LastHeartbeatOfADrainTellsOfTheLastUpdates) {
 TEST_F(LearnerLinkTest, DrainThatIsFencedWaitsForItsRingsEndsAndNoLongerForTheList) {
   BeginSession();
   GiveList(1, {"/a"});
-  drain_ = true;
-  wire::Heartbeat heartbeat;
-  while (heartbeat.phase != "draining") heartbeat = Expect<wire::Heartbeat>();
+  BeginDrain();
   Answer(wire::Fenced{.session = 7});
   EXPECT_EQ(stops_, 0);
   board_.AddEnded({.path = "/a", .owner = kOwner});
