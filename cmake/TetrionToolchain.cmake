@@ -70,4 +70,6 @@ if(TETRION_CUDA)
   set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
   string(APPEND CMAKE_CUDA_FLAGS " -Werror all-warnings")
   set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)
+  # A test may need what only the machine with the device has: ctest asks for its cases there.
+  set(CMAKE_GTEST_DISCOVER_TESTS_DISCOVERY_MODE PRE_TEST)
 endif()

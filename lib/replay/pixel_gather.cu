@@ -12,7 +12,7 @@ namespace tetrion {
 namespace {
 
 constexpr unsigned kBlockThreads = 128;
-constexpr std::uint32_t kTeam = PixelGather::kRecordBytes / 4;  // threads that unpack one picture
+static_assert(kPictureBytes == PixelGather::kRecordBytes);
 
 // The pixels of every byte, on the device. Waits for the stream.
 template <typename Pixel>
@@ -55,9 +55,8 @@ void PixelGather::GatherAs(const ReadLease& lease, int first_lane, int lanes,
     ForEachGatherTile(lease, static_cast<int>(first.lanes), first.capacity_rows,
                       {.first_lane = first_lane, .lanes = lanes, .rows = lease.rows()},
                       [&](const GatherTile& tile) {
-                        Launch(stream, GatherPixels<Pixel>,
-                               cuda::BlocksFor(tile.cells() * kTeam, kBlockThreads), kBlockThreads,
-                               0, first, tile, kTeam, quads);
+                        Launch(stream, GatherPixels<Pixel>, tile.cells(), kPixelThreads, 0, first,
+                               tile, quads);
                       });
     return;
   }
@@ -68,7 +67,8 @@ void PixelGather::GatherAs(const ReadLease& lease, int first_lane, int lanes,
     records_ = cuda::DeviceBuffer(rows_.device(), bytes, "records on their way to pixels");
   }
   rows_.GatherOnDevice(lease, first_lane, lanes, {.record = records_.data<std::byte>()});
-  Launch(stream, LookUpPixels<Pixel>, cuda::BlocksFor(bytes, kBlockThreads), kBlockThreads, 0,
+  Launch(stream, LookUpPixels<Pixel>, cuda::BlocksFor(bytes, kLookUps * kBlockThreads),
+         kBlockThreads, 0,
          cuda::DeviceSpan<const std::uint8_t>(records_.data<std::uint8_t>(), bytes),
          cuda::DeviceSpan<const Quad>(table.data<Quad>(), 256), quads);
 }

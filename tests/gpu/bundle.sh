@@ -1,20 +1,28 @@
 #!/usr/bin/env bash
-# Packs what a machine with a GPU runs into one folder: bundle.sh [FOLDER] (build/gpu/bundle).
+# Packs what a machine with a GPU runs into one folder: bundle.sh [--services] [FOLDER]
+# (build/gpu/bundle). --services: coordinator, actor, learner, up and eval come along.
 #
 # Builds every test with the label gpu and every tetrion_cuda_bench with the cuda preset and copies
 # them there with run.sh, which needs CUDA 13, python3 with torch's wheel and a C++ runtime, and
 # nothing installed. Programs that link torch are among them where its wheel is unpacked in
-# .deps/torch (./tetrion install); they need the same version of it there. Ends with an error when a
-# program links what that machine does not have, or the folder is over its limit. Needs nvcc and no
-# device.
+# .deps/torch (./tetrion install); they need the same version of it there. DreamerV3's updates are
+# computed on the device where TETRION_TORCH_ROOT names a folder that has torch's part for CUDA
+# (libtorch_cuda.so), too. Ends with an error when a program links what that machine lacks, or the
+# folder is over its limit. Needs nvcc and no device.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 build=build/gpu
+services=()
+if [[ ${1:-} == --services ]]; then
+  services=(tetrion-{coordinator,actor,actor-plain,learner,up,eval})
+  shift
+fi
 folder=${1:-$build/bundle}
 most_mib=60
 # What the machine has, by the name of the shared library: the system's, CUDA's, torch's.
 present='^(linux-vdso|ld-linux-x86-64|libc|libm|libdl|libpthread|librt|libutil|libstdc\+\+|libgcc_s'
-present+='|libcuda|libcudart|libcupti|libtorch|libtorch_cpu|libtorch_cuda|libc10|libc10_cuda)\.so'
+present+='|libresolv|libcuda|libcudart|libcupti|libtorch|libtorch_cpu|libtorch_cuda'
+present+='|libc10|libc10_cuda)\.so'
 # What must not come along, although it could.
 refused='^lib(zmq|boost_|prometheus|sqlite3|flatbuffers)'
 
@@ -25,17 +33,19 @@ torch=$(sed -n "s/^__version__ = '\([^+]*\).*/\1/p" .deps/torch/torch/version.py
 mkdir -p "$build"
 PATH=$PATH:/usr/local/cuda/bin
 cmake --preset cuda -B "$build" -DTETRION_BENCH=ON -DTETRION_TORCH=$with_torch \
+  -DTETRION_TORCH_ROOT="${TETRION_TORCH_ROOT:-$PWD/.deps/torch}" \
   >"$build/configure.log" 2>&1 || { cat "$build/configure.log"; exit 1; }
-cmake --build "$build" --target gpu_programs -- -j "${JOBS:-$(nproc)}"
+cmake --build "$build" --target gpu_programs "${services[@]}" -- -j "${JOBS:-$(nproc)}"
 
 rm -rf "$folder"
-mkdir -p "$folder"/{tests,bench,lib}
-copy() {  # PROGRAM FOLDER: without what only a debugger reads
-  strip --strip-debug -o "$folder/$2/$(basename "$1")" "$1"
+mkdir -p "$folder"/{tests,bench,services,lib}
+copy() {  # PROGRAM FOLDER: without names that nothing loads by
+  strip --strip-unneeded -o "$folder/$2/$(basename "$1")" "$1"
   chmod +x "$folder/$2/$(basename "$1")"
 }
 while read -r program; do copy "$program" tests; done <"$build/gpu_tests.txt"
 while read -r program; do copy "$program" bench; done <"$build/gpu_benches.txt"
+for program in "${services[@]}"; do copy "$build/bin/$program" services; done
 copy "$build/bin/device_info" .
 cp tests/gpu/run.sh tests/gpu/report.py tools/bench.py tools/bench_program.py "$folder"
 cp -r tests/golden "$folder"
@@ -46,17 +56,26 @@ cp -r tests/golden "$folder"
   [[ -z $torch ]] || echo "torch $torch"
 } >"$folder/build.txt"
 
-for program in "$folder"/device_info "$folder"/tests/* "$folder"/bench/*; do
-  [[ -f $program ]] || continue
-  while read -r name arrow path _; do
-    if [[ $name =~ $refused ]]; then
-      echo "bundle.sh: $(basename "$program") links $name, which stays out of it" >&2
-      exit 1
-    fi
-    [[ $arrow == "=>" && ! $name =~ $present ]] || continue
-    [[ -f $path ]] || { echo "bundle.sh: $(basename "$program") needs $name" >&2; exit 1; }
+# Copies the libraries that FILE names and that the machine lacks, and what these name.
+copy_libraries() {  # FILE WHERE, its paths as ldd tells them
+  local name path
+  for name in $(objdump -p "$1" | sed -n 's/^ *NEEDED *//p'); do
+    [[ ! $name =~ $present && ! -f $folder/lib/$name ]] || continue
+    path=$(sed -n "s/^\t$name => \(\/[^ ]*\) .*/\1/p" <<<"$2")
+    [[ -f $path ]] || { echo "bundle.sh: $(basename "$1") needs $name" >&2; return 1; }
     cp -L "$path" "$folder/lib/$name"
-  done < <(ldd "$program")
+    copy_libraries "$path" "$2" || return 1
+  done
+}
+for program in "$folder"/device_info "$folder"/{tests,bench,services}/*; do
+  [[ -f $program ]] || continue
+  found=$(ldd "$program")
+  if [[ $program != */services/* ]] &&
+    unwanted=$(objdump -p "$program" | sed -n 's/^ *NEEDED *//p' | grep -E "$refused"); then
+    echo "bundle.sh: $(basename "$program") links $unwanted, which stays out of it" >&2
+    exit 1
+  fi
+  copy_libraries "$program" "$found"
 done
 
 mib=$(du -sm "$folder" | cut -f1)

@@ -13,7 +13,10 @@ cuda=${CUDA_HOME:-/usr/local/cuda}
 torch=$(python3 -c 'import importlib.util as u, os; s = u.find_spec("torch")
 print(os.path.dirname(s.origin) if s else "")' 2>/dev/null)
 paths=$PWD/lib:$cuda/lib64:$cuda/lib:$cuda/extras/CUPTI/lib64
-[[ -n $torch ]] && paths+=:$torch/lib:$torch/../nvidia/cu13/lib
+if [[ -n $torch ]]; then
+  paths+=:$torch/lib
+  for folder in "$torch"/../nvidia/*/lib; do paths+=:$folder; done
+fi
 export LD_LIBRARY_PATH=$paths${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 PATH=$PATH:$cuda/bin
 export TETRION_GOLDEN_DIR=$PWD/golden

@@ -30,7 +30,7 @@ class PlanRunTest : public ::testing::Test {
   }
   ~PlanRunTest() override { std::filesystem::remove_all(options_.runs_dir); }
 
-  RunPlan Plan() { return PlanRun(options_, "generated", /*cores=*/4); }
+  RunPlan Plan(int cores = 4) { return PlanRun(options_, "generated", cores); }
   std::string Complaint() {
     try {
       (void)Plan();
@@ -203,8 +203,14 @@ TEST_F(PlanRunTest, FolderOfRunsHasAName) {
 }
 
 TEST_F(PlanRunTest, WorkersFollowTheCoresAndSlotsTheWorkers) {
-  EXPECT_THAT(Joined(Plan().children[2].command), HasSubstr("--workers 3"));
+  const auto workers = [&](int cores) { return Joined(Plan(cores).children[2].command); };
+  EXPECT_THAT(workers(1), HasSubstr("--workers 1"));
+  EXPECT_THAT(workers(6), HasSubstr("--workers 1"));
+  EXPECT_THAT(workers(7), HasSubstr("--workers 2"));
+  EXPECT_THAT(workers(16), HasSubstr("--workers 3"));
   options_.actors = 4;
+  EXPECT_THAT(workers(16), HasSubstr("--workers 1"));
+  EXPECT_THAT(workers(48), HasSubstr("--workers 2"));
   options_.workers = 5;
   const RunPlan plan = Plan();
   EXPECT_EQ(plan.config.max_workers, 20);
@@ -215,11 +221,11 @@ TEST_F(PlanRunTest, WorkersFollowTheCoresAndSlotsTheWorkers) {
 
 TEST_F(PlanRunTest, WorkersOfTheCoresAreNoMoreThanTheRunHasSlotsFor) {
   options_.given = {{"max_workers", "2"}};
-  EXPECT_THAT(Joined(Plan().children[2].command), HasSubstr("--workers 2"));
+  EXPECT_THAT(Joined(Plan(/*cores=*/16).children[2].command), HasSubstr("--workers 2"));
   options_.given = {};
   RunFolder::Create(options_.runs_dir, "old").WriteConfig(MakeRunConfig({{"max_workers", "1"}}));
   options_.resume = "old";
-  EXPECT_THAT(Joined(Plan().children[2].command), HasSubstr("--workers 1"));
+  EXPECT_THAT(Joined(Plan(/*cores=*/16).children[2].command), HasSubstr("--workers 1"));
   options_.workers = 2;
   EXPECT_THAT(Complaint(), HasSubstr("need 2 replay slots, the run has 1"));
 }
@@ -240,8 +246,7 @@ TEST_F(PlanRunTest, MoreSlotsThanAnyRunHasAreRefusedWithBothNumbers) {
 TEST_F(PlanRunTest, WorkersOfManyCoresStayWithinTheSlotsOfARun) {
   options_.inference = "streamed";
   options_.groups = 16;
-  EXPECT_THAT(Joined(PlanRun(options_, "generated", /*cores=*/128).children[2].command),
-              HasSubstr("--workers 16"));
+  EXPECT_THAT(Joined(Plan(/*cores=*/128).children[2].command), HasSubstr("--workers 16"));
 }
 
 TEST_F(PlanRunTest, WithAConfigFileEveryServiceGetsTheFlagsThatBeatIt) {

@@ -116,11 +116,16 @@ std::vector<ChildSpec> ChildrenOf(const UpOptions& options, const RunPlan& plan,
   return children;
 }
 
-// One core is the learner's; the rest is shared by the actors, as far as the run's slots go.
+// A worker makes rows as fast as some five cores train on them. More workers only fill their rings
+// with rows of older policies (docs/decisions/0024-few-workers-and-short-rings.md).
+constexpr int kCoresPerWorker = 6;  // its own, and the learner's
+
+// The workers of all actors, as far as the run's slots go.
 int WorkersPerActor(const UpOptions& options, int most_slots, int cores) {
   if (options.workers > 0) return options.workers;
   const int slots = most_slots / (options.actors * options.GroupsOfWorker());
-  return std::clamp(std::min((cores - 1) / options.actors, slots), 1, 64);
+  const int workers = (cores + kCoresPerWorker - 1) / kCoresPerWorker;
+  return std::clamp(std::min(workers / options.actors, slots), 1, 64);
 }
 
 // "2 actors of 3 workers of 4 groups need 24 replay slots".
@@ -190,7 +195,8 @@ int MostSlots(const RunPlan& plan, const std::vector<Setting>& given) {
 std::optional<int> ParseUpOptions(int argc, const char* const* argv, UpOptions& o) {
   ServiceOptions parser("tetrion-up", "up", kDescription);
   parser.Add("actors", &o.actors, "actor processes", 1, 64, "processes");
-  parser.Add("workers", &o.workers, "worker threads of an actor; 0: what the cores allow", 0, 64,
+  parser.Add("workers", &o.workers,
+             "worker threads of an actor; 0: one for every six cores, shared by the actors", 0, 64,
              "threads");
   AddInference(parser, o);
   AddGroups(parser, o);

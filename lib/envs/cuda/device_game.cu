@@ -67,12 +67,11 @@ class TetrisGame final : public DeviceGame {
     Launch(stream, StepLanes<Lanes>, blocks, block_threads, 0, lanes, slots, game_, kind,
            record_ == DeviceRecord::kState);
     if (record_ == DeviceRecord::kPlanes) {
-      Launch(stream, DrawPlanes, cuda::BlocksFor(slots.lanes, kPlanesLanes), kPlanesLanes, 0, lanes,
-             states(), slots, game_.setup.queue_size);
+      Launch(stream, DrawPlanes, cuda::BlocksFor(slots.lanes, kPlanesLanes), kPlanesThreads, 0,
+             lanes, states(), slots, game_.setup.queue_size);
     } else if (record_ == DeviceRecord::kPacked2) {
-      const std::size_t words = std::size_t{slots.lanes} * kPacked2Words;
-      Launch(stream, DrawPictures, cuda::BlocksFor(words, block_threads), block_threads, 0, lanes,
-             states(), slots);
+      Launch(stream, DrawPictures, cuda::BlocksFor(slots.lanes, kPictureLanes), kPictureThreads, 0,
+             lanes, states(), slots);
     }
   }
 

@@ -11,7 +11,7 @@ namespace {
 void ExpandPlanesOfRow(const RowSlots& slots, const std::uint64_t* row, int queue_size, float* out,
                        cuda::Stream& stream) {
   const auto floats = static_cast<unsigned>(PlanesLayout::Floats(queue_size));
-  cuda::Launch(stream, PlanesOfRow, cuda::BlocksFor(slots.lanes, kViewThreads), kViewThreads, 0,
+  cuda::Launch(stream, PlanesOfRow, cuda::BlocksFor(slots.lanes, kViewLanes), kViewThreads, 0,
                slots, row, queue_size, floats,
                cuda::DeviceSpan<float>(out, std::size_t{slots.lanes} * floats));
 }

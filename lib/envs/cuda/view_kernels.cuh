@@ -12,20 +12,21 @@
 namespace tetrion {
 
 inline constexpr unsigned kViewThreads = 128;
+inline constexpr unsigned kViewLanes = 16;  // of a block, where it makes bits first
 
 // `planes`: a thread makes the bits of a lane, the block spreads them. out [M, floats].
 __global__ void PlanesOfRow(RowSlots slots, const std::uint64_t* row, int queue_size,
                             unsigned floats, cuda::DeviceSpan<float> out) {
-  TETRION_SHARED(std::uint32_t, bits, kViewThreads* kPlanesWords);
-  const unsigned first_lane = blockIdx.x * kViewThreads;
+  TETRION_SHARED(std::uint32_t, bits, kViewLanes* kPlanesWords);
+  const unsigned first_lane = blockIdx.x * kViewLanes;
   const unsigned lane = first_lane + threadIdx.x;
-  if (lane < slots.lanes) {
+  if (threadIdx.x < kViewLanes && lane < slots.lanes) {
     const std::byte* record = slots.At(*row).record + std::size_t{lane} * slots.record_bytes;
     const auto words = bits.Part(threadIdx.x * kPlanesWords, kPlanesWords);
     MakePlanesBits(*reinterpret_cast<const TetrisRecord*>(record), queue_size, words);
   }
   __syncthreads();
-  for (unsigned l = 0; l < kViewThreads && first_lane + l < slots.lanes; ++l) {
+  for (unsigned l = 0; l < kViewLanes && first_lane + l < slots.lanes; ++l) {
     for (unsigned i = threadIdx.x; i < floats; i += kViewThreads) {
       const std::uint32_t word = bits[l * kPlanesWords + i / 32];
       out[std::size_t{first_lane + l} * floats + i] = static_cast<float>(word >> (i % 32) & 1U);

@@ -285,7 +285,7 @@ EnvEntry TetrisEntry() {
   entry.max_steps = 10000;
   entry.preset = {{"lanes", "64"},
                   {"vtrace.lambda", "0.95"},
-                  {"ring_rows", "64"},
+                  {"ring_rows", "16"},
                   {"vtrace.reward_scale", "symlog"}};
   entry.make = MakeGames<TetrisGames>;
   return entry;
@@ -328,7 +328,7 @@ EnvEntry TetrisPlacementEntry() {
   entry.options.push_back(kIllegalOption);
   // Why: docs/decisions/0020-weights-are-bounded-by-decay.md.
   entry.preset = {{"lanes", "64"},
-                  {"ring_rows", "64"},
+                  {"ring_rows", "16"},
                   {"vtrace.reward", "lines"},
                   {"vtrace.discount", "0.999"},
                   {"vtrace.lambda", "0.95"},

@@ -14,8 +14,8 @@
 
 namespace tetrion {
 
-// All columns but the record of one cell.
-__device__ inline void GatherFields(const RowSlots& slots, const GatherTile& tile,
+// All columns but the record of one cell, of a batch of so many rows.
+__device__ inline void GatherFields(const RowSlots& slots, std::uint32_t rows,
                                     const GatherCell& cell, const DeviceColumns& out) {
   const std::uint64_t from = cell.slot * slots.lanes + cell.lane;
   if (out.action != nullptr) out.action[cell.out] = slots.action[from];
@@ -26,7 +26,7 @@ __device__ inline void GatherFields(const RowSlots& slots, const GatherTile& til
   if (out.episode_id != nullptr) out.episode_id[cell.out] = slots.episode_id[from];
   if (out.flags == nullptr) return;
   std::uint8_t flags = slots.flags[from];
-  if (cell.row + 1 < tile.rows) {
+  if (cell.row + 1 < rows) {
     const std::uint64_t next = cell.slot + 1 < slots.capacity_rows ? cell.slot + 1 : 0;
     // A lane that begins anew had its episode cut.
     const bool cut = (slots.flags[next * slots.lanes + cell.lane] & kIsFirst) != 0;
@@ -35,22 +35,38 @@ __device__ inline void GatherFields(const RowSlots& slots, const GatherTile& til
   out.flags[cell.out] = flags;
 }
 
-// `team` threads a cell copy its record, `words` words of type Word; the first of them the rest.
-// The grid has a team for every cell of the tile.
-template <typename Word>
-__global__ void GatherCells(RowSlots first, GatherTile tile, std::uint32_t words,
-                            std::uint32_t team, DeviceColumns out) {
-  const std::uint64_t thread = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  const std::uint64_t index = thread / team;
+// The grid's first `record_blocks` blocks copy records of `words` words of type Word, a team of
+// `team` threads each; `team` divides the block. In the blocks behind them a thread copies all else
+// of a cell. So both kinds of threads have neighbours that do the same.
+template <typename Word, typename Tile>
+__global__ void GatherCells(RowSlots first, Tile tile, std::uint32_t words, std::uint32_t team,
+                            std::uint32_t record_blocks, DeviceColumns out) {
+  const bool copies_records = blockIdx.x < record_blocks;
+  const std::uint32_t index = copies_records
+                                  ? blockIdx.x * (blockDim.x / team) + threadIdx.x / team
+                                  : (blockIdx.x - record_blocks) * blockDim.x + threadIdx.x;
   if (index >= tile.cells()) return;
   const GatherCell cell = tile.Cell(index);
   const RowSlots slots = ShardSlots(first, cell.shard);
-  const auto member = static_cast<std::uint32_t>(thread % team);
+  if (!copies_records) {
+    GatherFields(slots, tile.rows, cell, out);
+    return;
+  }
   const std::uint64_t from = cell.slot * slots.lanes + cell.lane;
   const Word* const source = reinterpret_cast<const Word*>(slots.record) + from * words;
   Word* const record = reinterpret_cast<Word*>(out.record) + cell.out * words;
-  for (std::uint32_t word = member; word < words; word += team) record[word] = source[word];
-  if (member == 0) GatherFields(slots, tile, cell, out);
+  constexpr std::uint32_t kInFlight = 4;  // loads of a thread that do not wait for each other
+  for (std::uint32_t word = threadIdx.x % team; word < words; word += kInFlight * team) {
+    Word held[kInFlight];
+    TETRION_UNROLL
+    for (std::uint32_t k = 0; k < kInFlight; ++k) {
+      if (word + k * team < words) held[k] = source[word + k * team];
+    }
+    TETRION_UNROLL
+    for (std::uint32_t k = 0; k < kInFlight; ++k) {
+      if (word + k * team < words) record[word + k * team] = held[k];
+    }
+  }
 }
 
 // One thread a row of a window: out[R, windows] = the row's policy version. The tile is of whole

@@ -18,9 +18,10 @@ struct GatherCell {
 };
 
 // A part of a gather that fits into a kernel's arguments, so that windows reach a device without a
-// copy: consecutive runs of lanes, all their rows.
-struct GatherTile {
-  static constexpr std::uint32_t kMostRuns = 128;
+// copy: consecutive runs of lanes, all their rows; at most kRuns runs.
+template <std::uint32_t kRuns>
+struct GatherTileOf {
+  static constexpr std::uint32_t kMostRuns = kRuns;
   // Cells from `cell` to the next run's are the lanes from `lane` on of rows from `slot` on.
   struct Run {
     std::uint32_t shard, slot, lane, cell;
@@ -35,15 +36,14 @@ struct GatherTile {
   Run run[kMostRuns] = {};
 
   TETRION_HOST_DEVICE std::uint32_t width() const { return end_cell - run[0].cell; }
-  TETRION_HOST_DEVICE std::uint64_t cells() const { return std::uint64_t{rows} * width(); }
+  TETRION_HOST_DEVICE std::uint32_t cells() const { return rows * width(); }
   TETRION_HOST_DEVICE std::uint64_t SlotOf(const Run& of, std::uint32_t row) const {
     const std::uint64_t slot = std::uint64_t{of.slot} + row;
     return slot < capacity_rows ? slot : slot - capacity_rows;
   }
   // Number `index` of cells(), row by row.
-  TETRION_HOST_DEVICE GatherCell Cell(std::uint64_t index) const {
-    const auto row = static_cast<std::uint32_t>(index / width());
-    const auto cell = run[0].cell + static_cast<std::uint32_t>(index % width());
+  TETRION_HOST_DEVICE GatherCell Cell(std::uint32_t index) const {
+    const std::uint32_t row = index / width(), cell = run[0].cell + index % width();
     std::uint32_t low = 0, high = runs;  // the run is in [low, high)
     while (high - low > 1) {
       const std::uint32_t middle = (low + high) / 2;
@@ -70,15 +70,35 @@ struct GatherTile {
     }
     return false;
   }
+  // The same with room for fewer runs; there are no more.
+  template <std::uint32_t kFewer>
+  GatherTileOf<kFewer> WithRoomFor() const {
+    GatherTileOf<kFewer> tile = {.capacity_rows = capacity_rows,
+                                 .rows = rows,
+                                 .lanes = lanes,
+                                 .runs = runs,
+                                 .first_run = first_run,
+                                 .end_cell = end_cell};
+    for (std::uint32_t r = 0; r < runs; ++r) {
+      tile.run[r] = {run[r].shard, run[r].slot, run[r].lane, run[r].cell};
+    }
+    return tile;
+  }
 };
+// Many runs, since every further launch waits for the last blocks of the one before.
+using GatherTile = GatherTileOf<512>;
+// 500 bytes of arguments instead of 8 KiB, which cost a launch 4 us.
+using SmallGatherTile = GatherTileOf<32>;
 
 // Calls visit(const GatherTile&) for each tile of a part of the lease's batch. CHECKs that the
-// batch has it.
+// batch has it, and that its cells can be counted in 32 bits.
 template <typename Visit>
 void ForEachGatherTile(const ReadLease& lease, int lanes_of_a_row, std::uint64_t capacity_rows,
                        const BatchPart& part, const Visit& visit) {
   TETRION_CHECK(part.first_row >= 0 && part.first_row + part.rows <= lease.rows(),
                 "the batch has fewer rows");
+  TETRION_CHECK(std::uint64_t(part.rows) * std::uint64_t(part.lanes) < std::uint64_t{1} << 32,
+                "a batch has less than 2^32 cells");
   GatherTile tile;
   tile.capacity_rows = static_cast<std::uint32_t>(capacity_rows);
   tile.rows = static_cast<std::uint32_t>(part.rows);

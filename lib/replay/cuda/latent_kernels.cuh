@@ -37,7 +37,7 @@ __global__ void MoveLatents(LatentSlots first, GatherTile tile, std::uint32_t te
                             LatentColumns batch) {
   const std::uint64_t thread = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (thread / team >= tile.cells()) return;
-  const GatherCell cell = tile.Cell(thread / team);
+  const GatherCell cell = tile.Cell(static_cast<std::uint32_t>(thread / team));
   if (kBack && tile.IsInLaterRun(cell)) return;
   const auto member = static_cast<std::uint32_t>(thread % team);
   const LatentSlots slots = ShardLatents(first, cell.shard);

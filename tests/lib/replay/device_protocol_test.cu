@@ -208,7 +208,9 @@ TEST_F(DeviceProtocolTest, EveryRowAndLatentCarriesItsTagWhileTheWriterLapsTheRe
     reads += replay.reads();
     ++runs;
   });
+#if !defined(__CUDACC__)  // on a device its speed decides how often the reader finds a window
   EXPECT_GT(reads, 10 * runs);
+#endif
   EXPECT_GT(static_cast<std::size_t>(latents_read), reads);
 }
 

@@ -105,7 +105,7 @@ TEST_F(DeviceRowsTest, GathersWhatItsTwinOnTheHostGathers) {
   for (const auto& [record_bytes, shift] : cases) {
     SCOPED_TRACE(record_bytes);
     TwinRows twins({.record_bytes = record_bytes, .lanes = 5, .has_mask = true});
-    for (const int windows : {1, 3, 300}) {
+    for (const int windows : {1, 3, 300, 600}) {
       const ReadLease lease = twins.Lease(windows, 9, record_bytes);
       const int lanes = twins.host().BatchLanes(lease);
       ExpectEqualGathers(twins, lease, 0, lanes, shift);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -11,7 +12,7 @@
 #include "lib/envs/tetris/tetris_pieces.h"
 #include "lib/envs/tetris/tetris_step.h"
 #include "lib/envs/views/gym_views.h"
-#include "lib/envs/views/packed2_word.h"
+#include "lib/envs/views/packed2_band.h"
 #include "tests/lib/envs/greedy_placement.h"
 #include "tests/support/envs_driver.h"
 
@@ -153,7 +154,7 @@ TEST(Packed2Test, ArbitraryBytesAreDrawnAsTheRecordThatTheyAreTakenFor) {
 }
 
 // Of states of play, and of any bytes.
-TEST(Packed2Test, WordsEqualTheBytesOfThePicture) {
+TEST(Packed2Test, BandsOfWordsEqualTheBytesOfThePicture) {
   testing::Draws draws(73);
   for (int i = 0; i < 2000; ++i) {
     TetrisRecord record;
@@ -163,10 +164,12 @@ TEST(Packed2Test, WordsEqualTheBytesOfThePicture) {
     if (i % 2 == 0) record = MidGame(1 + i / 2 % 7);
     record = Sanitized(record);
     const Image image(record);
-    for (int word = 0; word < kPacked2Words; ++word) {
-      std::uint32_t drawn = 0;
-      std::memcpy(&drawn, image.bytes().data() + 4 * word, sizeof(drawn));
-      ASSERT_EQ(Packed2Word(record, word), drawn) << word;
+    for (int band = 0; band < Packed2Band::kCount; ++band) {
+      std::array<std::uint32_t, Packed2Band::kWords> drawn;
+      DrawPacked2Band(record, band, drawn.data());
+      ASSERT_EQ(std::memcmp(drawn.data(), image.bytes().data() + sizeof drawn * band, sizeof drawn),
+                0)
+          << band;
     }
   }
 }
