@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "lib/core/check.h"
@@ -17,15 +18,16 @@ struct GatherCell {
   std::uint32_t run;  // of the tile
 };
 
+// Cells from `cell` to the next run's are the lanes from `lane` on of rows from `slot` on.
+struct GatherRun {
+  std::uint32_t shard, slot, lane, cell;
+};
+
 // A part of a gather that fits into a kernel's arguments, so that windows reach a device without a
 // copy: consecutive runs of lanes, all their rows; at most kRuns runs.
 template <std::uint32_t kRuns>
 struct GatherTileOf {
   static constexpr std::uint32_t kMostRuns = kRuns;
-  // Cells from `cell` to the next run's are the lanes from `lane` on of rows from `slot` on.
-  struct Run {
-    std::uint32_t shard, slot, lane, cell;
-  };
 
   std::uint32_t capacity_rows = 0;  // Tcap
   std::uint32_t rows = 0;           // R
@@ -33,11 +35,11 @@ struct GatherTileOf {
   std::uint32_t runs = 0;           // in this tile
   std::uint32_t first_run = 0;      // of the gather, that is the tile's first
   std::uint32_t end_cell = 0;       // behind the last run's
-  Run run[kMostRuns] = {};
+  GatherRun run[kMostRuns] = {};
 
   TETRION_HOST_DEVICE std::uint32_t width() const { return end_cell - run[0].cell; }
   TETRION_HOST_DEVICE std::uint32_t cells() const { return rows * width(); }
-  TETRION_HOST_DEVICE std::uint64_t SlotOf(const Run& of, std::uint32_t row) const {
+  TETRION_HOST_DEVICE std::uint64_t SlotOf(const GatherRun& of, std::uint32_t row) const {
     const std::uint64_t slot = std::uint64_t{of.slot} + row;
     return slot < capacity_rows ? slot : slot - capacity_rows;
   }
@@ -49,7 +51,7 @@ struct GatherTileOf {
       const std::uint32_t middle = (low + high) / 2;
       (run[middle].cell <= cell ? low : high) = middle;
     }
-    const Run& of = run[low];
+    const GatherRun& of = run[low];
     return {.slot = SlotOf(of, row),
             .shard = of.shard,
             .lane = of.lane + cell - of.cell,
@@ -60,7 +62,7 @@ struct GatherTileOf {
   // Whether a later run of the tile has the cell's row and lane, too.
   TETRION_HOST_DEVICE bool IsInLaterRun(const GatherCell& cell) const {
     for (std::uint32_t r = cell.run + 1; r < runs; ++r) {
-      const Run& of = run[r];
+      const GatherRun& of = run[r];
       const std::uint32_t end = r + 1 < runs ? run[r + 1].cell : end_cell;
       const std::uint64_t ahead = cell.slot + (cell.slot < of.slot ? capacity_rows : 0) - of.slot;
       if (of.shard == cell.shard && ahead < rows && cell.lane >= of.lane &&
@@ -79,9 +81,7 @@ struct GatherTileOf {
                                  .runs = runs,
                                  .first_run = first_run,
                                  .end_cell = end_cell};
-    for (std::uint32_t r = 0; r < runs; ++r) {
-      tile.run[r] = {run[r].shard, run[r].slot, run[r].lane, run[r].cell};
-    }
+    std::copy_n(run, runs, tile.run);
     return tile;
   }
 };
