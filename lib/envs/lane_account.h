@@ -23,6 +23,13 @@ struct EpisodeAccount {
   float episode_return = 0.0F;
 };
 
+// The flags of the row that an action led to, after which an episode has `steps` actions.
+TETRION_HOST_DEVICE inline std::uint8_t FlagsAfter(bool terminated, std::uint32_t steps,
+                                                   std::uint32_t max_steps) {
+  const int truncated = steps >= max_steps ? kIsLast | kTruncated : 0;
+  return static_cast<std::uint8_t>(terminated ? kIsLast | kTerminated : truncated);
+}
+
 // Counts an action; returns the flags of the row that it led to.
 TETRION_HOST_DEVICE inline std::uint8_t CountStep(EpisodeAccount& account,
                                                   const LaneOutcome& outcome,
@@ -30,10 +37,7 @@ TETRION_HOST_DEVICE inline std::uint8_t CountStep(EpisodeAccount& account,
   account.steps += 1;
   account.lines += outcome.lines;
   account.episode_return += outcome.reward;
-  const bool truncated = account.steps >= max_steps && !outcome.terminated;
-  return static_cast<std::uint8_t>(outcome.terminated ? kIsLast | kTerminated
-                                   : truncated        ? kIsLast | kTruncated
-                                                      : 0);
+  return FlagsAfter(outcome.terminated, account.steps, max_steps);
 }
 
 }  // namespace tetrion

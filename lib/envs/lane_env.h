@@ -12,23 +12,19 @@
 
 #include "lib/core/check.h"
 #include "lib/envs/lane_account.h"
+#include "lib/envs/lane_accounts.h"
+#include "lib/envs/lane_runs.h"
 #include "lib/envs/vec_env.h"
 
 namespace tetrion {
 
-// A VecEnv out of one game's rules: this class keeps the account of lanes (token, length, return,
+// A VecEnv out of one game's rules: LaneAccounts keeps the account of lanes (token, length, return,
 // flags), `Game` keeps the games, structure-of-arrays. Game provides
 //   Record                                  a POD, what the record column holds
 //   Game(const EnvConfig&)                  allocates for config.lanes
 //   void Reset(int lane, std::uint64_t seed, const Token&)
 //                                           starts the token's game; randomness is of (seed, id)
-//   LaneOutcome Step(int lane, int action)  the action is in range; or instead, where many together
-//                                           are faster than one after the other:
-//   kTogether                               how many at most
-//   template <typename Done>
-//   void StepTogether(std::span<const int> lanes, const std::int32_t* actions, Done&& done)
-//                                           plays actions[lane] in each of `lanes`, then calls
-//                                           done(lane, LaneOutcome) for each
+//   LaneOutcome Step(int lane, int action)  the action is in range
 //   Record or const Record& record(int lane)
 //   std::uint64_t Mask(int lane)            only asked for if the environment has masks
 //   Saved                                   a POD without padding, of a multiple of 8 bytes,
@@ -36,6 +32,13 @@ namespace tetrion {
 //   Saved Save(int lane)
 //   bool Load(int lane, std::uint64_t seed, const Token&, const Saved&, bool running)
 //                                           false where Step could not go on from it
+// or, where neighbours are played faster together than one after the other, instead of Step
+//   kTogether                               how many at most
+//   void StepTogether(int first, std::size_t n, const std::int32_t* actions,
+//                     LaneOutcomes<kTogether>&)
+//                                           plays actions[i], any number, in lane first + i
+//   void Put(int lane, const Saved&)        what Save gave: an action is taken back
+//   void Records(int first, std::size_t n, Record*)
 // Different lanes share nothing that a game writes.
 template <typename Game>
 class LaneEnv final : public VecEnv {
@@ -43,73 +46,67 @@ class LaneEnv final : public VecEnv {
   LaneEnv(EnvSpec spec, const EnvConfig& config)
       : spec_(std::move(spec)),
         game_(config),
-        lane_(static_cast<std::size_t>(config.lanes)),
-        seed_(lane_.size(), config.seed) {
-    TETRION_CHECK(spec_.obs.record_bytes == sizeof(typename Game::Record), "record size");
+        accounts_(static_cast<std::size_t>(config.lanes)),
+        seed_(accounts_.lanes(), config.seed) {
+    TETRION_CHECK(spec_.obs.record_bytes == sizeof(Record), "record size");
   }
 
   const EnvSpec& spec() const override { return spec_; }
-  int lanes() const override { return static_cast<int>(lane_.size()); }
+  int lanes() const override { return static_cast<int>(accounts_.lanes()); }
 
   void Seed(int lane, std::uint64_t seed) override {
-    At(lane) = {};
-    seed_[static_cast<std::size_t>(lane)] = seed;
+    accounts_.Forget(lane);
+    seed_[accounts_.At(lane)] = seed;
   }
 
   void Reset(int lane, const Token& token) override {
-    LaneState& state = At(lane);
-    TETRION_CHECK(token.max_steps > 0, "a token must allow at least one step");
-    state.token = token;
-    state.phase = Phase::kFresh;
-    state.account = {};
-    state.episode_id += 1;
-    game_.Reset(lane, seed_[static_cast<std::size_t>(lane)], token);
+    accounts_.Give(lane, token);
+    game_.Reset(lane, seed_[accounts_.At(lane)], token);
   }
 
   void Step(std::span<const int> active, const std::int32_t* actions, const RowView& row) override {
     if constexpr (requires { Game::kTogether; }) {
-      for (std::size_t at = 0; at < active.size(); at += Game::kTogether) {
-        StepTogether(active.subspan(at, std::min(Game::kTogether, active.size() - at)), actions,
-                     row);
-      }
+      ForEachRun(active, Game::kTogether, [&](int first, std::size_t n) {
+        StepTogether(first, n, actions + accounts_.At(first), row);
+      });
     } else {
       for (const int lane : active) {
-        LaneState& state = At(lane);
-        if (state.phase == Phase::kRunning) {
+        if (accounts_.phase(lane) == Phase::kRunning) {
           CheckAction(actions[lane]);
-          Count(lane, state, game_.Step(lane, actions[lane]), row);
+          accounts_.Count(lane, game_.Step(lane, actions[lane]), row);
         } else {
-          Begin(lane, state, row);
+          accounts_.Begin(lane, row);
         }
-        Show(lane, state, row);
+        Show(lane, row);
       }
     }
   }
 
   EpisodeResult Episode(int lane) const override {
-    const LaneState& state = At(lane);
-    return {.token_id = state.token.id,
-            .attempt = state.token.attempt,
-            .length_steps = state.account.steps,
-            .lines = state.account.lines,
-            .episode_return = state.account.episode_return};
+    const Token& token = accounts_.token(lane);
+    const EpisodeAccount account = accounts_.account(lane);
+    return {.token_id = token.id,
+            .attempt = token.attempt,
+            .length_steps = account.steps,
+            .lines = account.lines,
+            .episode_return = account.episode_return};
   }
 
-  // Without a virtual call for each.
   void Episodes(std::span<const int> lanes, const EpisodeColumns& columns) const override {
-    for (const int lane : lanes) columns.Set(lane, LaneEnv::Episode(lane));
+    accounts_.Show(lanes, columns);
   }
 
-  const Token& token(int lane) const override { return At(lane).token; }
+  const Token& token(int lane) const override { return accounts_.token(lane); }
 
   std::vector<std::byte> Save(int lane) const override {
-    const LaneState& state = At(lane);
-    if (state.phase == Phase::kIdle || state.phase == Phase::kFresh) return {};
-    const SavedLane saved = {state.token,
-                             state.account.steps,
-                             state.account.lines,
-                             state.account.episode_return,
-                             state.phase == Phase::kRunning ? 1U : 0U,
+    const Phase phase = accounts_.phase(lane);
+    if (phase == Phase::kIdle || phase == Phase::kFresh) return {};
+    const EpisodeAccount account = accounts_.account(lane);
+    const SavedLane saved = {accounts_.token(lane),
+                             account.steps,
+                             account.lines,
+                             account.episode_return,
+                             phase == Phase::kRunning ? 1U : 0U,
                              game_.Save(lane)};
     std::vector<std::byte> bytes(sizeof(saved));
     std::memcpy(bytes.data(), &saved, sizeof(saved));
@@ -124,21 +121,20 @@ class LaneEnv final : public VecEnv {
     constexpr std::uint32_t kMostLines = std::numeric_limits<std::int32_t>::max();  // of a column
     if (saved.running > 1 || saved.steps > saved.token.max_steps || saved.lines > kMostLines ||
         (running && saved.steps == saved.token.max_steps) ||
-        !game_.Load(lane, seed_[static_cast<std::size_t>(lane)], saved.token, saved.game,
-                    running)) {
+        !game_.Load(lane, seed_[accounts_.At(lane)], saved.token, saved.game, running)) {
       return false;
     }
-    LaneState& state = At(lane);
-    state.token = saved.token;
-    state.account = {saved.steps, saved.lines, saved.episode_return};
-    state.phase = running ? Phase::kRunning : Phase::kEnded;
-    Show(lane, state, row);
+    accounts_.Put(lane, saved.token, {saved.steps, saved.lines, saved.episode_return},
+                  running ? Phase::kRunning : Phase::kEnded);
+    Show(lane, row);
+    row.episode_id[lane] = accounts_.episode_id(lane);
     row.flags[lane] = running ? std::uint8_t{0} : static_cast<std::uint8_t>(kIsLast);
     return true;
   }
 
  private:
-  enum class Phase : std::uint8_t { kIdle, kFresh, kRunning, kEnded };
+  using Phase = LaneAccounts::Phase;
+  using Record = typename Game::Record;
 
   // What Save writes, in this machine's byte order.
   struct SavedLane {
@@ -150,79 +146,55 @@ class LaneEnv final : public VecEnv {
   };
   static_assert(sizeof(SavedLane) == sizeof(Token) + 16 + sizeof(typename Game::Saved));
 
-  // The account of one lane: 48 bytes, touched once a step.
-  struct LaneState {
-    Token token;
-    EpisodeAccount account;
-    std::int32_t episode_id = -1;  // the first episode is 0
-    Phase phase = Phase::kIdle;
-  };
-
   // Writes the columns that say where the lane's game is.
-  void Show(int lane, const LaneState& state, const RowView& row) {
-    const typename Game::Record& record = game_.record(lane);
+  void Show(int lane, const RowView& row) {
+    const Record& record = game_.record(lane);
     std::memcpy(row.record + static_cast<std::size_t>(lane) * sizeof record, &record,
                 sizeof record);
     if (row.mask != nullptr) row.mask[lane] = game_.Mask(lane);
-    row.episode_id[lane] = state.episode_id;
   }
 
-  // Writes the columns of a lane's reset observation.
-  static void Begin(int lane, LaneState& state, const RowView& row) {
-    TETRION_CHECK(state.phase == Phase::kFresh,
-                  "a lane without a token, or past is_last, was stepped");
-    state.phase = Phase::kRunning;
-    row.reward[lane] = 0.0F;
-    row.flags[lane] = kIsFirst;
-    row.cont[lane] = 1.0F;
-  }
-
-  // Step of at most Game::kTogether lanes.
-  void StepTogether(std::span<const int> active, const std::int32_t* actions, const RowView& row) {
-    std::array<int, Game::kTogether> running;
-    std::size_t count = 0;
-    for (const int lane : active) {
-      LaneState& state = At(lane);
-      if (state.phase == Phase::kRunning) {
-        CheckAction(actions[lane]);
-        running[count++] = lane;
-      } else {
-        Begin(lane, state, row);
-        Show(lane, state, row);
-      }
+  // Step of lanes first .. first + n - 1, at most Game::kTogether; `actions` is [n].
+  void StepTogether(int first, std::size_t n, const std::int32_t* actions, const RowView& row) {
+    // Lanes whose episode begins take no action: they are played with the others, so that all of
+    // them are neighbours, and put back.
+    std::array<int, Game::kTogether> begin;
+    std::array<typename Game::Saved, Game::kTogether> before;
+    const std::size_t begins = accounts_.ListBeginning(first, n, begin.data());
+    CheckActions(first, std::span(actions, n));
+    for (std::size_t k = 0; k < begins; ++k) before[k] = game_.Save(begin[k]);
+    LaneOutcomes<Game::kTogether> outcomes;
+    game_.StepTogether(first, n, actions, outcomes);
+    for (std::size_t k = 0; k < begins; ++k) game_.Put(begin[k], before[k]);
+    accounts_.CountRun(first, n, outcomes, std::span(begin).first(begins), row);
+    game_.Records(first, n, reinterpret_cast<Record*>(row.record) + first);
+    if (row.mask == nullptr) return;
+    for (int lane = first; lane < first + static_cast<int>(n); ++lane) {
+      row.mask[lane] = game_.Mask(lane);
     }
-    LaneState* const states = lane_.data();  // those of `running` have been looked up
-    game_.StepTogether(std::span(running).first(count), actions,
-                       [&](int lane, const LaneOutcome& outcome) {
-                         Count(lane, states[lane], outcome, row);
-                         Show(lane, states[lane], row);
-                       });
   }
 
+  bool InRange(std::int32_t action) const {
+    return static_cast<std::uint32_t>(action) < static_cast<std::uint32_t>(spec_.action.count);
+  }
   void CheckAction(std::int32_t action) const {
-    TETRION_CHECK(
-        static_cast<std::uint32_t>(action) < static_cast<std::uint32_t>(spec_.action.count),
-        "action out of range");
+    TETRION_CHECK(InRange(action), "action out of range");
   }
-
-  // Counts an action and writes the columns of the observation it led to.
-  static void Count(int lane, LaneState& state, const LaneOutcome& outcome, const RowView& row) {
-    const std::uint8_t flags = CountStep(state.account, outcome, state.token.max_steps);
-    if ((flags & kIsLast) != 0) state.phase = Phase::kEnded;
-    row.reward[lane] = outcome.reward;
-    row.flags[lane] = flags;
-    row.cont[lane] = outcome.terminated ? 0.0F : 1.0F;
+  // Of lanes first, first + 1, ...: those that take theirs.
+  void CheckActions(int first, std::span<const std::int32_t> actions) const {
+    std::uint32_t greatest = 0;  // without a way out of the loop, which becomes vectors
+    for (const std::int32_t action : actions) {
+      greatest = std::max(greatest, static_cast<std::uint32_t>(action));
+    }
+    if (InRange(static_cast<std::int32_t>(greatest))) return;
+    for (std::size_t i = 0; i < actions.size(); ++i) {
+      if (accounts_.phase(first + static_cast<int>(i)) == Phase::kRunning) CheckAction(actions[i]);
+    }
   }
-
-  LaneState& At(int lane) {
-    TETRION_CHECK(static_cast<std::size_t>(lane) < lane_.size(), "no such lane");
-    return lane_[static_cast<std::size_t>(lane)];
-  }
-  const LaneState& At(int lane) const { return const_cast<LaneEnv*>(this)->At(lane); }
 
   const EnvSpec spec_;
   Game game_;
-  std::vector<LaneState> lane_;      // [M]
+  LaneAccounts accounts_;
   std::vector<std::uint64_t> seed_;  // [M]
 };
 

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "lib/core/avx512.h"
 #include "lib/nn/dense_kernels_impl.h"
 
 namespace tetrion {
@@ -16,12 +17,6 @@ namespace {
 bool Asked(std::string_view capability) {
   const char* asked = std::getenv("ATEN_CPU_CAPABILITY");
   return asked == nullptr || asked == capability;
-}
-
-bool HasAvx512() {
-  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512cd");
 }
 
 }  // namespace

@@ -1,8 +1,10 @@
 #include "lib/vector/lanes.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "lib/core/check.h"
+#include "lib/envs/lane_runs.h"
 
 namespace tetrion {
 namespace {
@@ -10,6 +12,24 @@ namespace {
 EnvConfig WithLanes(EnvConfig config, int lanes) {
   config.lanes = lanes;
   return config;
+}
+
+// Loops over columns [n] that share no memory.
+void EndColumns(std::size_t n, const std::uint8_t* __restrict flags, std::uint8_t* __restrict last,
+                std::uint8_t* __restrict terminated, std::uint8_t* __restrict truncated) {
+  for (std::size_t i = 0; i < n; ++i) {
+    last[i] = (flags[i] & kIsLast) != 0 ? 1 : 0;
+    terminated[i] = (flags[i] & kTerminated) != 0 ? 1 : 0;
+    truncated[i] = (flags[i] & kTruncated) != 0 ? 1 : 0;
+  }
+}
+void ClearedColumns(std::size_t n, const std::int32_t* __restrict lines,
+                    std::int32_t* __restrict cleared) {
+  // Without a sign: a state from elsewhere may say any number of lines.
+  for (std::size_t i = 0; i < n; ++i) {
+    cleared[i] = static_cast<std::int32_t>(static_cast<std::uint32_t>(lines[i]) -
+                                           static_cast<std::uint32_t>(cleared[i]));
+  }
 }
 
 }  // namespace
@@ -22,6 +42,7 @@ Lanes::Lanes(const PyEnvConfig& config, int count)
       max_steps_(config.max_steps > 0 ? config.max_steps : EnvOf(config.env).max_steps),
       env_(MakeVecEnv(WithLanes(env_config_, count))),
       lane_(static_cast<std::size_t>(count)),
+      begins_(static_cast<std::size_t>(count), 1),
       record_(static_cast<std::size_t>(count) * spec_.obs.record_bytes),
       action_(static_cast<std::size_t>(count)),
       episode_id_(static_cast<std::size_t>(count)),
@@ -33,8 +54,8 @@ Lanes::Lanes(const PyEnvConfig& config, int count)
 }
 
 void Lanes::Seed(int env, std::uint64_t seed) {
-  lane_[static_cast<std::size_t>(env)] = {
-      .seed = seed, .episode = 0, .is_seeded = true, .begins = true};
+  lane_[static_cast<std::size_t>(env)] = {.seed = seed, .episode = 0, .is_seeded = true};
+  Restart(env);
   env_->Seed(env, seed);
 }
 
@@ -51,38 +72,31 @@ RowView Lanes::Row() {
 }
 
 void Lanes::Play(std::span<const int> envs) {
-  // Where the columns are, once: bytes that are written might be these pointers for all the
-  // compiler knows.
-  Lane* const lane = lane_.data();
-  const std::uint8_t* const flags = flags_.data();
-  std::uint8_t* const terminated = columns_.terminated.data();
-  std::uint8_t* const truncated = columns_.truncated.data();
-  const std::int32_t* const lines = columns_.lines.data();
-  std::int32_t* const lines_cleared = columns_.lines_cleared.data();
-  for (const int env : envs) {
-    lines_cleared[env] = lane[env].begins ? 0 : lines[env];  // those before, for now
-    if (lane[env].begins) Begin(env);
-  }
+  ForEachRun(envs, envs.size(), [this](int first, std::size_t n) { Open(first, n); });
   env_->Step(envs, action_.data(), Row());
-  for (const int env : envs) {
-    lane[env].begins = (flags[env] & kIsLast) != 0;
-    terminated[env] = (flags[env] & kTerminated) != 0 ? 1 : 0;
-    truncated[env] = (flags[env] & kTruncated) != 0 ? 1 : 0;
-  }
   Show(envs);
-  for (const int env : envs) {
-    // Without a sign: a state from elsewhere may say any number of lines.
-    lines_cleared[env] = static_cast<std::int32_t>(static_cast<std::uint32_t>(lines[env]) -
-                                                   static_cast<std::uint32_t>(lines_cleared[env]));
-  }
-  for (std::size_t begin = 0; begin < envs.size();) {
+  ForEachRun(envs, envs.size(), [this](int first, std::size_t n) {
+    const auto at = static_cast<std::size_t>(first);
+    EndColumns(n, flags_.data() + at, begins_.data() + at, columns_.terminated.data() + at,
+               columns_.truncated.data() + at);
+    ClearedColumns(n, columns_.lines.data() + at, columns_.lines_cleared.data() + at);
     // Neighbours are encoded together.
-    std::size_t end = begin + 1;
-    while (end < envs.size() && envs[end] == envs[end - 1] + 1) ++end;
-    const auto first = static_cast<std::size_t>(envs[begin]);
-    encoder_.Encode(record(envs[begin]), static_cast<std::int64_t>(end - begin),
-                    columns_.obs.data() + first * columns_.obs_bytes);
-    begin = end;
+    encoder_.Encode(record(first), static_cast<std::int64_t>(n),
+                    columns_.obs.data() + at * columns_.obs_bytes);
+  });
+}
+
+void Lanes::Open(int first, std::size_t n) {
+  const auto at = static_cast<std::size_t>(first);
+  // The lines before, for now.
+  std::copy_n(columns_.lines.data() + at, n, columns_.lines_cleared.data() + at);
+  const std::uint8_t* const begins = begins_.data() + at;
+  // Looked for in many at once: few begin.
+  for (const void* next = std::memchr(begins, 1, n); next != nullptr;) {
+    const auto i = static_cast<std::size_t>(static_cast<const std::uint8_t*>(next) - begins);
+    columns_.lines_cleared[at + i] = 0;
+    Begin(first + static_cast<int>(i));
+    next = std::memchr(begins + i + 1, 1, n - i - 1);
   }
 }
 
@@ -114,7 +128,7 @@ std::vector<std::byte> Lanes::Save(int env) const {
                           .seed = lane.seed,
                           .episode = lane.episode,
                           .reward = columns_.reward[at],
-                          .begins = lane.begins ? std::uint8_t{1} : std::uint8_t{0},
+                          .begins = begins_[at],
                           .terminated = columns_.terminated[at],
                           .truncated = columns_.truncated[at],
                           .reserved = 0};
@@ -158,7 +172,7 @@ void Lanes::Put(int env, const Saved& saved) {
   const bool loaded = env_->Load(env, saved.game, Row());
   TETRION_CHECK(loaded, "a state that was opened can be loaded");
   lane_[at].episode = head.episode;
-  lane_[at].begins = head.begins != 0;
+  begins_[at] = head.begins;
   columns_.reward[at] = head.reward;
   columns_.terminated[at] = head.terminated;
   columns_.truncated[at] = head.truncated;

@@ -32,7 +32,7 @@ class Lanes {
   // The environment starts over as seeded with `seed`; its next Play begins episode 0.
   void Seed(int env, std::uint64_t seed);
   // The next Play begins the next episode, whatever the action.
-  void Restart(int env) { lane_[static_cast<std::size_t>(env)].begins = true; }
+  void Restart(int env) { begins_[static_cast<std::size_t>(env)] = 1; }
   // Sets the action that the next Play takes. The caller has checked its range.
   void SetAction(int env, std::int32_t action) { action_[static_cast<std::size_t>(env)] = action; }
   // One step of each of `envs`, written into columns(). An environment whose episode has ended
@@ -60,7 +60,6 @@ class Lanes {
     std::uint64_t seed = 0;
     std::uint64_t episode = 0;  // the next token
     bool is_seeded = false;
-    bool begins = true;  // the next step is a reset
   };
 
   // The head of a saved environment; what VecEnv::Save wrote follows.
@@ -77,6 +76,8 @@ class Lanes {
 
   // The columns of a row that a VecEnv writes.
   RowView Row();
+  // The next episodes of those among environments first .. first + n - 1 that begin one.
+  void Open(int first, std::size_t n);
   // The next episode.
   void Begin(int env);
   // Writes the columns that tell of the episodes so far.
@@ -89,6 +90,7 @@ class Lanes {
   const std::uint32_t max_steps_;
   const std::unique_ptr<VecEnv> env_;  // environment i is its lane i
   std::vector<Lane> lane_;
+  std::vector<std::uint8_t> begins_;  // [count] 1 where the next step is a reset, else 0
   // Columns of a row with every environment a lane, [count] each.
   std::vector<std::byte> record_;
   std::vector<std::int32_t> action_, episode_id_;

@@ -11,6 +11,7 @@
 #include "lib/core/check.h"
 #include "lib/core/clock.h"
 #include "lib/core/error.h"
+#include "lib/envs/lane_runs.h"
 
 namespace tetrion {
 namespace {
@@ -106,7 +107,32 @@ void VectorPool::AfterFork() {
   join_mu_.Unlock();
 }
 
+bool VectorPool::ClaimNeighbours(std::span<const int> envs, const std::int32_t* actions) {
+  const int first = envs.empty() ? -1 : envs.front();
+  if (first < 0 || envs.size() > state_.size() - static_cast<std::size_t>(first)) return false;
+  const std::span<State> states =
+      std::span(state_).subspan(static_cast<std::size_t>(first), envs.size());
+  unsigned off = 0;  // without a way out of the loop, which becomes vectors
+  for (const State state : states)
+    off |= static_cast<unsigned>(state) ^ static_cast<unsigned>(State::kHeld);
+  if (off != 0 || !AreNeighbours(envs, first)) return false;
+  const auto action_count = static_cast<std::uint32_t>(lanes_.spec().action.count);
+  std::uint32_t greatest = 0;
+  for (std::size_t i = 0; i < envs.size(); ++i) {
+    const std::int32_t action = ReadOnce(actions[i]);
+    greatest = std::max(greatest, static_cast<std::uint32_t>(action));
+    lanes_.SetAction(first + static_cast<int>(i), action);
+  }
+  if (greatest >= action_count) return false;
+  std::fill(states.begin(), states.end(), State::kStepping);
+  return true;
+}
+
 PoolResult VectorPool::Claim(std::span<const int> envs, const std::int32_t* actions) {
+  if (actions != nullptr && ClaimNeighbours(envs, actions)) {
+    stepping_ += envs.size();
+    return {};
+  }
   const auto action_count = static_cast<std::uint32_t>(lanes_.spec().action.count);
   PoolResult result;
   for (; result.item < envs.size(); ++result.item) {
@@ -226,7 +252,9 @@ int VectorPool::Work(Queue& queue, End end, std::int64_t wait_ns) {
 
 void VectorPool::Publish(std::span<const int> envs) {
   const MutexLock lock(mu_);
-  for (const int env : envs) state_[static_cast<std::size_t>(env)] = State::kReady;
+  ForEachRun(envs, envs.size(), [this](int first, std::size_t n) TETRION_REQUIRES(mu_) {
+    std::fill_n(state_.begin() + first, n, State::kReady);
+  });
   ready_.Push(envs);
   stepping_ -= envs.size();
   if (receivers_ > 0 && (ready_.size() >= wanted_ || stepping_ == 0)) became_ready_.NotifyAll();
@@ -277,7 +305,7 @@ PoolStatus VectorPool::ReceiveAll(std::int64_t timeout_ns) {
   }
   if (closed_) return PoolStatus::kClosed;
   ready_.Clear();
-  std::replace(state_.begin(), state_.end(), State::kReady, State::kHeld);
+  for (State& state : state_) state = state == State::kReady ? State::kHeld : state;
   return PoolStatus::kOk;
 }
 

@@ -145,6 +145,10 @@ class VectorPool {
   bool InChild() const;
   // Changes `envs` to stepping, with `actions` unless those are null (a reset), or moves nothing.
   PoolResult Claim(std::span<const int> envs, const std::int32_t* actions) TETRION_REQUIRES(mu_);
+  // Claim of environments that are neighbours, in their order, and can all be claimed; false, and
+  // nothing is claimed, for others.
+  bool ClaimNeighbours(std::span<const int> envs, const std::int32_t* actions)
+      TETRION_REQUIRES(mu_);
   // Whether `envs` exist and none is stepping or waits to be received.
   PoolResult AtRest(std::span<const int> envs) const TETRION_REQUIRES(mu_);
   // One wait, until notified or the deadline; kTimeout past it.

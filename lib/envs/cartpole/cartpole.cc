@@ -1,7 +1,6 @@
 #include "lib/envs/cartpole/cartpole.h"
 
-#include <array>
-#include <cmath>
+#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <utility>
@@ -19,25 +18,39 @@ class CartPoleGames {
   using Record = CartPoleRecord;
 
   explicit CartPoleGames(const EnvConfig& config)
-      : state_(static_cast<std::size_t>(config.lanes)) {}
+      : x_(static_cast<std::size_t>(config.lanes)),
+        x_dot_(x_.size()),
+        theta_(x_.size()),
+        theta_dot_(x_.size()) {}
 
   void Reset(int lane, std::uint64_t seed, const Token& token) {
-    state_[static_cast<std::size_t>(lane)] = CartPoleReset(seed, token.id);
+    Put(lane, CartPoleReset(seed, token.id));
   }
 
   static constexpr std::size_t kTogether = kCartPoleBatch;
-  template <typename Done>
-  void StepTogether(std::span<const int> lanes, const std::int32_t* actions, Done&& done) {
-    std::array<bool, kTogether> over;
-    CartPoleStepBatch(lanes, actions, state_.data(), over.data());
-    for (std::size_t i = 0; i < lanes.size(); ++i) done(lanes[i], LaneOutcome{1.0F, 0, over[i]});
+  void StepTogether(int first, std::size_t n, const std::int32_t* actions,
+                    LaneOutcomes<kTogether>& outcomes) {
+    kernels_.step(From(first), actions, n, outcomes.terminated);
+    std::fill_n(outcomes.reward, n, 1.0F);
+    std::fill_n(outcomes.lines, n, 0);
   }
+  void Records(int first, std::size_t n, Record* out) { kernels_.records(From(first), n, out); }
 
-  Record record(int lane) const { return RecordOf(state_[static_cast<std::size_t>(lane)]); }
+  Record record(int lane) const { return RecordOf(Save(lane)); }
   std::uint64_t Mask(int) const { return (1U << kCartPoleActions) - 1; }
 
   using Saved = CartPoleState;
-  Saved Save(int lane) const { return state_[static_cast<std::size_t>(lane)]; }
+  Saved Save(int lane) const {
+    const auto at = static_cast<std::size_t>(lane);
+    return {x_[at], x_dot_[at], theta_[at], theta_dot_[at]};
+  }
+  void Put(int lane, const Saved& saved) {
+    const auto at = static_cast<std::size_t>(lane);
+    x_[at] = saved.x;
+    x_dot_[at] = saved.x_dot;
+    theta_[at] = saved.theta;
+    theta_dot_[at] = saved.theta_dot;
+  }
   bool Load(int lane, std::uint64_t /*seed*/, const Token& /*token*/, const Saved& saved,
             bool running) {
     const Record record = RecordOf(saved);
@@ -45,12 +58,19 @@ class CartPoleGames {
         (running && CartPoleIsOver(saved))) {
       return false;
     }
-    state_[static_cast<std::size_t>(lane)] = saved;
+    Put(lane, saved);
     return true;
   }
 
  private:
-  std::vector<CartPoleState> state_;  // [M]
+  // The carts of lanes `first` and after.
+  CartPoleColumns From(int first) {
+    return {x_.data() + first, x_dot_.data() + first, theta_.data() + first,
+            theta_dot_.data() + first};
+  }
+
+  const CartPoleKernels& kernels_ = BestCartPoleKernels();
+  std::vector<double> x_, x_dot_, theta_, theta_dot_;  // [M] each, as of CartPoleState
 };
 
 std::unique_ptr<VecEnv> MakeCartPole(EnvSpec spec, const EnvConfig& config) {

@@ -9,8 +9,8 @@
 // Gymnasium's CartPole-v1 (Barto, Sutton and Anderson 1983; explicit Euler), in double and in its
 // order of operations. The CPU build (lib/envs compiles with -ffp-contract=off) equals it bit for
 // bit from the same start as long as numpy's sin and cos are libm's; CUDA's sin and cos may differ
-// in the last bit. Functions whose bits depend on that flag are static, so that no linker puts the
-// copy of a file compiled without it in the place of another's.
+// in the last bit. The functions are static, so that no linker puts the copy of a file compiled
+// without that flag, or for another instruction set, in the place of another's.
 
 namespace tetrion {
 
@@ -37,9 +37,11 @@ TETRION_HOST_DEVICE static inline CartPoleState CartPoleReset(std::uint64_t seed
 }
 
 // Whether the cart has left the track or the pole has fallen: the episode has ended.
-TETRION_HOST_DEVICE inline bool CartPoleIsOver(const CartPoleState& state) {
+TETRION_HOST_DEVICE static inline bool CartPoleIsOver(const CartPoleState& state) {
   constexpr double kMaxX = 2.4, kMaxTheta = 12 * 2 * 3.141592653589793 / 360;
-  return state.x < -kMaxX || state.x > kMaxX || state.theta < -kMaxTheta || state.theta > kMaxTheta;
+  // Without branches, so that a loop over carts becomes vectors.
+  return (state.x < -kMaxX) | (state.x > kMaxX) | (state.theta < -kMaxTheta) |
+         (state.theta > kMaxTheta);
 }
 
 // One push of a pole whose angle has this sine and cosine; returns whether the cart left the track
@@ -66,7 +68,7 @@ TETRION_HOST_DEVICE static inline bool CartPoleStep(CartPoleState& state, int ac
   return CartPolePush(state, action, sin(state.theta), cos(state.theta));
 }
 
-TETRION_HOST_DEVICE inline CartPoleRecord RecordOf(const CartPoleState& state) {
+TETRION_HOST_DEVICE static inline CartPoleRecord RecordOf(const CartPoleState& state) {
   return {static_cast<float>(state.x), static_cast<float>(state.x_dot),
           static_cast<float>(state.theta), static_cast<float>(state.theta_dot)};
 }

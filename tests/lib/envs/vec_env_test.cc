@@ -4,6 +4,8 @@
 
 #include <cmath>
 #include <cstring>
+#include <memory>
+#include <vector>
 
 #include "lib/core/error.h"
 #include "lib/envs/cartpole/cartpole_rules.h"
@@ -128,6 +130,56 @@ TEST_P(EveryEnvTest, EpisodeIsTheSameInAnyLane) {
     ASSERT_EQ(wide.row.reward[7], narrow.row.reward[0]);
     ASSERT_EQ(wide.row.flags[7], narrow.row.flags[0]);
     if ((narrow.row.flags[0] & kIsLast) != 0) break;
+  }
+}
+
+// More lanes than are played together, in lists that are neighbours in part, some of which begin.
+TEST_P(EveryEnvTest, LanesOfAnyListPlayAsEachOfThemAlone) {
+  constexpr int kLanes = 150;
+  RowedEnv all({.name = GetParam(), .lanes = kLanes, .seed = 3, .illegal_is_noop = true});
+  std::vector<std::unique_ptr<RowedEnv>> alone;
+  for (int lane = 0; lane < kLanes; ++lane) {
+    alone.push_back(std::make_unique<RowedEnv>(
+        EnvConfig{.name = GetParam(), .seed = 3, .illegal_is_noop = true}));
+  }
+  Draws draws(2);
+  std::vector<std::uint64_t> token(kLanes, 0);
+  std::vector<bool> needs_token(kLanes, true);
+  const std::size_t record_bytes = all.env->spec().obs.record_bytes;
+  for (int t = 0; t < 300; ++t) {
+    // Two stretches change places, and some lanes are left out.
+    const int cut = draws.Below(kLanes);
+    const int most_left_out = t % 3 == 0 ? 1 : 20;
+    std::vector<int> lanes;
+    for (int i = 0; i < kLanes; i += 1 + draws.Below(most_left_out)) {
+      lanes.push_back((i + cut) % kLanes);
+    }
+    for (const int lane : lanes) {
+      const auto i = static_cast<std::size_t>(lane);
+      if (needs_token[i]) {
+        const Token next = {token[i]++ * kLanes + i, 0, 40};
+        all.env->Reset(lane, next);
+        alone[i]->env->Reset(0, next);
+      }
+      all.actions[i] = alone[i]->actions[0] = draws.Below(all.env->spec().action.count);
+    }
+    all.env->Step(lanes, all.actions.data(), all.row);
+    for (const int lane : lanes) {
+      const auto i = static_cast<std::size_t>(lane);
+      alone[i]->StepAll();
+      const RowView& row = alone[i]->row;
+      ASSERT_EQ(std::memcmp(all.row.record + i * record_bytes, row.record, record_bytes), 0);
+      ASSERT_EQ(all.row.reward[i], row.reward[0]);
+      ASSERT_EQ(all.row.flags[i], row.flags[0]);
+      ASSERT_EQ(all.row.cont[i], row.cont[0]);
+      ASSERT_EQ(all.row.episode_id[i], row.episode_id[0]);
+      const EpisodeResult ours = all.env->Episode(lane), theirs = alone[i]->env->Episode(0);
+      ASSERT_EQ(ours.token_id, theirs.token_id);
+      ASSERT_EQ(ours.length_steps, theirs.length_steps);
+      ASSERT_EQ(ours.lines, theirs.lines);
+      ASSERT_EQ(ours.episode_return, theirs.episode_return);
+      needs_token[i] = (row.flags[0] & kIsLast) != 0;
+    }
   }
 }
 
