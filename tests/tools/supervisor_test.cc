@@ -365,6 +365,42 @@ TEST_F(SupervisorTest, LearnerThatLosesTheRunWhileDrainingShowsInTheExitCode) {
   EXPECT_EQ(supervisor_.failed_child(), "learner");
 }
 
+// It replaces one that was killed or had worked, and comes too late to work itself.
+TEST_F(SupervisorTest, LearnersReplacementThatComesAsTheRunEndsIsNoFailure) {
+  for (const bool was_killed : {true, false}) {
+    FakeHost host;
+    Supervisor supervisor({{"coordinator", Role::kCoordinator, {"new"}, {"again"}},
+                           {"learner", Role::kLearner, {"new"}, {"again"}}},
+                          kDrainNs, host, clock_);
+    supervisor.StartAll();
+    clock_.AdvanceMs(was_killed ? 1 : RestartPolicy::kHealthyMs);
+    host.End("learner", was_killed ? ChildExit{true, SIGKILL} : ChildExit{false, 75});
+    supervisor.Tick();
+    clock_.AdvanceMs(RestartPolicy::kFirstDelayMs);
+    supervisor.Tick();
+    ASSERT_NE(supervisor.PidOf("learner"), 0);
+    host.End("coordinator", {false, 0});
+    supervisor.Tick();
+    ASSERT_EQ(supervisor.state(), State::kDraining);
+    host.End("learner", {false, 75});
+    EXPECT_EQ(supervisor.Tick(), State::kEnded);
+    EXPECT_EQ(supervisor.exit_code(), 0);
+    EXPECT_EQ(supervisor.failed_child(), "");
+  }
+}
+
+TEST_F(SupervisorTest, LearnersReplacementThatHasWorkedAndThenLosesTheRunIsAFailure) {
+  host_.End("learner", {true, SIGKILL});
+  LetTimePass();
+  clock_.AdvanceMs(RestartPolicy::kHealthyMs);
+  supervisor_.Drain("test");
+  host_.EndAll({false, 0});
+  host_.End("learner", {false, 75});
+  EXPECT_EQ(supervisor_.Tick(), State::kEnded);
+  EXPECT_EQ(supervisor_.exit_code(), 75);
+  EXPECT_EQ(supervisor_.failed_child(), "learner");
+}
+
 TEST_F(SupervisorTest, DeathWhileDrainingShowsInTheExitCode) {
   supervisor_.Drain("test");
   host_.End("learner", {true, SIGSEGV});

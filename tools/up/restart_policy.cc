@@ -20,7 +20,7 @@ ExitVerdict Judge(const ChildExit& exit) {
 }
 
 std::optional<std::int64_t> RestartPolicy::OnDeath() {
-  if (clock_.NowNs() - started_ns_ >= kHealthyMs * kNanosPerMilli) {
+  if (!IsYoung()) {
     tries_ = 0;
     ever_healthy_ = true;
   }

@@ -36,8 +36,10 @@ class RestartPolicy {
   std::optional<std::int64_t> OnDeath();
   // Restarts since the child was last healthy.
   int tries() const { return tries_; }
-  // Whether it ever lived kHealthyMs.
+  // Whether it ever lived kHealthyMs, before its last death.
   bool ever_healthy() const { return ever_healthy_; }
+  // Whether its last start is less than kHealthyMs ago.
+  bool IsYoung() const { return clock_.NowNs() - started_ns_ < kHealthyMs * kNanosPerMilli; }
 
  private:
   const Clock& clock_;

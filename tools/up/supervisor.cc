@@ -116,8 +116,7 @@ void Supervisor::OnExit(Child& child, const ChildExit& exit) {
 const Supervisor::Child* Supervisor::LearnerThatNeverWorked() const {
   for (const Child& child : children_) {
     const bool down = child.spec.role == ChildSpec::Role::kLearner && child.pid == 0;
-    const bool worked = child.was_killed || child.policy.ever_healthy();
-    if (down && child.start_at_ns != 0 && !worked) return &child;
+    if (down && child.start_at_ns != 0 && !child.MayHaveWorked()) return &child;
   }
   return nullptr;
 }
@@ -167,7 +166,10 @@ void Supervisor::OnExitWhileDraining(const Child& child, const ChildExit& exit) 
   if (Judge(exit) == ExitVerdict::kDone || (exit.signalled && exit.code == SIGTERM)) return;
   // It came as the run ended and was turned away, or lost its peers, which had ended before it.
   const bool turned_away = !exit.signalled && exit.code == static_cast<int>(ExitCode::kTryAgain);
-  if (child.spec.role == ChildSpec::Role::kActor && turned_away) {
+  // A learner's last life would have saved what it knew; one that replaced it had nothing yet.
+  const bool is_replacement =
+      child.policy.tries() > 0 && child.policy.IsYoung() && child.MayHaveWorked();
+  if (turned_away && (child.spec.role == ChildSpec::Role::kActor || is_replacement)) {
     log::info("{} ended with {} while the run drained", child.spec.name, Describe(exit));
     return;
   }

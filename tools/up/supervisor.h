@@ -88,6 +88,9 @@ class Supervisor {
     bool was_killed = false;       // one of its deaths was a signal's
     bool has_left = false;         // an actor that ended with 0
     bool left_out = false;         // an actor whose restarts are used up
+
+    // In an earlier life: a death by a signal says nothing of the run.
+    bool MayHaveWorked() const { return was_killed || policy.ever_healthy(); }
   };
 
   void Start(Child& child);
