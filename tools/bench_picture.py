@@ -85,7 +85,8 @@ def draw(figures, verdict, title, out):
                     fontsize=9, color=SOFT)
     shown = [name for name in COLOURS if any(row["verdict"] == name for row in rows)]
     axis.legend([pyplot.Rectangle((0, 0), 1, 1, color=COLOURS[name]) for name in shown],
-                [MEANINGS[name] for name in shown], loc="lower right", fontsize=8, frameon=False)
+                [MEANINGS[name] for name in shown], loc="upper right", ncols=len(shown),
+                bbox_to_anchor=(1.0, -0.02), fontsize=8, frameon=False)
     out.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(out, dpi=75, bbox_inches="tight", facecolor="white")
     pyplot.close(figure)

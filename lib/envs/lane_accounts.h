@@ -4,9 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "lib/core/check.h"
+#include "lib/core/own_lines.h"
 #include "lib/envs/lane_account.h"
 #include "lib/envs/lane_runs.h"
 #include "lib/envs/vec_env.h"
@@ -185,12 +185,13 @@ class LaneAccounts {
     }
   }
 
-  std::vector<Token> token_;                  // [M]
-  std::vector<std::int32_t> episode_id_;      // [M] the first episode is 0
-  std::vector<Phase> phase_;                  // [M]
-  std::vector<std::uint32_t> max_steps_;      // [M] of the tokens, beside each other
-  std::vector<std::uint32_t> steps_, lines_;  // [M]
-  std::vector<float> return_;                 // [M]
+  // [M] each. Environments of few lanes lie beside each other, each played by a thread of its own.
+  OwnLinesVector<Token> token_;
+  OwnLinesVector<std::int32_t> episode_id_;  // the first episode is 0
+  OwnLinesVector<Phase> phase_;
+  OwnLinesVector<std::uint32_t> max_steps_;  // of the tokens, beside each other
+  OwnLinesVector<std::uint32_t> steps_, lines_;
+  OwnLinesVector<float> return_;
 };
 
 }  // namespace tetrion

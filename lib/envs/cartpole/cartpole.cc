@@ -4,8 +4,8 @@
 #include <cstring>
 #include <limits>
 #include <utility>
-#include <vector>
 
+#include "lib/core/own_lines.h"
 #include "lib/envs/cartpole/cartpole_batch.h"
 #include "lib/envs/lane_env.h"
 
@@ -70,7 +70,7 @@ class CartPoleGames {
   }
 
   const CartPoleKernels& kernels_ = BestCartPoleKernels();
-  std::vector<double> x_, x_dot_, theta_, theta_dot_;  // [M] each, as of CartPoleState
+  OwnLinesVector<double> x_, x_dot_, theta_, theta_dot_;  // [M] each, as of CartPoleState
 };
 
 std::unique_ptr<VecEnv> MakeCartPole(EnvSpec spec, const EnvConfig& config) {
