@@ -76,7 +76,7 @@ class LaneAccounts {
   // Writes the columns of the reset observation of a lane that has been looked up.
   void Begin(int lane, const RowView& row) {
     CheckFresh(static_cast<std::size_t>(lane));
-    Open(static_cast<std::size_t>(lane), row);
+    WriteFirstRow(static_cast<std::size_t>(lane), row);
   }
 
   // Lists those of lanes first .. first + n - 1 whose episode begins; returns how many. The others
@@ -107,10 +107,11 @@ class LaneAccounts {
     row.episode_id[at] = episode_id_[at];
   }
 
-  // Count of lanes first .. first + n - 1, n <= kMost, but Begin of those listed, `begin`.
+  // Does Count for each of lanes first .. first + n - 1, n <= kMost, but Begin for those in
+  // `beginning`, which were listed.
   template <std::size_t kMost>
   void CountRun(int first, std::size_t n, const LaneOutcomes<kMost>& outcomes,
-                std::span<const int> begin, const RowView& row) {
+                std::span<const int> beginning, const RowView& row) {
     const std::size_t at = At(first);
     CountColumns(n, outcomes.reward, outcomes.lines, steps_.data() + at, return_.data() + at,
                  lines_.data() + at);
@@ -118,9 +119,9 @@ class LaneAccounts {
     FlagColumns(n, outcomes.terminated, steps_.data() + at, max_steps_.data() + at, row.flags + at,
                 phase_.data() + at);
     std::copy_n(episode_id_.data() + at, n, row.episode_id + at);
-    for (const int lane : begin) {
+    for (const int lane : beginning) {
       Set(At(lane), {});
-      Open(At(lane), row);
+      WriteFirstRow(At(lane), row);
     }
   }
 
@@ -144,7 +145,7 @@ class LaneAccounts {
     TETRION_CHECK(phase_[at] == Phase::kFresh,
                   "a lane without a token, or past is_last, was stepped");
   }
-  void Open(std::size_t at, const RowView& row) {
+  void WriteFirstRow(std::size_t at, const RowView& row) {
     phase_[at] = Phase::kRunning;
     row.reward[at] = 0.0F;
     row.flags[at] = kIsFirst;

@@ -158,15 +158,16 @@ class LaneEnv final : public VecEnv {
   void StepTogether(int first, std::size_t n, const std::int32_t* actions, const RowView& row) {
     // Lanes whose episode begins take no action: they are played with the others, so that all of
     // them are neighbours, and put back.
-    std::array<int, Game::kTogether> begin;
+    std::array<int, Game::kTogether> listed;
     std::array<typename Game::Saved, Game::kTogether> before;
-    const std::size_t begins = accounts_.ListBeginning(first, n, begin.data());
+    const std::span<const int> beginning =
+        std::span(listed).first(accounts_.ListBeginning(first, n, listed.data()));
     CheckActions(first, std::span(actions, n));
-    for (std::size_t k = 0; k < begins; ++k) before[k] = game_.Save(begin[k]);
+    for (std::size_t k = 0; k < beginning.size(); ++k) before[k] = game_.Save(beginning[k]);
     LaneOutcomes<Game::kTogether> outcomes;
     game_.StepTogether(first, n, actions, outcomes);
-    for (std::size_t k = 0; k < begins; ++k) game_.Put(begin[k], before[k]);
-    accounts_.CountRun(first, n, outcomes, std::span(begin).first(begins), row);
+    for (std::size_t k = 0; k < beginning.size(); ++k) game_.Put(beginning[k], before[k]);
+    accounts_.CountRun(first, n, outcomes, beginning, row);
     game_.Records(first, n, reinterpret_cast<Record*>(row.record) + first);
     if (row.mask == nullptr) return;
     for (int lane = first; lane < first + static_cast<int>(n); ++lane) {
@@ -180,7 +181,7 @@ class LaneEnv final : public VecEnv {
   void CheckAction(std::int32_t action) const {
     TETRION_CHECK(InRange(action), "action out of range");
   }
-  // Of lanes first, first + 1, ...: those that take theirs.
+  // CHECKs the actions of those of lanes first, first + 1, ... that take one.
   void CheckActions(int first, std::span<const std::int32_t> actions) const {
     std::uint32_t greatest = 0;  // without a way out of the loop, which becomes vectors
     for (const std::int32_t action : actions) {

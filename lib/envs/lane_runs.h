@@ -20,14 +20,19 @@ inline bool AreNeighbours(std::span<const int> lanes, int first) {
 // over a stretch become vectors.
 template <typename Run>
 void ForEachRun(std::span<const int> lanes, std::size_t most, Run&& run) {
+  constexpr std::size_t kLooked = 64;
   while (!lanes.empty()) {
     const int first = lanes.front();
-    std::size_t count = std::min(most, lanes.size());
-    if (!AreNeighbours(lanes.first(count), first)) {
-      const std::size_t limit = count;
-      count = 1;
-      while (count < limit && lanes[count] == first + static_cast<int>(count)) ++count;
+    const std::size_t limit = std::min(most, lanes.size());
+    const auto is_next = [&](std::size_t i) { return lanes[i] == first + static_cast<int>(i); };
+    std::size_t count = 1;
+    // A block at a time, of which a list of lanes that lie apart looks at none.
+    for (std::size_t block = 0; count < limit && is_next(count); count += block) {
+      block = std::min(kLooked, limit - count);
+      const int next = first + static_cast<int>(count);
+      if (!AreNeighbours(lanes.subspan(count, block), next)) break;
     }
+    while (count < limit && is_next(count)) ++count;
     run(first, count);
     lanes = lanes.subspan(count);
   }

@@ -72,7 +72,7 @@ RowView Lanes::Row() {
 }
 
 void Lanes::Play(std::span<const int> envs) {
-  ForEachRun(envs, envs.size(), [this](int first, std::size_t n) { Open(first, n); });
+  ForEachRun(envs, envs.size(), [this](int first, std::size_t n) { BeginEpisodes(first, n); });
   env_->Step(envs, action_.data(), Row());
   Show(envs);
   ForEachRun(envs, envs.size(), [this](int first, std::size_t n) {
@@ -86,21 +86,21 @@ void Lanes::Play(std::span<const int> envs) {
   });
 }
 
-void Lanes::Open(int first, std::size_t n) {
+void Lanes::BeginEpisodes(int first, std::size_t n) {
   const auto at = static_cast<std::size_t>(first);
-  // The lines before, for now.
+  // Holds the lines before this step until ClearedColumns subtracts them.
   std::copy_n(columns_.lines.data() + at, n, columns_.lines_cleared.data() + at);
   const std::uint8_t* const begins = begins_.data() + at;
   // Looked for in many at once: few begin.
   for (const void* next = std::memchr(begins, 1, n); next != nullptr;) {
     const auto i = static_cast<std::size_t>(static_cast<const std::uint8_t*>(next) - begins);
     columns_.lines_cleared[at + i] = 0;
-    Begin(first + static_cast<int>(i));
+    BeginEpisode(first + static_cast<int>(i));
     next = std::memchr(begins + i + 1, 1, n - i - 1);
   }
 }
 
-void Lanes::Begin(int env) {
+void Lanes::BeginEpisode(int env) {
   Lane& lane = lane_[static_cast<std::size_t>(env)];
   TETRION_CHECK(lane.is_seeded, "an environment is seeded before it plays");
   env_->Reset(env, {.id = lane.episode, .attempt = 0, .max_steps = max_steps_});

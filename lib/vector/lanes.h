@@ -77,9 +77,9 @@ class Lanes {
   // The columns of a row that a VecEnv writes.
   RowView Row();
   // The next episodes of those among environments first .. first + n - 1 that begin one.
-  void Open(int first, std::size_t n);
+  void BeginEpisodes(int first, std::size_t n);
   // The next episode.
-  void Begin(int env);
+  void BeginEpisode(int env);
   // Writes the columns that tell of the episodes so far.
   void Show(std::span<const int> envs);
 

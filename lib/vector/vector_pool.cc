@@ -108,10 +108,11 @@ void VectorPool::AfterFork() {
 }
 
 bool VectorPool::ClaimNeighbours(std::span<const int> envs, const std::int32_t* actions) {
-  const int first = envs.empty() ? -1 : envs.front();
-  if (first < 0 || envs.size() > state_.size() - static_cast<std::size_t>(first)) return false;
-  const std::span<State> states =
-      std::span(state_).subspan(static_cast<std::size_t>(first), envs.size());
+  if (envs.empty()) return false;
+  const int first = envs.front();
+  const auto at = static_cast<std::size_t>(first);  // beyond all environments if it is negative
+  if (at >= state_.size() || envs.size() > state_.size() - at) return false;
+  const std::span<State> states = std::span(state_).subspan(at, envs.size());
   unsigned off = 0;  // without a way out of the loop, which becomes vectors
   for (const State state : states)
     off |= static_cast<unsigned>(state) ^ static_cast<unsigned>(State::kHeld);

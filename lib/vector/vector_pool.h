@@ -59,7 +59,7 @@ class VectorPool {
   // have.
   PoolResult Reset(std::span<const int> envs, const std::uint64_t* seeds) TETRION_EXCLUDES(mu_);
   // `actions` is [envs]; environments whose episode has ended ignore theirs and start over. Other
-  // threads may write to it meanwhile, as Python's can: each is read once, and plays as checked.
+  // threads may write to it meanwhile, as Python's can: each plays as it was when it was checked.
   PoolResult Send(std::span<const int> envs, const std::int32_t* actions) TETRION_EXCLUDES(mu_);
   // Blocks for at most `timeout_ns` until envs.size() environments are ready, then takes them.
   PoolStatus Receive(std::span<int> envs, std::int64_t timeout_ns) TETRION_EXCLUDES(mu_);

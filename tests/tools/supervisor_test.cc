@@ -389,6 +389,17 @@ TEST_F(SupervisorTest, LearnersReplacementThatComesAsTheRunEndsIsNoFailure) {
   }
 }
 
+TEST_F(SupervisorTest, CoordinatorsReplacementThatEndsWith75WhileDrainingIsAFailure) {
+  host_.End("coordinator", {true, SIGKILL});
+  LetTimePass();
+  supervisor_.Drain("test");
+  host_.EndAll({false, 0});
+  host_.End("coordinator", {false, 75});
+  EXPECT_EQ(supervisor_.Tick(), State::kEnded);
+  EXPECT_EQ(supervisor_.exit_code(), 75);
+  EXPECT_EQ(supervisor_.failed_child(), "coordinator");
+}
+
 TEST_F(SupervisorTest, LearnersReplacementThatHasWorkedAndThenLosesTheRunIsAFailure) {
   host_.End("learner", {true, SIGKILL});
   LetTimePass();

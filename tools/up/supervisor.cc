@@ -166,9 +166,10 @@ void Supervisor::OnExitWhileDraining(const Child& child, const ChildExit& exit) 
   if (Judge(exit) == ExitVerdict::kDone || (exit.signalled && exit.code == SIGTERM)) return;
   // It came as the run ended and was turned away, or lost its peers, which had ended before it.
   const bool turned_away = !exit.signalled && exit.code == static_cast<int>(ExitCode::kTryAgain);
-  // A learner's last life would have saved what it knew; one that replaced it had nothing yet.
-  const bool is_replacement =
-      child.policy.tries() > 0 && child.policy.IsYoung() && child.MayHaveWorked();
+  // A young learner that replaced another has little to lose: less than kHealthyMs of training.
+  const bool is_replacement = child.spec.role == ChildSpec::Role::kLearner &&
+                              child.policy.tries() > 0 && child.policy.IsYoung() &&
+                              child.MayHaveWorked();
   if (turned_away && (child.spec.role == ChildSpec::Role::kActor || is_replacement)) {
     log::info("{} ended with {} while the run drained", child.spec.name, Describe(exit));
     return;

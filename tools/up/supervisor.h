@@ -49,7 +49,8 @@ class ProcessHost {
 //             healthy has the run failed.
 //   draining: every child is asked once (SIGTERM), nothing is started any more; a child that is
 //             alive after the drain time-out is killed. Any end but with 0 shows in the exit code,
-//             save an actor's with 75: it came too late to play.
+//             save with 75 that of an actor, which came too late to play, and of a learner that
+//             replaced one which may have worked, less than kHealthyMs before.
 //   ended:    no child lives.
 // One thread, which calls Tick some times a second; nothing blocks.
 class Supervisor {
@@ -89,7 +90,8 @@ class Supervisor {
     bool has_left = false;         // an actor that ended with 0
     bool left_out = false;         // an actor whose restarts are used up
 
-    // In an earlier life: a death by a signal says nothing of the run.
+    // Whether an earlier life may have worked: it was healthy, or a signal ended it, which tells
+    // nothing of the run.
     bool MayHaveWorked() const { return was_killed || policy.ever_healthy(); }
   };
 

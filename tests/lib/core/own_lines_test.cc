@@ -3,23 +3,33 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <map>
 #include <vector>
 
 namespace tetrion {
 namespace {
 
-TEST(OwnLinesTest, VectorsOfAFewBytesShareNoPairOfLines) {
+// Beside memory of all kinds of sizes from the same heap.
+TEST(OwnLinesTest, VectorsOfAFewBytesShareNoPairOfLinesWithAnyMemory) {
   std::vector<OwnLinesVector<std::uint8_t>> vectors;
-  for (std::size_t n = 1; n <= 64; ++n) vectors.emplace_back(n);
-  std::vector<std::uintptr_t> lines;
-  for (const auto& vector : vectors) {
-    const auto at = reinterpret_cast<std::uintptr_t>(vector.data());
-    EXPECT_EQ(at % kCacheLinePairBytes, 0U);
-    lines.push_back(at / kCacheLinePairBytes);
+  std::vector<std::vector<std::uint8_t>> others;
+  std::map<std::uintptr_t, int> users;  // of a pair of lines
+  for (std::size_t n = 1; n <= 128; ++n) {
+    vectors.emplace_back(n);
+    others.emplace_back(n % 24 + 1);
+    const auto own = reinterpret_cast<std::uintptr_t>(vectors.back().data());
+    EXPECT_EQ(own % kCacheLinePairBytes, 0U);
+    users[own / kCacheLinePairBytes] += 1;
   }
-  for (std::size_t i = 0; i < lines.size(); ++i) {
-    for (std::size_t k = 0; k < i; ++k) EXPECT_NE(lines[i], lines[k]);
+  for (const auto& other : others) {
+    const auto at = reinterpret_cast<std::uintptr_t>(other.data());
+    for (const std::uintptr_t line :
+         {at / kCacheLinePairBytes, (at + other.size() - 1) / kCacheLinePairBytes}) {
+      if (users.contains(line)) users[line] += 1;
+    }
   }
+  EXPECT_EQ(users.size(), vectors.size());
+  for (const auto& [line, count] : users) EXPECT_EQ(count, 1);
 }
 
 TEST(OwnLinesTest, AVectorGrowsAndKeepsWhatItHolds) {

@@ -169,6 +169,7 @@ TEST_P(EveryEnvTest, LanesOfAnyListPlayAsEachOfThemAlone) {
       alone[i]->StepAll();
       const RowView& row = alone[i]->row;
       ASSERT_EQ(std::memcmp(all.row.record + i * record_bytes, row.record, record_bytes), 0);
+      ASSERT_TRUE(row.mask == nullptr || all.row.mask[i] == row.mask[0]);
       ASSERT_EQ(all.row.reward[i], row.reward[0]);
       ASSERT_EQ(all.row.flags[i], row.flags[0]);
       ASSERT_EQ(all.row.cont[i], row.cont[0]);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <limits>
 #include <numeric>
 #include <set>
 #include <thread>
@@ -132,9 +133,12 @@ TEST(VectorPool, RefusesWhatIsWrongAndMovesNothing) {
   const PoolResult refused = pool.Send(all, wrong.data());
   EXPECT_EQ(refused.status, PoolStatus::kBadAction);
   EXPECT_EQ(refused.item, 2U);
-  const std::vector<int> unknown = {0, 3}, negative = {-1}, twice = {1, 1};
-  EXPECT_EQ(pool.Send(unknown, actions.data()).status, PoolStatus::kNoSuchEnv);
-  EXPECT_EQ(pool.Send(negative, actions.data()).status, PoolStatus::kNoSuchEnv);
+  constexpr int kMost = std::numeric_limits<int>::max(), kLeast = std::numeric_limits<int>::min();
+  for (const std::vector<int>& unknown : std::vector<std::vector<int>>{
+           {0, 3}, {2, 3}, {3}, {4}, {2'000'000'000}, {kMost}, {-1}, {-1, 0}, {kLeast}}) {
+    EXPECT_EQ(pool.Send(unknown, actions.data()).status, PoolStatus::kNoSuchEnv) << unknown[0];
+  }
+  const std::vector<int> twice = {1, 1};
   EXPECT_EQ(pool.Send(twice, actions.data()).status, PoolStatus::kTwice);
   EXPECT_EQ(pool.Reset(twice, nullptr).status, PoolStatus::kTwice);
   EXPECT_EQ(pool.lanes().columns().episode_length, (std::vector<std::int32_t>{0, 0, 0}));
