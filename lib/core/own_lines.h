@@ -12,7 +12,7 @@ namespace tetrion {
 // apart, however little each has. Throws std::bad_alloc.
 template <typename T>
 struct OwnLinesAllocator {
-  using value_type = T;
+  using value_type = T;  // NOLINT(readability-identifier-naming): containers ask for it
 
   OwnLinesAllocator() = default;
   template <typename Other>

@@ -253,9 +253,9 @@ int VectorPool::Work(Queue& queue, End end, std::int64_t wait_ns) {
 
 void VectorPool::Publish(std::span<const int> envs) {
   const MutexLock lock(mu_);
-  ForEachRun(envs, envs.size(), [this](int first, std::size_t n) TETRION_REQUIRES(mu_) {
-    std::fill_n(state_.begin() + first, n, State::kReady);
-  });
+  State* const states = state_.data();
+  ForEachRun(envs, envs.size(),
+             [states](int first, std::size_t n) { std::fill_n(states + first, n, State::kReady); });
   ready_.Push(envs);
   stepping_ -= envs.size();
   if (receivers_ > 0 && (ready_.size() >= wanted_ || stepping_ == 0)) became_ready_.NotifyAll();

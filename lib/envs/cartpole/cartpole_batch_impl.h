@@ -72,8 +72,10 @@ void Approximate(const double* __restrict thetas, std::size_t n, Angles& __restr
     angles.cos[i] = cos_high;
     // Without a branch, so that the loop becomes vectors.
     const bool is_small = fabs(theta) <= kMostAngle;
-    angles.sin_unsure[i] = is_small & (sin_high + kWiderSin * sin_low == sin_high) ? 0 : 1;
-    angles.cos_unsure[i] = is_small & (cos_high + kWiderCos * cos_low == cos_high) ? 0 : 1;
+    const bool is_sin_sure = is_small & (sin_high + kWiderSin * sin_low == sin_high);
+    const bool is_cos_sure = is_small & (cos_high + kWiderCos * cos_low == cos_high);
+    angles.sin_unsure[i] = is_sin_sure ? 0 : 1;
+    angles.cos_unsure[i] = is_cos_sure ? 0 : 1;
   }
 }
 
