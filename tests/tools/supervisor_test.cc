@@ -42,6 +42,15 @@ class SupervisorTest : public ::testing::Test {
       LetTimePass();
     }
   }
+  // While the run drains, it ends with 75 and all others with 0.
+  void DrainAndExpectFailureOf(const std::string& name) {
+    supervisor_.Drain("test");
+    host_.EndAll({false, 0});
+    host_.End(name, {false, 75});
+    EXPECT_EQ(supervisor_.Tick(), State::kEnded);
+    EXPECT_EQ(supervisor_.exit_code(), 75);
+    EXPECT_EQ(supervisor_.failed_child(), name);
+  }
   // One more start of an actor that is left out.
   void LetThePausePass() {
     clock_.AdvanceMs(Supervisor::kLeftOutPauseMs);
@@ -392,24 +401,14 @@ TEST_F(SupervisorTest, LearnersReplacementThatComesAsTheRunEndsIsNoFailure) {
 TEST_F(SupervisorTest, CoordinatorsReplacementThatEndsWith75WhileDrainingIsAFailure) {
   host_.End("coordinator", {true, SIGKILL});
   LetTimePass();
-  supervisor_.Drain("test");
-  host_.EndAll({false, 0});
-  host_.End("coordinator", {false, 75});
-  EXPECT_EQ(supervisor_.Tick(), State::kEnded);
-  EXPECT_EQ(supervisor_.exit_code(), 75);
-  EXPECT_EQ(supervisor_.failed_child(), "coordinator");
+  DrainAndExpectFailureOf("coordinator");
 }
 
 TEST_F(SupervisorTest, LearnersReplacementThatHasWorkedAndThenLosesTheRunIsAFailure) {
   host_.End("learner", {true, SIGKILL});
   LetTimePass();
   clock_.AdvanceMs(RestartPolicy::kHealthyMs);
-  supervisor_.Drain("test");
-  host_.EndAll({false, 0});
-  host_.End("learner", {false, 75});
-  EXPECT_EQ(supervisor_.Tick(), State::kEnded);
-  EXPECT_EQ(supervisor_.exit_code(), 75);
-  EXPECT_EQ(supervisor_.failed_child(), "learner");
+  DrainAndExpectFailureOf("learner");
 }
 
 TEST_F(SupervisorTest, DeathWhileDrainingShowsInTheExitCode) {
