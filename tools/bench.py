@@ -126,7 +126,7 @@ def table(figures):
                      spread(rival) + name, spread(figure.get("ratio"), "x"),
                      str(figure.get("target") or "-"), verdict(figure)))
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip()
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
              for row in rows]
     return "\n".join([lines[0], "  ".join("-" * width for width in widths), *lines[1:]])
 
@@ -232,7 +232,7 @@ def draw_stored(where, quick, only, out):
 def can_draw():
     """Whether pictures can be drawn here; says so where not."""
     try:
-        import matplotlib as _
+        import matplotlib as _  # noqa: F401  (asks whether it can be)
     except ImportError as error:
         print(f"tetrion bench: no picture: {error}; ./tetrion bench installs what it needs",
               file=sys.stderr)

@@ -58,7 +58,7 @@ def draw(figures, verdict, title, out):
 
     figure, axis = pyplot.subplots(figsize=(13, 1.4 + ROW_INCHES * len(rows)))
     places = range(len(rows), 0, -1)
-    for place, row in zip(places, rows):
+    for place, row in zip(places, rows, strict=True):
         low, high = sorted((1.0, row["value"]))
         axis.barh(place, high - low, left=low, height=0.62, color=COLOURS[row["verdict"]])
         if row["low"] is not None:

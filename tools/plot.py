@@ -99,7 +99,7 @@ def minutes(samples):
     if not present(elapsed):
         raise PlotError("the samples hold neither elapsed_s nor time")
     out, before, last, start = [], 0.0, 0.0, epochs[0]
-    for seconds, epoch in zip(elapsed, epochs):
+    for seconds, epoch in zip(elapsed, epochs, strict=True):
         # A resumed run counts from 0 again, in the next epoch; samples of before say no epoch.
         if seconds < last or start < epoch:
             before += last

@@ -224,7 +224,7 @@ def measure(ours, rival, name, seconds):
         for _ in range(WINDOWS):
             our_rates.append(ours.ask(what))
             rival_rates.append(rival.ask(f"{theirs} {seconds}"))
-        ratios = [a / b for a, b in zip(our_rates, rival_rates)]
+        ratios = [a / b for a, b in zip(our_rates, rival_rates, strict=True)]
         print(json.dumps({"what": f"host replay, records of {RECORD_BYTES} B: {title}",
                           "unit": "lane rows/s", "ours": spread(our_rates),
                           "rival": {"name": name, **spread(rival_rates)},

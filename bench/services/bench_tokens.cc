@@ -25,7 +25,7 @@
 namespace tetrion {
 namespace {
 
-constexpr std::uint32_t kRangesPerGrant = 16;
+constexpr std::uint32_t kRangesPerGrant = 64;
 constexpr std::size_t kBatchesInFlight = 24;
 constexpr std::uint64_t kBatchReports = wire::kMaxReports;
 constexpr std::int64_t kWaitMs = 10'000;

@@ -52,7 +52,7 @@ def draw(found, out):
     matplotlib.use("Agg")
     from matplotlib import pyplot
     figure, panels = pyplot.subplots(1, len(found), figsize=(3.2 * len(found), 3), sharey=True)
-    for panel, (setting, points) in zip(panels, found.items()):
+    for panel, (setting, points) in zip(panels, found.items(), strict=True):
         x = [point[0] for point in points]
         low = [(p[1] - p[2]) / 1e3 for p in points]
         high = [(p[3] - p[1]) / 1e3 for p in points]

@@ -24,7 +24,7 @@ import urllib.request
 from system import end_when_told, figure
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
-import bench  # noqa: E402
+import bench
 
 LEASE_S = 10  # the coordinator's default
 DEADLINE_S = 120  # for anything to happen

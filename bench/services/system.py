@@ -7,6 +7,7 @@ process. Exit status 1 when a run gave no figure.
 
 import contextlib
 import http.client
+import itertools
 import json
 import os
 import pathlib
@@ -120,7 +121,7 @@ def steady_rates(folder, seconds, intervals=None):
         time.sleep(seconds / count)
         looks.append(look(folder))
     return [(steps - before) / (at - since)
-            for (since, before), (at, steps) in zip(looks, looks[1:]) if at > since]
+            for (since, before), (at, steps) in itertools.pairwise(looks) if at > since]
 
 
 def run(bin_dir, options, warm_up_s, seconds, intervals=None):

@@ -31,9 +31,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests" / "
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "replay"))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
-import system  # noqa: E402
-from check_account import EPISODE, RETURN_FIELD  # noqa: E402
-from rivals import Served  # noqa: E402
+import system
+from check_account import EPISODE, RETURN_FIELD
+from rivals import Served
 
 VENV = pathlib.Path(__file__).resolve().parents[2] / ".deps" / "rl"
 SOLVED, EPISODES = 475.0, 100
@@ -163,7 +163,7 @@ def sample_factory_rate(python, seconds):
 
 def report(what, unit, ours, name, rival, target, ratios=None):
     """One figure, or a remark where a side did not finish a window. Whether ours did."""
-    ratios = ratios or [a / b for a, b in zip(ours, rival)]
+    ratios = ratios or [a / b for a, b in zip(ours, rival, strict=True)]
     if any(value != value for value in (*ours, *rival)) or not ratios:  # nan
         failed = any(value != value for value in ours)
         print(f"no value: {what} beside {name}: ours {ours}, theirs {rival}",

@@ -12,11 +12,10 @@ import pathlib
 import subprocess
 import sys
 import tempfile
-import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "services"))
-import system  # noqa: E402
-from system import spread  # noqa: E402
+import system
+from system import spread
 
 ENVS = ("cartpole", "tetris-placement")
 
@@ -28,7 +27,7 @@ def print_figure(what, unit, ours, target=None, rival=None, note=None):
     if rival:
         name, values = rival
         line["rival"] = {"name": name, **spread(values)}
-        line["ratio"] = spread([a / b for a, b in zip(ours, values)])
+        line["ratio"] = spread([a / b for a, b in zip(ours, values, strict=True)])
     print(json.dumps({**line, "note": note} if note else line), flush=True)
 
 

@@ -11,6 +11,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tools" / "up"))
 
 import options_doc  # noqa: E402
+
 OURS = ("coordinator", "learner", "learner-cuda", "actor")
 OTHERS = ("prometheus", "grafana")
 PROGRAMS = ("coordinator", "learner", "actor")

@@ -78,7 +78,7 @@ def queries():
 def alerts():
     """{alert: text of its rule}."""
     parts = re.split(r"^ +- alert: (\w+)\n", ALERTS, flags=re.MULTILINE)
-    return dict(zip(parts[1::2], parts[2::2]))
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
 def promtool(*arguments, folder=PROMETHEUS):

@@ -15,10 +15,9 @@ import sys
 import tempfile
 import unittest
 
-import slurm_cluster
-
-import harness  # of tests/integration, found through slurm_cluster
 import check_account  # of tests/support, found through harness
+import harness  # of tests/integration, found through slurm_cluster
+import slurm_cluster
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "deploy/slurm/tetrion.sbatch"

@@ -6,8 +6,9 @@ import sys
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent),
                 str(pathlib.Path(__file__).resolve().parents[2] / "tools")]
 
-import bench  # noqa: E402  (in a bundle these lie beside this file)
 import bench_program  # noqa: E402
+
+import bench  # noqa: E402  (in a bundle these lie beside this file)
 
 HEADER = ("what", "unit", "ours", "rival in the same run", "ratio", "target", "verdict")
 

@@ -32,8 +32,8 @@ import urllib.error
 import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-import check_account  # noqa: E402
-from check_account import EPISODE, VERSION_FIELD, WORKER_FIELD  # noqa: E402
+import check_account
+from check_account import EPISODE, VERSION_FIELD, WORKER_FIELD
 
 BIN = pathlib.Path()  # set by main()
 DEADLINE_S = 30  # for anything to happen on a loaded machine; never decides what is right
@@ -412,7 +412,7 @@ class Run:
         if "learner" in self.killed:
             return rows  # a killed learner takes its count along
         counts = re.findall(r"drained: (\d+) rows ingested, (\d+) lost", learner)
-        ingested, lost = (sum(int(n) for n in column) for column in zip(*counts))
+        ingested, lost = (sum(int(n) for n in column) for column in zip(*counts, strict=True))
         if spoilt:
             # What is lost with a spoilt ring lies behind the row where the learner gave it up. Its
             # actor plays on until it is told so, as far as the ring has room.
@@ -444,10 +444,8 @@ class Run:
                 pass
             process.wait()
         for pid, _ in processes_of(self.base):
-            try:
+            with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
 
 
 def wait_until_gone(folder, deadline_s=10):

@@ -1,5 +1,6 @@
 """kill -9 of the learner: it goes on from its last checkpoint, rings stay, versions never fall."""
 
+import itertools
 import re
 
 import harness
@@ -28,11 +29,11 @@ class LearnerIsKilled(harness.Case):
     def check_resumes(self, run, kills):
         # What a killed learner reported last may have passed for progress of its successor.
         harness.wait_until("the last successor has attached a ring", lambda: re.search(
-            r"(resumed from .*){%d}attached \S+ to shard" % kills, run.log("learner"), re.DOTALL))
+            rf"(resumed from .*){{{kills}}}attached \S+ to shard", run.log("learner"), re.DOTALL))
         log = run.log("learner")
         steps = re.findall(r"(checkpoint at update|resumed from \S+ at update) (\d+)", log)
         resumes = 0
-        for (_, written), (kind, update) in zip(steps, steps[1:]):
+        for (_, written), (kind, update) in itertools.pairwise(steps):
             if kind.startswith("resumed"):
                 resumes += 1
                 self.assertGreaterEqual(int(update), int(written), "not before the last one")

@@ -114,7 +114,7 @@ class SlowLearner(harness.Case):
         trainer = self.brake_on_trainer(run)
         before = self.waited_s(run)
         memory = self.slow_down(run, trainer)
-        for waited, earlier in zip(self.waited_s(run), before):
+        for waited, earlier in zip(self.waited_s(run), before, strict=True):
             self.assertGreater(waited, earlier, "who waits says so")
         self.expect_flat(memory)
         trainer.release()

@@ -6,10 +6,9 @@ import signal
 import struct
 import time
 
+import harness
 import stream_harness
 from stream_harness import CONFIG, MIB, TRY_AGAIN, USAGE, WEIGHTS
-
-import harness
 
 COMMAND, RESPONSE, DOORBELL, HEAP, OBS, ACTION = 0x0, 0x8000, 0x10000, 0x10100, 0xFE000, 0xFF000
 SHORT = ["--wait", 1, "--peer-timeout", 400]

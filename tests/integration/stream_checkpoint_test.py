@@ -2,10 +2,9 @@
 
 import pathlib
 
+import harness
 import stream_harness
 from stream_harness import CONFIG, USAGE
-
-import harness
 
 
 class Checkpoint(stream_harness.Case):

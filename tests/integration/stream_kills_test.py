@@ -6,10 +6,9 @@ and every outcome must be good."""
 import random
 import time
 
+import harness
 import stream_harness
 from stream_harness import MIB, WEIGHTS
-
-import harness
 
 ROUNDS = 60  # each kills one end of ours
 MIXED_ROUNDS = 12  # each of the Python kinds

@@ -3,10 +3,9 @@
 import signal
 import time
 
+import harness
 import stream_harness
 from stream_harness import MIB, TRY_AGAIN, WEIGHTS
-
-import harness
 
 # Offsets of the region; docs/formats/region_v2.md.
 COMMAND, RESPONSE, DOORBELL, HEAP, HEAP_DATA = 0x0, 0x8000, 0x10000, 0x10100, 0x11000
@@ -94,7 +93,7 @@ class Pairs(stream_harness.Case):
     def test_a_peer_without_heartbeats_is_judged_by_its_indices(self):
         silent = "--leave-heartbeats-zero"
         for (name, kernel_of, host_of), kernel_options, host_options in zip(
-                pairs(self)[1:], ([], [silent]), ([silent], [])):
+                pairs(self)[1:], ([], [silent]), ([silent], []), strict=True):
             with self.subTest(name):
                 self.check(*self.play(kernel_of, host_of, True, kernel_options, host_options),
                            True)

@@ -54,7 +54,7 @@ def check(path):
     database.execute("BEGIN")  # one snapshot for everything below
     columns = [row[1] for row in database.execute("PRAGMA table_info(counts)")]
     row = database.execute("SELECT * FROM counts").fetchone()
-    counts = dict(zip(columns, row)) if row else dict.fromkeys(columns, 0)
+    counts = dict(zip(columns, row, strict=True)) if row else dict.fromkeys(columns, 0)
     found = {"issued": 0, "done": 0, "outstanding": 0, "free_again": 0}
     violations = []
     done_bits = {}

@@ -320,7 +320,7 @@ class Kernel(End):
         if model_id != self.model_id:
             self.model_id, self.model = model_id, self.weights(model_id)
         total = 0.0
-        for weight, value in zip(self.model, observation):
+        for weight, value in zip(self.model, observation, strict=False):
             total += weight * value
         return 1 if total > 0 else 0
 

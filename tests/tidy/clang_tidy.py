@@ -11,7 +11,6 @@ import concurrent.futures
 import datetime
 import hashlib
 import os
-import pathlib
 import posixpath
 import random
 import shutil
@@ -128,7 +127,8 @@ def main():
     paths = chosen(unread, changed(), len(unread) if args.all else LIMIT, random.Random(seed()))
     refused = 0
     with concurrent.futures.ThreadPoolExecutor(max(1, args.jobs)) as pool:
-        for path, said in zip(paths, pool.map(lambda path: read(path, *sources[path]), paths)):
+        said_of = pool.map(lambda path: read(path, *sources[path]), paths)
+        for path, said in zip(paths, said_of, strict=True):
             refused += bool(said)
             if said:
                 print(said)

@@ -42,7 +42,7 @@ class Kernel(NamedTuple):
         """Whether a place in a program's `file` may be in this kernel's."""
         wrapper = _WRAPPER.search(file)
         return (file.endswith(f"/{self.path}")
-                or wrapper is not None and f"{wrapper.group(1)}.cu" in (self.path, *self.users))
+                or (wrapper is not None and f"{wrapper.group(1)}.cu" in (self.path, *self.users)))
 
 
 def kernels(tree, folders=("lib",)):

@@ -120,16 +120,16 @@ def folder_readmes(tree):
     files = collections.defaultdict(list)
     for path in tree:
         folder, name = posixpath.split(path)
-        if f"{folder}/".startswith(("lib/", "services/", "tools/")):
-            if name not in ("CMakeLists.txt", "README.md"):
-                files[folder].append(name)
+        if (f"{folder}/".startswith(("lib/", "services/", "tools/"))
+                and name not in ("CMakeLists.txt", "README.md")):
+            files[folder].append(name)
     found = []
     for folder, names in sorted(files.items()):
         readme, part = tree.get(f"{folder}/README.md"), posixpath.basename(folder)
         around = tree.get(f"{posixpath.dirname(folder)}/README.md", "")
         # Of a small folder it may name nothing but the folder itself.
         if readme is None and (f"`{part}/" in around.replace(f"`{part}/`", "")
-                               or f"`{part}/" in around and len(names) > FILES_WITHOUT_README):
+                               or (f"`{part}/" in around and len(names) > FILES_WITHOUT_README)):
             readme = around.replace(f"`{part}/", "`")
         if readme is None and len(names) > FILES_WITHOUT_README and folder not in WITHOUT_README:
             found.append(f"{folder}:1: {len(names)} files and no README.md")

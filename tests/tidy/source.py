@@ -45,7 +45,7 @@ def _spaces(text):
     return re.sub(r"[^\n]", " ", text)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def code_only(text):
     """The text with comments and string contents blanked; every line keeps its number."""
     def blank(match):
@@ -74,10 +74,10 @@ def without_comments(text):
 def comments_only(text):
     """The text's comments; all else is blanked."""
     code = without_comments(text)
-    return "".join(c if c == "\n" or c != d else " " for c, d in zip(text, code))
+    return "".join(c if c == "\n" or c != d else " " for c, d in zip(text, code, strict=True))
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def includes(text):
     """Every #include of the text, those in comments left out."""
     text = without_comments(text)
@@ -150,7 +150,7 @@ def _function_name(header):
     return operator or (words[-1] if words else "")
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def declared(text):
     """Types and functions that the text defines in a namespace, members outside of their class
     included."""

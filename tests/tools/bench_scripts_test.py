@@ -22,11 +22,12 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 for _folder in ("tools", "bench/services", "bench/stream"):
     sys.path.insert(0, str(ROOT / _folder))
 
-import bench  # noqa: E402
 import bench_program  # noqa: E402
 import stream  # noqa: E402
 import system  # noqa: E402
 import training_rivals  # noqa: E402
+
+import bench  # noqa: E402
 
 FIGURE = json.dumps({"what": "w", "unit": "u", "ours": {"median": 1, "min": 1, "max": 1}})
 # Has an update at once, and answers each look with two seconds and n^2 * 100 steps more. Where its

@@ -15,9 +15,10 @@ import unittest.mock
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 
-import bench  # noqa: E402
 import bench_picture  # noqa: E402
 import bench_program  # noqa: E402
+
+import bench  # noqa: E402
 
 
 def figure(median, ratio=None, target=None):

@@ -6,7 +6,7 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
 
-import kernel_resources  # noqa: E402
+import kernel_resources
 
 PTXAS = """
 ptxas info    : 0 bytes gmem

@@ -27,12 +27,13 @@ def compare(row, theirs, reward, terminated, lines, where):
     assert row.reward == reward, f"{where}: reward {row.reward}, package {reward}"
     assert row.terminated == terminated, f"{where}: terminated {row.terminated}"
     assert row.cont == (0.0 if terminated else 1.0), where
-    assert ours.lines == lines and row.lines == lines, (
-        f"{where}: lines {ours.lines}, package {lines}")
+    assert ours.lines == lines, f"{where}: lines {ours.lines}, package {lines}"
+    assert row.lines == lines, where
     top = ours.top
     assert ours.locked[top:20, 4:14].sum() == 4 * ours.pieces - 10 * ours.lines, where
     active = ours.projected()
-    assert not active[:top].any() and not ours.mask()[:top].any(), where
+    assert not active[:top].any(), where
+    assert not ours.mask()[:top].any(), where
     active = active[top:]
     np.testing.assert_array_equal(ours.locked[top:] | (active > 0), theirs["board"] != 0, where)
     np.testing.assert_array_equal(active[active > 0], theirs["board"][active > 0], where)
@@ -44,9 +45,11 @@ def compare(row, theirs, reward, terminated, lines, where):
 def compare_views(server, env, flatten, theirs, picture, where):
     """The arrays with their colours, the flat vector, and the picture at two scales if asked."""
     ours = server.dict()
-    assert list(theirs) and sorted(theirs) == list(ours), where
+    assert list(theirs), where
+    assert sorted(theirs) == list(ours), where
     top = 24 - len(theirs["board"])
-    assert (ours["board"][:top] == 1).all() and not ours["active_tetromino_mask"][:top].any(), where
+    assert (ours["board"][:top] == 1).all(), where
+    assert not ours["active_tetromino_mask"][:top].any(), where
     for name, array in ours.items():
         below = array[top:] if len(array) == 24 else array
         np.testing.assert_array_equal(below, theirs[name], f"{where}: {name}")
