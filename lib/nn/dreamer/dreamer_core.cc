@@ -23,8 +23,19 @@ Tensor DreamerCore::ActionTerm(const Tensor& action) const {
 Tensor DreamerCore::operator()(const Tensor& deter, const Tensor& stoch,
                                const Tensor& action_term) const {
   const Tensor x = torch::cat({deter_(deter), stoch_(stoch.flatten(-2)), action_term}, -1);
-  const Tensor hidden = hidden_.Activate(BlockLinear(deter, hidden_.weight, hidden_.bias, x));
-  return GruStep(BlockLinear(hidden, gates_weight_, gates_bias_), deter, size_.blocks);
+  const Tensor hidden =
+      hidden_.Activate(BlockLinear(deter, hidden_.weight, hidden_.bias, x, hidden_.steps));
+  const Tensor gates = BlockLinear(hidden, gates_weight_, gates_bias_, {}, gates_steps_);
+  return GruStep(gates, deter, size_.blocks);
+}
+
+DreamerCore DreamerCore::OverSteps() const {
+  DreamerCore core = *this;
+  core.deter_ = deter_.OverSteps();
+  core.stoch_ = stoch_.OverSteps();
+  core.hidden_ = hidden_.OverSteps();
+  core.gates_steps_ = GatherSlopes(gates_weight_, gates_bias_);
+  return core;
 }
 
 DreamerPosterior::DreamerPosterior(const DreamerShape& shape, const DreamerTensors& tensors)
@@ -36,9 +47,23 @@ Tensor DreamerPosterior::EmbedTerm(const Tensor& embed) const {
 }
 
 Tensor DreamerPosterior::operator()(const Tensor& deter, const Tensor& embed_term) const {
+  if (of_deter_.steps.gathers()) {
+    const Tensor sum = StepLinear(deter, of_deter_.weight, {}, of_deter_.steps) + embed_term;
+    return Linear(of_deter_.Activate(sum), head_.weight, head_.bias, out_steps_);
+  }
   const DreamerDense& layer = head_.hidden.layers.front();
   const Tensor sum = torch::linear(deter, layer.weight.narrow(1, 0, deter_)) + embed_term;
   return Linear(layer.Activate(sum), head_.weight, head_.bias);
+}
+
+DreamerPosterior DreamerPosterior::OverSteps() const {
+  DreamerPosterior posterior = *this;
+  DreamerDense& layer = posterior.of_deter_ = head_.hidden.layers.front();
+  layer.weight = layer.weight.narrow(1, 0, deter_).contiguous();
+  layer.bias = Tensor();  // the view's term has it
+  layer = layer.OverSteps();
+  posterior.out_steps_ = GatherSlopes(head_.weight, head_.bias);
+  return posterior;
 }
 
 }  // namespace tetrion

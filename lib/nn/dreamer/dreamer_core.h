@@ -20,13 +20,16 @@ class DreamerCore {
   // deter [N, D], stoch [N, S, C] and the action's term [N, U] -> deter [N, D].
   torch::Tensor operator()(const torch::Tensor& deter, const torch::Tensor& stoch,
                            const torch::Tensor& action_term) const;
+  // The unit for the steps of one sequence and its backward pass.
+  DreamerCore OverSteps() const;
 
  private:
-  const DreamerSize size_;
-  const DreamerDense deter_, stoch_, action_;  // -> U each
-  const DreamerDense hidden_;                  // weight [G, D/G + 3 U, D/G]
-  const torch::Tensor gates_weight_;           // [G, D/G, 3 D/G]
-  const torch::Tensor gates_bias_;             // [3 D]
+  DreamerSize size_;
+  DreamerDense deter_, stoch_, action_;  // -> U each
+  DreamerDense hidden_;                  // weight [G, D/G + 3 U, D/G]
+  torch::Tensor gates_weight_;           // [G, D/G, 3 D/G]
+  torch::Tensor gates_bias_;             // [3 D]
+  StepSlopes gates_steps_;
 };
 
 // The sampled state's distribution after a view.
@@ -37,10 +40,15 @@ class DreamerPosterior {
   torch::Tensor EmbedTerm(const torch::Tensor& embed) const;
   // deter [..., D] and that term -> logits [..., S C].
   torch::Tensor operator()(const torch::Tensor& deter, const torch::Tensor& embed_term) const;
+  // The layers for the steps of one sequence and its backward pass. deter is [N, D].
+  DreamerPosterior OverSteps() const;
 
  private:
-  const std::int64_t deter_;
-  const DreamerHead head_;
+  std::int64_t deter_;
+  DreamerHead head_;
+  // For a sequence: deter's columns of the first layer, and who gathers the last layer's slopes.
+  DreamerDense of_deter_;
+  StepSlopes out_steps_;
 };
 
 }  // namespace tetrion

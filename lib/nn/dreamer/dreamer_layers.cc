@@ -40,11 +40,17 @@ DreamerDense::DreamerDense(const DreamerTensors& tensors, const std::string& nam
       shift(tensors.Find(name + ".shift")) {}
 
 Tensor DreamerDense::operator()(const Tensor& x) const {
-  return HiddenLayer(x, weight, bias, scale, shift);
+  return HiddenLayer(x, weight, bias, scale, shift, steps);
 }
 
 Tensor DreamerDense::Activate(const Tensor& x) const {
-  return NormSilu(x, scale, shift);
+  return NormSilu(x, scale, shift, steps);
+}
+
+DreamerDense DreamerDense::OverSteps() const {
+  DreamerDense layer = *this;
+  layer.steps = GatherSlopes(weight, bias, scale);
+  return layer;
 }
 
 DreamerMlp::DreamerMlp(const DreamerTensors& tensors, const std::string& module,

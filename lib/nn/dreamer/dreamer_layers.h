@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lib/nn/dreamer/dreamer_shape.h"
+#include "lib/nn/dreamer/step_slopes.h"
 #include "lib/nn/torch/torch_pch.h"
 
 namespace tetrion {
@@ -35,8 +36,11 @@ struct DreamerDense {
   DreamerDense(const DreamerTensors& tensors, const std::string& name);
   torch::Tensor operator()(const torch::Tensor& x) const;
   torch::Tensor Activate(const torch::Tensor& x) const;  // norm and activation alone
+  // The layer where a sequence takes it step by step.
+  DreamerDense OverSteps() const;
 
   torch::Tensor weight, bias, scale, shift;
+  StepSlopes steps;
 };
 
 // Hidden layers one behind the other.

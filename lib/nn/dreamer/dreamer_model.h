@@ -23,6 +23,28 @@ namespace tetrion {
 // buffer; both outlive it. Thread role: one thread at a time; several models may read one buffer.
 class DreamerModel {
  public:
+  // The model's steps along one sequence, whose slopes one backward pass may take: the parameters'
+  // are one product over all steps. The model outlives it; its parameters do not change meanwhile.
+  class Steps {
+   public:
+    explicit Steps(const DreamerModel& model)
+        : model_(model), core_(model.core_.OverSteps()), posterior_(model.posterior_.OverSteps()) {}
+    // As Core and PosteriorLogProbs, of ActionTerm [N, U] and EmbedTerm [N, U]; deter [N, D].
+    torch::Tensor Core(const torch::Tensor& deter, const torch::Tensor& stoch,
+                       const torch::Tensor& action_term) const {
+      return core_(deter, stoch, action_term);
+    }
+    torch::Tensor PosteriorLogProbs(const torch::Tensor& deter,
+                                    const torch::Tensor& embed_term) const {
+      return model_.StochLogProbs(posterior_(deter, embed_term));
+    }
+
+   private:
+    const DreamerModel& model_;
+    const DreamerCore core_;
+    const DreamerPosterior posterior_;
+  };
+
   // `parameters` is the whole buffer of DreamerLayout, or its first ActingFloats: then Encode,
   // Core, PosteriorLogProbs, Feature and the actor alone may be called. `gradients` is empty
   // (inference) or as long as `parameters`: backward adds to it. Both are memory of `device`.
@@ -36,22 +58,15 @@ class DreamerModel {
   // deter [N, D], stoch [N, S, C] one-hot, action [N, A] one-hot -> deter [N, D].
   torch::Tensor Core(const torch::Tensor& deter, const torch::Tensor& stoch,
                      const torch::Tensor& action) const {
-    return CoreOfTerm(deter, stoch, ActionTerm(action));
+    return core_(deter, stoch, ActionTerm(action));
   }
   // deter [..., D], embed [..., E] -> log-probabilities [..., S, C], mixed with the uniform ones.
   torch::Tensor PosteriorLogProbs(const torch::Tensor& deter, const torch::Tensor& embed) const {
-    return PosteriorOfTerm(deter, EmbedTerm(embed));
+    return StochLogProbs(posterior_(deter, EmbedTerm(embed)));
   }
   // The parts of both that know no state, [..., U]: of a known sequence they are taken at once.
   torch::Tensor ActionTerm(const torch::Tensor& action) const { return core_.ActionTerm(action); }
   torch::Tensor EmbedTerm(const torch::Tensor& embed) const { return posterior_.EmbedTerm(embed); }
-  torch::Tensor CoreOfTerm(const torch::Tensor& deter, const torch::Tensor& stoch,
-                           const torch::Tensor& action_term) const {
-    return core_(deter, stoch, action_term);
-  }
-  torch::Tensor PosteriorOfTerm(const torch::Tensor& deter, const torch::Tensor& embed_term) const {
-    return StochLogProbs(posterior_(deter, embed_term));
-  }
   torch::Tensor PriorLogProbs(const torch::Tensor& deter) const;
   // deter [..., D], stoch [..., S, C] -> [..., D + S C].
   torch::Tensor Feature(const torch::Tensor& deter, const torch::Tensor& stoch) const;

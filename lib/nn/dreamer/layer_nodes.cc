@@ -58,9 +58,9 @@ void Forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const Te
 }
 
 // Slopes of what Activate has made of `pre`. A piece of rows has a sum of its own for the scale's,
-// however many threads there are.
+// however many threads there are: [pieces, out].
 struct ActivationSlopes {
-  Tensor pre, scale;
+  Tensor pre, scale_parts;
 };
 
 ActivationSlopes ActivateBack(const Tensor& grad, const Tensor& pre, const Tensor& scale,
@@ -81,19 +81,35 @@ ActivationSlopes ActivateBack(const Tensor& grad, const Tensor& pre, const Tenso
           sums.mutable_data_ptr<float>() + piece * width);
     }
   });
-  return {grad_pre, sums.sum(0)};
+  return {grad_pre, sums};
 }
 
-Tensor SumOfRows(const Tensor& grad) {
-  const Tensor sum = torch::empty({grad.size(1)}, grad.options());
-  SumRows(grad.const_data_ptr<float>(), grad.size(0), grad.size(1), sum.mutable_data_ptr<float>());
-  return sum;
+// What a node takes of a StepSlopes.
+using Anchor = std::optional<Tensor>;
+
+Tensor BlockWeightSlope(const Tensor& x, const Tensor& shared, const Tensor& slope,
+                        const Tensor& weight) {
+  const std::int64_t rows = x.size(0), blocks = weight.size(0), out = weight.size(2);
+  const std::int64_t in = x.size(1) / blocks, common = weight.size(1) - in;
+  const Tensor grad = torch::zeros_like(weight);
+  for (std::int64_t g = 0; g < blocks; ++g) {
+    const float* of_block = slope.const_data_ptr<float>() + g * out;
+    float* to = grad.mutable_data_ptr<float>() + g * (in + common) * out;
+    OuterRows(x.const_data_ptr<float>() + g * in, blocks * in, rows, in, of_block, blocks * out,
+              out, to, out);
+    if (common == 0) continue;
+    OuterRows(shared.const_data_ptr<float>(), common, rows, common, of_block, blocks * out, out,
+              to + in * out, out);
+  }
+  return grad;
 }
 
 class DenseFunction : public Function<DenseFunction> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight,
-                        const Tensor& bias, const std::optional<Tensor>& given_scale) {
+                        const Tensor& bias, const std::optional<Tensor>& given_scale,
+                        const Anchor& /*anchor*/, const KeptStepsPointer& steps) {
+    Keep(context, steps);
     const Tensor scale = given_scale.value_or(Tensor());
     const Tensor pre = torch::empty({x.size(0), weight.size(0)}, x.options());
     Activation out;
@@ -113,13 +129,13 @@ class DenseFunction : public Function<DenseFunction> {
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const variable_list saved = context->get_saved_variables();
     const Tensor &x = saved[0], &weight = saved[1];
-    Tensor grad = gradients[0].contiguous(), grad_scale, grad_x;
+    Tensor grad = gradients[0].contiguous(), scale_parts, grad_x;
     const std::int64_t rows = x.size(0), in = x.size(1), width = weight.size(0);
     if (saved.size() > 2) {
       const ActivationSlopes slopes =
           ActivateBack(grad, saved[3], saved[2], {.y = {}, .slope = saved[4], .inverse = saved[5]});
       grad = slopes.pre;
-      grad_scale = slopes.scale;
+      scale_parts = slopes.scale_parts;
     }
     const float* g = grad.const_data_ptr<float>();
     if (context->needs_input_grad(0)) {
@@ -127,16 +143,23 @@ class DenseFunction : public Function<DenseFunction> {
       MultiplyRows(torch::zeros({in}).const_data_ptr<float>(), g, width, rows, width,
                    weight.const_data_ptr<float>(), in, in, grad_x.mutable_data_ptr<float>(), in);
     }
-    const Tensor grad_weight = torch::zeros_like(weight);
-    OuterRows(g, width, rows, width, x.const_data_ptr<float>(), in, in,
-              grad_weight.mutable_data_ptr<float>(), in);
-    return {grad_x, grad_weight, SumOfRows(grad), grad_scale};
+    if (const KeptStepsPointer kept = KeptOf(context)) {
+      kept->inputs.push_back(x.detach());
+      kept->slopes.push_back(grad);
+      if (scale_parts.defined()) kept->scales.push_back(scale_parts);
+      return {grad_x, Tensor(), Tensor(), Tensor(), Tensor(), Tensor()};
+    }
+    const Tensor grad_scale = scale_parts.defined() ? scale_parts.sum(0) : Tensor();
+    return {grad_x,  PlainWeightSlope(x, {}, grad, weight), SumOfRows(grad), grad_scale, Tensor(),
+            Tensor()};
   }
 };
 
 class NormSiluFunction : public Function<NormSiluFunction> {
  public:
-  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& scale) {
+  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& scale,
+                        const Anchor& /*anchor*/, const KeptStepsPointer& steps) {
+    Keep(context, steps);
     const Activation out = {torch::empty_like(x), torch::empty_like(x),
                             torch::empty({x.size(0)}, x.options())};
     ForRows(x.size(0), kRowsAtOnce,
@@ -149,7 +172,11 @@ class NormSiluFunction : public Function<NormSiluFunction> {
     const variable_list saved = context->get_saved_variables();
     const ActivationSlopes slopes = ActivateBack(gradients[0].contiguous(), saved[0], saved[1],
                                                  {.y = {}, .slope = saved[2], .inverse = saved[3]});
-    return {slopes.pre, slopes.scale};
+    if (const KeptStepsPointer kept = KeptOf(context)) {
+      kept->scales.push_back(slopes.scale_parts);
+      return {slopes.pre, Tensor(), Tensor(), Tensor()};
+    }
+    return {slopes.pre, slopes.scale_parts.sum(0), Tensor(), Tensor()};
   }
 };
 
@@ -157,7 +184,9 @@ class BlockFunction : public Function<BlockFunction> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& x,
                         const std::optional<Tensor>& given_shared, const Tensor& weight,
-                        const Tensor& bias) {
+                        const Tensor& bias, const Anchor& /*anchor*/,
+                        const KeptStepsPointer& steps) {
+    Keep(context, steps);
     const Tensor shared = given_shared.value_or(Tensor());
     const Sizes s(x, shared, weight);
     const Tensor y = torch::empty({s.rows, s.blocks * s.out}, x.options());
@@ -189,7 +218,7 @@ class BlockFunction : public Function<BlockFunction> {
     const Tensor &x = saved[0], &shared = saved[1], &weight = saved[2];
     const Sizes s(x, shared, weight);
     const Tensor grad = gradients[0].contiguous();
-    const Tensor grad_x = torch::empty_like(x), grad_weight = torch::zeros_like(weight);
+    const Tensor grad_x = torch::empty_like(x);
     const Tensor grad_shared = s.shared == 0 ? Tensor() : torch::empty_like(shared);
     const std::int64_t in = s.in + s.shared, piece = in * s.out;
     const Tensor zeros = torch::zeros({in});
@@ -199,19 +228,21 @@ class BlockFunction : public Function<BlockFunction> {
     for (std::int64_t g = 0; g < s.blocks; ++g) {
       const float* of_block = grad.const_data_ptr<float>() + g * s.out;
       const std::int64_t ld = s.blocks * s.out;
-      float* slope = grad_weight.mutable_data_ptr<float>() + g * piece;
       BestDenseKernels().transpose(weight.const_data_ptr<float>() + g * piece, in, s.out, back);
       MultiplyRows(zero, of_block, ld, s.rows, s.out, back, in, s.in,
                    grad_x.mutable_data_ptr<float>() + g * s.in, s.blocks * s.in);
-      OuterRows(x.const_data_ptr<float>() + g * s.in, s.blocks * s.in, s.rows, s.in, of_block, ld,
-                s.out, slope, s.out);
       if (s.shared == 0) continue;
       MultiplyRows(g == 0 ? zero : nullptr, of_block, ld, s.rows, s.out, back + s.in, in, s.shared,
                    grad_shared.mutable_data_ptr<float>(), s.shared);
-      OuterRows(shared.const_data_ptr<float>(), s.shared, s.rows, s.shared, of_block, ld, s.out,
-                slope + s.in * s.out, s.out);
     }
-    return {grad_x, grad_shared, grad_weight, SumOfRows(grad)};
+    if (const KeptStepsPointer kept = KeptOf(context)) {
+      kept->inputs.push_back(x.detach());
+      if (shared.defined()) kept->shared.push_back(shared.detach());
+      kept->slopes.push_back(grad);
+      return {grad_x, grad_shared, Tensor(), Tensor(), Tensor(), Tensor()};
+    }
+    return {grad_x,          grad_shared, BlockWeightSlope(x, shared, grad, weight),
+            SumOfRows(grad), Tensor(),    Tensor()};
   }
 
  private:
@@ -226,14 +257,10 @@ class BlockFunction : public Function<BlockFunction> {
   };
 };
 
-// A node takes no undefined tensor.
-std::optional<Tensor> Optional(const Tensor& tensor) {
-  return tensor.defined() ? std::optional(tensor) : std::nullopt;
-}
-
 }  // namespace
 
-Tensor LayerNode(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& scale) {
+Tensor LayerNode(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& scale,
+                 const StepSlopes& steps) {
   const Tensor rows = x.reshape({-1, x.size(-1)}).contiguous();
   std::vector<std::int64_t> shape = x.sizes().vec();
   shape.back() = weight.size(0);
@@ -243,18 +270,39 @@ Tensor LayerNode(const Tensor& x, const Tensor& weight, const Tensor& bias, cons
     Forward(rows, weight, bias, scale, y, {.y = y, .slope = {}, .inverse = {}});
     return y.reshape(shape);
   }
-  return DenseFunction::apply(rows, weight, bias, Optional(scale)).reshape(shape);
+  return DenseFunction::apply(rows, weight, bias, Optional(scale), Optional(steps.anchor()),
+                              steps.kept())
+      .reshape(shape);
 }
 
-Tensor NormSiluNode(const Tensor& x, const Tensor& scale) {
-  return NormSiluFunction::apply(x.reshape({-1, x.size(-1)}).contiguous(), scale)
+Tensor NormSiluNode(const Tensor& x, const Tensor& scale, const StepSlopes& steps) {
+  return NormSiluFunction::apply(x.reshape({-1, x.size(-1)}).contiguous(), scale,
+                                 Optional(steps.anchor()), steps.kept())
       .reshape(x.sizes());
 }
 
 Tensor BlockLayerNode(const Tensor& x, const Tensor& shared, const Tensor& weight,
-                      const Tensor& bias) {
-  return BlockFunction::apply(
-      x.contiguous(), Optional(shared.defined() ? shared.contiguous() : shared), weight, bias);
+                      const Tensor& bias, const StepSlopes& steps) {
+  return BlockFunction::apply(x.contiguous(),
+                              Optional(shared.defined() ? shared.contiguous() : shared), weight,
+                              bias, Optional(steps.anchor()), steps.kept());
+}
+
+Tensor PlainWeightSlope(const Tensor& x, const Tensor& shared, const Tensor& slope,
+                        const Tensor& weight) {
+  if (weight.dim() == 3) return BlockWeightSlope(x, shared, slope, weight);
+  const std::int64_t in = weight.size(1), out = weight.size(0);
+  const Tensor grad = torch::zeros_like(weight);
+  OuterRows(slope.const_data_ptr<float>(), out, x.size(0), out, x.const_data_ptr<float>(), in, in,
+            grad.mutable_data_ptr<float>(), in);
+  return grad;
+}
+
+Tensor SumOfRows(const Tensor& slope) {
+  const Tensor sum = torch::empty({slope.size(1)}, slope.options());
+  SumRows(slope.const_data_ptr<float>(), slope.size(0), slope.size(1),
+          sum.mutable_data_ptr<float>());
+  return sum;
 }
 
 }  // namespace tetrion

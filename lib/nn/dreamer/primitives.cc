@@ -288,37 +288,40 @@ Tensor RmsNorm(const Tensor& x, const Tensor& scale) {
   return x * torch::rsqrt(torch::mean(x * x, -1, /*keepdim=*/true) + kNormEpsilon) * scale;
 }
 
-Tensor NormSilu(const Tensor& x, const Tensor& scale, const Tensor& shift) {
+Tensor NormSilu(const Tensor& x, const Tensor& scale, const Tensor& shift,
+                const StepSlopes& steps) {
   if (shift.defined()) {
     return torch::silu(torch::layer_norm(x, {x.size(-1)}, scale, shift, kNormEpsilon));
   }
-  if (UpdateKernels* kernels = CurrentUpdateKernels()) return NormSiluOnDevice(x, scale, *kernels);
-  return IsPlain(x) ? NormSiluNode(x, scale) : torch::silu(RmsNorm(x, scale));
+  if (UpdateKernels* kernels = CurrentUpdateKernels()) {
+    return NormSiluOnDevice(x, scale, *kernels, steps);
+  }
+  return IsPlain(x) ? NormSiluNode(x, scale, steps) : torch::silu(RmsNorm(x, scale));
 }
 
-Tensor Linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  return IsPlain(x) ? LayerNode(x, weight, bias) : torch::linear(x, weight, bias);
+Tensor Linear(const Tensor& x, const Tensor& weight, const Tensor& bias, const StepSlopes& steps) {
+  if (IsPlain(x)) return LayerNode(x, weight, bias, {}, steps);
+  return steps.gathers() ? StepLinear(x, weight, bias, steps) : torch::linear(x, weight, bias);
 }
 
 Tensor HiddenLayer(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& scale,
-                   const Tensor& shift) {
-  if (IsPlain(x) && !shift.defined()) return LayerNode(x, weight, bias, scale);
-  return NormSilu(Linear(x, weight, bias), scale, shift);
+                   const Tensor& shift, const StepSlopes& steps) {
+  if (IsPlain(x) && !shift.defined()) return LayerNode(x, weight, bias, scale, steps);
+  return NormSilu(Linear(x, weight, bias, steps), scale, shift, steps);
 }
 
-Tensor BlockLinear(const Tensor& x, const Tensor& weight, const Tensor& bias,
-                   const Tensor& shared) {
-  const std::int64_t blocks = weight.size(0), in = x.size(-1) / blocks;
+Tensor BlockLinear(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& shared,
+                   const StepSlopes& steps) {
   const Tensor rows = x.reshape({-1, x.size(-1)});
   std::vector<std::int64_t> shape = x.sizes().vec();
   shape.back() = bias.size(0);
-  if (IsPlain(x)) return BlockLayerNode(rows, shared, weight, bias).reshape(shape);
-  const Tensor split = rows.reshape({-1, blocks, in}).transpose(0, 1);  // [G, N, in/G]
-  Tensor out = torch::bmm(split, weight.narrow(1, 0, in));
-  if (shared.defined()) {
-    out = out + torch::matmul(shared, weight.narrow(1, in, shared.size(-1)));
-  }
-  return out.transpose(0, 1).reshape(shape) + bias;
+  if (IsPlain(x)) return BlockLayerNode(rows, shared, weight, bias, steps).reshape(shape);
+  if (steps.gathers()) return StepBlockLinear(rows, shared, weight, bias, steps).reshape(shape);
+  return (BlockProduct(rows, shared, weight) + bias).reshape(shape);
+}
+
+StepSlopes GatherSlopes(const Tensor& weight, const Tensor& bias, const Tensor& scale) {
+  return {weight, bias, scale, IsPlain(weight)};
 }
 
 Tensor GruStep(const Tensor& gates, const Tensor& deter, std::int64_t blocks) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <span>
 
+#include "lib/nn/dreamer/step_slopes.h"
 #include "lib/nn/torch/torch_pch.h"
 
 namespace tetrion {
@@ -29,23 +30,32 @@ torch::Tensor TwoHotMean(const torch::Tensor& logits);
 
 // x / sqrt(mean(x^2) + epsilon) * scale over the last dimension; scale [W].
 torch::Tensor RmsNorm(const torch::Tensor& x, const torch::Tensor& scale);
+
+// Layers. `steps`, of the same parameters, gathers their slopes where a sequence takes a layer step
+// by step; x is [N, ...] then.
+
 // silu(norm(x)): LayerNorm where `shift` is defined, else RMSNorm.
 torch::Tensor NormSilu(const torch::Tensor& x, const torch::Tensor& scale,
-                       const torch::Tensor& shift = {});
+                       const torch::Tensor& shift = {}, const StepSlopes& steps = {});
 
 // x [..., in] W^T + b for weight [out, in] and bias [out] -> [..., out]; of a hidden layer the
 // NormSilu of it.
-torch::Tensor Linear(const torch::Tensor& x, const torch::Tensor& weight,
-                     const torch::Tensor& bias);
+torch::Tensor Linear(const torch::Tensor& x, const torch::Tensor& weight, const torch::Tensor& bias,
+                     const StepSlopes& steps = {});
 torch::Tensor HiddenLayer(const torch::Tensor& x, const torch::Tensor& weight,
                           const torch::Tensor& bias, const torch::Tensor& scale,
-                          const torch::Tensor& shift);
+                          const torch::Tensor& shift, const StepSlopes& steps = {});
 
 // x [..., in] in G blocks, each times its own matrix: weight [G, in/G, out/G], bias [out] -> [...,
 // out]. With `shared` [N, X], then x is [N, in], a block's input is (its part of x, all of shared):
 // weight [G, in/G + X, out/G].
 torch::Tensor BlockLinear(const torch::Tensor& x, const torch::Tensor& weight,
-                          const torch::Tensor& bias, const torch::Tensor& shared = {});
+                          const torch::Tensor& bias, const torch::Tensor& shared = {},
+                          const StepSlopes& steps = {});
+
+// Gathers the slopes of a layer of these; `bias` and `scale` may be undefined.
+StepSlopes GatherSlopes(const torch::Tensor& weight, const torch::Tensor& bias,
+                        const torch::Tensor& scale = {});
 
 // The recurrent state after the gates [..., 3 D], which lie block by block as (reset, candidate,
 // update): u tanh(r c) + (1 - u) deter with u = sigmoid(update - 1). deter [..., D].

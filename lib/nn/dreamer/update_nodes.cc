@@ -24,7 +24,9 @@ class NormSiluOnDeviceNode : public Function<NormSiluOnDeviceNode> {
  public:
   // x [N, W].
   static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& scale,
-                        UpdateKernels* kernels) {
+                        UpdateKernels* kernels, const std::optional<Tensor>& /*anchor*/,
+                        const KeptStepsPointer& steps) {
+    Keep(context, steps);
     const Tensor y = torch::empty_like(x), slope = torch::empty_like(x);
     const Tensor inverse = torch::empty({x.size(0)}, x.options());
     kernels->NormSiluForward(x.const_data_ptr<float>(), x.size(0), x.size(1),
@@ -45,7 +47,13 @@ class NormSiluOnDeviceNode : public Function<NormSiluOnDeviceNode> {
         scale.const_data_ptr<float>(), saved[2].const_data_ptr<float>(),
         saved[3].const_data_ptr<float>(), grad_x.mutable_data_ptr<float>(),
         parts.mutable_data_ptr<float>());
-    return {grad_x, parts.sum(0), Tensor()};
+    Tensor grad_scale;
+    if (const KeptStepsPointer kept = KeptOf(context)) {
+      kept->scales.push_back(parts);
+    } else {
+      grad_scale = parts.sum(0);
+    }
+    return {grad_x, grad_scale, Tensor(), Tensor(), Tensor()};
   }
 };
 
@@ -81,7 +89,8 @@ class GruOnDeviceNode : public Function<GruOnDeviceNode> {
 
 }  // namespace
 
-Tensor NormSiluOnDevice(const Tensor& x, const Tensor& scale, UpdateKernels& kernels) {
+Tensor NormSiluOnDevice(const Tensor& x, const Tensor& scale, UpdateKernels& kernels,
+                        const StepSlopes& steps) {
   const Tensor rows = x.reshape({-1, x.size(-1)}).contiguous();
   // Without gradient nothing is kept.
   if (!torch::GradMode::is_enabled() || !(x.requires_grad() || scale.requires_grad())) {
@@ -92,7 +101,8 @@ Tensor NormSiluOnDevice(const Tensor& x, const Tensor& scale, UpdateKernels& ker
                             /*slope=*/nullptr, inverse.mutable_data_ptr<float>());
     return y.reshape(x.sizes());
   }
-  return NormSiluOnDeviceNode::apply(rows, scale, &kernels).reshape(x.sizes());
+  return NormSiluOnDeviceNode::apply(rows, scale, &kernels, Optional(steps.anchor()), steps.kept())
+      .reshape(x.sizes());
 }
 
 Tensor GruStepOnDevice(const Tensor& gates, const Tensor& deter, std::int64_t blocks,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "lib/nn/dreamer/step_slopes.h"
 #include "lib/nn/dreamer/update_kernels.h"
 #include "lib/nn/torch/torch_pch.h"
 
@@ -8,9 +9,9 @@ namespace tetrion {
 // Steps of the differentiation whose both passes are one or two kernels of a device. Tensors are
 // f32; `kernels` outlives the backward pass.
 
-// x [..., W], scale [W] -> silu(rms_norm(x)).
+// x [..., W], scale [W] -> silu(rms_norm(x)). `steps` that gather are left the scale's slope.
 torch::Tensor NormSiluOnDevice(const torch::Tensor& x, const torch::Tensor& scale,
-                               UpdateKernels& kernels);
+                               UpdateKernels& kernels, const StepSlopes& steps = {});
 // As GruStep of lib/nn/dreamer/primitives.h.
 torch::Tensor GruStepOnDevice(const torch::Tensor& gates, const torch::Tensor& deter,
                               std::int64_t blocks, UpdateKernels& kernels);

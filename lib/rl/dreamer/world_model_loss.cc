@@ -15,6 +15,7 @@ void Follow(const DreamerModel& model, const DreamerRows& rows, const OneHotSamp
             WorldModelLoss& out) {
   const std::vector<Tensor> embeds = model.EmbedTerm(model.Encode(rows.view)).unbind(0);
   const std::vector<Tensor> actions = model.ActionTerm(rows.prev_action).unbind(0);
+  const DreamerModel::Steps steps(model);
   std::vector<Tensor> deters, stochs, posteriors;
   Tensor deter = rows.deter, stoch = rows.stoch;
   for (std::size_t t = 0; t < embeds.size(); ++t) {
@@ -23,8 +24,8 @@ void Follow(const DreamerModel& model, const DreamerRows& rows, const OneHotSamp
       deter = deter * keep;
       stoch = stoch * keep.unsqueeze(-1);
     }
-    deter = model.CoreOfTerm(deter, stoch, actions[t]);
-    const Tensor log_probs = model.PosteriorOfTerm(deter, embeds[t]);
+    deter = steps.Core(deter, stoch, actions[t]);
+    const Tensor log_probs = steps.PosteriorLogProbs(deter, embeds[t]);
     stoch = StraightThrough(sample(log_probs), log_probs);
     deters.push_back(deter);
     stochs.push_back(stoch);

@@ -25,20 +25,20 @@ DreamerShape SmallShape() {
   return shape;
 }
 
-// 5 steps of 2 lanes, of which one begins an episode in the middle.
-TEST(DreamerCore, ObservesAsTheFormulaWithAllItsSlopes) {
-  if (!testing::HasGolden("observe.deter")) GTEST_SKIP() << testing::kNoCase;
-  testing::GoldenParameters parameters(SmallShape(), "observe.p.");
-  const DreamerModel model(SmallShape(), parameters.values, parameters.gradients);
-  const Tensor start = GoldenLeaf("observe.deter"), embed = GoldenLeaf("observe.embed");
+// Follows 5 steps of 2 lanes, of which one begins an episode in the middle: deter and
+// log-probabilities of a step by `core(deter, stoch, action)` and `posterior(deter, embed)`.
+template <typename Core, typename Posterior>
+void ExpectTheFormula(testing::GoldenParameters& parameters, const Tensor& embed, const Core& core,
+                      const Posterior& posterior) {
+  const Tensor start = GoldenLeaf("observe.deter");
   const Tensor action = GoldenTensor("observe.action"), first = GoldenTensor("observe.first");
   const Tensor sample = GoldenTensor("observe.sample");
   Tensor deter = start, stoch = GoldenTensor("observe.stoch");
   std::vector<Tensor> deters, stochs, log_probs;
   for (std::int64_t t = 0; t < action.size(0); ++t) {
     const Tensor keep = (1 - first[t]).unsqueeze(1);
-    deter = model.Core(deter * keep, stoch * keep.unsqueeze(2), action[t] * keep);
-    log_probs.push_back(model.PosteriorLogProbs(deter, embed[t]));
+    deter = core(deter * keep, stoch * keep.unsqueeze(2), action[t] * keep);
+    log_probs.push_back(posterior(deter, embed[t]));
     stoch = StraightThrough(sample[t], log_probs.back());
     deters.push_back(deter);
     stochs.push_back(stoch);
@@ -52,6 +52,31 @@ TEST(DreamerCore, ObservesAsTheFormulaWithAllItsSlopes) {
   ExpectGolden(start.grad(), "observe.deter_slope", 1e-5);
   ExpectGolden(embed.grad(), "observe.embed_slope", 1e-5);
   parameters.ExpectGradients("observe.p.", "observe.slope.", 1e-5);
+}
+
+TEST(DreamerCore, ObservesAsTheFormulaWithAllItsSlopes) {
+  if (!testing::HasGolden("observe.deter")) GTEST_SKIP() << testing::kNoCase;
+  testing::GoldenParameters parameters(SmallShape(), "observe.p.");
+  const DreamerModel model(SmallShape(), parameters.values, parameters.gradients);
+  ExpectTheFormula(
+      parameters, GoldenLeaf("observe.embed"),
+      [&](const auto&... state) { return model.Core(state...); },
+      [&](const auto&... state) { return model.PosteriorLogProbs(state...); });
+}
+
+TEST(DreamerCore, StepsOfASequenceHaveTheSlopesOfTheFormulaToo) {
+  if (!testing::HasGolden("observe.deter")) GTEST_SKIP() << testing::kNoCase;
+  testing::GoldenParameters parameters(SmallShape(), "observe.p.");
+  const DreamerModel model(SmallShape(), parameters.values, parameters.gradients);
+  const DreamerModel::Steps steps(model);
+  ExpectTheFormula(
+      parameters, GoldenLeaf("observe.embed"),
+      [&](const Tensor& deter, const Tensor& stoch, const Tensor& action) {
+        return steps.Core(deter, stoch, model.ActionTerm(action));
+      },
+      [&](const Tensor& deter, const Tensor& embed) {
+        return steps.PosteriorLogProbs(deter, model.EmbedTerm(embed));
+      });
 }
 
 TEST(DreamerCore, TheLengthOfALongActionDoesNotCount) {
