@@ -141,7 +141,7 @@ std::vector<ManifestEntry> Keep(const std::vector<ManifestEntry>& entries, int k
 }  // namespace
 
 CheckpointStore::CheckpointStore(std::string folder, int keep_last)
-    : folder_(std::move(folder)), keep_last_(std::max(1, keep_last)) {}
+    : folder_(std::move(folder)), keep_last_(std::max(1, keep_last)), place_(folder_) {}
 
 void CheckpointStore::WriteDurably(const std::string& name, const std::vector<std::byte>& bytes,
                                    std::optional<SavePoint> written) const {
@@ -161,16 +161,31 @@ void CheckpointStore::WriteDurably(const std::string& name, const std::vector<st
   reached(3);
 }
 
+bool CheckpointStore::TakeOver() {
+  std::error_code error;
+  fs::create_directories(folder_, error);
+  return place_.Take();
+}
+
+// A file that only cannot be looked at now is not lost.
+bool CheckpointStore::IsLost(const ManifestEntry& entry) const {
+  struct stat info = {};
+  if (::lstat((folder_ + "/" + entry.file).c_str(), &info) != 0) return errno == ENOENT;
+  return static_cast<std::uint64_t>(info.st_size) != entry.bytes;
+}
+
 void CheckpointStore::Save(const TrainerState& state, const CheckpointInfo& info) {
   std::error_code error;
   fs::create_directories(folder_, error);
   if (error) throw Error(ExitCode::kTryAgain, "cannot create " + folder_ + ": " + error.message());
+  const FileDescriptor turn = place_.BeginTurn();
   std::vector<ManifestEntry> entries = Manifest();
   if (entries.empty()) {
     WriteDurably(kManifestName, BytesOf(EncodeManifest({})), std::nullopt);
     const std::string parent = folder_ + "/..";  // whose entry of the folder may be new, too
     if (!SyncFolder(parent)) Fail("sync", parent);
   }
+  std::erase_if(entries, [this](const ManifestEntry& entry) { return IsLost(entry); });
   // What a Save that died has left would keep the room that this one may need.
   RemoveUnlisted(entries);
   const std::vector<std::byte> bytes = EncodeSafetensors(FileOf(state, info));

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lib/checkpoint/state.h"
+#include "lib/checkpoint/writer_place.h"
 
 namespace tetrion {
 
@@ -58,15 +59,25 @@ enum class SavePoint : int {
 // are removed by the next Save. Files of other names are a person's and stay. An empty manifest is
 // there before the first checkpoint: checkpoints without one are refused and never removed.
 //
-// Thread role: one thread writes; other processes may read at any time.
+// Thread role: one thread writes; other processes may read at any time. Processes that may believe
+// at the same time that they write take the folder over one after the other (TakeOver).
 class CheckpointStore {
  public:
   // Keeps the newest `keep_last` files (at least 1) and the one with the best mean return. Creates
   // nothing before the first Save.
   CheckpointStore(std::string folder, int keep_last);
 
-  // Blocks for the write and four fsyncs, the first time for seven. Throws Error(kTryAgain) naming
-  // file and cause when the disk refuses; what was saved before stays listed and loadable.
+  // From here on only this process may save here. Before the checkpoint is loaded that it goes on
+  // from: a save of the process before it is complete then, or never will be. As
+  // WriterPlace::Take.
+  bool TakeOver();
+
+  // Blocks for the write and four fsyncs, the first time for seven; after TakeOver also for another
+  // process's save. Throws Error(kTryAgain) naming file and cause when the disk refuses; what was
+  // saved before stays listed and loadable. Throws PlaceTaken when another process has taken over.
+  //
+  // An entry whose file is missing, or of another length, is forgotten: it would keep the place of
+  // the best one.
   void Save(const TrainerState& state, const CheckpointInfo& info);
 
   // The newest usable checkpoint; nothing when the folder holds none at all. Files that are
@@ -95,9 +106,11 @@ class CheckpointStore {
                     std::optional<SavePoint> written) const;
   void RefuseUnlisted() const;
   void RemoveUnlisted(const std::vector<ManifestEntry>& listed) const;
+  bool IsLost(const ManifestEntry& entry) const;
 
   const std::string folder_;
   const int keep_last_;
+  WriterPlace place_;
   PauseHook pause_hook_ = nullptr;
 };
 

@@ -12,11 +12,16 @@ constexpr std::int64_t kWaitNs = 100 * kNanosPerMilli;
 
 }  // namespace
 
-CheckpointAgent::CheckpointAgent(std::string folder, int keep_last, std::uint64_t held_updates,
+CheckpointAgent::CheckpointAgent(std::string folder, int keep_last,
                                  std::function<void(double)> on_written)
-    : store_(std::move(folder), keep_last),
-      on_written_(std::move(on_written)),
-      held_updates_(held_updates) {}
+    : store_(std::move(folder), keep_last), on_written_(std::move(on_written)) {}
+
+const CheckpointStore& CheckpointAgent::TakeOver() {
+  if (!store_.TakeOver()) {
+    log::warn("the folder of checkpoints takes no file now; it is tried again when one is due");
+  }
+  return store_;
+}
 
 void CheckpointAgent::Submit(TrainerState state, CheckpointInfo info) {
   std::int64_t never = 0;
@@ -39,6 +44,8 @@ int CheckpointAgent::DoWork() {
   if (!snapshot) return 0;
   try {
     WriteNow(snapshot->state, snapshot->info);
+  } catch (const PlaceTaken&) {
+    throw;  // another learner has gone on from the newest checkpoint
   } catch (const Error& error) {
     failed_.fetch_add(1, std::memory_order_relaxed);
     log::error("checkpoint not written: {}; training goes on, earlier checkpoints are kept",

@@ -37,8 +37,8 @@ namespace tetrion::learner {
 // Everything of a learner that exists once the run's settings are known: region, replay, trainer,
 // and the threads that ingest, decide, train and write checkpoints.
 //
-// Thread roles: the build thread constructs and starts; the link thread fills heartbeats and stops;
-// the banner says what any thread may call.
+// Thread roles: the build thread constructs and starts; the link thread fills heartbeats; the stop
+// thread, or main's when no drain came to that, stops; the banner says what any thread may call.
 class Engine {
  public:
   // What outlives the engine.
@@ -51,7 +51,7 @@ class Engine {
     std::function<double()> mean_return;   // for checkpoints; any thread
     std::function<void(std::exception_ptr)> on_error;
   };
-  // May wait for the folder's lock; allocates the replay, reads the checkpoint. `rows` is null when
+  // May wait for the folders' locks; allocates the replay, reads the checkpoint. `rows` is null when
   // no remote actors are served. Throws Error.
   Engine(const Surroundings& around, const wire::Registered& registered,
          std::unique_ptr<wire::RowsServer> rows);
@@ -92,9 +92,10 @@ class Engine {
   const ReplayShape shape_;
   ReplayMemory memory_;
   const std::unique_ptr<Trainer> trainer_;
-  const FirstState resumed_;
-  CheckpointAgent checkpoints_;
+  // Before the checkpoint is read: while this learner's predecessor lives, it may write another.
   LearnerRegion region_;
+  CheckpointAgent checkpoints_;
+  const FirstState resumed_;
   ReplayGate replay_;
   ReplaySource source_;
   LearnerMetrics metrics_;

@@ -76,9 +76,7 @@ void InferenceAgent::TakeStreams() {
   });
   for (std::shared_ptr<StreamShare>& share : fresh) {
     const std::int64_t now_ns = clock_.NowNs();
-    waiting_.push_back({.share = std::move(share),
-                        .until_ns = now_ns + config_.attach_retry_ns,
-                        .next_try_ns = now_ns});
+    waiting_.push_back({.share = std::move(share), .since_ns = now_ns, .next_try_ns = now_ns});
   }
   std::erase_if(waiting_, [this](Waiting& waiting) {
     return clock_.NowNs() >= waiting.next_try_ns && TryAttach(waiting);
@@ -104,7 +102,9 @@ bool InferenceAgent::TryAttach(Waiting& waiting) {
     return true;
   } catch (const Error& error) {
     const std::int64_t now_ns = clock_.NowNs();
-    if (error.code() == ExitCode::kTryAgain && now_ns < waiting.until_ns) {
+    const bool is_ours = dynamic_cast<const Shortage*>(&error) != nullptr;
+    const std::int64_t patience_ns = is_ours ? config_.shortage_ns : config_.attach_retry_ns;
+    if (error.code() == ExitCode::kTryAgain && now_ns - waiting.since_ns < patience_ns) {
       waiting.next_try_ns = now_ns + config_.attach_every_ns;
       return false;
     }

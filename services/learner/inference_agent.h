@@ -41,9 +41,10 @@ class InferenceAgent final : public Agent {
     CheckRecordsFn check_records = nullptr;      // ObsSpec::check
     int max_lanes = 1;                           // most lanes of one call; at least a row's
     std::int64_t wait_ns = 20 * kNanosPerMilli;  // longest single wait
-    // How long memory or open files may be short before a stream is given up, and how often it is
-    // tried.
+    // How long a region may not be ready, and how long this process may be short of memory or open
+    // files, which no actor can help, before a stream is given up; and how often it is tried.
     std::int64_t attach_retry_ns = 2 * kNanosPerSecond;
+    std::int64_t shortage_ns = 60 * kNanosPerSecond;
     std::int64_t attach_every_ns = 50 * kNanosPerMilli;
   };
   struct Parts {
@@ -68,7 +69,7 @@ class InferenceAgent final : public Agent {
   struct Stream;
   struct Waiting {
     std::shared_ptr<StreamShare> share;
-    std::int64_t until_ns;
+    std::int64_t since_ns;
     std::int64_t next_try_ns;
   };
 

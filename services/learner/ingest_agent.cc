@@ -194,6 +194,7 @@ void IngestAgent::Quarantine(Feed& feed, const std::string& reason) {
   log::error("quarantined ring {}: {}; its actor has to be restarted", feed.source->id().address,
              reason);
   AddRelaxed<std::uint64_t>(counters_.quarantined, 1);
+  feed.source->LookAgain();  // its worker may have published more since
   AddRelaxed<std::uint64_t>(counters_.rows_lost, feed.source->backlog_rows());
   End(feed, SourceState::kUnusable, reason);
 }

@@ -11,8 +11,8 @@
 namespace tetrion::learner {
 namespace {
 
-// How often the build thread looks whether it may end, once it has built.
-constexpr std::int64_t kBuildIdleNs = 50 * kNanosPerMilli;
+// How often a thread of one piece of work looks whether it may end, once that is done.
+constexpr std::int64_t kOnceIdleNs = 50 * kNanosPerMilli;
 
 }  // namespace
 
@@ -22,7 +22,9 @@ Learner::Learner(LearnerOptions options, SignalWatcher& signals)
           metrics_, options_.member.http_bind,
           [this] { return MemberReadiness(link_->Problem(), host_.LinkCycleAgeNs()); },
           [&signals] { signals.RequestDrain(); }),
-      build_runner_(build_, [this](std::exception_ptr error) { host_.Fail(error); }, kBuildIdleNs) {
+      build_runner_(
+          build_, [this](std::exception_ptr error) { host_.Fail(error); }, kOnceIdleNs),
+      stop_runner_(stop_, [this](std::exception_ptr error) { host_.Fail(error); }, kOnceIdleNs) {
   metrics_.OnScrape([this] { RefreshMetrics(); });
   ServeHostCopies(metrics_);
   if (!options_.rows.bind.empty()) {
@@ -53,7 +55,8 @@ LearnerLinkAgent::Hooks Learner::LinkHooks() {
           .drain_lanes = [this] { DrainLanes(); },
           .lanes_done = [this] { return engine_->ResidentDone(); },
           .batch_waits = [this] { return engine_->BatchWaits(); },
-          .stop_training = [this] { StopTraining(); }};
+          .start_stop = [this] { StartStop(); },
+          .stopped = [this] { return Stopped(); }};
 }
 
 void Learner::Run() {
@@ -61,7 +64,7 @@ void Learner::Run() {
                      .stop_rest =
                          [this] {
                            EndBuild();
-                           StopTraining();
+                           EndStop();
                          }});
   if (!engine_) return;
   // An actor keeps its mapping of the region over a restart of the learner, so it goes with the
@@ -135,8 +138,29 @@ void Learner::RefreshMetrics() {
   if (engine != nullptr) engine->RefreshMetrics();
 }
 
-void Learner::StopTraining() {
+void Learner::StartStop() {
+  stop_runner_.Start();
+}
+
+void Learner::StopEngine() {
   if (engine_) engine_->Stop();
+}
+
+bool Learner::Stopped() {
+  if (!stop_.Finished()) return false;
+  stop_runner_.RequestStop();
+  return true;
+}
+
+// Also where no drain has begun to stop the engine, or the link has ended meanwhile.
+void Learner::EndStop() {
+  stop_runner_.RequestStop();
+  stop_runner_.Join();
+  try {
+    if (!stop_.Finished()) StopEngine();
+  } catch (...) {
+    host_.Fail(std::current_exception());
+  }
 }
 
 }  // namespace tetrion::learner

@@ -9,8 +9,8 @@
 #include "lib/run/signals.h"
 #include "lib/wire/rows_socket.h"
 #include "services/common/service_host.h"
-#include "services/learner/build_agent.h"
 #include "services/learner/link_agent.h"
+#include "services/learner/once_agent.h"
 #include "services/learner/options.h"
 
 namespace tetrion::learner {
@@ -39,7 +39,10 @@ class Learner {
   void EndBuild();
   void FillHeartbeat(wire::Heartbeat& heartbeat);
   void RefreshMetrics();
-  void StopTraining();
+  void StartStop();
+  void StopEngine();
+  bool Stopped();
+  void EndStop();
   void DrainLanes();
 
   const LearnerOptions options_;
@@ -55,8 +58,9 @@ class Learner {
   std::unique_ptr<Engine> engine_;              // built once, by build_; null when that failed
   std::atomic<Engine*> ready_engine_{nullptr};  // pairs Build with scrapes
   std::atomic<bool> abandoned_{false};          // the drain did not wait; pairs Run with Build
-  BuildAgent build_{[this] { Build(); }};
-  AgentRunner build_runner_;
+  OnceAgent build_{"build", [this] { Build(); }};
+  OnceAgent stop_{"stop", [this] { StopEngine(); }};
+  AgentRunner build_runner_, stop_runner_;
 };
 
 }  // namespace tetrion::learner

@@ -131,10 +131,14 @@ std::string LearnerLinkAgent::Awaited() const {
 
 void LearnerLinkAgent::Drain() {
   if (member_.Draining()) {
-    const std::string awaited = Awaited();
-    if (!awaited.empty() && !member_.DrainIsLate()) return;
-    if (!awaited.empty()) log::warn("{} after the drain time-out", awaited);
-    if (built_) hooks_.stop_training();
+    if (!stopping_) {
+      const std::string awaited = Awaited();
+      if (!awaited.empty() && !member_.DrainIsLate()) return;
+      if (!awaited.empty()) log::warn("{} after the drain time-out", awaited);
+      if (built_) hooks_.start_stop();
+      stopping_ = built_;
+    }
+    if (stopping_ && !hooks_.stopped()) return;  // the session goes on meanwhile
     // The last word on updates and rows; heartbeats end here.
     wire::Heartbeat last = MakeHeartbeat();
     last.session = link_.session();

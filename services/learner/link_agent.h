@@ -40,7 +40,10 @@ class LearnerLinkAgent final : public Agent, private wire::SessionOwner {
     std::function<bool()> lanes_done = [] { return true; };
     // Once built, whether a whole batch waits that would be drawn once: it is still trained.
     std::function<bool()> batch_waits = [] { return false; };
-    std::function<void()> stop_training;  // once built; rings are gone: final checkpoint; may throw
+    // Once built and the rings are gone: begins to stop what trains, with a last checkpoint, on
+    // another thread, and returns at once; and whether that is over. Throws what it threw.
+    std::function<void()> start_stop;
+    std::function<bool()> stopped;
   };
   LearnerLinkAgent(const MemberConfig& config, Hooks hooks, RingBoard& board, Versions& versions,
                    const std::atomic<bool>& drain, const Clock& clock = MonotonicClock::Get());
@@ -84,6 +87,7 @@ class LearnerLinkAgent final : public Agent, private wire::SessionOwner {
   std::atomic<bool> run_ends_{false};
   bool building_ = false;
   bool built_ = false;      // and so the learner's region is held, until the process ends
+  bool stopping_ = false;   // a drain has begun to stop what trains
   bool have_list_ = false;  // a ring list came in this session
   std::int64_t next_report_ns_ = 0;
   std::size_t reported_ = 0;  // ended rings told at least once

@@ -21,9 +21,19 @@ std::string PathOf(const LearnerOptions& options, const wire::Registered& regist
   return registered.run_folder;
 }
 
-[[noreturn]] void Refuse(const std::string& what) {
+// What a person has to change; anything else may pass.
+bool IsSetUpWrong(int error) {
+  return error == ENOENT || error == ENOTDIR || error == EACCES || error == EPERM ||
+         error == EROFS || error == ELOOP || error == ENAMETOOLONG || error == EOPNOTSUPP ||
+         error == EISDIR;
+}
+
+[[noreturn]] void Refuse(const std::string& what, int error) {
+  if (!IsSetUpWrong(error)) {
+    throw Error(ExitCode::kTryAgain, what + ": " + std::strerror(error));
+  }
   throw Error(ExitCode::kConfig,
-              what +
+              what + ": " + std::strerror(error) +
                   ": the learner keeps its checkpoints there; mount the folder of the "
                   "coordinator's runs and say with --runs-dir where it is");
 }
@@ -35,20 +45,28 @@ void CheckWritable(const std::string& folder) {
   if (file.valid()) return;
   const bool unknown = errno == EOPNOTSUPP || errno == EISDIR;
   if (unknown && access(folder.c_str(), W_OK | X_OK) == 0) return;
-  const int reason = errno;
-  Refuse("cannot write to " + folder + ": " + std::strerror(reason));
+  Refuse("cannot write to " + folder, errno);
+}
+
+// Also where the folder's file system does not answer.
+bool IsFolder(const std::string& path, int& reason) {
+  std::error_code error;
+  const bool is = fs::is_directory(path, error);
+  reason = error ? error.value() : ENOTDIR;
+  return is;
 }
 
 }  // namespace
 
 RunFolder RunHomeOf(const LearnerOptions& options, const wire::Registered& registered) {
   RunFolder home = RunFolder::At(PathOf(options, registered));
-  std::error_code ignored;
-  if (!fs::is_directory(home.path(), ignored)) {
-    Refuse("the folder of run " + registered.run + " is not here, " + home.path());
+  int reason = 0;
+  if (!IsFolder(home.path(), reason)) {
+    Refuse("the folder of run " + registered.run + " is not here, " + home.path(), reason);
   }
+  std::error_code ignored;
   fs::create_directory(home.checkpoints(), ignored);
-  CheckWritable(fs::is_directory(home.checkpoints(), ignored) ? home.checkpoints() : home.path());
+  CheckWritable(IsFolder(home.checkpoints(), reason) ? home.checkpoints() : home.path());
   return home;
 }
 

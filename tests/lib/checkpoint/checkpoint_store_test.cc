@@ -13,6 +13,7 @@
 #include <fstream>
 #include <functional>
 #include <set>
+#include <thread>
 
 #include "lib/core/error.h"
 #include "tests/lib/shm/scratch_dir.h"
@@ -106,6 +107,57 @@ TEST_F(CheckpointStoreTest, KeepsTheNewestAndTheBestAndNothingElse) {
   store.Save(StateOf(7), InfoOf(7, 200));
   EXPECT_EQ(store.LoadBest()->info.updates, 7);
   EXPECT_EQ(store.Manifest().size(), 2u);
+}
+
+TEST_F(CheckpointStoreTest, ALostBestGivesItsPlaceToTheBestOfTheOthers) {
+  CheckpointStore store(folder_, 1);
+  store.Save(StateOf(1), InfoOf(1, 10));
+  store.Save(StateOf(2), InfoOf(2, 50));
+  const std::string best = store.Manifest().back().file;
+  fs::remove(fs::path(folder_) / best);
+  store.Save(StateOf(3), InfoOf(3, 20));
+  store.Save(StateOf(4), InfoOf(4, 15));
+  EXPECT_EQ(store.LoadBest()->info.updates, 3);
+  fs::resize_file(store.LoadBest()->path, 10);
+  store.Save(StateOf(5), InfoOf(5, 5));
+  EXPECT_EQ(store.LoadBest()->info.updates, 4);
+  EXPECT_EQ(store.Manifest().size(), 2U);
+}
+
+TEST_F(CheckpointStoreTest, OneThatWasTakenForDeadSavesNothingBesideItsSuccessor) {
+  CheckpointStore first(folder_, 3), second(folder_, 3);
+  ASSERT_TRUE(first.TakeOver());
+  first.Save(StateOf(1), InfoOf(1));
+  ASSERT_TRUE(second.TakeOver());
+  second.Save(StateOf(2), InfoOf(2));
+  const std::set<std::string> files = Files();
+  EXPECT_THROW(first.Save(StateOf(3), InfoOf(3)), PlaceTaken);
+  EXPECT_EQ(Files(), files);
+  second.Save(StateOf(4), InfoOf(4));
+  EXPECT_EQ(second.LoadNewest()->info.updates, 4);
+}
+
+// A successor starts while the save is half done; it must not read before that is whole.
+TEST_F(CheckpointStoreTest, ASaveUnderWayIsCompleteBeforeAnotherTakesOver) {
+  static std::thread successor;
+  static CheckpointStore* second = nullptr;
+  static std::int64_t found = 0;
+  CheckpointStore first(folder_, 3), next(folder_, 3);
+  second = &next;
+  ASSERT_TRUE(first.TakeOver());
+  first.SetPauseHook([](SavePoint point) {
+    if (point != SavePoint::kFileSynced) return;
+    successor = std::thread([] {
+      ASSERT_TRUE(second->TakeOver());
+      found = second->LoadNewest()->info.updates;
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  });
+  first.Save(StateOf(100), InfoOf(100));
+  successor.join();
+  EXPECT_EQ(found, 100);
+  first.SetPauseHook(nullptr);
+  EXPECT_THROW(first.Save(StateOf(101), InfoOf(101)), PlaceTaken);
 }
 
 TEST_F(CheckpointStoreTest, NotANumberReturnIsNeverTheBest) {

@@ -18,8 +18,8 @@ TrainerState StateOf(float weight) {
 TEST(CheckpointAgentTest, WritesWhatWasSubmitted) {
   const ScratchDir dir;
   std::vector<double> seconds;
-  CheckpointAgent agent(dir.path(), 3, /*held_updates=*/7,
-                        [&](double took) { seconds.push_back(took); });
+  CheckpointAgent agent(dir.path(), 3, [&](double took) { seconds.push_back(took); });
+  agent.GoOnFrom(7);
   EXPECT_EQ(agent.AgeSeconds(), 0.0);
   agent.Submit(StateOf(1.5F), {.updates = 10});
   EXPECT_TRUE(agent.Holds(7));
@@ -71,6 +71,19 @@ TEST(CheckpointAgentTest, FailingDiskIsCountedAndTheNextSnapshotIsTried) {
   (void)agent.DoWork();
   EXPECT_EQ(agent.written(), 1U);
   EXPECT_EQ(CheckpointStore(folder, 3).LoadNewest()->info.updates, 2);
+}
+
+TEST(CheckpointAgentTest, EndsWhereAnotherLearnerHasTakenTheFolderOver) {
+  const ScratchDir dir;
+  CheckpointAgent agent(dir.path(), 3), successor(dir.path(), 3);
+  EXPECT_FALSE(agent.TakeOver().LoadNewest().has_value());
+  agent.Submit(StateOf(1), {.updates = 1});
+  EXPECT_EQ(agent.DoWork(), 1);
+  EXPECT_EQ(successor.TakeOver().LoadNewest()->info.updates, 1);
+  agent.Submit(StateOf(2), {.updates = 2});
+  EXPECT_THROW((void)agent.DoWork(), PlaceTaken);
+  EXPECT_THROW(agent.WriteNow(StateOf(2), {.updates = 2}), PlaceTaken);
+  EXPECT_TRUE(agent.Holds(1));
 }
 
 TEST(CheckpointAgentTest, WriteNowTellsItsCallerOfARefusingDisk) {

@@ -367,7 +367,10 @@ TEST_F(InferenceAgentTest, WantOfOpenFilesIsWaitedFor) {
   Cycle(2);
   {
     const testing::NoOpenFiles none;
-    (void)inference_->DoWork();
+    for (int second = 0; second < 30; ++second) {
+      (void)inference_->DoWork();
+      clock_.AdvanceMs(1000);
+    }
   }
   EXPECT_EQ(inference_->counters().streams.load(), 0U);
   (void)inference_->DoWork();

@@ -90,6 +90,18 @@ INSTANTIATE_TEST_SUITE_P(
                       Spoiling{"ContWithoutEnd", [](RowView& row) { row.cont[0] = 0.0F; }}),
     [](const auto& info) { return std::string(info.param.name); });
 
+TEST_F(IngestFaultsTest, RowsPublishedSinceTheLastLookAreLostWithTheRingToo) {
+  auto bad = MakeWorker(1);
+  List({{bad->path(), 0}});
+  bad->Write(64);
+  bad->Write(6, [](RowView& row) { row.action[0] = -1; });
+  while (RowsIn(0) < 64) Cycle(1);
+  bad->Write(10);
+  Cycle();
+  EXPECT_EQ(agent_->counters().quarantined.load(), 1U);
+  EXPECT_EQ(agent_->counters().rows_lost.load(), 16U);
+}
+
 TEST_F(IngestFaultsTest, ImpossibleCursorQuarantinesTheRingAndServesTheOthers) {
   auto bad = MakeWorker(1), good = MakeWorker(2);
   List({{bad->path(), 0}, {good->path(), 1}});

@@ -12,8 +12,7 @@ namespace {
 class LearnerMetricsTest : public IngestFixture {
  protected:
   LearnerMetricsTest()
-      : checkpoints_(folder_.path(), 3, 0,
-                     [this](double seconds) { metrics_.OnCheckpoint(seconds); }),
+      : checkpoints_(folder_.path(), 3, [this](double seconds) { metrics_.OnCheckpoint(seconds); }),
         metrics_(registry_, 3, kFakeFigures) {}
 
   void Refresh() {

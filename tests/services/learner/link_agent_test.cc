@@ -42,7 +42,8 @@ class LearnerLinkTest : public ::testing::Test {
                                 .failed = [this] { return failed_; },
                                 .lanes_done = [this] { return lanes_done_; },
                                 .batch_waits = [this] { return batch_waits_; },
-                                .stop_training = [this] { ++stops_; }},
+                                .start_stop = [this] { ++stops_; },
+                                .stopped = [this] { return stopped_ ? stopped_() : true; }},
         board_, versions_, drain_, clock_);
   }
 
@@ -109,7 +110,7 @@ class LearnerLinkTest : public ::testing::Test {
   RingBoard board_;
   Versions versions_;
   std::atomic<bool> drain_{false};
-  std::function<bool()> built_;  // empty: at once
+  std::function<bool()> built_, stopped_;  // empty: at once
   int builds_ = 0, stops_ = 0, ring_gones_ = 0;
   bool lanes_done_ = true, batch_waits_ = false, failed_ = false;
   std::unique_ptr<LearnerLinkAgent> agent_;
@@ -346,6 +347,35 @@ TEST_F(LearnerLinkTest, DrainWaitsForTheRingsThenStopsTrainingThenSaysGoodbye) {
   Answer(wire::GoodbyeAck{.session = 7});
   EXPECT_TRUE(agent_->Done());
   EXPECT_EQ(stops_, 1);
+}
+
+// The last checkpoint may take longer than a lease.
+TEST_F(LearnerLinkTest, HeartbeatsGoOnWhileTrainingIsStopped) {
+  bool over = false;
+  stopped_ = [&] { return over; };
+  BeginSession();
+  GiveList(1, {});
+  BeginDrain();
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_EQ(Expect<wire::Heartbeat>().phase, "draining");
+    clock_.AdvanceMs(200);
+  }
+  EXPECT_EQ(stops_, 1);
+  EXPECT_FALSE(agent_->Done());
+  over = true;
+  EXPECT_EQ(Expect<wire::Goodbye>().session, 7U);
+  EXPECT_EQ(stops_, 1);
+}
+
+TEST_F(LearnerLinkTest, ACheckpointThatCannotBeWrittenAtTheEndEndsTheAgent) {
+  stopped_ = []() -> bool { throw Error(ExitCode::kTryAgain, "the disk is full"); };
+  BeginSession();
+  GiveList(1, {});
+  drain_ = true;
+  const auto work = [&] {
+    for (int i = 0; i < 100; ++i) (void)agent_->DoWork();
+  };
+  EXPECT_THROW(work(), Error);
 }
 
 TEST_F(LearnerLinkTest, LastHeartbeatOfADrainTellsOfTheLastUpdates) {

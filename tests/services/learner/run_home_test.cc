@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "lib/core/error.h"
+#include "tests/support/no_open_files.h"
 
 namespace tetrion::learner {
 namespace {
@@ -23,11 +24,11 @@ class RunHomeTest : public ::testing::Test {
     registered_.run_folder = base_ / "coordinators" / "x";
   }
   ~RunHomeTest() override { fs::remove_all(base_); }
-  std::string Refusal() const {
+  std::string Refusal(ExitCode code = ExitCode::kConfig) const {
     try {
       (void)RunHomeOf(options_, registered_);
     } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::kConfig);
+      EXPECT_EQ(error.code(), code);
       return error.what();
     }
     return "";
@@ -64,6 +65,13 @@ TEST_F(RunHomeTest, AMissingFolderIsNamedWithTheOptionThatHelps) {
   fs::create_directories(base_ / "mine");
   EXPECT_THAT(Refusal(), HasSubstr("not here, " + (base_ / "mine" / "x").string()));
   EXPECT_THAT(Refusal(), HasSubstr("--runs-dir"));
+}
+
+TEST_F(RunHomeTest, WhatMayPassIsTriedAgain) {
+  if (!testing::kCanForbidFiles) GTEST_SKIP() << "UBSan needs open files";
+  fs::create_directories(registered_.run_folder);
+  const testing::NoOpenFiles none;
+  EXPECT_THAT(Refusal(ExitCode::kTryAgain), HasSubstr("cannot write to"));
 }
 
 TEST_F(RunHomeTest, AFolderThatTakesNoFileIsRefused) {

@@ -1,4 +1,4 @@
-#include "services/learner/build_agent.h"
+#include "services/learner/once_agent.h"
 
 #include <gtest/gtest.h>
 
@@ -10,11 +10,11 @@
 namespace tetrion::learner {
 namespace {
 
-TEST(BuildAgentTest, WorkIsDoneOnceOnAnotherThreadAndItsResultIsSeen) {
+TEST(OnceAgentTest, WorkIsDoneOnceOnAnotherThreadAndItsResultIsSeen) {
   std::atomic<bool> go{false};
   int built = 0;
   std::thread::id builder;
-  BuildAgent agent([&] {
+  OnceAgent agent("build", [&] {
     while (!go.load()) std::this_thread::yield();
     ++built;
     builder = std::this_thread::get_id();
@@ -33,8 +33,8 @@ TEST(BuildAgentTest, WorkIsDoneOnceOnAnotherThreadAndItsResultIsSeen) {
   EXPECT_NE(builder, std::this_thread::get_id());
 }
 
-TEST(BuildAgentTest, WhatTheWorkThrowsComesOutOfFinished) {
-  BuildAgent agent([] { throw Error(ExitCode::kConfig, "no such network"); });
+TEST(OnceAgentTest, WhatTheWorkThrowsComesOutOfFinished) {
+  OnceAgent agent("build", [] { throw Error(ExitCode::kConfig, "no such network"); });
   (void)agent.DoWork();
   try {
     (void)agent.Finished();

@@ -11,17 +11,20 @@
 namespace tetrion::learner {
 
 // Does one long piece of work, once, on a thread of its own: allocating the replay and reading a
-// checkpoint may outlast the learner's lease, which the link thread must keep renewing meanwhile.
+// checkpoint, or writing the last one, may outlast the learner's lease, which the link thread must
+// keep renewing meanwhile.
 //
 // Its one cycle lasts as long as the work and does not see a stop: the owner that joins it waits.
+// One that is stopped before its first cycle has done nothing.
 //
 // Thread roles: DoWork belongs to its runner's thread, Finished to any other.
-class BuildAgent final : public Agent {
+class OnceAgent final : public Agent {
  public:
   // `work` may throw.
-  explicit BuildAgent(std::function<void()> work) : work_(std::move(work)) {}
+  OnceAgent(std::string name, std::function<void()> work)
+      : name_(std::move(name)), work_(std::move(work)) {}
 
-  std::string name() const override { return "build"; }
+  std::string name() const override { return name_; }
   int DoWork() override {
     if (finished_.load(std::memory_order_relaxed)) return 0;
     try {
@@ -40,6 +43,7 @@ class BuildAgent final : public Agent {
   }
 
  private:
+  const std::string name_;
   const std::function<void()> work_;
   std::exception_ptr error_;
   std::atomic<bool> finished_{false};

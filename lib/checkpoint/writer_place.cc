@@ -1,0 +1,80 @@
+#include "lib/checkpoint/writer_place.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "lib/core/clock.h"
+#include "lib/core/random.h"
+
+namespace tetrion {
+namespace {
+
+std::string NewToken() {
+  char text[24];
+  std::snprintf(text, sizeof text, "%016llx\n", static_cast<unsigned long long>(RandomBits()));
+  return text;
+}
+
+bool HasNoLocks(int error) {
+  return error == ENOLCK || error == EOPNOTSUPP || error == ENOSYS;
+}
+
+}  // namespace
+
+WriterPlace::WriterPlace(const std::string& folder, std::int64_t wait_ms)
+    : path_(folder + "/" + kFileName), token_(NewToken()), wait_ms_(wait_ms) {}
+
+// The open file, locked; an invalid descriptor with errno set when it cannot be opened.
+FileDescriptor WriterPlace::Lock() const {
+  FileDescriptor file(open(path_.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!file.valid()) return file;
+  const Deadline deadline = Deadline::AfterMs(wait_ms_);
+  while (!TryLockExclusive(file.get())) {
+    if (HasNoLocks(errno)) break;
+    if (errno != EWOULDBLOCK && errno != EINTR) return FileDescriptor();
+    if (!deadline.Passed()) continue;
+    throw Error(ExitCode::kTryAgain, "another process writes beside " + path_ +
+                                         " and does not end: fuser " + path_ +
+                                         " on its host names it");
+  }
+  return file;
+}
+
+// Over what is there, which has the same length: a full disk has room for that.
+bool WriterPlace::WriteToken(const FileDescriptor& file) {
+  const ssize_t done = pwrite(file.get(), token_.data(), token_.size(), 0);
+  taken_ = done == static_cast<ssize_t>(token_.size());
+  return taken_;
+}
+
+bool WriterPlace::Take() {
+  wanted_ = true;
+  const FileDescriptor file = Lock();
+  return file.valid() && WriteToken(file);
+}
+
+FileDescriptor WriterPlace::BeginTurn() {
+  if (!wanted_) return FileDescriptor();
+  FileDescriptor file = Lock();
+  if (!file.valid() || (!taken_ && !WriteToken(file))) {
+    throw Error(ExitCode::kTryAgain, "cannot write " + path_ + ": " + std::strerror(errno));
+  }
+  std::string now(token_.size(), '\0');
+  const ssize_t done = pread(file.get(), now.data(), now.size(), 0);
+  if (done < 0) {
+    throw Error(ExitCode::kTryAgain, "cannot read " + path_ + ": " + std::strerror(errno));
+  }
+  if (now != token_) {
+    throw PlaceTaken(ExitCode::kTryAgain,
+                     "another process writes beside " + path_ +
+                         " since this one was taken for dead: what this one has made since its "
+                         "last turn is given up");
+  }
+  return file;
+}
+
+}  // namespace tetrion
