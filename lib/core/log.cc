@@ -150,6 +150,25 @@ std::string Pattern(const LogConfig& config) {
   return "%H:%M:%S.%e %^%L%$ [" + EscapePercent(who) + "] %v";
 }
 
+std::unique_ptr<spdlog::formatter> FormatterOf(const LogConfig& config) {
+  auto formatter = std::make_unique<spdlog::pattern_formatter>();
+  formatter->add_flag<QuotedMessage>('*').set_pattern(Pattern(config));
+  return formatter;
+}
+
+// Whether lines go to the same places, whatever stands at their beginning.
+bool SamePlaces(const LogConfig& a, const LogConfig& b) {
+  return a.service == b.service && a.level == b.level && a.file == b.file;
+}
+
+// spdlog hands its default logger out without a lock: other threads may log while it is replaced, so
+// it stays where only the pattern changes, and no logger that was one is ever freed.
+struct SetUp {
+  Mutex mu;
+  LogConfig config TETRION_GUARDED_BY(mu);
+  std::vector<std::shared_ptr<spdlog::logger>> loggers TETRION_GUARDED_BY(mu);
+};
+
 }  // namespace
 
 std::uint64_t LogLines() {
@@ -161,17 +180,23 @@ std::uint64_t LostLogLines() {
 }
 
 void SetUpLogging(const LogConfig& config) {
+  static SetUp set_up;
+  MutexLock lock(set_up.mu);
+  if (!set_up.loggers.empty() && SamePlaces(set_up.config, config)) {
+    set_up.loggers.back()->set_formatter(FormatterOf(config));
+    return;
+  }
   std::vector<spdlog::sink_ptr> sinks = {StderrSink()};
   if (!config.file.empty()) sinks.push_back(FileSink(config.file));
   auto logger = std::make_shared<spdlog::logger>(config.service, sinks.begin(), sinks.end());
-  auto formatter = std::make_unique<spdlog::pattern_formatter>();
-  formatter->add_flag<QuotedMessage>('*').set_pattern(Pattern(config));
-  logger->set_formatter(std::move(formatter));
+  logger->set_formatter(FormatterOf(config));
   logger->set_level(spdlog::level::from_str(config.level));
   logger->flush_on(spdlog::level::info);
   // A line that cannot be made (out of memory) is lost, too; spdlog's own handler would block.
   logger->set_error_handler(
       [](const std::string&) { lost_log_lines.fetch_add(1, std::memory_order_relaxed); });
+  set_up.config = config;
+  set_up.loggers.push_back(logger);
   spdlog::set_default_logger(std::move(logger));
 }
 

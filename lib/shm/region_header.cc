@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <fstream>
 #include <sstream>
 
@@ -124,6 +125,17 @@ void CheckRegionHeader(const RegionHeader& header, const std::string& path,
 
 std::uint64_t RegionHeaderChecksum(const RegionHeader& header) {
   return Checksum(ReadFixed(header));
+}
+
+std::uint64_t RegionOwnerId(const RegionHeader& header) {
+  struct {
+    std::uint64_t start_ticks, pid;
+    char boot_id[sizeof header.boot_id];
+  } owner = {header.owner_start_ticks.load(std::memory_order_relaxed),
+             header.owner_pid.load(std::memory_order_relaxed),
+             {}};
+  std::memcpy(owner.boot_id, header.boot_id, sizeof owner.boot_id);
+  return XXH64(&owner, sizeof owner, 0);
 }
 
 std::uint64_t OwnStartTicks() {

@@ -76,6 +76,10 @@ void CheckRegionHeader(const RegionHeader& header, const std::string& path,
                        std::uint64_t file_bytes, RegionKind kind, const AttachNeeds& needs,
                        std::string& not_ready);
 
+// The owner that the header names, among the processes of all hosts: xxhash64 of boot_id, pid and
+// start time. An adopted region has its old owner's for a moment after the lock was taken.
+std::uint64_t RegionOwnerId(const RegionHeader& header);
+
 // Of the fields that never change: what Create stores in `checksum`.
 std::uint64_t RegionHeaderChecksum(const RegionHeader& header);
 

@@ -179,10 +179,16 @@ std::vector<RegionFile> ListRegions(const std::string& dir) {
   return files;
 }
 
-std::optional<bool> RegionIsHeld(const std::string& path) {
+std::optional<RegionHold> LookAtRegion(const std::string& path) {
   const FileDescriptor fd = OpenNoFollow(path, O_RDONLY);
-  if (fd.valid()) return LockedByOther(fd.get());
-  return errno == ENOENT ? std::optional(false) : std::nullopt;
+  if (!fd.valid()) return errno == ENOENT ? std::optional(RegionHold()) : std::nullopt;
+  RegionHold hold = {.held = LockedByOther(fd.get())};
+  RegionHeader header = {};
+  const ssize_t bytes = pread(fd.get(), static_cast<void*>(&header), sizeof header, 0);
+  if (bytes == sizeof header && header.owner_pid.load(std::memory_order_relaxed) != 0) {
+    hold.owner = RegionOwnerId(header);
+  }
+  return hold;
 }
 
 int RemoveStale(const std::string& dir, std::uint64_t run_id) {

@@ -59,9 +59,15 @@ struct RegionFile {
 // caller holds the ShmDirLock. A folder that does not exist holds none.
 std::vector<RegionFile> ListRegions(const std::string& dir);
 
-// Whether an owner holds the region at `path`: none does where there is no such file; nothing where
-// the file cannot be opened. Asks the kernel without blocking.
-std::optional<bool> RegionIsHeld(const std::string& path);
+// Whether an owner holds a region, and which, as RegionOwnerId; 0 while its header is not written.
+struct RegionHold {
+  bool held = false;
+  std::uint64_t owner = 0;
+  bool operator==(const RegionHold&) const = default;
+};
+// Of the region at `path`: not held where there is no such file; nothing where the file cannot be
+// opened. Asks the kernel without blocking.
+std::optional<RegionHold> LookAtRegion(const std::string& path);
 
 // Removes the files of every run of which no file at all is locked, but not the rings of `run_id`:
 // its learner takes what they hold before it removes them. Returns the number removed. Takes the

@@ -224,6 +224,7 @@ Heartbeat Unpack(Reader& r, const fbs::Heartbeat& f) {
     }
   }
   m.region_held = f.region_held();
+  m.region_owner = f.region_owner();
   return m;
 }
 

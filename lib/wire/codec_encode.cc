@@ -176,7 +176,7 @@ auto Pack(FlatBufferBuilder& fbb, const Heartbeat& m) {
   const auto value_vector = fbb.CreateVector(values);
   return fbs::CreateHeartbeat(fbb, m.session, phase, m.env_steps, m.rings_revision,
                               m.policy_version, m.rows_ingested, name_vector, value_vector,
-                              m.region_held);
+                              m.region_held, m.region_owner);
 }
 
 auto Pack(FlatBufferBuilder& fbb, const HeartbeatAck& m) {

@@ -220,6 +220,9 @@ struct Heartbeat {
   std::uint64_t rows_ingested = 0;   // learner
   std::vector<Stat> stats;
   bool region_held = false;  // learner: it holds its region's lock; a free lock now means death
+  // Learner: that region's owner, RegionOwnerId: on another host the coordinator sees another one's
+  // lock, or none.
+  std::uint64_t region_owner = 0;
 };
 
 struct HeartbeatAck {

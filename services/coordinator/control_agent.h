@@ -63,10 +63,10 @@ class ControlAgent final : public Agent {
   void RequestRebind() { rebind_requested_.store(true, std::memory_order_release); }
   // What the agent's own tables may take of the process's memory, at most half a second old.
   std::uint64_t TableBytes() const { return table_bytes_.load(std::memory_order_relaxed); }
-  // Whether the learner's region was seen held on this host at `at_ns` of the clock; nothing: there
-  // is none. Where it is free a learner that held it before is dead.
-  void SawLearnerRegion(std::optional<bool> held, std::int64_t at_ns) {
-    context_.SawLearnerRegion(held, at_ns);
+  // Whether and by whom the learner's region was seen held on this host at `at_ns` of the clock;
+  // nothing: it cannot be seen. Where it is free a learner that held it before is dead.
+  void SawLearnerRegion(const std::optional<RegionHold>& hold, std::int64_t at_ns) {
+    context_.SawLearnerRegion(hold, at_ns);
   }
   // The status as one line of JSON, at most half a second old.
   std::string Status() const TETRION_EXCLUDES(status_mu_);

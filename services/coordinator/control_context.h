@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "lib/core/clock.h"
+#include "lib/shm/shm_dir.h"
 #include "lib/wire/socket.h"
 #include "services/coordinator/control_metrics.h"
 #include "services/coordinator/run_book.h"
@@ -95,21 +96,27 @@ class ControlContext {
   // --- any thread ---
   // The run ends: grants stop, new members are refused.
   bool draining() const { return draining_.load(std::memory_order_acquire); }
-  void SawLearnerRegion(std::optional<bool> held, std::int64_t at_ns) {
-    region_held_.store(held == true, std::memory_order_release);
-    if (held == false) region_free_ns_.store(at_ns, std::memory_order_release);
+  void SawLearnerRegion(const std::optional<RegionHold>& hold, std::int64_t at_ns) {
+    const bool held = hold && hold->held;
+    region_owner_.store(hold ? hold->owner : 0, std::memory_order_relaxed);
+    region_held_.store(held, std::memory_order_release);
+    if (hold && !held) region_free_ns_.store(at_ns, std::memory_order_release);
   }
-  // Whether the last look at the learner's region has found it held, and when the newest one that
-  // has found it free was, 0: none has.
-  bool region_held() const { return region_held_.load(std::memory_order_acquire); }
+  // Whether the last look at the learner's region has found it held by `owner`, and when the newest
+  // one that has found it free was, 0: none has.
+  bool region_held_by(std::uint64_t owner) const {
+    return region_held_.load(std::memory_order_acquire) &&
+           region_owner_.load(std::memory_order_relaxed) == owner;
+  }
   std::int64_t region_free_ns() const { return region_free_ns_.load(std::memory_order_acquire); }
 
  private:
   ReplyQueue replies_;
   std::int64_t last_odd_log_ns_ = 0;
-  std::atomic<bool> draining_{false};            // set by StartDrain; pairs with draining
-  std::atomic<bool> region_held_{false};         // both set by SawLearnerRegion; pair with their
-  std::atomic<std::int64_t> region_free_ns_{0};  // getters
+  std::atomic<bool> draining_{false};           // set by StartDrain; pairs with draining
+  std::atomic<bool> region_held_{false};        // all set by SawLearnerRegion; pair with their
+  std::atomic<std::uint64_t> region_owner_{0};  // getters
+  std::atomic<std::int64_t> region_free_ns_{0};
 };
 
 // What each part of the control agent has of the context by name. The context outlives it.

@@ -129,7 +129,7 @@ void Coordinator::Watch(const SignalWatcher& signals) {
     signals.WaitFor(kWatchMs);
   }
   if (host_->failed()) return;
-  control_->SawLearnerRegion(RegionIsHeld(shm_dir_ + "/" + LearnerName(run_id_)),
+  control_->SawLearnerRegion(LookAtRegion(shm_dir_ + "/" + LearnerName(run_id_)),
                              MonotonicClock::Get().NowNs());
   memory_->Tick();
   files_->Tick();

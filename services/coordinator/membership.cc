@@ -246,7 +246,7 @@ void Attendance::On(const wire::PeerId& peer, const wire::Heartbeat& m) {
         book_.versions.Extend(store_.committed())) {
       book_.versions.PersistedBy(book_.Persist({}, Durability::kPromise));
     }
-    const bool seen = m.region_held && context_.region_held();
+    const bool seen = m.region_held && context_.region_held_by(m.region_owner);
     if (seen && !session->region_held && book_.CanStore()) {
       session->region_held = true;
       session->region_held_ns = clock_.NowNs();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -29,7 +30,8 @@ struct ControlConfig {
   StopAfter stop_after;
   bool stop_counts_whole_run = false;  // its time is the run's so far, not this start's
   wire::ServerSecurity security;       // of the control channel
-  int poll_ms = 50;                    // longest wait of a cycle
+  // Longest wait of a cycle: far below half a lease, which is a stall.
+  int poll_ms = static_cast<int>(std::clamp(session_lease_ms / 8, 1U, 50U));
 };
 
 // The tables of one run that belong together, and the only way from them to the store. A change of

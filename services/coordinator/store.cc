@@ -13,7 +13,8 @@ namespace {
 // Raised with every change of the tables; an older file is refused.
 constexpr std::uint64_t kLayout = 2;
 constexpr int kNoPageLimit = 0x3fffffff;
-// Rows that one transaction removes at most, so that none takes long.
+// Rows that one transaction removes at most, so that none takes long; or twice what it adds, so that
+// no load outruns it.
 constexpr std::uint64_t kPruneRows = 256;
 // Report batches are blobs of up to 32 KiB: large pages keep them out of long overflow chains.
 constexpr const char* kPragmas =
@@ -309,11 +310,12 @@ void Store::WriteCounts(const RunCounts& counts) {
   impl_->put_served.Bind(served_s_).Run();
 }
 
-// Removes what is older than the store keeps, a few rows at a time.
-void Store::Prune() {
+// Removes what is older than the store keeps, a few rows at a time, after a group that has added so many.
+void Store::Prune(std::uint64_t added) {
+  const std::uint64_t most = std::max<std::uint64_t>(kPruneRows, 2 * added);
   if (episodes_.kept > config_.keep_episodes) {
     std::uint64_t last_id = 0, removed = 0;
-    impl_->old_reports.Bind(kPruneRows);
+    impl_->old_reports.Bind(most);
     while (impl_->old_reports.Next()) {
       const std::uint64_t count = impl_->old_reports.Integer(1);
       if (episodes_.kept - removed - count < config_.keep_episodes) {
@@ -329,7 +331,7 @@ void Store::Prune() {
   }
   if (ranges_.kept > config_.keep_ranges) {
     std::uint64_t last_id = 0, removed = 0;
-    impl_->old_ranges.Bind(std::min(kPruneRows, ranges_.kept - config_.keep_ranges));
+    impl_->old_ranges.Bind(std::min(most, ranges_.kept - config_.keep_ranges));
     for (; impl_->old_ranges.Next(); ++removed) last_id = impl_->old_ranges.Integer(0);
     if (removed > 0) impl_->drop_ranges.Bind(last_id).Run();
     ranges_.kept -= removed;
@@ -340,8 +342,12 @@ void Store::Prune() {
 void Store::WriteGroup(std::span<const StoreChange> changes) {
   Database& database = impl_->database;
   database.Execute("BEGIN IMMEDIATE");
-  for (const StoreChange& change : changes) Write(change);
-  Prune();
+  std::uint64_t ranges = 0;
+  for (const StoreChange& change : changes) {
+    Write(change);
+    ranges += change.ranges.size();
+  }
+  Prune(std::max<std::uint64_t>(changes.size(), ranges));
   WriteCounts(changes.back().counts);  // absolute: the last ones hold
   database.Execute("COMMIT");
 }

@@ -121,7 +121,7 @@ class Store {
   void Write(const StoreChange& change);
   void WriteMembers(const StoreChange& change);
   void WriteCounts(const RunCounts& counts);
-  void Prune();
+  void Prune(std::uint64_t added);
   void ReadCounts(StoredRun& run);
   void ReadRanges(StoredRun& run);
   void ReadMembers(StoredRun& run);

@@ -11,6 +11,7 @@
 #include "lib/run/run_folder.h"
 #include "lib/setup/run_policy.h"
 #include "lib/setup/run_setup.h"
+#include "lib/shm/region_header.h"
 #include "lib/weights/weights_reader.h"
 #include "services/common/heartbeat_stats.h"
 #include "services/common/service_host.h"
@@ -265,6 +266,7 @@ void Engine::FillHeartbeat(wire::Heartbeat& heartbeat) {
   values["replay_capacity_rows"] = static_cast<double>(run_.replay_rows) * shape_.lanes *
                                    std::max<double>(resident_ ? 1 : values["rings"], filled);
   heartbeat.policy_version = progress.version;
+  heartbeat.region_owner = RegionOwnerId(region_.region().header());
   heartbeat.rows_ingested = Rows();
   AddStats(kLearnerFigures, values.all(), heartbeat.stats);
   AddStats(trainer_->Figures(), progress.last.figures, heartbeat.stats);

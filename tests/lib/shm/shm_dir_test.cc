@@ -93,6 +93,23 @@ TEST(ShmDirTest, ListShowsRegionsWithTheirRunAndLockOnly) {
   EXPECT_TRUE(ListRegions(scratch.path() + "/nowhere").empty());
 }
 
+TEST(ShmDirTest, ALookTellsWhetherARegionIsHeldAndByWhom) {
+  const ScratchDir dir;
+  const std::string path = dir.path() + "/" + LearnerName(7);
+  EXPECT_EQ(LookAtRegion(path), RegionHold());
+  std::uint64_t owner = 0;
+  {
+    const Region region =
+        Region::Create(dir.path(), LearnerName(7), RegionKind::kLearner, kRegionHeaderBytes, 7, 1);
+    owner = RegionOwnerId(region.header());
+    EXPECT_NE(owner, 0U);
+    EXPECT_EQ(LookAtRegion(path), (RegionHold{.held = true, .owner = owner}));
+    region.header().owner_pid.fetch_add(1);
+    EXPECT_NE(LookAtRegion(path)->owner, owner) << "another process";
+  }
+  EXPECT_FALSE(LookAtRegion(path)->held);
+}
+
 TEST(ShmDirTest, RemoveStaleSparesARunWithOneLiveRegion) {
   const ScratchDir scratch;
   const std::string& dir = scratch.path();

@@ -61,6 +61,7 @@ TEST(CodecTest, FieldsKeepTheirPlaces) {
   EXPECT_EQ(beat.stats[1].name, "updates");
   EXPECT_EQ(beat.stats[1].value, -2);
   EXPECT_TRUE(beat.region_held);
+  EXPECT_EQ(beat.region_owner, 77U);
   const auto ack = std::get<HeartbeatAck>(Decode(Encode(all[10])).message);
   EXPECT_EQ(ack.rows_endpoint, "10.0.0.7:9001");
   EXPECT_EQ(ack.rows_key, "another key");

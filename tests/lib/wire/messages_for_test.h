@@ -53,7 +53,7 @@ inline std::vector<Message> OneOfEach() {
       ReportAck{9, 5, 1, 2, 3},
       Abandon{9, 6, "drain", held},
       AbandonAck{9, 6},
-      Heartbeat{9, "running", 12345, 3, 44, 5, {{"rows", 1.5}, {"updates", -2}}, true},
+      Heartbeat{9, "running", 12345, 3, 44, 5, {{"rows", 1.5}, {"updates", -2}}, true, 77},
       HeartbeatAck{9, 2, true, 2001, 77, 1.25, 0.5, "10.0.0.7:9001", "another key"},
       RingList{9, 8, owned},
       RingsReady{9, rings},

@@ -11,6 +11,8 @@
 namespace tetrion::coordinator {
 namespace {
 
+constexpr RegionHold kFree;
+
 class ControlHostileTest : public CoordinatorFixture {
  protected:
   // An actor with one granted range and some steps told.
@@ -206,13 +208,14 @@ TEST_F(ControlHostileTest, DeadLearnerIsReplacedAtOnceButOneThatIsStartingIsNot)
   auto first = Connect(), second = Connect(), third = Connect();
   const std::uint64_t one = JoinLearner(*first).session;
   const wire::Register again{.role = wire::Role::kLearner, .name = "learner"};
-  control_->SawLearnerRegion(false, clock_.NowNs());  // of a learner before it
+  control_->SawLearnerRegion(kFree, clock_.NowNs());  // of a learner before it
   ASSERT_NO_FATAL_FAILURE(ExpectTaken(*second));
-  control_->SawLearnerRegion(true, clock_.NowNs());
-  Ask<wire::HeartbeatAck>(*first, wire::Heartbeat{.session = one, .region_held = true});
+  control_->SawLearnerRegion(RegionHold{.held = true, .owner = 5}, clock_.NowNs());
+  Ask<wire::HeartbeatAck>(*first,
+                          wire::Heartbeat{.session = one, .region_held = true, .region_owner = 5});
   ASSERT_NO_FATAL_FAILURE(ExpectTaken(*second));
   clock_.AdvanceMs(1);
-  control_->SawLearnerRegion(false, clock_.NowNs());
+  control_->SawLearnerRegion(kFree, clock_.NowNs());
   EXPECT_NE(Join(*second, again).session, one);
   ASSERT_NO_FATAL_FAILURE(ExpectTaken(*third));
 }
@@ -220,11 +223,15 @@ TEST_F(ControlHostileTest, DeadLearnerIsReplacedAtOnceButOneThatIsStartingIsNot)
 TEST_F(ControlHostileTest, LearnerOnAnotherHostIsNotEndedByWhatLiesHere) {
   auto far = Connect(), second = Connect();
   const std::uint64_t leads = JoinLearner(*far).session;
-  for (const std::optional<bool> look : {std::optional(false), std::optional<bool>()}) {
-    control_->SawLearnerRegion(look, clock_.NowNs());
-    Ask<wire::HeartbeatAck>(*far, wire::Heartbeat{.session = leads, .region_held = true});
+  const RegionHold others = {.held = true, .owner = 6};
+  for (const auto& [before, after] :
+       std::vector<std::pair<std::optional<RegionHold>, std::optional<RegionHold>>>{
+           {kFree, kFree}, {std::nullopt, std::nullopt}, {others, kFree}}) {
+    control_->SawLearnerRegion(before, clock_.NowNs());
+    Ask<wire::HeartbeatAck>(
+        *far, wire::Heartbeat{.session = leads, .region_held = true, .region_owner = 5});
     clock_.AdvanceMs(1);
-    control_->SawLearnerRegion(look, clock_.NowNs());
+    control_->SawLearnerRegion(after, clock_.NowNs());
     ASSERT_NO_FATAL_FAILURE(ExpectTaken(*second));
   }
 }

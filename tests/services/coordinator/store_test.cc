@@ -72,6 +72,21 @@ TEST_F(StoreTest, OldEpisodesAndRangesAreRemovedAndCounted) {
   EXPECT_EQ(run.last_episodes.back().token_id, kRanges * wire::kRangeTokens - 1);
 }
 
+// As many actors with short episodes make between two commits.
+TEST_F(StoreTest, NoLoadOutrunsWhatIsRemoved) {
+  constexpr std::uint64_t kChanges = 512;
+  Store store(path(), {.keep_episodes = 1000, .keep_ranges = 6});
+  store.Load(4);
+  for (std::uint64_t group = 0; group < 8; ++group) {
+    std::vector<StoreChange> changes;
+    for (std::uint64_t i = 0; i < kChanges; ++i) changes.push_back(FullRange(group * kChanges + i));
+    ASSERT_EQ(store.Commit(changes), CommitResult::kOk);
+  }
+  EXPECT_LE(Count("reports"), 4 + kChanges);
+  EXPECT_LE(Count("ranges"), 6 + kChanges);
+  EXPECT_EQ(LoadError(), "");
+}
+
 TEST_F(StoreTest, TimeThatARunWasServedIsKeptToASecond) {
   {
     Store store(path());
