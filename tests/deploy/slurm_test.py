@@ -15,11 +15,12 @@ import sys
 import tempfile
 import unittest
 
-import check_account  # of tests/support, found through harness
-import harness  # of tests/integration, found through slurm_cluster
-import slurm_cluster
-
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/integration"))
+
+import harness  # noqa: E402
+import slurm_cluster  # noqa: E402
+
 SCRIPT = ROOT / "deploy/slurm/tetrion.sbatch"
 DEADLINE_S = 120  # for what stands still; a run that goes on gets more of it, so often
 RENEWALS = 6
@@ -139,7 +140,7 @@ class Job:
         assert folder.stat().st_mode & 0o777 == 0o700
 
     def check_account(self, **expected):
-        figures, violations = check_account.check(self.folder / "tetrion.db")
+        figures, violations = harness.check_account.check(self.folder / "tetrion.db")
         assert not violations, f"the account is wrong: {violations[:5]}"
         assert expected.items() <= figures.items(), f"{figures}, expected {expected}"
         return figures
