@@ -206,6 +206,17 @@ class Alerts(unittest.TestCase):
         camel = {heading for heading in headings if re.search(r"[a-z][A-Z]", heading)}
         self.assertLessEqual(camel, set(alerts()), "sections of alerts that are gone")
 
+    def test_reasons_of_refusals_that_the_run_book_names_are_those_of_the_metric(self):
+        source = (ROOT / "services/coordinator/control_metrics.cc").read_text(encoding="utf-8")
+        table = re.search(r"kRefusals = \{(.*?)\};", source, re.DOTALL).group(1)
+        reasons = set(re.findall(r'"(\w+)"', table))
+        self.assertGreater(len(reasons), 5)
+        text = RUN_BOOK.read_text(encoding="utf-8")
+        sentences = re.findall(r"\bby reason\b(.*?)\.\s", text, re.DOTALL)
+        named = {name for sentence in sentences for name in re.findall(r"`([^`-][^`]*)`", sentence)}
+        self.assertTrue(named)
+        self.assertLessEqual(named, reasons)
+
     def test_each_has_a_case_in_which_it_fires_and_one_in_which_it_does_not(self):
         text = (PROMETHEUS / "alerts_test.yml").read_text(encoding="utf-8")
         cases = {}
