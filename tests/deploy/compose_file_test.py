@@ -32,12 +32,20 @@ def documented_options():
             for section, options in options_doc.options_in(doc).items()}
 
 
+def read_compose():
+    """Texts of docker-compose.yml and of the files that are read beside it on several hosts."""
+    return [path.read_text(encoding="utf-8") for path in (
+        ROOT / "docker-compose.yml", ROOT / "deploy" / "docker" / "remote.yml",
+        ROOT / "deploy" / "docker" / "remote-actor.yml")]
+
+
 class ComposeFile(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.text = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
-        cls.file = yaml.safe_load(cls.text)
+        texts = read_compose()
+        cls.text = "".join(texts)
+        cls.file = yaml.safe_load(texts[0])
         cls.services = cls.file["services"]
         cls.env = {}
         for line in (ROOT / ".env").read_text(encoding="utf-8").splitlines():
@@ -128,6 +136,8 @@ class ComposeFile(unittest.TestCase):
 
     def test_env_shows_the_defaults(self):
         defaults = dict(re.findall(r"\$\{([A-Z0-9_]+):-([^}]*)\}", self.text))
+        # What has no default must be given.
+        defaults |= dict.fromkeys(re.findall(r"\$\{([A-Z0-9_]+):\?", self.text), "")
         sections = documented_options()
         for section in (*RUN_SECTIONS, *(f"tetrion-{name}" for name in PROGRAMS)):
             for name, default in sections[section].items():
@@ -142,10 +152,8 @@ class OtherHosts(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        folder = ROOT / "deploy" / "docker"
-        cls.head, cls.far = (
-            yaml.safe_load((folder / name).read_text(encoding="utf-8"))["services"]
-            for name in ("remote.yml", "remote-actor.yml"))
+        _, *others = read_compose()
+        cls.head, cls.far = (yaml.safe_load(text)["services"] for text in others)
 
     def test_every_variable_is_an_option(self):
         known = set().union(*documented_options().values())
@@ -174,13 +182,30 @@ class Dockerfile(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        text = (ROOT / "deploy" / "docker" / "Dockerfile").read_text(encoding="utf-8")
-        stages = re.split(r"^FROM ", text, flags=re.M)[1:]
+        cls.text = (ROOT / "deploy" / "docker" / "Dockerfile").read_text(encoding="utf-8")
+        stages = re.split(r"^FROM ", cls.text, flags=re.M)[1:]
         cls.stages = {}
         for stage in stages:
             named = re.match(r"(\S+) AS (\S+)\n", stage)
             if named:
                 cls.stages[named[2]] = (named[1], stage)
+
+    def test_every_argument_is_given_by_the_compose_file_under_a_name_of_ours(self):
+        known = set(re.findall(r"^ARG (\w+)", self.text, flags=re.M))
+        services = yaml.safe_load(read_compose()[0])["services"]
+        given = {}
+        for name in OURS:
+            given |= services[name]["build"]["args"]
+        self.assertEqual(set(given), known)
+        for name, value in given.items():
+            self.assertRegex(value, r"^\$\{TETRION_\w+:-", name)
+
+    def test_images_compile_with_as_many_jobs_as_memory_bears(self):
+        for name in ("compiled", "compiled-cuda"):
+            stage = self.ancestry(name)
+            self.assertIn('--parallel "$(./tetrion jobs)"', stage)
+            self.assertIn("\nARG TETRION_JOBS\n", stage)
+            self.assertNotIn("nproc", stage)
 
     def ancestry(self, name):
         """The text of a stage and of those that it begins with."""

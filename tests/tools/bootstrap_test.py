@@ -190,6 +190,16 @@ class Bootstrap(unittest.TestCase):
         self.fake("ctest", "exit 8\n")
         self.run_it("test", status=8)
 
+    def test_jobs_are_bounded_by_cores_and_memory_unless_they_are_told(self):
+        self.fake("nproc", "echo 64\n")
+        for gibibytes, jobs in ((1, 1), (7, 3), (300, 64)):
+            self.fake("awk", f"echo 'MemAvailable: {gibibytes * 2**20} kB' | "
+                             '/usr/bin/awk "$1"\n')
+            self.assertEqual(self.run_it("jobs").stdout, f"{jobs}\n")
+        self.assertEqual(self.run_it("jobs", TETRION_JOBS="5").stdout, "5\n")
+        self.assertEqual(self.run_it("jobs", TETRION_JOBS="").stdout, "64\n")
+        self.assertEqual((self.called("cmake"), self.builds()), ([], []))
+
     def test_a_failed_build_shows_the_end_of_its_log(self):
         self.write("broken", "")
         done = self.run_it("up", status=1)
@@ -319,7 +329,8 @@ class CommandLine(unittest.TestCase):
     def test_help_names_every_command(self):
         done = self.run_it("--help")
         self.assertEqual(done.returncode, 0)
-        for command in ("up", "test", "eval", "play", "dream", "plot", "bench", "keygen", "doctor"):
+        for command in ("up", "test", "eval", "play", "dream", "plot", "bench", "keygen", "doctor",
+                        "jobs"):
             self.assertRegex(done.stdout, rf"(?m)^  {command} ")
 
     def test_unknown_and_missing_commands_are_usage_errors(self):
