@@ -130,8 +130,9 @@ std::string MarkdownHead(const std::string& algorithm) {
            "algorithms have names the setting of the run's algorithm.\n";
   }
   return "## Run settings\n\nThe same for every process of a run: section `[run]`, or an option of "
-         "any program that says so. Environments have presets of their own, which the user's "
-         "settings beat. Where there are two tables, those of the first stay for the run's life; "
+         "any program that says so. Environments have [presets](#presets) of their own, which the "
+         "user's settings beat. Where there are two tables, those of the first stay for the run's "
+         "life; "
          "those of the second may be given anew with `--resume`.\n";
 }
 
@@ -332,7 +333,7 @@ std::string RunMarkdownText(const OptionList& list) {
       if (!rows.empty()) text += "\n" + (kMarkdownHead + rows);
     }
   }
-  return text;
+  return text + (list.more_markdown.empty() ? "" : "\n") + list.more_markdown;
 }
 
 }  // namespace tetrion

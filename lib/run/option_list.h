@@ -37,6 +37,7 @@ struct OptionList {
   std::vector<std::unique_ptr<OptionSpec>> specs;
   std::vector<Setting>* given = nullptr;  // receives run settings, once per key
   std::string section;                    // of the config file, "" without one
+  std::string more_markdown;              // what follows the tables of the run settings
 
   // Whether a config file can hold any of these options.
   bool TakesConfigFile() const;

@@ -82,8 +82,10 @@ void ServiceOptions::AddPositional(const std::string& name, std::string* value,
 }
 
 void ServiceOptions::AddRun(std::vector<Setting>* given,
-                            const std::map<std::string, std::string>& more_help) {
+                            const std::map<std::string, std::string>& more_help,
+                            const std::string& more_markdown) {
   impl_->list.given = given;
+  impl_->list.more_markdown = more_markdown;
   impl_->list.AddSettings(FieldsOf(impl_->checked), more_help);
 }
 

@@ -59,10 +59,10 @@ class ServiceOptions {
   // Every RunConfig field as --key-with-dashes. `given` receives, once per key, only what the user
   // gave by flag or in [run], each value already checked on its own. Keys of [run.vtrace] carry the
   // algorithm's name; a flag, and such a key in [run], names the setting of the run's algorithm.
-  // `more_help`: key -> what the key's help goes on with. Programs call AddRunSettings of
-  // lib/setup/run_setup.h.
-  void AddRun(std::vector<Setting>* given,
-              const std::map<std::string, std::string>& more_help = {});
+  // `more_help`: key -> what the key's help goes on with; `more_markdown`: sections that follow the
+  // tables of RunMarkdown. Programs call AddRunSettings of lib/setup/run_setup.h.
+  void AddRun(std::vector<Setting>* given, const std::map<std::string, std::string>& more_help = {},
+              const std::string& more_markdown = "");
   // --log-format, --log-level and --log-file.
   void AddLogging(LogConfig* log);
 
@@ -85,7 +85,7 @@ class ServiceOptions {
   std::string Help() const;
   // The program's section of docs/options.md (`--help-markdown` prints it).
   std::string Markdown() const;
-  // The run settings among the options as tables for docs/options.md.
+  // The run settings among the options as tables for docs/options.md, and what follows them.
   std::string RunMarkdown() const;
 
  private:

@@ -6,6 +6,7 @@
 
 #include "lib/core/error.h"
 #include "lib/envs/registry.h"
+#include "lib/setup/preset_table.h"
 #include "lib/wire/messages.h"
 
 namespace tetrion {
@@ -114,7 +115,8 @@ void AddRunSettings(ServiceOptions& parser, std::vector<Setting>* given) {
   for (const EnvEntry& env : Envs()) {
     limits += (limits.empty() ? " (" : ", ") + env.name + ' ' + std::to_string(env.max_steps);
   }
-  parser.AddRun(given, {{"env", ": " + EnvNames()}, {"max_steps", limits + ")"}});
+  parser.AddRun(given, {{"env", ": " + EnvNames()}, {"max_steps", limits + ")"}},
+                PresetsMarkdown());
 }
 
 void Resolve(RunConfig& config) {

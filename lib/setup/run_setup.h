@@ -19,7 +19,7 @@ EnvSpec EnvSpecOf(const RunConfig& run);
 RowSpec RowSpecOf(const RunConfig& run);
 
 // Declares every setting of a run as an option; the environments' names and defaults stand in the
-// help. As ServiceOptions::AddRun.
+// help, their presets below the settings in docs/options.md. As ServiceOptions::AddRun.
 void AddRunSettings(ServiceOptions& parser, std::vector<Setting>* given);
 
 // Fills the fields whose 0 or "auto" means "derive" and checks what the environment and its view
