@@ -37,4 +37,17 @@ void CheckDeviceChoice(const DeviceChoice& choice) {
               "--device sim to try it slowly");
 }
 
+int ResidentGroups(int resident_lanes, const RunConfig& run) {
+  if (resident_lanes % run.lanes == 0) return resident_lanes / run.lanes;
+  throw Error(ExitCode::kUsage, "--resident-lanes " + std::to_string(resident_lanes) +
+                                    ": not a multiple of the run's " + std::to_string(run.lanes) +
+                                    " lanes (--lanes)");
+}
+
+std::string ResidentGroupsText(int resident_lanes, const RunConfig& run) {
+  return "--resident-lanes " + std::to_string(resident_lanes) + " are " +
+         std::to_string(ResidentGroups(resident_lanes, run)) + " groups of the run's " +
+         std::to_string(run.lanes) + " lanes";
+}
+
 }  // namespace tetrion

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "lib/run/options.h"
+#include "lib/run/run_config.h"
 
 namespace tetrion {
 
@@ -17,5 +18,11 @@ void AddDeviceChoice(ServiceOptions& parser, DeviceChoice& choice);
 // After parsing. Throws Error(kUsage) for a device that this build does not have, and for resident
 // lanes or updates on one without it.
 void CheckDeviceChoice(const DeviceChoice& choice);
+
+// Groups of the run's lanes that the resident lanes are: workers of the account, each with its
+// replay slot. 0 without resident lanes. Throws Error(kUsage) for lanes that are no whole groups.
+int ResidentGroups(int resident_lanes, const RunConfig& run);
+// "--resident-lanes 64 are 8 groups of the run's 8 lanes".
+std::string ResidentGroupsText(int resident_lanes, const RunConfig& run);
 
 }  // namespace tetrion

@@ -11,6 +11,7 @@
 #include "lib/run/run_folder.h"
 #include "lib/setup/run_policy.h"
 #include "lib/setup/run_setup.h"
+#include "lib/setup/trainer_threads.h"
 #include "lib/shm/region_header.h"
 #include "lib/weights/weights_reader.h"
 #include "services/common/heartbeat_stats.h"

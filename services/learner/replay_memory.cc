@@ -3,23 +3,17 @@
 #include "lib/core/error.h"
 #include "lib/core/log.h"
 #include "lib/replay/host_rows.h"
+#include "lib/setup/device_choice.h"
 #include "lib/setup/run_setup.h"
 
 namespace tetrion::learner {
 
 ReplayShape ReplayShapeOf(const RunConfig& run, int resident_lanes) {
   if (resident_lanes == 0) return {.shards = run.max_workers, .lanes = run.lanes};
-  const std::string asked = "--resident-lanes " + std::to_string(resident_lanes);
-  if (resident_lanes % run.lanes != 0) {
-    throw Error(ExitCode::kUsage, asked + ": not a multiple of the run's " +
-                                      std::to_string(run.lanes) + " lanes (--lanes)");
-  }
-  const int groups = resident_lanes / run.lanes;
+  const int groups = ResidentGroups(resident_lanes, run);
   if (groups > run.max_workers) {
-    throw Error(ExitCode::kUsage, asked + " are " + std::to_string(groups) +
-                                      " groups of the run's " + std::to_string(run.lanes) +
-                                      " lanes, the run has slots for " +
-                                      std::to_string(run.max_workers) +
+    throw Error(ExitCode::kUsage, ResidentGroupsText(resident_lanes, run) +
+                                      ", the run has slots for " + std::to_string(run.max_workers) +
                                       "; begin a run with more --lanes or --max-workers");
   }
   return {.shards = 1, .lanes = resident_lanes, .groups = groups};

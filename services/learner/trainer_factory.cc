@@ -1,13 +1,11 @@
 #include "services/learner/trainer_factory.h"
 
-#include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "lib/core/check.h"
 #include "lib/metrics/figures.h"
 #include "lib/nn/categorical.h"
-#include "lib/nn/mlp.h"
 #include "lib/rl/dreamer/dreamer_figures.h"
 #include "lib/rl/dreamer/dreamer_trainer.h"
 #include "lib/rl/vtrace/vtrace_figures.h"
@@ -20,18 +18,6 @@ static_assert(kScorerUnitsStepOfRun == kScorerUnitsStep);
 static_assert(NameMetrics(kVtraceFigures) && FitBesideTheLearners(kVtraceFigures));
 static_assert(NameMetrics(kDreamerFigures) && FitBesideTheLearners(kDreamerFigures));
 
-namespace {
-
-// Networks of our own arithmetic share a batch as threads are free, so that they take back the time
-// that workers wait.
-bool GainsByThreads(const RunConfig& run) {
-  if (run.algo == "dreamer") return run.dreamer.size != "nano";
-  if (run.network == "mlp") return MlpShapeOf(EnvSpecOf(run).obs) == MlpShape::kWide;
-  return run.network != "conv";
-}
-
-}  // namespace
-
 std::optional<LatentSpec> LatentsOf(const RunConfig& run) {
   if (run.algo != "dreamer") return std::nullopt;
   return DreamerLatents(run.dreamer);
@@ -41,12 +27,6 @@ EntropyRange EntropyOf(const RunConfig& run) {
   const int actions = EnvSpecOf(run).action.count;
   const double share = run.algo == "dreamer" ? run.dreamer.actor_unimix : 0.0;
   return {.least = LeastEntropy(share, actions), .largest = std::log(static_cast<double>(actions))};
-}
-
-int TrainerThreads(const RunConfig& run, int asked, int usable_cpus) {
-  constexpr int kMostUseful = 8;
-  if (asked > 0) return asked;
-  return GainsByThreads(run) ? std::min(usable_cpus, kMostUseful) : 1;
 }
 
 std::unique_ptr<Trainer> MakeTrainer(const RunConfig& run, const RowSpec& row, int threads,

@@ -17,9 +17,6 @@ std::optional<LatentSpec> LatentsOf(const RunConfig& run);
 // What the entropy of the run's policy can be over all actions. DreamerV3's has a part of the
 // uniform distribution always.
 EntropyRange EntropyOf(const RunConfig& run);
-// Threads of the trainer's arithmetic: `asked`, or where that is 0 one per usable CPU, 8 at most,
-// where dividing a batch makes up for waking them, and 1 elsewhere.
-int TrainerThreads(const RunConfig& run, int asked, int usable_cpus);
 // The run's algorithm over rows of `row`. `threads`: of the trainer's arithmetic; `place`: where
 // DreamerV3 computes its updates, null: on the CPU, as V-trace always does. Throws Error(kUsage)
 // for settings that do not fit together.

@@ -71,6 +71,7 @@ EXTRA = {
     "lib/rl/dreamer/cuda/": (("cuda",), "updates on a device"),
     "lib/rl/torch/": (("cuda",), "an update on a device as a graph of the tensor library"),
     "lib/setup/run_policy": (("rl",), "the model that the settings of DreamerV3 mean"),
+    "lib/setup/trainer_threads": (("nn",), "the shape of network mlp, which decides"),
     "lib/run/run_config.h": (("rl",), "the settings of each algorithm, which include core alone"),
 }
 

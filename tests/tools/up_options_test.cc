@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <sys/file.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <utility>
 
 #include "lib/checkpoint/checkpoint_store.h"
@@ -50,6 +52,11 @@ std::string Joined(const std::vector<std::string>& command) {
   return text;
 }
 
+int WorkersOf(const ChildSpec& actor) {
+  const auto flag = std::ranges::find(actor.command, "--workers");
+  return flag == actor.command.end() ? 0 : std::stoi(*std::next(flag));
+}
+
 // Flags beat the sections that a config file has for services.
 TEST_F(PlanRunTest, ServicesAreToldOfLoggingWhatUpWasToldAlone) {
   for (const ChildSpec& child : Plan().children) {
@@ -91,13 +98,44 @@ TEST_F(PlanRunTest, NewRunStartsCoordinatorLearnerAndActors) {
 }
 
 TEST_F(PlanRunTest, LearnerThatPlaysItsLanesItselfNeedsNoActors) {
-  options_.replay = {.device = "sim", .resident_lanes = 32, .trainer = "device"};
+  options_.replay = {.device = "sim", .resident_lanes = 128, .trainer = "device"};
   const RunPlan plan = Plan();
   ASSERT_EQ(plan.children.size(), 2U);
   for (const auto& command : {plan.children[1].command, plan.children[1].restart_command}) {
     EXPECT_THAT(Joined(command),
-                HasSubstr("--device sim --resident-lanes 32 --trainer-device device"));
+                HasSubstr("--device sim --resident-lanes 128 --trainer-device device"));
   }
+}
+
+TEST_F(PlanRunTest, ResidentLanesNeedASlotForEachGroupOfTheRunsLanes) {
+  options_.given = {{"lanes", "4"}};
+  options_.replay = {.device = "sim", .resident_lanes = 64};
+  options_.workers = 64;  // of actors that are not started
+  const RunPlan grown = Plan();
+  EXPECT_EQ(grown.config.max_workers, 16);
+  EXPECT_THAT(grown.children[0].command, Contains("--max-workers=16"));
+  options_.replay.resident_lanes = 8;
+  EXPECT_EQ(Plan().config.max_workers, RunConfig().max_workers);
+}
+
+TEST_F(PlanRunTest, ResidentLanesThatTheLearnerWouldRefuseAreRefusedBeforeAnythingIsMade) {
+  options_.given = {{"lanes", "8"}};
+  options_.replay = {.device = "sim", .resident_lanes = 12};
+  EXPECT_THAT(Complaint(), HasSubstr("--resident-lanes 12: not a multiple of the run's 8 lanes"));
+  options_.replay.resident_lanes = 8 * 257;
+  EXPECT_THAT(Complaint(), AllOf(HasSubstr("are 257 groups of the run's 8 lanes and need 257"),
+                                 HasSubstr("at most 256; give fewer, or more --lanes")));
+  options_.replay.resident_lanes = 128;
+  options_.given.push_back({"max_workers", "15"});
+  EXPECT_THAT(Complaint(), AllOf(HasSubstr("need 16 replay slots, the run has 15"),
+                                 HasSubstr("--max-workers 16")));
+  EXPECT_TRUE(std::filesystem::is_empty(options_.runs_dir));
+  RunFolder::Create(options_.runs_dir, "old").WriteConfig(MakeRunConfig({{"lanes", "8"}}));
+  options_.given = {};
+  options_.resume = "old";
+  EXPECT_THAT(Complaint(), HasSubstr("need 16 replay slots, the run has 8"));
+  options_.replay.resident_lanes = 64;
+  EXPECT_EQ(Plan().children.size(), 2U);
 }
 
 TEST_F(PlanRunTest, ResumedRunStartsFromWhatItHas) {
@@ -202,15 +240,35 @@ TEST_F(PlanRunTest, FolderOfRunsHasAName) {
   options_.runs_dir = runs_dir;
 }
 
-TEST_F(PlanRunTest, WorkersFollowTheCoresAndSlotsTheWorkers) {
-  const auto workers = [&](int cores) { return Joined(Plan(cores).children[2].command); };
-  EXPECT_THAT(workers(1), HasSubstr("--workers 1"));
-  EXPECT_THAT(workers(6), HasSubstr("--workers 1"));
-  EXPECT_THAT(workers(7), HasSubstr("--workers 2"));
-  EXPECT_THAT(workers(16), HasSubstr("--workers 3"));
+TEST_F(PlanRunTest, WorkersFollowTheCoresAndTheThreadsThatTrainOnTheirRows) {
+  const auto workers = [&](int cores) { return WorkersOf(Plan(cores).children[2]); };
+  EXPECT_EQ(workers(1), 1);
+  EXPECT_EQ(workers(2), 1);
+  EXPECT_EQ(workers(6), 1);
+  EXPECT_EQ(workers(7), 2);
+  EXPECT_EQ(workers(12), 2);
+  EXPECT_EQ(workers(96), 2) << "the learner trains with 8 threads";
+  options_.threads = 16;
+  EXPECT_EQ(workers(96), 4);
+  EXPECT_EQ(workers(12), 2);
+  options_.threads = 5;
+  EXPECT_EQ(workers(96), 1);
+  options_.threads = 0;
+  options_.given = {{"env", "cartpole"}};
+  EXPECT_EQ(workers(96), 1) << "the learner trains with one thread";
+}
+
+TEST_F(PlanRunTest, ActorsShareTheWorkersThatTheCoresAllowAndHaveOneEach) {
+  options_.threads = 40;
   options_.actors = 4;
-  EXPECT_THAT(workers(16), HasSubstr("--workers 1"));
-  EXPECT_THAT(workers(48), HasSubstr("--workers 2"));
+  EXPECT_EQ(WorkersOf(Plan(/*cores=*/16).children[2]), 1);
+  const RunPlan plan = Plan(/*cores=*/96);
+  ASSERT_EQ(plan.children.size(), 6U);
+  for (std::size_t i = 2; i < 6; ++i) EXPECT_EQ(WorkersOf(plan.children[i]), 2);
+}
+
+TEST_F(PlanRunTest, SlotsOfANewRunFollowTheWorkers) {
+  options_.actors = 4;
   options_.workers = 5;
   const RunPlan plan = Plan();
   EXPECT_EQ(plan.config.max_workers, 20);
@@ -220,12 +278,13 @@ TEST_F(PlanRunTest, WorkersFollowTheCoresAndSlotsTheWorkers) {
 }
 
 TEST_F(PlanRunTest, WorkersOfTheCoresAreNoMoreThanTheRunHasSlotsFor) {
+  options_.threads = 32;
   options_.given = {{"max_workers", "2"}};
-  EXPECT_THAT(Joined(Plan(/*cores=*/16).children[2].command), HasSubstr("--workers 2"));
+  EXPECT_EQ(WorkersOf(Plan(/*cores=*/96).children[2]), 2);
   options_.given = {};
   RunFolder::Create(options_.runs_dir, "old").WriteConfig(MakeRunConfig({{"max_workers", "1"}}));
   options_.resume = "old";
-  EXPECT_THAT(Joined(Plan(/*cores=*/16).children[2].command), HasSubstr("--workers 1"));
+  EXPECT_EQ(WorkersOf(Plan(/*cores=*/96).children[2]), 1);
   options_.workers = 2;
   EXPECT_THAT(Complaint(), HasSubstr("need 2 replay slots, the run has 1"));
 }
@@ -246,7 +305,8 @@ TEST_F(PlanRunTest, MoreSlotsThanAnyRunHasAreRefusedWithBothNumbers) {
 TEST_F(PlanRunTest, WorkersOfManyCoresStayWithinTheSlotsOfARun) {
   options_.inference = "streamed";
   options_.groups = 16;
-  EXPECT_THAT(Joined(Plan(/*cores=*/128).children[2].command), HasSubstr("--workers 16"));
+  options_.threads = 128;
+  EXPECT_EQ(WorkersOf(Plan(/*cores=*/128).children[2]), 16);
 }
 
 TEST_F(PlanRunTest, WithAConfigFileEveryServiceGetsTheFlagsThatBeatIt) {

@@ -8,6 +8,7 @@
 #include "lib/run/value_text.h"
 #include "lib/setup/init_from.h"
 #include "lib/setup/run_setup.h"
+#include "tools/up/slot_plan.h"
 
 namespace tetrion {
 namespace {
@@ -76,8 +77,8 @@ ChildSpec Learner(const UpOptions& options, const RunPlan& plan,
                   const std::vector<Setting>& given) {
   Command command = {options.bin_dir + "/tetrion-learner", "--run-folder", plan.folder};
   Append(command, CommonFlags(options));
-  if (options.threads > 0) Append(command, {"--threads", std::to_string(options.threads)});
   const DeviceChoice& replay = options.replay;
+  if (options.threads > 0) Append(command, {"--threads", std::to_string(options.threads)});
   if (replay.device != "cpu") Append(command, {"--device", replay.device});
   if (replay.resident_lanes > 0) {
     Append(command, {"--resident-lanes", std::to_string(replay.resident_lanes)});
@@ -116,26 +117,6 @@ std::vector<ChildSpec> ChildrenOf(const UpOptions& options, const RunPlan& plan,
   return children;
 }
 
-// A worker makes rows as fast as some five cores train on them. More workers only fill their rings
-// with rows of older policies (docs/decisions/0024-few-workers-and-short-rings.md).
-constexpr int kCoresPerWorker = 6;  // its own, and the learner's
-
-// The workers of all actors, as far as the run's slots go.
-int WorkersPerActor(const UpOptions& options, int most_slots, int cores) {
-  if (options.workers > 0) return options.workers;
-  const int slots = most_slots / (options.actors * options.GroupsOfWorker());
-  const int workers = (cores + kCoresPerWorker - 1) / kCoresPerWorker;
-  return std::clamp(std::min(workers / options.actors, slots), 1, 64);
-}
-
-// "2 actors of 3 workers of 4 groups need 24 replay slots".
-std::string SlotsNeeded(const UpOptions& options, int workers) {
-  const int groups = options.GroupsOfWorker();
-  return std::to_string(options.actors) + " actors of " + std::to_string(workers) + " workers" +
-         (groups > 1 ? " of " + std::to_string(groups) + " groups" : "") + " need " +
-         std::to_string(options.actors * workers * groups) + " replay slots";
-}
-
 // Name, folder and settings of the run that is resumed.
 RunPlan PlanOfOld(const UpOptions& options) {
   const RunFolder folder = RunFolder::Open(options.runs_dir, options.resume);
@@ -170,8 +151,8 @@ RunPlan PlaceOfNew(const UpOptions& options, const std::string& default_name) {
 }
 
 // The settings of a run to come. Refuses, while nothing is made, what the services would.
-RunConfig ConfigOfNew(const UpOptions& options, const std::vector<Setting>& given) {
-  RunConfig config = MakeRunConfig(given);
+RunConfig ConfigOfNew(const UpOptions& options) {
+  RunConfig config = MakeRunConfig(options.given);
   static_cast<void>(EnvSpecOf(config));  // an unknown view
   if (!options.init_from.empty()) {
     static_cast<void>(LoadInitial(options.runs_dir, options.init_from, config));
@@ -184,20 +165,15 @@ bool GivesSlots(const std::vector<Setting>& given) {
                      [](const Setting& setting) { return setting.key == "max_workers"; });
 }
 
-// Replay slots that workers may have: those of the run, or what a new one may be given.
-int MostSlots(const RunPlan& plan, const std::vector<Setting>& given) {
-  if (plan.resuming) return plan.config.max_workers;
-  return GivesSlots(given) ? MakeRunConfig(given).max_workers : kMaxWorkersOfRun;
-}
-
 }  // namespace
 
 std::optional<int> ParseUpOptions(int argc, const char* const* argv, UpOptions& o) {
   ServiceOptions parser("tetrion-up", "up", kDescription);
   parser.Add("actors", &o.actors, "actor processes", 1, 64, "processes");
   parser.Add("workers", &o.workers,
-             "worker threads of an actor; 0: one for every six cores, shared by the actors", 0, 64,
-             "threads");
+             "worker threads of an actor; 0: one for every six cores, and no more than one for "
+             "every five threads of the learner, shared by the actors",
+             0, 64, "threads");
   AddInference(parser, o);
   AddGroups(parser, o);
   parser.Add("threads", &o.threads, "the learner's compute threads; 0: its default", 0, 256,
@@ -221,23 +197,23 @@ std::optional<int> ParseUpOptions(int argc, const char* const* argv, UpOptions& 
 RunPlan PlanRun(const UpOptions& options, const std::string& default_name, int cores) {
   if (options.runs_dir.empty()) Refuse("--runs-dir is empty: name the folder of the run folders");
   RunPlan plan = options.resume.empty() ? PlaceOfNew(options, default_name) : PlanOfOld(options);
+  if (!plan.resuming) plan.config = ConfigOfNew(options);
   std::vector<Setting> given = options.given;
-  const int workers = WorkersPerActor(options, MostSlots(plan, given), cores);
-  const int all_workers = workers * options.actors * options.GroupsOfWorker();
-  const std::string needed = SlotsNeeded(options, workers);
-  if (all_workers > kMaxWorkersOfRun) {
-    Refuse(needed + ", a run has at most " + std::to_string(kMaxWorkersOfRun) +
-           "; give fewer actors, workers or groups");
+  const bool may_grow = !plan.resuming && !GivesSlots(given);
+  const int most_slots = may_grow ? kMaxWorkersOfRun : plan.config.max_workers;
+  const int workers = WorkersPerActor(options, plan.config, most_slots, cores);
+  const SlotNeed need = SlotNeedOf(options, plan.config, workers);
+  if (need.slots > kMaxWorkersOfRun) {
+    Refuse(need.text + ", a run has at most " + std::to_string(kMaxWorkersOfRun) + "; give " +
+           need.less);
   }
-  if (!plan.resuming) {
-    if (!GivesSlots(given) && all_workers > RunConfig().max_workers) {
-      given.push_back({"max_workers", std::to_string(all_workers)});
-    }
-    plan.config = ConfigOfNew(options, given);
+  if (may_grow && need.slots > plan.config.max_workers) {
+    given.push_back({"max_workers", std::to_string(need.slots)});
+    plan.config = MakeRunConfig(given);
   }
-  if (all_workers > plan.config.max_workers) {
-    Refuse(needed + ", the run has " + std::to_string(plan.config.max_workers) +
-           "; give fewer, or start a run with --max-workers " + std::to_string(all_workers));
+  if (need.slots > plan.config.max_workers) {
+    Refuse(need.text + ", the run has " + std::to_string(plan.config.max_workers) +
+           "; give fewer, or start a run with --max-workers " + std::to_string(need.slots));
   }
   plan.children = ChildrenOf(options, plan, given, workers);
   return plan;

@@ -14,7 +14,7 @@ namespace tetrion {
 
 struct UpOptions : RunChoice, InferenceChoice {
   int actors = 1;
-  int workers = 0;      // per actor; 0: what the machine's cores allow
+  int workers = 0;      // per actor; 0: what cores and the learner's threads allow
   int threads = 0;      // the learner's; 0: its own default
   DeviceChoice replay;  // with resident lanes there are no actors
   std::string bin_dir;  // folder of the services' programs; empty: this program's
@@ -40,7 +40,8 @@ struct RunPlan {
 // `default_name` names a new run that was given none; `cores` are those that may be used. Throws
 // Error(kUsage): an existing --run (with the line that resumes it), a name that no run can have, a
 // missing --resume, one that a coordinator has or with settings that it keeps, --init-from without
-// fitting weights, or more workers than the run has replay slots.
+// fitting weights, more workers or resident lanes than the run has replay slots, or resident lanes
+// that are no whole groups of the run's.
 RunPlan PlanRun(const UpOptions& options, const std::string& default_name, int cores);
 
 // The folder of runs that the planned run lies in. One that is resumed by its path may lie in

@@ -65,6 +65,22 @@ TEST(DeviceChoiceTest, UpdatesOnADeviceNeedOne) {
   EXPECT_THAT(RefusalOf({"--trainer-device", "device"}), HasSubstr("give --device cuda as well"));
 }
 
+TEST(DeviceChoiceTest, ResidentLanesAreWholeGroupsOfTheRunsLanes) {
+  RunConfig run;
+  run.lanes = 8;
+  EXPECT_EQ(ResidentGroups(0, run), 0);
+  EXPECT_EQ(ResidentGroups(8, run), 1);
+  EXPECT_EQ(ResidentGroups(64, run), 8);
+  EXPECT_EQ(ResidentGroupsText(64, run), "--resident-lanes 64 are 8 groups of the run's 8 lanes");
+  try {
+    (void)ResidentGroups(12, run);
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kUsage);
+    EXPECT_THAT(error.what(), HasSubstr("--resident-lanes 12: not a multiple of the run's 8"));
+  }
+}
+
 TEST(DeviceChoiceTest, UnknownDeviceIsRefusedWithThoseThereAre) {
   EXPECT_THAT(RefusalOf({"--device", "tpu"}), HasSubstr("cuda"));
 }

@@ -162,23 +162,5 @@ TEST(TrainerFactoryTest, TrainersRoundFactorsWhereTheRunSaysSoAndTheProcessorGai
   EXPECT_EQ(trained("bf16") != trained("f32"), gains);
 }
 
-TEST(TrainerFactoryTest, BatchesAreDividedAmongThreadsWhereThatMakesUpForWakingThem) {
-  const auto threads = [](const std::vector<Setting>& given, int asked, int cpus) {
-    return TrainerThreads(MakeRunConfig(given), asked, cpus);
-  };
-  for (const std::vector<Setting>& given : std::vector<std::vector<Setting>>{
-           {}, {{"view", "planes"}}, {{"algo", "dreamer"}, {"env", "cartpole"}, {"size", "1m"}}}) {
-    EXPECT_EQ(threads(given, 0, 2), 2);
-    EXPECT_EQ(threads(given, 0, 64), 8);
-  }
-  for (const std::vector<Setting>& given :
-       std::vector<std::vector<Setting>>{{{"env", "cartpole"}},
-                                         {{"view", "planes"}, {"network", "conv"}},
-                                         {{"algo", "dreamer"}, {"env", "cartpole"}}}) {
-    EXPECT_EQ(threads(given, 0, 64), 1);
-    EXPECT_EQ(threads(given, 3, 64), 3);
-  }
-}
-
 }  // namespace
 }  // namespace tetrion::learner
