@@ -316,6 +316,8 @@ TEST_F(PlanRunTest, WithAConfigFileEveryServiceGetsTheFlagsThatBeatIt) {
     EXPECT_THAT(Joined(child.command),
                 AllOf(HasSubstr("--config /etc/t.toml"), HasSubstr("--lanes=32")));
   }
+  EXPECT_THAT(Joined(Plan().children[1].command),
+              HasSubstr("--threads 0 --device cpu --trainer-device auto"));
 }
 
 TEST_F(PlanRunTest, StreamedActorsAreToldAndEachGroupNeedsASlot) {

@@ -28,7 +28,9 @@ reads its own variables and starts the services without any.
 
 Sections of the file are `[run]`, `[run.vtrace]`, `[run.dreamer]`, `[coordinator]`, `[actor]`,
 `[learner]` and `[up]`; keys are option names with underscores. Keys of the section of the run's
-algorithm may also stand in `[run]`.
+algorithm may also stand in `[run]`. `tetrion-up` plans with `workers`, `inference`, `groups` and
+`resident_lanes`, which it reads in `[up]` and refuses in `[actor]` and `[learner]`, and names its
+actors itself.
 """
 
 

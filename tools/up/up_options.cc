@@ -8,6 +8,7 @@
 #include "lib/run/value_text.h"
 #include "lib/setup/init_from.h"
 #include "lib/setup/run_setup.h"
+#include "tools/up/config_keys.h"
 #include "tools/up/slot_plan.h"
 
 namespace tetrion {
@@ -77,13 +78,15 @@ ChildSpec Learner(const UpOptions& options, const RunPlan& plan,
                   const std::vector<Setting>& given) {
   Command command = {options.bin_dir + "/tetrion-learner", "--run-folder", plan.folder};
   Append(command, CommonFlags(options));
+  // The section of a config file may say otherwise than what is usual.
+  const bool all = !options.config_file.empty();
   const DeviceChoice& replay = options.replay;
-  if (options.threads > 0) Append(command, {"--threads", std::to_string(options.threads)});
-  if (replay.device != "cpu") Append(command, {"--device", replay.device});
+  if (all || options.threads > 0) Append(command, {"--threads", std::to_string(options.threads)});
+  if (all || replay.device != "cpu") Append(command, {"--device", replay.device});
   if (replay.resident_lanes > 0) {
     Append(command, {"--resident-lanes", std::to_string(replay.resident_lanes)});
   }
-  if (replay.trainer != "auto") Append(command, {"--trainer-device", replay.trainer});
+  if (all || replay.trainer != "auto") Append(command, {"--trainer-device", replay.trainer});
   Append(command, RunFlagsBesideAFile(options, given));
   Command again = command;
   again.push_back("--resume");
@@ -176,8 +179,8 @@ std::optional<int> ParseUpOptions(int argc, const char* const* argv, UpOptions& 
              0, 64, "threads");
   AddInference(parser, o);
   AddGroups(parser, o);
-  parser.Add("threads", &o.threads, "the learner's compute threads; 0: its default", 0, 256,
-             "threads");
+  parser.Add("threads", &o.threads, "the learner's compute threads; 0: its default", 0,
+             kMostLearnerThreads, "threads");
   AddDeviceChoice(parser, o.replay);
   AddRunChoice(parser, o);
   parser.Add("bin-dir", &o.bin_dir, "folder of the services' programs; empty: this program's");
@@ -189,6 +192,7 @@ std::optional<int> ParseUpOptions(int argc, const char* const* argv, UpOptions& 
   o.log_format_given = parser.Given("log-format");
   o.config_file = parser.config_file();
   o.unheard = parser.VariablesOfOthers();
+  HearServiceSections(parser, o);
   CheckRunChoice(o);
   CheckDeviceChoice(o.replay);
   return std::nullopt;

@@ -12,6 +12,8 @@
 
 namespace tetrion {
 
+inline constexpr int kMostLearnerThreads = 256;
+
 struct UpOptions : RunChoice, InferenceChoice {
   int actors = 1;
   int workers = 0;      // per actor; 0: what cores and the learner's threads allow
@@ -26,7 +28,8 @@ struct UpOptions : RunChoice, InferenceChoice {
 };
 
 // nullopt: go on; otherwise the exit code. Throws as ServiceOptions::Parse does, and Error(kUsage)
-// for options that exclude each other.
+// for options that exclude each other and for keys of a config file that HearServiceSections
+// refuses.
 std::optional<int> ParseUpOptions(int argc, const char* const* argv, UpOptions& options);
 
 // What is to be started for a run, once names and folders are known.
