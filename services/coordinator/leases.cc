@@ -63,9 +63,11 @@ void Leases::EndSession(std::uint64_t number, const std::string& why, SessionEnd
   const wire::PeerId peer = session->peer;
   // A process that was silent or was refused may come back and is remembered.
   const bool returns = end == SessionEnd::kLease || end == SessionEnd::kRefused;
+  const bool had_slots = session->MayHaveSlots();
   const std::uint64_t freed = book_.End(number, returns);
   metrics_.Ended(end);
-  context_.slots_ticket = context_.ended_ticket = store_.pushed();
+  context_.ended_ticket = store_.pushed();
+  if (had_slots) context_.slots_ticket = context_.ended_ticket;
   context_.members_changed = true;
   log::info("session {} of {} ended: {}; {} tokens are free again",
             SessionTable::SequenceOf(number), name, why, freed);

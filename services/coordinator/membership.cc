@@ -95,6 +95,12 @@ bool Registration::Welcome(const wire::PeerId& peer, const wire::Register& m,
         "run " + config_.run + " is ending; resume it with ./tetrion up --resume " + config_.run);
     return false;
   }
+  if (book_.sessions.sessions().size() >= config_.max_sessions) {
+    context_.Refuse(peer, wire::RefuseReason::kNoSlot,
+                    "run " + config_.run + " has " + std::to_string(config_.max_sessions) +
+                        " members, which is the most");
+    return false;
+  }
   if (!book_.processes.MayOpen(context_.sender.process)) {
     context_.Refuse(
         peer, wire::RefuseReason::kTooManySessions,
@@ -215,16 +221,18 @@ void Registration::On(const wire::PeerId& peer, const wire::Register& m) {
   session->rows_key = m.rows_key;
   book_.sessions.Renew(*session);
   context_.members_changed = true;
-  context_.slots_ticket = book_.Persist({.sessions = {*session}}, Durability::kPromise);
-  session->registered_ticket = context_.slots_ticket;
+  const std::uint64_t ticket = book_.Persist({.sessions = {*session}}, Durability::kPromise);
+  session->registered_ticket = ticket;
+  // A member without slots keeps no list of rings waiting.
+  if (session->MayHaveSlots()) context_.slots_ticket = ticket;
   if (m.role == wire::Role::kLearner) {
-    book_.versions.PersistedBy(context_.slots_ticket);
+    book_.versions.PersistedBy(ticket);
     rings_.ListIsDue();
   }
   log::info("{} {} as session {}{}", m.name, is_new ? "registered" : "registered again",
             SessionTable::SequenceOf(number),
             freed > 0 ? ", " + std::to_string(freed) + " tokens are free again" : "");
-  context_.ReplyAfter(context_.slots_ticket, peer, number, Describe(*session, *slots));
+  context_.ReplyAfter(ticket, peer, number, Describe(*session, *slots));
 }
 
 void Attendance::On(const wire::PeerId& peer, const wire::Heartbeat& m) {

@@ -32,6 +32,9 @@ struct Session {
   std::int64_t heard_ns = 0;
   std::string phase;
   std::vector<wire::Stat> stats;  // of the last heartbeat
+
+  // Whether the learner's list of rings may change with it; the learner waits for the list itself.
+  bool MayHaveSlots() const { return role == wire::Role::kLearner || workers > 0; }
 };
 
 // Who is alive. A session's number is its sequence number, which comes from the store and goes back

@@ -236,6 +236,27 @@ TEST_F(ControlHostileTest, LearnerOnAnotherHostIsNotEndedByWhatLiesHere) {
   }
 }
 
+class FewMembersTest : public CoordinatorFixture {
+ protected:
+  FewMembersTest() { config_.max_sessions = 3; }
+};
+
+TEST_F(FewMembersTest, AMemberBeyondTheMostIsRefusedUntilOneLeaves) {
+  std::vector<std::unique_ptr<wire::ControlClient>> members;
+  for (int i = 0; i < 3; ++i) {
+    members.push_back(Connect());
+    EXPECT_NE(Join(*members.back(), {.name = "idle"}).session, 0U);
+  }
+  auto last = Connect();
+  const auto refused = Ask<wire::Refused>(*last, wire::Register{.name = "one-more"});
+  ASSERT_TRUE(refused.has_value());
+  EXPECT_EQ(refused->reason, wire::RefuseReason::kNoSlot);
+  EXPECT_THAT(refused->text, ::testing::HasSubstr("3 members"));
+  const std::uint64_t first = Join(*members[0], {.name = "idle"}).session;
+  Ask<wire::GoodbyeAck>(*members[0], wire::Goodbye{.session = first});
+  EXPECT_NE(Join(*last, {.name = "one-more"}).session, 0U);
+}
+
 class ShortLeaseTest : public CoordinatorFixture {
  protected:
   ShortLeaseTest() { lease_ms_ = 1500; }
