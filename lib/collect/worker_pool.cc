@@ -16,9 +16,10 @@ constexpr std::int64_t kDrainedIdleNs = 5 * kNanosPerMilli;
 
 struct WorkerPool::Worker final : Agent {
   Worker(std::string worker_name, std::vector<std::unique_ptr<LaneLoop>> lane_loops,
-         const std::function<void(std::exception_ptr)>& on_error)
+         std::function<void()> last_call, const std::function<void(std::exception_ptr)>& on_error)
       : thread_name(std::move(worker_name)),
         loops(std::move(lane_loops)),
+        on_drained(std::move(last_call)),
         running(loops.size()),
         stalled(loops.size(), false),
         runner(*this, on_error, kDrainedIdleNs) {
@@ -38,15 +39,19 @@ struct WorkerPool::Worker final : Agent {
     if (result == RunResult::kDrained) {
       running.erase(running.begin() + static_cast<std::ptrdiff_t>(turn));
       stalled.erase(stalled.begin() + static_cast<std::ptrdiff_t>(turn));
-      if (running.empty()) drained.store(true, std::memory_order_release);
+      if (running.empty()) {
+        if (on_drained != nullptr) on_drained();
+        drained.store(true, std::memory_order_release);
+      }
     }
     return 1;
   }
 
   const std::string thread_name;
   const std::vector<std::unique_ptr<LaneLoop>> loops;
-  std::vector<LaneLoop*> running;  // not drained yet
-  std::vector<bool> stalled;       // [running] its last call waited in vain
+  const std::function<void()> on_drained;  // or null
+  std::vector<LaneLoop*> running;          // not drained yet
+  std::vector<bool> stalled;               // [running] its last call waited in vain
   std::size_t turn = 0;
   std::atomic<bool> drained{false};  // set by the worker; pairs with the acquire in Drained
   AgentRunner runner;
@@ -59,15 +64,18 @@ WorkerPool::~WorkerPool() {
   Stop();
 }
 
-void WorkerPool::Add(std::string name, std::unique_ptr<LaneLoop> loop) {
+void WorkerPool::Add(std::string name, std::unique_ptr<LaneLoop> loop,
+                     std::function<void()> on_drained) {
   std::vector<std::unique_ptr<LaneLoop>> loops;
   loops.push_back(std::move(loop));
-  Add(std::move(name), std::move(loops));
+  Add(std::move(name), std::move(loops), std::move(on_drained));
 }
 
-void WorkerPool::Add(std::string name, std::vector<std::unique_ptr<LaneLoop>> loops) {
+void WorkerPool::Add(std::string name, std::vector<std::unique_ptr<LaneLoop>> loops,
+                     std::function<void()> on_drained) {
   for (const auto& loop : loops) loops_.push_back(loop.get());
-  workers_.push_back(std::make_unique<Worker>(std::move(name), std::move(loops), on_error_));
+  workers_.push_back(std::make_unique<Worker>(std::move(name), std::move(loops),
+                                              std::move(on_drained), on_error_));
 }
 
 void WorkerPool::Start() {

@@ -21,10 +21,13 @@ class WorkerPool {
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
 
-  // Before Start only.
-  void Add(std::string name, std::unique_ptr<LaneLoop> loop);
+  // Before Start only. The thread calls `on_drained`, if there is one, when its loop is drained,
+  // and counts as drained after it.
+  void Add(std::string name, std::unique_ptr<LaneLoop> loop,
+           std::function<void()> on_drained = nullptr);
   // One thread for all of them.
-  void Add(std::string name, std::vector<std::unique_ptr<LaneLoop>> loops);
+  void Add(std::string name, std::vector<std::unique_ptr<LaneLoop>> loops,
+           std::function<void()> on_drained = nullptr);
   // Returns at once.
   void Start();
   // True once every worker has cut its lanes and published everything (its tokens were drained), or

@@ -33,9 +33,11 @@ BatchCollector::BatchCollector(const BatchCollectorConfig& config, const WorkerP
       pool_([](std::exception_ptr error) { std::rethrow_exception(error); }),
       batches_(std::make_shared<BatchPool>()) {
   TETRION_CHECK(config.workers >= 0 && config.steps > 0, "workers or steps out of range");
-  if (config_.workers == 0) own_loop_ = MakeLoop(parts, 0);
+  if (config_.workers == 0) own_loop_ = MakeLoop(parts(0));
   for (int w = 0; w < config_.workers; ++w) {
-    pool_.Add("collect-" + std::to_string(w), MakeLoop(parts, w));
+    WorkerParts made = parts(w);
+    std::function<void()> on_drained = std::move(made.on_drained);
+    pool_.Add("collect-" + std::to_string(w), MakeLoop(std::move(made)), std::move(on_drained));
   }
   pool_.Start();
 }
@@ -45,8 +47,7 @@ BatchCollector::~BatchCollector() {
   Close();
 }
 
-std::unique_ptr<LaneLoop> BatchCollector::MakeLoop(const WorkerPartsFn& parts, int worker) {
-  WorkerParts made = parts(worker);
+std::unique_ptr<LaneLoop> BatchCollector::MakeLoop(WorkerParts made) {
   EnvConfig env = config_.env;
   if (config_.workers == 0 && made.outside == nullptr) {
     const std::size_t episode_bytes =

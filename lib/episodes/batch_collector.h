@@ -29,6 +29,8 @@ struct WorkerParts {
   std::unique_ptr<ObsWriter> writer;
   std::unique_ptr<Policy> policy;              // exactly one of these two
   std::unique_ptr<ObservationPolicy> outside;  // is set
+  // Or null. The last call on the worker's thread; only with workers. Must not throw.
+  std::function<void()> on_drained;
 };
 using WorkerPartsFn = std::function<WorkerParts(int worker)>;
 
@@ -97,7 +99,7 @@ class BatchCollector {
 
  private:
   std::shared_ptr<EpisodeBatch> NextBatch(int episodes);
-  std::unique_ptr<LaneLoop> MakeLoop(const WorkerPartsFn& parts, int worker);
+  std::unique_ptr<LaneLoop> MakeLoop(WorkerParts made);
   void CopyStaged();
   bool Done();
   void EndRequest();

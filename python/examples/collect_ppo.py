@@ -79,7 +79,7 @@ def main():
     parser.add_argument("--episodes", type=int, default=64)
     options = parser.parse_args()
     torch.manual_seed(1)
-    torch.set_num_threads(1)  # the collector's workers call the policy in turns
+    torch.set_num_threads(1)  # the workers' calls of the policy overlap: a core each
     network = None
 
     @torch.no_grad()

@@ -19,7 +19,7 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=0.5)
     options = parser.parse_args()
     weights = np.zeros(5)
-    # One a worker: policies of different workers are called in turns.
+    # One a worker: calls of different workers overlap.
     generators: dict[int, np.random.Generator] = {}
 
     def probability(observations: np.ndarray) -> np.ndarray:

@@ -8,6 +8,7 @@
 #include <cxxabi.h>
 #include <atomic>
 #include <cstddef>
+#include <utility>
 
 // What the parts of the extension module tetrion._core share: their entry points, Python's lock,
 // new arrays.
@@ -45,10 +46,42 @@ inline void SleepIfPythonLeaves() {
   for (;;) pause();
 }
 
-// Holds Python's lock in a scope, on any thread.
+// A Python thread state that outlives GilScopes. Not all zero: see tests/tidy/rules.py,
+// thread_local.
+struct KeptThreadState {
+  PyThreadState* state = nullptr;
+  bool initialised = true;
+};
+inline thread_local KeptThreadState kept_thread_state = {};
+
+// Gives a thread that Python has not made a thread state until DropThreadState, so that it is the
+// same thread to Python whenever it comes: threading.local and contextvars stay.
+inline void KeepThreadState() {
+  if (PyGILState_GetThisThreadState() != nullptr) return;
+  static_cast<void>(PyGILState_Ensure());
+  kept_thread_state.state = PyEval_SaveThread();
+}
+
+// For the end of such a thread, which waits for the lock here; what Python kept for it is freed.
+// While the interpreter leaves, which frees it all, returns at once.
+inline void DropThreadState() {
+  PyThreadState* const state = std::exchange(kept_thread_state.state, nullptr);
+  if (state == nullptr || exit_thread.load(std::memory_order_relaxed) != pthread_t{}) return;
+  UnlessPythonIsGone([state] {
+    PyEval_RestoreThread(state);
+    PyGILState_Release(PyGILState_UNLOCKED);  // of KeepThreadState
+  });
+}
+
+// Holds Python's lock in a scope, on any thread. One that Python has not made calls DropThreadState
+// before it ends.
 class GilScope {
  public:
-  GilScope() : state_(UnlessPythonIsGone([] { return PyGILState_Ensure(); })) {}
+  GilScope()
+      : state_(UnlessPythonIsGone([] {
+          KeepThreadState();
+          return PyGILState_Ensure();
+        })) {}
   ~GilScope() { PyGILState_Release(state_); }
   GilScope(const GilScope&) = delete;
   GilScope& operator=(const GilScope&) = delete;

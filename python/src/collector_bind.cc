@@ -51,6 +51,7 @@ struct CollectorSetup {
 
 WorkerParts PartsOf(const CollectorSetup& setup, const EnvSpec& spec, int worker) {
   WorkerParts parts;
+  parts.on_drained = DropThreadState;
   const bool outside = setup.policy_fn != nullptr;
   if (setup.obs_flatten != nullptr) {
     parts.writer = MakeFlattenWriter({.worker = worker,

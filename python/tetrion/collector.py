@@ -82,9 +82,10 @@ class BatchedTetrisCollector:
             (actions, log_probs), or (actions, log_probs, values), each of shape [n]. observations
             is [n, obs_dim], read-only, n <= lanes_per_worker lanes that wait for an action. Copy
             what is to be kept: later calls overwrite it (reading it stays safe, and keeps its
-            memory). Calls of different workers take turns (they hold the GIL). A callable with a
-            parameter named mask gets the legal actions in it, int8 [n, num_actions] of its own, 1
-            where legal; None where the environment has no masks.
+            memory). Calls of different workers overlap, as those of any Python threads; give each
+            worker state of its own, by the number it gets. A callable with a parameter named mask
+            gets the legal actions in it, int8 [n, num_actions] of its own, 1 where legal; None
+            where the environment has no masks.
         lanes_per_worker: environments a worker steps together (the caller's thread: up to 256,
             unless there is a policy_fn).
         seed: with a job's number it fixes the episode's pieces, whatever workers, lanes and timing
@@ -102,7 +103,7 @@ class BatchedTetrisCollector:
         copy: True: the arrays are the caller's. Those of [B] have memory of their own; the others
             share a batch's, which is used again when none of them is referenced. False: they are
             read-only and overwritten by the next request but one, failed ones not counted. Neither
-            copies steps.
+            copies steps, but order="completion" does, of every episode.
         timeout: seconds after which a request raises TimeoutError; None: 600. Without workers it is
             seen between calls of policy_fn and obs_flatten only.
         obs: without obs_flatten: "flat" (gymnasium's FlattenObservation, 944 floats at queue_size

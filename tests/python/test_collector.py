@@ -5,7 +5,9 @@ import gc
 import pathlib
 import subprocess
 import sys
+import threading
 import time
+import weakref
 
 import gymnasium
 import numpy as np
@@ -325,6 +327,67 @@ def test_policies_see_read_only_observations_of_the_active_lanes():
     assert {worker for worker, _ in seen} <= {0, 1}
     assert all(1 <= n <= 3 and dim == 944 for _, (n, dim) in seen)
     assert sum(n for _, (n, _) in seen) == 8 * 6
+
+
+def test_calls_of_different_workers_overlap():
+    lock = threading.Lock()
+    inside, most = set(), 0
+
+    def policy(worker, observations):
+        nonlocal most
+        with lock:
+            assert worker not in inside, "a worker's own calls do not"
+            inside.add(worker)
+            most = max(most, len(inside))
+        time.sleep(0.002)  # without Python's lock
+        with lock:
+            inside.remove(worker)
+        return zeros(worker, observations)
+
+    with collector(2, 32, policy_fn=policy) as c:
+        c.request_episodes(8)
+    assert most == 2
+
+
+class Kept:
+    """What a policy keeps for its thread."""
+
+
+@pytest.mark.parametrize("workers", [0, 1, 2])
+def test_a_worker_is_one_thread_of_pythons_until_the_collector_is_closed(workers):
+    here = threading.local()
+    made, alive = [], []
+
+    def policy(worker, observations):
+        if not hasattr(here, "kept"):
+            here.kept = Kept()
+            made.append(worker)
+            alive.append(weakref.ref(here.kept))
+        return zeros(worker, observations)
+
+    with collector(workers, 16, policy_fn=policy) as c:
+        for _ in range(3):
+            c.request_episodes(4)
+        assert sorted(made) == list(range(max(workers, 1)))
+        assert all(kept() for kept in alive)
+    if workers:
+        assert not any(kept() for kept in alive)
+
+
+def test_what_obs_flatten_keeps_for_its_thread_stays_as_well():
+    here = threading.local()
+    made = []
+
+    def flatten(observation):
+        if not hasattr(here, "row"):
+            here.row = np.zeros(5, np.float32)
+            made.append(threading.get_ident())
+        return here.row
+
+    with collector(1, 16, flatten) as c:
+        c.request_episodes(4)
+    assert len(made) == 2  # the constructor's thread and the worker's
+    assert len(set(made)) == 2
 
 
 @pytest.mark.parametrize("workers", [0, 1, 3])

@@ -312,6 +312,94 @@ def test_the_interpreter_exits_while_a_policy_never_returns(how):
     assert time.monotonic() - start < 2 + MARGIN_S + 20
 
 
+@pytest.mark.parametrize("how", ["idle", "dropped", "stuck", "made at exit"])
+def test_the_interpreter_exits_with_workers_that_keep_something_for_their_thread(how):
+    start = time.monotonic()
+    done = run_python(f"""
+        import atexit, threading, time, numpy as np
+        here = threading.local()
+        inside = threading.Event()
+        class Kept:
+            def __del__(self):
+                threading.get_ident()
+        def policy(worker, observations):
+            here.kept = Kept()
+            inside.set()
+            if "{how}" in ("stuck", "dropped"):
+                time.sleep(2.1)  # beyond the exit's patience
+            return np.zeros(len(observations), np.int32)
+        def play():
+            global c
+            c = tetrion.BatchedTetrisCollector(2, 4, policy_fn=policy)
+            reach(c, inside)
+        if "{how}" == "made at exit":
+            atexit.register(play)  # hooks are called last in, first out
+        import tetrion
+        if "{how}" != "made at exit":
+            play()
+        if "{how}" == "dropped":
+            del c
+        print("0", flush=True)
+    """)
+    print(f"exit after {time.monotonic() - start:.2f} s")
+    elapsed_of(done)
+
+
+def test_a_forked_child_has_none_of_what_workers_keep():
+    done = run_python("""
+        import os, sys, threading, numpy as np, tetrion
+        here = threading.local()
+        class Kept(list):
+            pass
+        def policy(worker, observations):
+            if not hasattr(here, "kept"):
+                here.kept = Kept()
+            return np.zeros(len(observations), np.int32)
+        c = tetrion.BatchedTetrisCollector(2, 8, policy_fn=policy)
+        c.request_episodes(4)
+        child = os.fork()
+        if child == 0:
+            with tetrion.BatchedTetrisCollector(2, 4, policy_fn=policy) as own:
+                assert own.request_episodes(4).lengths.tolist() == [4] * 4
+            sys.exit(7)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        c.request_episodes(4)
+        print("0")
+    """)
+    elapsed_of(done)
+
+
+def test_a_worker_that_holds_the_last_reference_to_its_collector_ends():
+    """threading.local keeps the collector, which nobody else has: its worker drops it at its end,
+    and must not join itself."""
+    done = run_python("""
+        import gc, threading, time, weakref, numpy as np, tetrion
+        here = threading.local()
+        inside, release = threading.Event(), threading.Event()
+        def policy(worker, observations):
+            here.collector = owner[0]
+            inside.set()
+            release.wait(40)
+            return np.zeros(len(observations), np.int32)
+        owner = [tetrion.BatchedTetrisCollector(1, 4, policy_fn=policy)]
+        reach(owner[0], inside)
+        gone = weakref.ref(owner[0])
+        try:
+            owner[0].close(timeout=0.05)
+        except TimeoutError:
+            pass
+        owner.clear()
+        assert gone() is not None
+        release.set()
+        until = time.monotonic() + 40
+        while gone() is not None and time.monotonic() < until:
+            time.sleep(0.01)
+        assert gone() is None
+        print("0")
+    """)
+    elapsed_of(done)
+
+
 def test_a_policy_that_returns_during_the_exit_prints_nothing():
     for delay in (1.9, 2.0, 2.05, 2.1):  # around the exit's patience
         done = run_python(f"""

@@ -31,10 +31,15 @@ struct Fixture {
           RowSpec{.record_bytes = 16, .lanes = 2, .has_mask = false}, 4));
       auto policy = std::make_unique<testing::ScriptedPolicy>();
       policies.push_back(policy.get());
-      pool.Add("worker", std::make_unique<LaneLoop>(
-                             LaneLoopConfig{}, std::make_unique<testing::CountingEnv>(2),
-                             std::make_unique<LocalDecider>(std::move(policy), nullptr, 2), queue,
-                             *sinks.back(), listener));
+      pool.Add(
+          "worker",
+          std::make_unique<LaneLoop>(LaneLoopConfig{}, std::make_unique<testing::CountingEnv>(2),
+                                     std::make_unique<LocalDecider>(std::move(policy), nullptr, 2),
+                                     queue, *sinks.back(), listener),
+          [this] {
+            EXPECT_FALSE(pool.Drained());
+            ++last_calls;
+          });
     }
   }
   void Give(std::size_t worker, std::uint64_t first, std::uint64_t count) {
@@ -44,6 +49,7 @@ struct Fixture {
   }
 
   std::atomic<int> errors{0};
+  std::atomic<int> last_calls{0};
   NoListener listener;
   WorkerPool pool;
   std::vector<CreditQueue> queues;
@@ -59,6 +65,7 @@ TEST(WorkerPoolTest, PlaysEveryTokenThenDrains) {
   std::size_t left = 0;
   for (CreditQueue& queue : f.queues) left += queue.Drain().size();
   while (!f.pool.Drained()) std::this_thread::yield();
+  EXPECT_EQ(f.last_calls, 3);
   f.pool.Stop();
   f.pool.Stop();
   EXPECT_EQ(f.listener.ended + f.listener.cut + left, 120U);

@@ -45,6 +45,32 @@ TEST(BatchCollectorEndTest, CloseForGivesUpWhileAPolicyIsBusyAndIsDoneWhenItRetu
   EXPECT_TRUE(collector.CloseFor(0));
 }
 
+TEST(BatchCollectorEndTest, TheLastCallOfAWorkerIsOnThePolicysThreadAndWaitedFor) {
+  const BatchCollectorConfig config = CollectorConfig("cartpole", 1, 1, 5);
+  std::thread::id played, ended;
+  std::atomic<bool> hold{true};
+  const WorkerPartsFn parts =
+      FunctionParts(config.env, [&](const ObservedLanes&, const LaneDecisions& out) {
+        played = std::this_thread::get_id();
+        out.actions[0] = 0;
+        return ResultColumns::kActions;
+      });
+  BatchCollector collector(config, [&](int worker) {
+    WorkerParts made = parts(worker);
+    made.on_drained = [&] {
+      while (hold) std::this_thread::yield();
+      ended = std::this_thread::get_id();
+    };
+    return made;
+  });
+  Request(collector, {.episodes = 2});
+  EXPECT_FALSE(collector.CloseFor(kNanosPerMilli));
+  hold = false;
+  EXPECT_TRUE(collector.CloseFor(testing::kPatienceNs));
+  EXPECT_EQ(ended, played);
+  EXPECT_NE(ended, std::this_thread::get_id());
+}
+
 TEST(BatchCollectorEndTest, FailedRequestsDoNotMoveTheDoubleBuffer) {
   BatchCollectorConfig config = CollectorConfig("tetris", 2, 2, 20);
   config.env.view = "flat";
