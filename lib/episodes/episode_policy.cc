@@ -37,6 +37,12 @@ class InsideScope {
 
 }  // namespace
 
+void ObservationPolicy::Refuse(const ObservedLanes& in, std::size_t i,
+                               const std::string& what) const {
+  throw Error(ExitCode::kUsage, "the policy (job " + std::to_string(in.jobs[i]) + ", step " +
+                                    std::to_string(in.steps[i]) + ") " + what);
+}
+
 ActionListPolicy::ActionListPolicy(std::vector<std::int32_t> actions, const ActionSpec& spec)
     : actions_(std::move(actions)) {
   if (actions_.empty()) throw Error(ExitCode::kUsage, "a scripted policy needs an action");
@@ -158,15 +164,16 @@ void EpisodePolicy::AskOutside(const PolicyInput& in, const PolicyOutput& out) {
   }
   std::fill(lane_log_probs_.begin(), lane_log_probs_.end(), 0.0F);
   std::fill(lane_values_.begin(), lane_values_.end(), 0.0F);
-  const auto columns = static_cast<int>(
-      outside_->Decide({observations, std::move(storage), lane_jobs_, lane_steps_, lane_masks_},
-                       {std::span(lane_actions_).first(n), std::span(lane_log_probs_).first(n),
-                        std::span(lane_values_).first(n)}));
+  const ObservedLanes observed = {observations, std::move(storage), lane_jobs_, lane_steps_,
+                                  lane_masks_};
+  const auto columns = static_cast<int>(outside_->Decide(
+      observed, {std::span(lane_actions_).first(n), std::span(lane_log_probs_).first(n),
+                 std::span(lane_values_).first(n)}));
   int first = 0;
   if (!request.result_columns.compare_exchange_strong(first, columns) && first != columns) {
-    throw Error(ExitCode::kUsage, "the policy returned " + std::to_string(columns) +
-                                      " arrays after having returned " + std::to_string(first) +
-                                      " before: return the same ones in every call");
+    outside_->Refuse(observed, 0,
+                     "returned " + std::to_string(columns) + " arrays after having returned " +
+                         std::to_string(first) + " before: return the same ones in every call");
   }
   for (std::size_t i = 0; i < n; ++i) {
     const auto l = static_cast<std::size_t>(lanes_[i]);

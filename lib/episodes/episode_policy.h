@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "lib/episodes/episode_batch.h"
@@ -38,6 +39,9 @@ class ObservationPolicy {
  public:
   virtual ~ObservationPolicy() = default;
   virtual ResultColumns Decide(const ObservedLanes& in, const LaneDecisions& out) = 0;
+  // Throws `what` the policy did wrong ("returned ..."), and where: in lane i of `in`.
+  [[noreturn]] virtual void Refuse(const ObservedLanes& in, std::size_t i,
+                                   const std::string& what) const;
 };
 
 // Plays a fixed list of actions by step, starting over at its end.

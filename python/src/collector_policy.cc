@@ -102,6 +102,11 @@ class PythonPolicy final : public ObservationPolicy {
     return static_cast<ResultColumns>(given);
   }
 
+  [[noreturn]] void Refuse(const ObservedLanes& in, std::size_t i,
+                           const std::string& what) const override {
+    throw std::invalid_argument(Place("policy_fn", config_.worker, in.jobs[i], in.steps[i]) + what);
+  }
+
  private:
   // int8 [n, actions], the callable's to keep; None without masks.
   nb::object Masks(std::span<const std::uint64_t> masks) const {
@@ -113,10 +118,6 @@ class PythonPolicy final : public ObservationPolicy {
       for (std::size_t a = 0; a < actions; ++a) data[i * actions + a] = masks[i] >> a & 1;
     }
     return nb::cast(nb::ndarray<nb::numpy, std::int8_t>(data, {masks.size(), actions}, owner));
-  }
-
-  [[noreturn]] void Refuse(const ObservedLanes& in, std::size_t i, const std::string& what) const {
-    throw std::invalid_argument(Place("policy_fn", config_.worker, in.jobs[i], in.steps[i]) + what);
   }
 
   // `given` as a numpy array of shape [n] whose kind is one of `kinds`.

@@ -155,6 +155,22 @@ def test_bad_results_name_worker_job_and_step(result, message):
         assert c.request_episodes(2).lengths.tolist() == [6, 6]
 
 
+def test_another_number_of_arrays_names_worker_job_and_step():
+    calls = []
+
+    def policy(worker, observations):
+        calls.append(worker)
+        n = len(observations)
+        actions = np.zeros(n, np.int32)
+        return actions if len(calls) == 3 else (actions, np.zeros(n, np.float32))
+
+    said = r"policy_fn \(worker 0, job 0, step 2\) returned 1 arrays after having returned 2 before"
+    with collector(1, 6, policy_fn=policy) as c:
+        with pytest.raises(ValueError, match=said):
+            c.request_episodes(1)
+        assert c.request_episodes(2).log_probs.shape == (2, 6)
+
+
 def test_unsigned_and_narrow_actions_are_taken():
     for dtype in (np.uint64, np.uint8, np.int8, ">i4"):
         with collector(policy_fn=lambda w, o, d=dtype: np.full(len(o), 5, d)) as c:

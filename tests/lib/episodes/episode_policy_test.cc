@@ -84,8 +84,9 @@ TEST(EpisodePolicyTest, ChangingTheNumberOfResultsIsAnError) {
         out.actions[0] = 0;
         return in.steps[0] < 4 ? ResultColumns::kLogProbs : ResultColumns::kActions;
       }));
-  EXPECT_NE(ErrorOf(collector, 1).find("returned 1 arrays after having returned 2"),
-            std::string::npos);
+  EXPECT_EQ(ErrorOf(collector, 1),
+            "the policy (job 0, step 4) returned 1 arrays after having returned 2 before: return "
+            "the same ones in every call");
 }
 
 TEST(EpisodePolicyTest, OnlyThePolicysThreadIsInside) {
