@@ -4,6 +4,7 @@ that hold their weights. N observations, F floats of a view, A actions."""
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 
@@ -130,13 +131,14 @@ def _columns(w: dict[str, Array]) -> Forward:
         rest_floats = w["value.rest.weight"].shape[0]
         row_floats = w["score.rest.weight"].shape[0] - rest_floats + _BOARD_COLUMNS
         cut = view.shape[1] - rest_floats - _BOARD_COLUMNS
+        placements = cut // row_floats
         rows = view[:, :cut].reshape(-1, row_floats)
         rest = view[:, cut + _BOARD_COLUMNS :]
-        beside = np.repeat(rest, len(rows) // n, axis=0)
+        beside = np.repeat(rest, placements, axis=0)
         extra = np.concatenate([rows[:, _BOARD_COLUMNS:], beside], axis=1)
         logits = _board_net(w, "score", rows[:, :_BOARD_COLUMNS], extra)
         value = _board_net(w, "value", view[:, cut : cut + _BOARD_COLUMNS], rest)
-        return logits.reshape(n, -1), value
+        return logits.reshape(n, placements), value
 
     return forward
 
@@ -173,7 +175,7 @@ def _convolve(w: dict[str, Array], name: str, x: Array) -> Array:
     flat = windows.transpose(0, 2, 3, 1, 4, 5).reshape(n, rows * columns, channels * 9)
     weight = w[f"{name}.weight"]
     out: Array = flat @ weight.reshape(weight.shape[0], -1).T + w[f"{name}.bias"]
-    return out.transpose(0, 2, 1).reshape(n, -1, rows, columns)
+    return out.transpose(0, 2, 1).reshape(n, len(weight), rows, columns)
 
 
 def _conv(w: dict[str, Array]) -> Forward:
@@ -183,7 +185,7 @@ def _conv(w: dict[str, Array]) -> Forward:
     def forward(view: Array) -> tuple[Array, Array]:
         h = _silu(_convolve(w, "conv.1", view[:, :_PLANE_FLOATS].reshape(-1, *_PLANES)))
         out = _silu(_convolve(w, "conv.3", _silu(_convolve(w, "conv.2", h))) + h)
-        flat = out.reshape(len(view), -1)
+        flat = out.reshape(len(view), math.prod(out.shape[1:]))
         return trunk(np.concatenate([flat, view[:, _PLANE_FLOATS:]], axis=1))
 
     return forward

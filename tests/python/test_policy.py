@@ -64,6 +64,21 @@ def test_logits_values_and_actions_equal_those_of_cpp(reference):
     np.testing.assert_array_equal(policy(reference.records)[clear], reference.actions[clear])
 
 
+def test_no_observations_give_no_actions(reference):
+    policy = tetrion.load_policy(reference.run)
+    records = reference.records[:0]
+    actions = policy.num_actions
+    logits, values = policy.evaluate(records)
+    assert (logits.shape, values.shape) == ((0, actions), (0,))
+    assert logits.dtype == values.dtype == np.float32
+    view = np.zeros((0, policy.view_floats), np.float32)
+    logits, values = policy.evaluate(view, np.zeros((0, actions), bool))
+    assert (logits.shape, values.shape) == ((0, actions), (0,))
+    assert policy(records).shape == (0,)
+    chosen = policy.for_collector()(0, records)
+    assert [column.shape for column in chosen] == [(0,)] * 3
+
+
 def test_views_and_records_give_the_same(reference):
     policy = tetrion.load_policy(reference.run)
     records = reference.records
