@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import gymnasium
@@ -17,21 +18,35 @@ if TYPE_CHECKING:
 
 class Lane:
     """One environment of a vector environment, as call, get_attr and set_attr see it: what the
-    single environment has, and attributes of the user's."""
+    single environment has, and attributes of the user's. The vector environment has the only
+    references to its lanes, and they none to it: what is dropped is gone at once."""
+
+    _owner: weakref.ref[TetrionVectorEnv]  # not pickled: of() gives another
+    _env: int
 
     def __init__(self, envs: TetrionVectorEnv, env: int):
-        self._envs, self._env = envs, env
+        self.__dict__.update(_owner=weakref.ref(envs), _env=env)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if hasattr(type(self), name) or (name in ("_envs", "_env") and name in self.__dict__):
+        if hasattr(type(self), name) or name in ("_owner", "_env"):
             raise AttributeError(f"the environments have {name!r} themselves")
         super().__setattr__(name, value)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For copy and pickle: a lane of no environment yet, see of()."""
+        return {name: value for name, value in self.__dict__.items() if name != "_owner"}
 
     def of(self, envs: TetrionVectorEnv) -> Lane:
         """The same lane of `envs`, with the user's attributes."""
         other = copy.copy(self)
-        other.__dict__["_envs"] = envs
+        other.__dict__["_owner"] = weakref.ref(envs)
         return other
+
+    @property
+    def _envs(self) -> TetrionVectorEnv:
+        envs = self._owner()
+        assert envs is not None, "a lane without its environment"
+        return envs
 
     @property
     def record(self) -> bytes:

@@ -31,6 +31,7 @@ _OF_THE_STEP = ("reward", "terminated", "truncated")
 # (docs/benchmarks.md).
 _BYTES_PER_THREAD = {True: 3 << 20, False: 3 << 19}  # by `copy`
 _BYTES_PER_GAME = 256
+_MOST_THREADS = 256
 _TIMEOUT_S = 600.0  # of a wait for the threads
 _open: weakref.WeakSet[TetrionVectorEnv] = weakref.WeakSet()
 
@@ -141,8 +142,9 @@ class TetrionVectorEnv(  # pyright: ignore[reportIncompatibleVariableOverride]
             seen = _core.observation(env, obs, self._setup.queue_size)
             env_bytes = seen.elements * (4 if seen.is_float else 1) + _BYTES_PER_GAME
             step_bytes = num_envs * env_bytes
-            threads = min(_core.usable_cpus() - 1, step_bytes // _BYTES_PER_THREAD[self._copy])
-        self._threads = _checks.integer("threads", threads, 0, 256)
+            busy = step_bytes // _BYTES_PER_THREAD[self._copy]
+            threads = min(_core.usable_cpus() - 1, busy, _MOST_THREADS)
+        self._threads = _checks.integer("threads", threads, 0, _MOST_THREADS)
         self._timeout = _checks.seconds("timeout", timeout) or _TIMEOUT_S
         self._autoreset = _autoreset_mode(autoreset_mode)
         if self._autoreset is not AutoresetMode.NEXT_STEP and self.batch_size != num_envs:
@@ -429,7 +431,7 @@ class TetrionVectorEnv(  # pyright: ignore[reportIncompatibleVariableOverride]
     def __setstate__(self, kept: dict[str, Any]) -> None:
         saved = kept.pop("_saved")
         self.__dict__.update(kept)
-        if self._lanes is not None:  # a shallow copy's are still the original's
+        if self._lanes is not None:  # without environment; a shallow copy's: the original's
             self._lanes = [lane.of(self) for lane in self._lanes]
         self._start_pool()
         self._pool.load(self._all[self._seeded], saved)
@@ -475,10 +477,10 @@ class TetrionVectorEnv(  # pyright: ignore[reportIncompatibleVariableOverride]
             raise ValueError(f"reset_mask must be of shape ({self.num_envs},) with a True in it")
         return self._all[mask]
 
-    def _begin(self, envs: np.ndarray, seed: Seeds) -> None:
+    def _begin(self, envs: np.ndarray, seed: Any) -> None:
         """Starts episodes of `envs` [k]: as seeded where there is a seed, else the next ones."""
         given = self._seeds if seed is None else self._seeds_of(seed)
-        if isinstance(seed, int | np.integer):
+        if seed is not None and np.ndim(seed) == 0:
             super().reset(seed=int(seed))  # for np_random_seed
         self._pool.drain(self._timeout)
         seeds = {} if seed is None and self._seeded[envs].all() else self._fresh(envs, given, seed)

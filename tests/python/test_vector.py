@@ -1,11 +1,13 @@
 """The vector environment: rows, seeds, partial batches, threads that end."""
 
+import gc
 import inspect
 import os
 import subprocess
 import sys
 import threading
 import time
+import weakref
 from copy import deepcopy
 
 import gymnasium
@@ -64,6 +66,16 @@ def test_threads_come_with_what_they_have_to_write(
         envs = tetrion.vector.make(env, num_envs, obs=obs, copy=copy)
         assert envs.threads == threads
         envs.close()
+
+
+def test_as_many_threads_come_by_themselves_as_may_be_asked_for(monkeypatch):
+    monkeypatch.setattr(tetrion._core, "usable_cpus", lambda: 1000)
+    monkeypatch.setattr(tetrion.vector, "_BYTES_PER_THREAD", {True: 1, False: 1})
+    envs = tetrion.vector.make("cartpole", 512)
+    assert envs.threads == 256
+    envs.close()
+    with pytest.raises(ValueError, match="threads must be 0 to 256, not 257"):
+        tetrion.vector.make("cartpole", 512, threads=257)
 
 
 @pytest.mark.parametrize(("env", "obs"), PLAYED)
@@ -701,6 +713,24 @@ def test_each_environment_can_be_asked_and_marked():
         tetrion.vector.make("tetris", 2).get_attr("action_masks")
 
 
+@pytest.mark.parametrize("copied", [False, True])
+def test_what_is_closed_and_dropped_is_gone_at_once(copied):
+    gc.disable()
+    try:
+        envs = tetrion.vector.make("tetris-placement", 3, seed=1)
+        envs.reset()
+        envs.set_attr("level", [1, 2, 3])
+        if copied:
+            envs = deepcopy(envs)
+        envs.call("action_masks")
+        gone = weakref.ref(envs)
+        envs.close()
+        del envs
+        assert gone() is None
+    finally:
+        gc.enable()
+
+
 def test_masks_of_an_environment_are_its_own_also_where_batches_are_received():
     envs = tetrion.vector.make("tetris-placement", 4, batch_size=2, threads=0, seed=9)
     singles = [tetrion.TetrisPlacementEnv(obs="flat") for _ in range(4)]
@@ -821,6 +851,11 @@ def test_the_seed_is_told():
     single = tetrion.CartPoleEnv()
     single.reset(seed=5)
     assert single.np_random_seed == 5
+    for seed in (np.array(6), np.int64(7), np.array(8, np.uint8)):
+        observations, _ = envs.reset(seed=seed)
+        np.testing.assert_array_equal(observations[0], single.reset(seed=seed)[0])
+        assert envs.np_random_seed == single.np_random_seed == int(seed)
+        assert type(envs.np_random_seed) is int
 
 
 def test_threads_that_receive_at_once_lose_nothing():
