@@ -19,6 +19,7 @@ constexpr int kReconnectMs = 100;
 constexpr int kKeepAliveIdleS = 5;  // of a silent TCP connection, before the kernel asks
 constexpr int kKeepAliveEveryS = 2;
 constexpr int kKeepAliveTries = 3;
+constexpr int kMostWaitMs = 100;  // of a client for a socket that it has closed
 
 void SetCommonOptions(void* socket, const ChannelPolicy& policy, int send_high_water_mark,
                       bool secured) {
@@ -84,7 +85,13 @@ SendStatus Router::Send(const PeerId& peer, const Outgoing& message, LinkStats& 
   return SendFrames(socket(), message, stats) ? SendStatus::kOk : SendStatus::kNoPeer;
 }
 
-Dealer::Opened::Opened(const Config& config) : socket(ZMQ_DEALER, config.context) {
+// Each socket has a context of its own, even after a reopening: in one that it shared with its
+// predecessors it would wait for all their names to be looked up, one after the other.
+Dealer::Opened::Opened(const Config& config)
+    : socket(ZMQ_DEALER, config.context != nullptr
+                             ? config.context
+                             : std::make_shared<SocketContext>(
+                                   SocketContext::Config{.most_wait_ms = kMostWaitMs})) {
   if (config.context != nullptr) return;
   monitor = std::make_unique<HandshakeMonitor>(*socket.context, socket.socket);
 }

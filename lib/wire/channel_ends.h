@@ -67,7 +67,7 @@ class Dealer {
     std::string whom;        // for people: "the coordinator"
     std::string looks_like;  // for people: what an address looks like
     Backoff::Config backoff;
-    std::shared_ptr<SocketContext> context;  // null: one of its own
+    std::shared_ptr<SocketContext> context;  // null: one for each socket
     ClientSecurity security;
     int send_high_water_mark;
   };
@@ -84,7 +84,8 @@ class Dealer {
   // A message of ours came: the next reopening need not wait.
   void Heard() { backoff_.Reset(); }
   // Destroys the socket with all that is queued and opens one to that address and key, unless the
-  // last reopening was too recent. Returns whether it did. Never blocks.
+  // last reopening was too recent. Returns whether it did. Blocks for milliseconds, and for 0.1 s
+  // while a host name is being looked up.
   bool Reopen(const std::string& endpoint, const std::string& server_key, LinkStats& stats);
   // What was wrong with the last handshake, for people; empty when it went well, is still to come,
   // or the context is shared.

@@ -129,7 +129,7 @@ class RowsClient {
   // Blocks at most `timeout_ms`; 0 returns at once.
   RowsReceived Receive(int timeout_ms);
   // As ControlClient::Reopen: destroys the socket with all that is queued and opens a new one,
-  // unless the last reopening was too recent. Returns whether it did. Never blocks.
+  // unless the last reopening was too recent. Returns whether it did. Blocks as that does.
   bool Reopen();
   // The same to another address, or a server with another key: the learner has moved. `server_key`
   // is empty without security.

@@ -153,10 +153,11 @@ void SessionLink::SendDue() {
       if (!place.endpoint.empty()) Want(place);
       client_->JoinRun(identity_.run_id);
       other_run_problem_.clear();
-      last_heard_ns_ = now_ns;
+      last_heard_ns_ = clock_.NowNs();
       silence_ns_ = 2 * config_.silence_ns;
       if (session_ != 0 || fenced_session_ == 0) register_backoff_.Reset();
     }
+    worked_ns_ = clock_.NowNs();  // what the reopening took is silence, no standstill
   }
   if (!registered_) {
     if (!register_backoff_.TryNow()) return;

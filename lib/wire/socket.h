@@ -143,7 +143,8 @@ class ControlClient {
   // Blocks at most `timeout_ms`; 0 returns at once.
   ReceiveResult Receive(int timeout_ms);
   // Destroys the socket and opens a new one, unless the last reopening was too recent (back-off
-  // with jitter; a received message ends it). Returns whether it did. Never blocks.
+  // with jitter; a received message ends it). Returns whether it did. Blocks for milliseconds, and
+  // for 0.1 s while a host name is being looked up.
   bool Reopen();
   // The same with another address, read anew from endpoints.json.
   bool Reopen(const std::string& endpoint);

@@ -2,14 +2,19 @@
 
 #include <zmq.h>
 
+#include <chrono>
+#include <future>
 #include <string>
+#include <thread>
+#include <utility>
 
 #include "lib/core/check.h"
 #include "lib/core/error.h"
 
 namespace tetrion::wire {
 
-SocketContext::SocketContext(const Config& config) : handle_(zmq_ctx_new()) {
+SocketContext::SocketContext(const Config& config)
+    : handle_(zmq_ctx_new()), most_wait_ms_(config.most_wait_ms) {
   TETRION_CHECK(handle_ != nullptr, "no ZeroMQ context");
   const int limit = zmq_ctx_get(handle_, ZMQ_SOCKET_LIMIT);
   if (config.max_sockets <= limit && config.io_threads > 0 &&
@@ -25,7 +30,14 @@ SocketContext::SocketContext(const Config& config) : handle_(zmq_ctx_new()) {
 }
 
 SocketContext::~SocketContext() {
-  zmq_ctx_term(handle_);
+  if (!most_wait_ms_.has_value()) {
+    zmq_ctx_term(handle_);
+    return;
+  }
+  std::packaged_task<void()> end([handle = handle_] { zmq_ctx_term(handle); });
+  const std::future<void> ended = end.get_future();
+  std::thread(std::move(end)).detach();  // it needs nothing but the handle
+  ended.wait_for(std::chrono::milliseconds(*most_wait_ms_));
 }
 
 }  // namespace tetrion::wire

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 namespace tetrion::wire {
 
 // ZeroMQ's threads and the table of its sockets. A socket makes one of its own unless it is given
@@ -15,11 +17,16 @@ class SocketContext {
     // so that clients who all reopen together need up to two places each.
     int max_sockets = 1023;
     int io_threads = 1;
+    // How long the destructor waits for the sockets to leave; nothing: until they have. A socket
+    // whose host name is being looked up stays as long as that takes, 10 s and more where the name
+    // server does not answer. What is left after the wait ends by itself, on a thread of its own.
+    std::optional<int> most_wait_ms;
   };
 
   // Throws Error(kUsage) for more sockets than ZeroMQ can have, or no thread.
   explicit SocketContext(const Config& config);
-  // Blocks until the sockets, all closed by now, have left (milliseconds: LINGER is 0).
+  // Blocks until the sockets, all closed by now, have left, or for `most_wait_ms`. LINGER is 0, so
+  // that they take milliseconds unless a name is being looked up.
   ~SocketContext();
   SocketContext(const SocketContext&) = delete;
   SocketContext& operator=(const SocketContext&) = delete;
@@ -29,6 +36,7 @@ class SocketContext {
 
  private:
   void* const handle_;
+  const std::optional<int> most_wait_ms_;
 };
 
 }  // namespace tetrion::wire

@@ -55,6 +55,7 @@ class SessionLinkTest : public ::testing::Test {
         SessionLink::Config{.endpoint =
                                 [this] {
                                   ++asked_;
+                                  if (on_asked_) on_asked_();
                                   return CoordinatorPlace(endpoint_, told_run_, "mine");
                                 }},
         owner_, clock_);
@@ -124,6 +125,7 @@ class SessionLinkTest : public ::testing::Test {
   std::string endpoint_;
   std::uint64_t told_run_ = 0;  // beside the endpoint
   int asked_ = 0;
+  std::function<void()> on_asked_;  // empty: none
   PeerId peer_;
   Identity sender_;  // of the last message heard
   Owner owner_;
@@ -478,6 +480,16 @@ TEST_F(SessionLinkTest, ProcessThatStoodStillRegistersAgainInsteadOfGivingUp) {
   Expect<Heartbeat>();
   clock_.AdvanceMs(200'000);
   EXPECT_EQ(Expect<Register>().previous_session, 7U);
+}
+
+// As where a name server does not answer: each attempt takes longer than the silence before it.
+TEST_F(SessionLinkTest, TimeThatReconnectingTakesIsSilenceAndNoStandstill) {
+  Begin(7);
+  server_.reset();
+  on_asked_ = [this] { clock_.AdvanceMs(10'000); };
+  const std::int64_t began_ns = clock_.NowNs();
+  EXPECT_NE(Wait(200).find("no coordinator for 120 s"), std::string::npos);
+  EXPECT_LT(clock_.NowNs() - began_ns, 150 * kNanosPerSecond);
 }
 
 TEST_F(SessionLinkTest, AnswerReadAfterTheProcessStoodStillBeginsTheSilenceAnew) {
