@@ -50,19 +50,21 @@ void RowStream::OnUnknown() {
 int RowStream::Send(RowsPort& port, wire::RowsPacker* packer) {
   if (state_ == State::kDone) return 0;
   if (state_ == State::kOpen && clock_.NowNs() - mentioned_ns_ >= kUnmentionedNs) Reopen();
-  if (state_ == State::kOpening) {
-    if (clock_.NowNs() < open_due_ns_) return 0;
-    open_due_ns_ = clock_.NowNs() + kOpenEveryNs;
-    return port.Send(wire::OpenRows{.path = config_.path,
-                                    .row_bytes = ring_.stride_bytes(),
-                                    .spec_hash = config_.spec_hash,
-                                    .oldest = ring_.tail()})
-               ? 1
-               : 0;
-  }
+  if (state_ == State::kOpening) return SendOpen(port);
   GoBackIfStuck();
   const int batches = SendRows(port, packer);
   return batches + SendClose(port);
+}
+
+int RowStream::SendOpen(RowsPort& port) {
+  if (clock_.NowNs() < open_due_ns_ || !port.Send(wire::OpenRows{.path = config_.path,
+                                                                 .row_bytes = ring_.stride_bytes(),
+                                                                 .spec_hash = config_.spec_hash,
+                                                                 .oldest = ring_.tail()})) {
+    return 0;
+  }
+  open_due_ns_ = clock_.NowNs() + kOpenEveryNs;
+  return 1;
 }
 
 // Whether a learner that has these rows can have had them from here.
@@ -165,9 +167,12 @@ bool RowStream::SendBatch(RowsPort& port, wire::RowsPacker* packer, const RingPe
 }
 
 int RowStream::SendClose(RowsPort& port) {
-  if (!ended_ || clock_.NowNs() < close_due_ns_) return 0;
+  if (!ended_ || clock_.NowNs() < close_due_ns_ ||
+      !port.Send(wire::CloseRows{.stream = stream_, .end = send_})) {
+    return 0;
+  }
   close_due_ns_ = clock_.NowNs() + kCloseEveryNs;
-  return port.Send(wire::CloseRows{.stream = stream_, .end = send_}) ? 1 : 0;
+  return 1;
 }
 
 }  // namespace tetrion::actor

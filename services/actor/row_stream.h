@@ -77,6 +77,7 @@ class RowStream {
   bool IsPossible(std::uint64_t next, std::uint64_t released) const;
   void Advance(std::uint64_t next, std::uint64_t released);
   void GoBackIfStuck();
+  int SendOpen(RowsPort& port);
   int SendRows(RowsPort& port, wire::RowsPacker* packer);
   bool SendBatch(RowsPort& port, wire::RowsPacker* packer, const RingPeek& rows,
                  std::uint32_t count);

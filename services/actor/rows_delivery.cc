@@ -27,15 +27,17 @@ RowsDelivery::RowsDelivery(const Config& config, WeightsInbox& inbox, const Cloc
 int RowsDelivery::Send(RowsPort& port) {
   const std::int64_t now_ns = clock_.NowNs();
   inbox_.TellLearnerGone(now_ns - heard_ns_ >= kGoneNs);
-  int sent = weights_.Send(port);
-  for (std::size_t i = 0; i < streams_.size(); ++i) {
-    sent += streams_[(turn_ + i) % streams_.size()].Send(port, compress_ ? &packer_ : nullptr);
-  }
-  if (!streams_.empty()) turn_ = (turn_ + 1) % streams_.size();
+  int sent = 0;
+  // First: rows would take all the room that a slow uplink leaves.
   if (now_ns >= ping_due_ns_ && port.Send(wire::RowsPing{})) {
     ping_due_ns_ = now_ns + kPingEveryNs;
     ++sent;
   }
+  sent += weights_.Send(port);
+  for (std::size_t i = 0; i < streams_.size(); ++i) {
+    sent += streams_[(turn_ + i) % streams_.size()].Send(port, compress_ ? &packer_ : nullptr);
+  }
+  if (!streams_.empty()) turn_ = (turn_ + 1) % streams_.size();
   return sent;
 }
 

@@ -58,9 +58,9 @@ class RowsDelivery {
   std::size_t turn_ = 0;  // stream that is asked first
   WeightsPull weights_;
   wire::RowsPacker packer_;
-  std::int64_t heard_ns_;         // any message
-  std::int64_t connected_ns_;     // since when the connection is allowed to be silent
-  std::int64_t ping_due_ns_ = 0;  // unless something is heard before
+  std::int64_t heard_ns_;      // any message
+  std::int64_t connected_ns_;  // since when the connection is allowed to be silent
+  std::int64_t ping_due_ns_ = 0;
 };
 
 }  // namespace tetrion::actor

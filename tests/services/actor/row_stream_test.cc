@@ -54,6 +54,17 @@ TEST_F(RowStreamTest, OpensUntilItIsAnswered) {
   EXPECT_EQ(stream_.stream(), 7U);
 }
 
+TEST_F(RowStreamTest, OpeningAndClosingThatFoundNoRoomAreSaidAsSoonAsThereIsSome) {
+  RecordingPort full;
+  full.room = 0;
+  stream_.Send(full, nullptr);
+  EXPECT_EQ(Round().All<OpenRows>().size(), 1U);
+  ring_.Close();
+  Open();
+  stream_.Send(full, nullptr);
+  EXPECT_EQ(Round().All<CloseRows>().size(), 1U);
+}
+
 TEST_F(RowStreamTest, RowsGoOutInBatchesAndStayUntilTheyAreReleased) {
   ring_.Write(6);
   Open();

@@ -51,6 +51,41 @@ TEST(RowsDeliveryTest, AsksForASignOfLifeAndReconnectsAfterSilence) {
   EXPECT_FALSE(delivery.Silent());
 }
 
+// A slow uplink: there is room for one message at a time, and rows want all of it.
+TEST(RowsDeliveryTest, SignsOfLifeAndIdleStreamsOutliveAFullSocket) {
+  FakeClock clock;
+  WeightsInbox inbox;
+  CountingRing busy(32), idle(32);
+  RowsDelivery delivery({}, inbox, clock);
+  PlainLearner learner(1, 16);
+  delivery.Add(
+      RowStream({.path = PathOf(0), .spec_hash = testing::kSpecHash}, busy.Consumer(), clock));
+  delivery.Add(
+      RowStream({.path = PathOf(1), .spec_hash = testing::kSpecHash}, idle.Consumer(), clock));
+  std::size_t pings = 0, opened = 0, full = 0;
+  for (int i = 0; i < 3000; ++i) {
+    busy.Write(32);
+    RecordingPort port;
+    port.room = 1;
+    delivery.Send(port);
+    full += port.sent.size();
+    pings += port.All<wire::RowsPing>().size();
+    opened += port.All<wire::OpenRows>().size();
+    for (const Sent& sent : port.sent) {
+      for (const wire::RowsMessage& answer : learner.On(sent)) delivery.On(answer);
+    }
+    for (auto& [number, stream] : learner.streams) {
+      if (stream.released == stream.next) continue;  // unasked it tells of streams that moved
+      stream.released = stream.next;
+      delivery.On(wire::RowsAck{{{number, stream.next, stream.released, false}}, 0});
+    }
+    clock.AdvanceMs(1);
+  }
+  EXPECT_GT(full, 2900U) << "there was room";
+  EXPECT_GE(pings, 5U);
+  EXPECT_EQ(opened, 2U) << "an idle stream was taken for an unknown one";
+}
+
 TEST(RowsDeliveryTest, FinalRefusalEndsTheActorAndAnotherIsAskedAgain) {
   FakeClock clock;
   WeightsInbox inbox;
