@@ -19,8 +19,8 @@ namespace tetrion::actor {
 
 // Carries the rows of all workers to a learner on another host, and its weights back: the consumer
 // of every ring, and the one socket to the learner. RowsDelivery is what it says; this is when and
-// where. A learner that is silent for 3 s, or has another address or key, gets a new socket. Rows
-// are encrypted when both ends have keys, and not sent at all when one of them has.
+// where. A learner that RowsDelivery finds silent, or that has another address or key, gets a new
+// socket. Rows are encrypted when both ends have keys, and not sent at all when one of them has.
 //
 // Thread roles: DoWork belongs to the courier's thread; the other calls say theirs.
 class Courier final : public Agent {

@@ -13,9 +13,6 @@ constexpr std::int64_t kCloseEveryNs = 200 * kNanosPerMilli;
 // Rows in flight that no answer follows are sent again after so long, then ever more rarely.
 constexpr std::int64_t kPatienceNs = 500 * kNanosPerMilli;
 constexpr std::int64_t kMaxPatienceNs = 4 * kNanosPerSecond;
-// The learner tells of every stream it has when it is asked for a sign of life, several times in so
-// long. One that it leaves out is none of its own, whether or not there is a row to send.
-constexpr std::int64_t kUnmentionedNs = 2 * kNanosPerSecond;
 // Messages of one worker in one round, so that its neighbours have their turn.
 constexpr int kMaxBatchesOfRound = 8;
 
@@ -49,7 +46,7 @@ void RowStream::OnUnknown() {
 
 int RowStream::Send(RowsPort& port, wire::RowsPacker* packer) {
   if (state_ == State::kDone) return 0;
-  if (state_ == State::kOpen && clock_.NowNs() - mentioned_ns_ >= kUnmentionedNs) Reopen();
+  if (state_ == State::kOpen && clock_.NowNs() - mentioned_ns_ >= pace_.unmentioned_ns) Reopen();
   if (state_ == State::kOpening) return SendOpen(port);
   GoBackIfStuck();
   const int batches = SendRows(port, packer);
@@ -90,16 +87,18 @@ void RowStream::On(const wire::RowsOpened& opened) {
   Advance(opened.next, opened.released);
 }
 
-void RowStream::On(const wire::StreamAck& ack) {
-  if (state_ != State::kOpen || ack.stream != stream_) return;
+bool RowStream::On(const wire::StreamAck& ack) {
+  if (state_ != State::kOpen || ack.stream != stream_) return false;
   mentioned_ns_ = clock_.NowNs();
-  if (ack.next < next_ || ack.released < released_) return;  // overtaken by a later one
+  if (ack.next < next_ || ack.released < released_) return false;  // overtaken by a later one
   if (!IsPossible(ack.next, ack.released)) {
     ++stats_.impossible;
-    return;
+    return false;
   }
+  const bool progress = ack.next > next_;
   Advance(ack.next, ack.released);
   if (ack.closed && ended_ && next_ == send_) state_ = State::kDone;
+  return progress;
 }
 
 void RowStream::Advance(std::uint64_t next, std::uint64_t released) {
@@ -125,7 +124,8 @@ void RowStream::GoBackIfStuck() {
 }
 
 int RowStream::SendRows(RowsPort& port, wire::RowsPacker* packer) {
-  const std::uint64_t most = std::max<std::uint64_t>(1, config_.batch_bytes / ring_.stride_bytes());
+  const std::uint64_t most =
+      std::max<std::uint64_t>(1, (config_.batch_bytes >> pace_.halvings) / ring_.stride_bytes());
   for (int batches = 0; batches < kMaxBatchesOfRound; ++batches) {
     const RingPeek rows = ring_.Peek(send_ - ring_.tail());
     TETRION_CHECK(rows.status != RingStatus::kCorrupt, "a worker broke its own ring");

@@ -42,6 +42,12 @@ class RowStream {
     std::uint64_t spec_hash = 0;
     std::uint64_t batch_bytes = 64 * 1024;  // rows of one message, unpacked
   };
+  struct Pace {
+    int halvings = 0;  // of batch_bytes; a batch has a row at least
+    // The learner tells of every stream it has when it is asked for a sign of life, several times
+    // in so long. One that it leaves out is none of its own, whether or not there is a row to send.
+    std::int64_t unmentioned_ns = 2 * kNanosPerSecond;
+  };
   struct Stats {
     std::uint64_t rows = 0;        // sent for the first time
     std::uint64_t resent = 0;      // sent again
@@ -52,11 +58,14 @@ class RowStream {
   // `ring` is the worker's; the stream is its only consumer.
   RowStream(Config config, RingConsumer ring, const Clock& clock);
 
+  // How slow the connection is, from the next Send on.
+  void SetPace(const Pace& pace) { pace_ = pace; }
   // Sends what is due. `packer`: null to send rows as they are. Returns how many messages.
   int Send(RowsPort& port, wire::RowsPacker* packer);
-  // Answers of the learner. Those for another stream are ignored.
+  // Answers of the learner. Those for another stream are ignored. An acknowledgement: whether rows
+  // have arrived since the last.
   void On(const wire::RowsOpened& opened);
-  void On(const wire::StreamAck& ack);
+  bool On(const wire::StreamAck& ack);
   // The connection is new: open the stream again.
   void Reopen();
   // The learner does not know the stream (any more): it is another learner, or all was said.
@@ -87,6 +96,7 @@ class RowStream {
   const Config config_;
   const Clock& clock_;
   RingConsumer ring_;
+  Pace pace_;
   State state_ = State::kOpening;
   std::uint64_t stream_ = 0;
   std::uint64_t next_ = 0;

@@ -11,8 +11,12 @@ namespace {
 
 constexpr std::int64_t kPingEveryNs = 500 * kNanosPerMilli;
 constexpr std::int64_t kSilenceNs = 3 * kNanosPerSecond;
+constexpr std::int64_t kMaxSilenceNs = 24 * kNanosPerSecond;
+constexpr int kMaxDoublings = 3;
+static_assert(kSilenceNs << kMaxDoublings == kMaxSilenceNs);
+constexpr int kMaxHalvings = 16;  // of 64 KiB: one row, whatever its length
 // Longer than a reconnection takes, so that a learner which only moved is not taken for dead.
-constexpr std::int64_t kGoneNs = 3 * kSilenceNs;
+constexpr std::int64_t kGoneSilences = 3;
 
 }  // namespace
 
@@ -22,11 +26,12 @@ RowsDelivery::RowsDelivery(const Config& config, WeightsInbox& inbox, const Cloc
       clock_(clock),
       weights_(config.weights_bytes, inbox, clock),
       heard_ns_(clock.NowNs()),
-      connected_ns_(heard_ns_) {}
+      connected_ns_(heard_ns_),
+      usual_silence_ns_(kSilenceNs) {}
 
 int RowsDelivery::Send(RowsPort& port) {
   const std::int64_t now_ns = clock_.NowNs();
-  inbox_.TellLearnerGone(now_ns - heard_ns_ >= kGoneNs);
+  inbox_.TellLearnerGone(now_ns - heard_ns_ >= kGoneSilences * usual_silence_ns_);
   int sent = 0;
   // First: rows would take all the room that a slow uplink leaves.
   if (now_ns >= ping_due_ns_ && port.Send(wire::RowsPing{})) {
@@ -34,20 +39,22 @@ int RowsDelivery::Send(RowsPort& port) {
     ++sent;
   }
   sent += weights_.Send(port);
+  const RowStream::Pace pace = {.halvings = halvings_, .unmentioned_ns = SilenceNs() * 2 / 3};
   for (std::size_t i = 0; i < streams_.size(); ++i) {
-    sent += streams_[(turn_ + i) % streams_.size()].Send(port, compress_ ? &packer_ : nullptr);
+    RowStream& stream = streams_[(turn_ + i) % streams_.size()];
+    stream.SetPace(pace);
+    sent += stream.Send(port, compress_ ? &packer_ : nullptr);
   }
   if (!streams_.empty()) turn_ = (turn_ + 1) % streams_.size();
   return sent;
 }
 
 void RowsDelivery::On(const wire::RowsMessage& message, std::span<const std::byte> payload) {
-  heard_ns_ = clock_.NowNs();
+  const std::int64_t now_ns = clock_.NowNs();
+  const std::int64_t silent_ns = now_ns - std::max(heard_ns_, connected_ns_);
+  heard_ns_ = now_ns;
   if (const auto* ack = std::get_if<wire::RowsAck>(&message)) {
-    for (const wire::StreamAck& one : ack->streams) {
-      for (RowStream& stream : streams_) stream.On(one);
-    }
-    weights_.OnNewest(ack->weights_version);
+    OnAck(*ack, silent_ns);
   } else if (const auto* opened = std::get_if<wire::RowsOpened>(&message)) {
     for (RowStream& stream : streams_) stream.On(*opened);
   } else if (const auto* unknown = std::get_if<wire::StreamUnknown>(&message)) {
@@ -66,6 +73,20 @@ void RowsDelivery::On(const wire::RowsMessage& message, std::span<const std::byt
   }
 }
 
+void RowsDelivery::OnAck(const wire::RowsAck& ack, std::int64_t silent_ns) {
+  bool progress = false;
+  for (const wire::StreamAck& one : ack.streams) {
+    for (RowStream& stream : streams_) progress |= stream.On(one);
+  }
+  weights_.OnNewest(ack.weights_version);
+  if (!progress) return;
+  progress_ = true;
+  doublings_ = 0;
+  usual_silence_ns_ = std::clamp(2 * silent_ns, kSilenceNs, kMaxSilenceNs);
+  // Twice as many rows will take no longer than half of what the learner may be silent.
+  if (silent_ns <= kSilenceNs / 4) halvings_ = std::max(0, halvings_ - 1);
+}
+
 void RowsDelivery::OnRefused(const wire::OpenRefused& refused) const {
   const bool mine = std::any_of(streams_.begin(), streams_.end(), [&](const RowStream& stream) {
     return stream.path() == refused.path && stream.stream() == 0 && !stream.done();
@@ -78,14 +99,23 @@ void RowsDelivery::OnRefused(const wire::OpenRefused& refused) const {
 }
 
 void RowsDelivery::OnReconnect() {
+  if (!progress_) {
+    doublings_ = std::min(doublings_ + 1, kMaxDoublings);
+    halvings_ = std::min(halvings_ + 1, kMaxHalvings);
+  }
+  progress_ = false;
   connected_ns_ = clock_.NowNs();
   ping_due_ns_ = 0;
   for (RowStream& stream : streams_) stream.Reopen();
   weights_.AskAgain();
 }
 
+std::int64_t RowsDelivery::SilenceNs() const {
+  return std::min(usual_silence_ns_ << doublings_, kMaxSilenceNs);
+}
+
 bool RowsDelivery::Silent() const {
-  return clock_.NowNs() - std::max(heard_ns_, connected_ns_) >= kSilenceNs;
+  return clock_.NowNs() - std::max(heard_ns_, connected_ns_) >= SilenceNs();
 }
 
 bool RowsDelivery::Done() const {

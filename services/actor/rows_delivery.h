@@ -42,7 +42,8 @@ class RowsDelivery {
   // again.
   void OnReconnect();
 
-  // Nothing was heard for so long that the connection should be opened anew.
+  // Nothing was heard for so long that the connection should be opened anew: 3 s, up to 24 s over a
+  // slow connection.
   bool Silent() const;
   // Every worker's rows were received and the learner knows that none follows.
   bool Done() const;
@@ -50,6 +51,8 @@ class RowsDelivery {
 
  private:
   void OnRefused(const wire::OpenRefused& refused) const;
+  void OnAck(const wire::RowsAck& ack, std::int64_t silent_ns);
+  std::int64_t SilenceNs() const;
 
   const bool compress_;
   WeightsInbox& inbox_;
@@ -61,6 +64,12 @@ class RowsDelivery {
   std::int64_t heard_ns_;      // any message
   std::int64_t connected_ns_;  // since when the connection is allowed to be silent
   std::int64_t ping_due_ns_ = 0;
+  // How slow the connection is. An uplink that carries a batch for longer than the learner may be
+  // silent would be opened anew before any arrives: so each connection over which no row arrived
+  // doubles that time and halves the batches.
+  std::int64_t usual_silence_ns_;  // twice the one before the last answer to rows, 3 s at least
+  int doublings_ = 0, halvings_ = 0;
+  bool progress_ = true;  // rows arrived over this connection, or it is the first
 };
 
 }  // namespace tetrion::actor

@@ -51,6 +51,19 @@ TEST(RowsDeliveryTest, AsksForASignOfLifeAndReconnectsAfterSilence) {
   EXPECT_FALSE(delivery.Silent());
 }
 
+TEST(RowsDeliveryTest, EachConnectionWithoutRowsThatArriveMayBeSilentForTwiceAsLongUpTo24Seconds) {
+  FakeClock clock;
+  WeightsInbox inbox;
+  RowsDelivery delivery({}, inbox, clock);
+  for (const int silence_ms : {3'000, 6'000, 12'000, 24'000, 24'000}) {
+    delivery.OnReconnect();
+    clock.AdvanceMs(silence_ms - 1);
+    EXPECT_FALSE(delivery.Silent()) << silence_ms;
+    clock.AdvanceMs(1);
+    EXPECT_TRUE(delivery.Silent()) << silence_ms;
+  }
+}
+
 // A slow uplink: there is room for one message at a time, and rows want all of it.
 TEST(RowsDeliveryTest, SignsOfLifeAndIdleStreamsOutliveAFullSocket) {
   FakeClock clock;
@@ -241,6 +254,109 @@ class BadNetwork {
   std::deque<Sent> to_learner_, late_;
   std::deque<wire::RowsMessage> to_actor_;
 };
+
+// An uplink that carries so many bytes a step of 20 ms, and nothing that was on its way when the
+// actor connects anew. The learner answers at once and its replay takes all there is.
+class SlowUplink {
+ public:
+  explicit SlowUplink(std::uint64_t step_bytes) : step_bytes_(step_bytes) {
+    delivery_.Add(RowStream({.path = PathOf(0),
+                             .spec_hash = testing::kSpecHash,
+                             .batch_bytes = kBatchRows * testing::kRowBytes},
+                            ring_.Consumer(), clock_));
+  }
+
+  void Run(int seconds) {
+    for (int i = 0; i < 50 * seconds; ++i) Step();
+  }
+  void SetStepBytes(std::uint64_t bytes) { step_bytes_ = bytes; }
+  std::uint64_t arrived() const {
+    return learner_.streams.empty() ? 0 : learner_.streams.begin()->second.next;
+  }
+  int reconnects() const { return reconnects_; }
+  std::uint32_t last_count() const { return last_count_; }
+  bool SilentAfterMs(int ms) {
+    clock_.AdvanceMs(ms);
+    return delivery_.Silent();
+  }
+
+  static constexpr std::uint64_t kBatchRows = 64;
+  static constexpr std::uint64_t kEnvelopeBytes = 32;
+
+ private:
+  static constexpr std::size_t kQueue = 64;  // messages, as of a RowsClient
+
+  void Step() {
+    clock_.AdvanceMs(20);
+    ring_.Write(256);
+    if (delivery_.Silent()) {
+      ++reconnects_;
+      queue_.clear();
+      carried_bytes_ = 0;
+      delivery_.OnReconnect();
+    }
+    RecordingPort port;
+    port.room = kQueue - queue_.size();
+    delivery_.Send(port);
+    for (Sent& sent : port.sent) queue_.push_back(std::move(sent));
+    for (carried_bytes_ += step_bytes_; !queue_.empty(); queue_.pop_front()) {
+      const std::uint64_t bytes = kEnvelopeBytes + queue_.front().payload.size();
+      if (carried_bytes_ < bytes) return;
+      carried_bytes_ -= bytes;
+      Arrive(queue_.front());
+    }
+    carried_bytes_ = 0;
+  }
+  void Arrive(const Sent& sent) {
+    if (const auto* batch = std::get_if<wire::RowBatch>(&sent.message)) last_count_ = batch->count;
+    for (const wire::RowsMessage& answer : learner_.On(sent)) delivery_.On(answer);
+    for (auto& [number, stream] : learner_.streams) stream.released = stream.next;
+  }
+
+  std::uint64_t step_bytes_, carried_bytes_ = 0;
+  FakeClock clock_;
+  WeightsInbox inbox_;
+  CountingRing ring_{256};
+  RowsDelivery delivery_{{}, inbox_, clock_};
+  PlainLearner learner_{1, 256};
+  std::deque<Sent> queue_;
+  int reconnects_ = 0;
+  std::uint32_t last_count_ = 0;
+};
+
+// So many that a batch takes 4 s: longer than the learner may be silent at first.
+constexpr std::uint64_t kSlowStepBytes =
+    (SlowUplink::kBatchRows * testing::kRowBytes + SlowUplink::kEnvelopeBytes) / (4 * 50);
+
+TEST(RowsDeliveryModel, RowsArriveThoughABatchTakesLongerThanTheFirstSilence) {
+  SlowUplink uplink(kSlowStepBytes);
+  uplink.Run(60);
+  EXPECT_GT(uplink.reconnects(), 0) << "the uplink was not slow";
+  EXPECT_GT(uplink.arrived(), 0U);
+  const int reconnects = uplink.reconnects();
+  const std::uint64_t arrived = uplink.arrived();
+  uplink.Run(60);
+  EXPECT_EQ(uplink.reconnects(), reconnects) << "it goes on and off";
+  EXPECT_GT(uplink.arrived(), arrived);
+}
+
+TEST(RowsDeliveryModel, RowsArriveThoughABatchTakesLongerThanTheLongestSilence) {
+  SlowUplink uplink(1);  // 82 s
+  uplink.Run(600);
+  EXPECT_GT(uplink.arrived(), 0U);
+}
+
+TEST(RowsDeliveryModel, UplinkThatIsFastAgainGetsWholeBatchesAndTheFirstSilence) {
+  SlowUplink uplink(kSlowStepBytes);
+  uplink.Run(60);
+  EXPECT_GT(uplink.last_count(), 0U);
+  EXPECT_LT(uplink.last_count(), SlowUplink::kBatchRows);
+  uplink.SetStepBytes(1 << 20);
+  uplink.Run(60);
+  EXPECT_EQ(uplink.last_count(), SlowUplink::kBatchRows);
+  EXPECT_FALSE(uplink.SilentAfterMs(2'900));
+  EXPECT_TRUE(uplink.SilentAfterMs(100));
+}
 
 TEST(RowsDeliveryModel, NoRowIsLostOrTakenTwiceOverABadNetwork) {
   std::uint64_t resent = 0;
