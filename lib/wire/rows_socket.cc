@@ -18,7 +18,7 @@ constexpr ChannelPolicy kDataChannel = {
     .heartbeat_every_ms = kHeartbeatEveryMs,
     .heartbeat_timeout_ms = kHeartbeatTimeoutMs,
 };
-constexpr int kServerSendHighWaterMark = 64;  // of a peer: at most 16 MiB of weights
+constexpr int kServerSendHighWaterMark = 64;  // of a peer: at most 2 MiB of weights
 constexpr int kServerBacklog = 1024;
 
 // Receives what follows a routing id, or a whole message; `first` has its first frame.
