@@ -161,8 +161,8 @@ bool SamePlaces(const LogConfig& a, const LogConfig& b) {
   return a.service == b.service && a.level == b.level && a.file == b.file;
 }
 
-// spdlog hands its default logger out without a lock: other threads may log while it is replaced, so
-// it stays where only the pattern changes, and no logger that was one is ever freed.
+// spdlog hands its default logger out without a lock: other threads may log while it is replaced,
+// so it stays where only the pattern changes, and no logger that was one is ever freed.
 struct SetUp {
   Mutex mu;
   LogConfig config TETRION_GUARDED_BY(mu);

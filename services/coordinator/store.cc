@@ -13,8 +13,7 @@ namespace {
 // Raised with every change of the tables; an older file is refused.
 constexpr std::uint64_t kLayout = 2;
 constexpr int kNoPageLimit = 0x3fffffff;
-// Rows that one transaction removes at most, so that none takes long; or twice what it adds, so that
-// no load outruns it.
+// Rows that a transaction removes at most, so that none takes long; or twice what it adds.
 constexpr std::uint64_t kPruneRows = 256;
 // Report batches are blobs of up to 32 KiB: large pages keep them out of long overflow chains.
 constexpr const char* kPragmas =
@@ -310,7 +309,7 @@ void Store::WriteCounts(const RunCounts& counts) {
   impl_->put_served.Bind(served_s_).Run();
 }
 
-// Removes what is older than the store keeps, a few rows at a time, after a group that has added so many.
+// Removes what is older than the store keeps, a few rows at a time, after a group of `added` rows.
 void Store::Prune(std::uint64_t added) {
   const std::uint64_t most = std::max<std::uint64_t>(kPruneRows, 2 * added);
   if (episodes_.kept > config_.keep_episodes) {
@@ -342,12 +341,10 @@ void Store::Prune(std::uint64_t added) {
 void Store::WriteGroup(std::span<const StoreChange> changes) {
   Database& database = impl_->database;
   database.Execute("BEGIN IMMEDIATE");
-  std::uint64_t ranges = 0;
-  for (const StoreChange& change : changes) {
-    Write(change);
-    ranges += change.ranges.size();
-  }
-  Prune(std::max<std::uint64_t>(changes.size(), ranges));
+  std::uint64_t added = changes.size();
+  for (const StoreChange& change : changes) added += change.ranges.size();
+  for (const StoreChange& change : changes) Write(change);
+  Prune(added);
   WriteCounts(changes.back().counts);  // absolute: the last ones hold
   database.Execute("COMMIT");
 }

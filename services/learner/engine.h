@@ -51,8 +51,8 @@ class Engine {
     std::function<double()> mean_return;   // for checkpoints; any thread
     std::function<void(std::exception_ptr)> on_error;
   };
-  // May wait for the folders' locks; allocates the replay, reads the checkpoint. `rows` is null when
-  // no remote actors are served. Throws Error.
+  // May wait for the folders' locks; allocates the replay, reads the checkpoint. `rows` is null
+  // when no remote actors are served. Throws Error.
   Engine(const Surroundings& around, const wire::Registered& registered,
          std::unique_ptr<wire::RowsServer> rows);
 
