@@ -44,31 +44,47 @@ FileDescriptor WriterPlace::Lock() const {
   return file;
 }
 
-// Over what is there, which has the same length: a full disk has room for that.
+// Throws where the file cannot be read.
+void WriterPlace::ReadHolder(const FileDescriptor& file) {
+  holder_.assign(token_.size(), '\0');
+  const ssize_t done = pread(file.get(), holder_.data(), holder_.size(), 0);
+  if (done < 0) {
+    throw Error(ExitCode::kTryAgain, "cannot read " + path_ + ": " + std::strerror(errno));
+  }
+  holder_.resize(static_cast<std::size_t>(done));
+}
+
+// Over what is there, which has the same length: a full disk has room for that. Synced, since a
+// disk may refuse only then.
 bool WriterPlace::WriteToken(const FileDescriptor& file) {
   const ssize_t done = pwrite(file.get(), token_.data(), token_.size(), 0);
-  taken_ = done == static_cast<ssize_t>(token_.size());
+  taken_ = done == static_cast<ssize_t>(token_.size()) && fdatasync(file.get()) == 0;
   return taken_;
 }
 
 bool WriterPlace::Take() {
   wanted_ = true;
+  taken_ = false;
+  holder_.clear();
   const FileDescriptor file = Lock();
-  return file.valid() && WriteToken(file);
+  if (!file.valid()) return false;
+  ReadHolder(file);
+  return WriteToken(file);
 }
 
 FileDescriptor WriterPlace::BeginTurn() {
   if (!wanted_) return FileDescriptor();
-  FileDescriptor file = Lock();
-  if (!file.valid() || (!taken_ && !WriteToken(file))) {
+  const auto refuse = [this] {
     throw Error(ExitCode::kTryAgain, "cannot write " + path_ + ": " + std::strerror(errno));
-  }
-  std::string now(token_.size(), '\0');
-  const ssize_t done = pread(file.get(), now.data(), now.size(), 0);
-  if (done < 0) {
-    throw Error(ExitCode::kTryAgain, "cannot read " + path_ + ": " + std::strerror(errno));
-  }
-  if (now != token_) {
+  };
+  FileDescriptor file = Lock();
+  if (!file.valid()) refuse();
+  const std::string expected = taken_ ? token_ : holder_;
+  ReadHolder(file);
+  // A token that was half written when the disk refused is this process's, too.
+  const bool is_own = holder_ == expected || holder_ == token_;
+  if (is_own && !taken_ && !WriteToken(file)) refuse();
+  if (!is_own) {
     throw PlaceTaken(ExitCode::kTryAgain,
                      "another process writes beside " + path_ +
                          " since this one was taken for dead: what this one has made since its "

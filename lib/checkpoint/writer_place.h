@@ -28,8 +28,8 @@ class WriterPlace {
   explicit WriterPlace(const std::string& folder, std::int64_t wait_ms = 30'000);
 
   // Takes the place; the folder must exist. Waits for a turn that is under way, so that what it
-  // writes is there afterwards. False where the disk refuses: then the next turn takes it. Throws
-  // Error(kTryAgain) when a turn takes too long.
+  // writes is there afterwards. False where the disk refuses: then the next turn takes it, unless
+  // another process has meanwhile. Throws Error(kTryAgain) when a turn takes too long.
   bool Take();
 
   // Begins a turn, which ends when the descriptor is closed; an invalid one, which is a turn too,
@@ -39,11 +39,13 @@ class WriterPlace {
 
  private:
   FileDescriptor Lock() const;
+  void ReadHolder(const FileDescriptor& file);
   bool WriteToken(const FileDescriptor& file);
 
   const std::string path_, token_;
   const std::int64_t wait_ms_;
   bool wanted_ = false, taken_ = false;
+  std::string holder_;  // what the file held at the last look
 };
 
 }  // namespace tetrion

@@ -30,7 +30,8 @@ namespace tetrion::wire {
 // while all have more than `most_input_bytes` and the credit (lib/wire/input_bound.h), from its
 // owner's first Poll on.
 inline constexpr int kHeartbeatEveryMs = 2000;
-inline constexpr int kHeartbeatTimeoutMs = 6000;
+// Longer than one message may travel over a slow uplink: only whole ones count as signs of life.
+inline constexpr int kHeartbeatTimeoutMs = 30'000;
 
 class Frame;
 class InputBound;

@@ -3,6 +3,7 @@
 #include <zmq.h>
 
 #include <chrono>
+#include <exception>
 #include <future>
 #include <string>
 #include <thread>
@@ -34,10 +35,14 @@ SocketContext::~SocketContext() {
     zmq_ctx_term(handle_);
     return;
   }
-  std::packaged_task<void()> end([handle = handle_] { zmq_ctx_term(handle); });
-  const std::future<void> ended = end.get_future();
-  std::thread(std::move(end)).detach();  // it needs nothing but the handle
-  ended.wait_for(std::chrono::milliseconds(*most_wait_ms_));
+  try {
+    std::packaged_task<void()> end([handle = handle_] { zmq_ctx_term(handle); });
+    const std::future<void> ended = end.get_future();
+    std::thread(std::move(end)).detach();  // it needs nothing but the handle
+    ended.wait_for(std::chrono::milliseconds(*most_wait_ms_));
+  } catch (const std::exception&) {  // no thread, no memory: nothing has begun
+    zmq_ctx_term(handle_);
+  }
 }
 
 }  // namespace tetrion::wire

@@ -5,6 +5,7 @@
 
 #include "lib/core/error.h"
 #include "lib/core/log.h"
+#include "lib/wire/rows_socket.h"
 
 namespace tetrion::actor {
 namespace {
@@ -14,6 +15,7 @@ constexpr std::int64_t kSilenceNs = 3 * kNanosPerSecond;
 constexpr std::int64_t kMaxSilenceNs = 24 * kNanosPerSecond;
 constexpr int kMaxDoublings = 3;
 static_assert(kSilenceNs << kMaxDoublings == kMaxSilenceNs);
+static_assert(kMaxSilenceNs < wire::kHeartbeatTimeoutMs * kNanosPerMilli, "we part first");
 constexpr int kMaxHalvings = 16;  // of 64 KiB: one row, whatever its length
 // Longer than a reconnection takes, so that a learner which only moved is not taken for dead.
 constexpr std::int64_t kGoneSilences = 3;
@@ -31,7 +33,9 @@ RowsDelivery::RowsDelivery(const Config& config, WeightsInbox& inbox, const Cloc
 
 int RowsDelivery::Send(RowsPort& port) {
   const std::int64_t now_ns = clock_.NowNs();
-  inbox_.TellLearnerGone(now_ns - heard_ns_ >= kGoneSilences * usual_silence_ns_);
+  const std::int64_t gone_ns =
+      std::max(kGoneSilences * usual_silence_ns_, SilenceNs() + kSilenceNs);
+  inbox_.TellLearnerGone(now_ns - heard_ns_ >= gone_ns);
   int sent = 0;
   // First: rows would take all the room that a slow uplink leaves.
   if (now_ns >= ping_due_ns_ && port.Send(wire::RowsPing{})) {

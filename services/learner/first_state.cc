@@ -1,6 +1,7 @@
 #include "services/learner/first_state.h"
 
 #include <optional>
+#include <vector>
 
 #include "lib/core/error.h"
 #include "lib/core/log.h"
@@ -19,18 +20,31 @@ void Begin(const RunFolder& folder, Trainer& trainer) {
             initial->info.updates);
 }
 
+// Of a new run, whose folder may hold none.
+void RefuseCheckpoints(const CheckpointStore& store, const RunFolder& folder) {
+  if (store.Manifest().empty()) return;
+  throw Error(ExitCode::kConfig, folder.checkpoints() +
+                                     " holds checkpoints already; add --resume to go on from "
+                                     "the newest, or start a new run");
+}
+
 }  // namespace
+
+void CheckFirstState(const LearnerOptions& options, const RunConfig& run, const RunFolder& folder) {
+  const CheckpointStore store(folder.checkpoints(), options.keep_checkpoints);
+  if (!options.resume) return RefuseCheckpoints(store, folder);
+  const std::vector<ManifestEntry> listed = store.Manifest();
+  const std::uint64_t hash = RunConfigHash(run);
+  if (options.force || listed.empty() || listed.back().info.config_hash == hash) return;
+  (void)store.LoadNewest(hash);  // which says it, unless that file is the one that cannot be used
+}
 
 FirstState LoadFirstState(const LearnerOptions& options, const CheckpointStore& store,
                           const RunConfig& run, const RunFolder& folder, Trainer& trainer) {
   if (!options.resume) {
-    if (store.Manifest().empty()) {
-      Begin(folder, trainer);
-      return {};
-    }
-    throw Error(ExitCode::kConfig, folder.checkpoints() +
-                                       " holds checkpoints already; add --resume to go on from "
-                                       "the newest, or start a new run");
+    RefuseCheckpoints(store, folder);
+    Begin(folder, trainer);
+    return {};
   }
   const std::optional<Checkpoint> checkpoint = store.LoadNewest(RunConfigHash(run), options.force);
   if (!checkpoint) {

@@ -16,6 +16,10 @@ struct FirstState {
   std::int64_t env_steps = 0;
 };
 
+// Refuses what LoadFirstState would of settings and folder, for a learner that has taken nothing
+// yet. Changes nothing. Throws as LoadFirstState.
+void CheckFirstState(const LearnerOptions& options, const RunConfig& run, const RunFolder& folder);
+
 // Loads what a trainer begins with. When resuming: the newest checkpoint of `store`, or a warning
 // and the beginning where there is none. Otherwise: the weights of another run where the user wants
 // that (--init-from). Throws Error(kConfig) for a new run whose folder holds checkpoints, and what

@@ -5,6 +5,7 @@
 #include "lib/core/log.h"
 #include "lib/shm/shm_dir.h"
 #include "services/learner/engine.h"
+#include "services/learner/first_state.h"
 #include "services/learner/host_copies.h"
 #include "services/learner/run_home.h"
 
@@ -83,7 +84,9 @@ void Learner::StartBuild(const wire::Registered& registered) {
 // On the build thread: may wait for the folder's lock, allocates the replay, reads the checkpoint.
 void Learner::Build() {
   const std::int64_t start_ns = MonotonicClock::Get().NowNs();
-  registered_.run_folder = RunHomeOf(options_, registered_).path();
+  const RunFolder home = RunHomeOf(options_, registered_);
+  registered_.run_folder = home.path();
+  CheckFirstState(options_, RunConfigFromText(registered_.run_config), home);
   EnsureShmDir(registered_.shm_dir);
   const int removed = RemoveStale(registered_.shm_dir, registered_.run_id);
   if (removed > 0) log::info("removed {} shared regions of dead runs", removed);

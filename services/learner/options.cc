@@ -1,6 +1,7 @@
 #include "services/learner/options.h"
 
 #include "lib/run/options.h"
+#include "lib/setup/trainer_threads.h"
 #include "services/common/told_folders.h"
 
 namespace tetrion::learner {
@@ -19,7 +20,7 @@ void Declare(ServiceOptions& parser, LearnerOptions& o) {
       "threads", &o.threads,
       "threads of the trainer's arithmetic; 0: one per core, at most 8, or 1 for a small network "
       "and conv",
-      0, 256, "threads");
+      0, kMostTrainerThreads, "threads");
   AddDeviceChoice(parser, o.replay);
   AddRowsChoice(parser, o.rows);
   AddCurveAllow(parser, o.member.curve);

@@ -357,12 +357,15 @@ class Kept:
 def test_a_worker_is_one_thread_of_pythons_until_the_collector_is_closed(workers):
     here = threading.local()
     made, alive = [], []
+    all_here = threading.Barrier(max(workers, 1))  # one worker might play all episodes by itself
 
     def policy(worker, observations):
         if not hasattr(here, "kept"):
             here.kept = Kept()
             made.append(worker)
             alive.append(weakref.ref(here.kept))
+            if len(made) <= workers:
+                all_here.wait(timeout=60)
         return zeros(worker, observations)
 
     with collector(workers, 16, policy_fn=policy) as c:

@@ -7,6 +7,7 @@
 #include "lib/run/config_file.h"
 #include "lib/run/refuse.h"
 #include "lib/run/value_text.h"
+#include "lib/setup/trainer_threads.h"
 
 namespace tetrion {
 namespace {
@@ -69,9 +70,10 @@ void HearServiceSections(const ServiceOptions& parser, UpOptions& options) {
   const auto taken = [&](const char* name, const char* option) {
     return ToTake(file, parser, options, {"learner", name}, option);
   };
-  // The learner, which reads the section itself, refuses what is no value of it.
-  if (const auto threads = taken("threads", "threads")) {
-    static_cast<void>(ParseValue(*threads, 0, kMostLearnerThreads, options.threads));
+  const auto threads = taken("threads", "threads");
+  if (threads && !ParseValue(*threads, 0, kMostTrainerThreads, options.threads)) {
+    Refuse(Where(options, {"learner", "threads"}, *threads) + "is no number from 0 to " +
+           std::to_string(kMostTrainerThreads));
   }
   if (const auto device = taken("device", "device")) options.replay.device = *device;
   if (const auto trainer = taken("trainer_device", "trainer-device")) {

@@ -8,6 +8,7 @@
 #include "lib/run/value_text.h"
 #include "lib/setup/init_from.h"
 #include "lib/setup/run_setup.h"
+#include "lib/setup/trainer_threads.h"
 #include "tools/up/config_keys.h"
 #include "tools/up/slot_plan.h"
 
@@ -180,7 +181,7 @@ std::optional<int> ParseUpOptions(int argc, const char* const* argv, UpOptions& 
   AddInference(parser, o);
   AddGroups(parser, o);
   parser.Add("threads", &o.threads, "the learner's compute threads; 0: its default", 0,
-             kMostLearnerThreads, "threads");
+             kMostTrainerThreads, "threads");
   AddDeviceChoice(parser, o.replay);
   AddRunChoice(parser, o);
   parser.Add("bin-dir", &o.bin_dir, "folder of the services' programs; empty: this program's");

@@ -12,8 +12,6 @@
 
 namespace tetrion {
 
-inline constexpr int kMostLearnerThreads = 256;
-
 struct UpOptions : RunChoice, InferenceChoice {
   int actors = 1;
   int workers = 0;      // per actor; 0: what cores and the learner's threads allow

@@ -149,7 +149,8 @@ TEST_F(CheckpointStoreTest, ASaveUnderWayIsCompleteBeforeAnotherTakesOver) {
     if (point != SavePoint::kFileSynced) return;
     successor = std::thread([] {
       ASSERT_TRUE(second->TakeOver());
-      found = second->LoadNewest()->info.updates;
+      const std::optional<Checkpoint> newest = second->LoadNewest();
+      found = newest.has_value() ? newest->info.updates : 0;
     });
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   });

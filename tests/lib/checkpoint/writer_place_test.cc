@@ -73,6 +73,17 @@ TEST(WriterPlaceTest, APlaceThatCouldNotBeTakenIsTakenByTheNextTurn) {
   EXPECT_THROW((void)place.BeginTurn(), PlaceTaken);
 }
 
+TEST(WriterPlaceTest, APlaceThatCouldNotBeTakenIsNotTakenBackFromALaterOne) {
+  const ScratchDir dir;
+  const std::string folder = dir.path() + "/checkpoints";
+  WriterPlace early(folder), late(folder);
+  EXPECT_FALSE(early.Take());  // no such folder
+  std::filesystem::create_directory(folder);
+  ASSERT_TRUE(late.Take());
+  EXPECT_THROW((void)early.BeginTurn(), PlaceTaken);
+  EXPECT_TRUE(late.BeginTurn().valid());
+}
+
 TEST(WriterPlaceTest, AnEmptiedFileIsNobodys) {
   const ScratchDir dir;
   WriterPlace place(dir.path());

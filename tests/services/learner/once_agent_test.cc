@@ -33,6 +33,16 @@ TEST(OnceAgentTest, WorkIsDoneOnceOnAnotherThreadAndItsResultIsSeen) {
   EXPECT_NE(builder, std::this_thread::get_id());
 }
 
+// A last checkpoint that no thread has begun is then its owner's to write.
+TEST(OnceAgentTest, OneThatIsStoppedBeforeItsFirstCycleHasDoneNothing) {
+  OnceAgent agent("stop", [] { ADD_FAILURE(); });
+  AgentRunner runner(agent, [](std::exception_ptr) { ADD_FAILURE(); }, kNanosPerMilli);
+  runner.RequestStop();
+  runner.Start();
+  runner.Join();
+  EXPECT_FALSE(agent.Finished());
+}
+
 TEST(OnceAgentTest, WhatTheWorkThrowsComesOutOfFinished) {
   OnceAgent agent("build", [] { throw Error(ExitCode::kConfig, "no such network"); });
   (void)agent.DoWork();
