@@ -81,15 +81,14 @@ FileDescriptor WriterPlace::BeginTurn() {
   if (!file.valid()) refuse();
   const std::string expected = taken_ ? token_ : holder_;
   ReadHolder(file);
-  // A token that was half written when the disk refused is this process's, too.
-  const bool is_own = holder_ == expected || holder_ == token_;
-  if (is_own && !taken_ && !WriteToken(file)) refuse();
-  if (!is_own) {
+  // Its own token may be there although the disk refused it: written, but not synced.
+  if (holder_ != expected && holder_ != token_) {
     throw PlaceTaken(ExitCode::kTryAgain,
                      "another process writes beside " + path_ +
                          " since this one was taken for dead: what this one has made since its "
                          "last turn is given up");
   }
+  if (!taken_ && !WriteToken(file)) refuse();
   return file;
 }
 

@@ -132,8 +132,7 @@ std::string MarkdownHead(const std::string& algorithm) {
   return "## Run settings\n\nThe same for every process of a run: section `[run]`, or an option of "
          "any program that says so. Environments have [presets](#presets) of their own, which the "
          "user's settings beat. Where there are two tables, those of the first stay for the run's "
-         "life; "
-         "those of the second may be given anew with `--resume`.\n";
+         "life; those of the second may be given anew with `--resume`.\n";
 }
 
 // The rows of one table; empty where there is none.

@@ -14,6 +14,7 @@
 #include "lib/core/error.h"
 #include "lib/wire/session_link.h"
 #include "lib/wire/socket.h"
+#include "tests/lib/wire/quiet_owner_for_test.h"
 
 namespace {
 
@@ -42,19 +43,8 @@ extern "C" __attribute__((visibility("default"))) int getaddrinfo(const char* na
 namespace tetrion::wire {
 namespace {
 
-class SilentOwner final : public SessionOwner {
- public:
-  Register MakeRegister() override { return {.name = "actor-0"}; }
-  void OnRegistered(const Registered&, bool) override {}
-  void OnFenced() override {}
-  Heartbeat MakeHeartbeat() override { return {}; }
-  void OnHeartbeatAck(const HeartbeatAck&) override {}
-  void OnRunEnds() override {}
-  void OnMessage(const Message&) override {}
-};
-
 TEST(HostNameTest, LinkGivesUpThoughEachLookUpTakesLongerThanItsSilence) {
-  SilentOwner owner;
+  QuietOwner owner;
   SessionLink link({.endpoint = [] { return CoordinatorPlace("tcp://slow.invalid:1"); },
                     .silence_ns = kNanosPerSecond / 2,
                     .give_up_ns = 4 * kNanosPerSecond},

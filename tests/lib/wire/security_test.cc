@@ -15,6 +15,7 @@
 #include "lib/wire/session_link.h"
 #include "lib/wire/socket.h"
 #include "tests/lib/wire/key_folder_for_test.h"
+#include "tests/lib/wire/quiet_owner_for_test.h"
 
 namespace tetrion::wire {
 namespace {
@@ -180,15 +181,7 @@ TEST_F(SecurityTest, UnixSocketsHaveKeysToo) {
 
 // The member that nobody allows goes on asking, and its error says what to do.
 TEST_F(SecurityTest, SessionThatGivesUpSaysWhatWasWrongWithItsKey) {
-  class Quiet final : public SessionOwner {
-    Register MakeRegister() override { return {.name = "actor-0"}; }
-    void OnRegistered(const Registered&, bool) override {}
-    void OnFenced() override {}
-    Heartbeat MakeHeartbeat() override { return {}; }
-    void OnHeartbeatAck(const HeartbeatAck&) override {}
-    void OnRunEnds() override {}
-    void OnMessage(const Message&) override {}
-  } owner;
+  QuietOwner owner;
   FakeClock clock;
   SessionLink link({.endpoint = [this] { return server_->endpoint(); },
                     .give_up_ns = 5 * kNanosPerSecond,
