@@ -76,9 +76,9 @@ SafetensorsFile FileOf(const TrainerState& state, const CheckpointInfo& info) {
   return file;
 }
 
-// Reads and verifies one file. Throws Error(kConfig) with the reason when it is unusable.
-Checkpoint ReadCheckpoint(const std::string& path, const ManifestEntry& entry) {
-  const std::vector<std::byte> bytes = ReadFile(path, kMaxCheckpointBytes);
+// The bytes of one file as they were saved. Throws Error(kConfig) with the reason when it has others.
+std::vector<std::byte> ReadBytes(const std::string& path, const ManifestEntry& entry) {
+  std::vector<std::byte> bytes = ReadFile(path, kMaxCheckpointBytes);
   if (bytes.size() != entry.bytes) {
     throw Error(ExitCode::kConfig, path + " is corrupt: it has " + std::to_string(bytes.size()) +
                                        " bytes, the manifest says " + std::to_string(entry.bytes));
@@ -86,6 +86,12 @@ Checkpoint ReadCheckpoint(const std::string& path, const ManifestEntry& entry) {
   if (XXH64(bytes.data(), bytes.size(), 0) != entry.xxhash64) {
     throw Error(ExitCode::kConfig, path + " is corrupt: its xxhash64 differs from the manifest's");
   }
+  return bytes;
+}
+
+// Reads and verifies one file. Throws Error(kConfig) with the reason when it is unusable.
+Checkpoint ReadCheckpoint(const std::string& path, const ManifestEntry& entry) {
+  const std::vector<std::byte> bytes = ReadBytes(path, entry);
   SafetensorsFile file = DecodeSafetensors(bytes, path);
   Checkpoint checkpoint{.info = InfoOf(file.metadata, path), .path = path};
   checkpoint.state.tensors = std::move(file.tensors);
@@ -174,6 +180,16 @@ bool CheckpointStore::IsLost(const ManifestEntry& entry) const {
   return static_cast<std::uint64_t>(info.st_size) != entry.bytes;
 }
 
+// A file that only cannot be read now is not corrupt.
+bool CheckpointStore::IsCorrupt(const ManifestEntry& entry) const {
+  try {
+    (void)ReadBytes(folder_ + "/" + entry.file, entry);
+  } catch (const Error& error) {
+    return error.code() == ExitCode::kConfig;
+  }
+  return false;
+}
+
 void CheckpointStore::Save(const TrainerState& state, const CheckpointInfo& info) {
   std::error_code error;
   fs::create_directories(folder_, error);
@@ -185,7 +201,10 @@ void CheckpointStore::Save(const TrainerState& state, const CheckpointInfo& info
     const std::string parent = folder_ + "/..";  // whose entry of the folder may be new, too
     if (!SyncFolder(parent)) Fail("sync", parent);
   }
-  std::erase_if(entries, [this](const ManifestEntry& entry) { return IsLost(entry); });
+  std::erase_if(entries, [this](const ManifestEntry& entry) {
+    return IsLost(entry) || (!read_all_ && IsCorrupt(entry));
+  });
+  read_all_ = true;
   // What a Save that died has left would keep the room that this one may need.
   RemoveUnlisted(entries);
   const std::vector<std::byte> bytes = EncodeSafetensors(FileOf(state, info));

@@ -77,7 +77,7 @@ class CheckpointStore {
   // saved before stays listed and loadable. Throws PlaceTaken when another process has taken over.
   //
   // An entry whose file is missing, or of another length, is forgotten: it would keep the place of
-  // the best one.
+  // the best one. The first Save reads the files, too, and forgets those of another hash.
   void Save(const TrainerState& state, const CheckpointInfo& info);
 
   // The newest usable checkpoint; nothing when the folder holds none at all. Files that are
@@ -107,10 +107,12 @@ class CheckpointStore {
   void RefuseUnlisted() const;
   void RemoveUnlisted(const std::vector<ManifestEntry>& listed) const;
   bool IsLost(const ManifestEntry& entry) const;
+  bool IsCorrupt(const ManifestEntry& entry) const;
 
   const std::string folder_;
   const int keep_last_;
   WriterPlace place_;
+  bool read_all_ = false;  // the files that were there before the first Save
   PauseHook pause_hook_ = nullptr;
 };
 

@@ -40,8 +40,8 @@ auto Pack(FlatBufferBuilder& fbb, const RowBatch& m) {
 auto Pack(FlatBufferBuilder& fbb, const CloseRows& m) {
   return fbs::CreateCloseRows(fbb, m.stream, m.end);
 }
-auto Pack(FlatBufferBuilder& fbb, const RowsPing&) {
-  return fbs::CreateRowsPing(fbb);
+auto Pack(FlatBufferBuilder& fbb, const RowsPing& m) {
+  return fbs::CreateRowsPing(fbb, m.number);
 }
 auto Pack(FlatBufferBuilder& fbb, const WeightsGet& m) {
   return fbs::CreateWeightsGet(fbb, m.version, m.chunk);
@@ -62,7 +62,7 @@ auto Pack(FlatBufferBuilder& fbb, const RowsAck& m) {
   for (const StreamAck& s : m.streams) {
     packed.emplace_back(s.stream, s.next, s.released, s.closed);
   }
-  return fbs::CreateRowsAck(fbb, fbb.CreateVectorOfStructs(packed), m.weights_version);
+  return fbs::CreateRowsAck(fbb, fbb.CreateVectorOfStructs(packed), m.weights_version, m.answered);
 }
 auto Pack(FlatBufferBuilder& fbb, const StreamUnknown& m) {
   return fbs::CreateStreamUnknown(fbb, m.stream);
@@ -113,8 +113,8 @@ RowBatch Unpack(Faults& faults, const fbs::RowBatch& f) {
 CloseRows Unpack(Faults&, const fbs::CloseRows& f) {
   return {f.stream(), f.end()};
 }
-RowsPing Unpack(Faults&, const fbs::RowsPing&) {
-  return {};
+RowsPing Unpack(Faults&, const fbs::RowsPing& f) {
+  return {f.number()};
 }
 WeightsGet Unpack(Faults&, const fbs::WeightsGet& f) {
   return {f.version(), f.chunk()};
@@ -126,7 +126,7 @@ OpenRefused Unpack(Faults& faults, const fbs::OpenRefused& f) {
   return {PathText(faults, f.path()), FreeText(faults, f.text()), f.final()};
 }
 RowsAck Unpack(Faults& faults, const fbs::RowsAck& f) {
-  RowsAck m{{}, f.weights_version()};
+  RowsAck m{{}, f.weights_version(), f.answered()};
   const std::size_t count = f.streams() == nullptr ? 0 : f.streams()->size();
   if (count > kMaxStreams) {
     faults.bound = true;

@@ -23,10 +23,10 @@ namespace tetrion::wire {
 //
 // OpenRows is repeated until it is answered, CloseRows until an answer says `closed`. The actor
 // sends rows below `released + capacity` only. It sends rows from `next` again when it has opened
-// the stream anew, when an answer's `next` lies below a row sent before and no progress follows,
-// and after a Reopen of its socket; so nothing here has to arrive.
+// the stream anew, and when a ping that it sent after them was answered without them: a connection
+// keeps its order, so they were lost, however slow it is. So nothing here has to arrive.
 
-inline constexpr std::uint16_t kRowsProtocolVersion = 1;
+inline constexpr std::uint16_t kRowsProtocolVersion = 2;
 inline constexpr std::size_t kMaxRowsEnvelopeBytes = 16 * 1024;   // first frame
 inline constexpr std::size_t kMaxPayloadBytes = 4 * 1024 * 1024;  // second frame; rows unpacked
 inline constexpr std::size_t kMaxStreams = kMaxRings;             // streams of one actor
@@ -60,8 +60,10 @@ struct CloseRows {
   std::uint64_t end = 0;  // rows of the stream
 };
 
-// Nothing to send: the actor lives, and asks for a RowsAck.
-struct RowsPing {};
+// The actor lives, and asks for a RowsAck. Said twice a second, and again with another number.
+struct RowsPing {
+  std::uint64_t number = 0;  // from 1, rises
+};
 
 // Asks for one chunk of the weights of a version that a RowsAck or a WeightsGone has named. Refused
 // unless the sender has a stream.
@@ -99,6 +101,7 @@ struct StreamAck {
 struct RowsAck {
   std::vector<StreamAck> streams;     // <= kMaxStreams
   std::uint32_t weights_version = 0;  // newest published; 0: none yet, or no stream to give it to
+  std::uint64_t answered = 0;         // the process's highest ping that came before; 0: none
 };
 
 // The learner has no such stream (any more): open it anew, or, when every row was released and

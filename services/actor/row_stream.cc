@@ -10,9 +10,6 @@ namespace {
 
 constexpr std::int64_t kOpenEveryNs = 200 * kNanosPerMilli;
 constexpr std::int64_t kCloseEveryNs = 200 * kNanosPerMilli;
-// Rows in flight that no answer follows are sent again after so long, then ever more rarely.
-constexpr std::int64_t kPatienceNs = 500 * kNanosPerMilli;
-constexpr std::int64_t kMaxPatienceNs = 4 * kNanosPerSecond;
 // Messages of one worker in one round, so that its neighbours have their turn.
 constexpr int kMaxBatchesOfRound = 8;
 
@@ -25,8 +22,7 @@ RowStream::RowStream(Config config, RingConsumer ring, const Clock& clock)
       next_(ring_.tail()),
       send_(next_),
       sent_(next_),
-      released_(next_),
-      patience_ns_(kPatienceNs) {
+      released_(next_) {
   TETRION_CHECK(ring_.stride_bytes() <= wire::kMaxPayloadBytes, "a row is too long for a message");
 }
 
@@ -48,7 +44,7 @@ int RowStream::Send(RowsPort& port, wire::RowsPacker* packer) {
   if (state_ == State::kDone) return 0;
   if (state_ == State::kOpen && clock_.NowNs() - mentioned_ns_ >= pace_.unmentioned_ns) Reopen();
   if (state_ == State::kOpening) return SendOpen(port);
-  GoBackIfStuck();
+  NotePing();
   const int batches = SendRows(port, packer);
   return batches + SendClose(port);
 }
@@ -82,12 +78,12 @@ void RowStream::On(const wire::RowsOpened& opened) {
   send_ = opened.next;
   ended_ = false;
   close_due_ns_ = 0;
-  mentioned_ns_ = progress_ns_ = clock_.NowNs();
-  patience_ns_ = kPatienceNs;
+  mentioned_ns_ = clock_.NowNs();
+  mark_ = 0;
   Advance(opened.next, opened.released);
 }
 
-bool RowStream::On(const wire::StreamAck& ack) {
+bool RowStream::On(const wire::StreamAck& ack, std::uint64_t answered) {
   if (state_ != State::kOpen || ack.stream != stream_) return false;
   mentioned_ns_ = clock_.NowNs();
   if (ack.next < next_ || ack.released < released_) return false;  // overtaken by a later one
@@ -97,30 +93,33 @@ bool RowStream::On(const wire::StreamAck& ack) {
   }
   const bool progress = ack.next > next_;
   Advance(ack.next, ack.released);
+  GoBackIfLost(answered);
   if (ack.closed && ended_ && next_ == send_) state_ = State::kDone;
   return progress;
 }
 
 void RowStream::Advance(std::uint64_t next, std::uint64_t released) {
-  if (next > next_) NoteProgress();
   next_ = next;
   send_ = std::max(send_, next_);
   released_ = released;
   if (released > ring_.tail()) ring_.Release(released - ring_.tail());
 }
 
-void RowStream::NoteProgress() {
-  const std::int64_t now_ns = clock_.NowNs();
-  // Where answers take longer, rows are still on their way for longer.
-  patience_ns_ = std::clamp(2 * (now_ns - progress_ns_), kPatienceNs, kMaxPatienceNs);
-  progress_ns_ = now_ns;
+// A ping was sent since the last Send: it follows the rows that are on their way.
+void RowStream::NotePing() {
+  if (pace_.pings == noted_pings_) return;
+  noted_pings_ = pace_.pings;
+  if (mark_ != 0) return;
+  mark_ = pace_.pings;
+  marked_ = send_;
 }
 
-void RowStream::GoBackIfStuck() {
-  if (next_ == send_ || clock_.NowNs() - progress_ns_ < patience_ns_) return;
+void RowStream::GoBackIfLost(std::uint64_t answered) {
+  if (mark_ == 0 || answered < mark_) return;
+  mark_ = 0;
+  if (next_ >= marked_) return;
   send_ = next_;
   ended_ = false;
-  patience_ns_ = std::min(2 * patience_ns_, kMaxPatienceNs);
 }
 
 int RowStream::SendRows(RowsPort& port, wire::RowsPacker* packer) {
@@ -155,7 +154,6 @@ bool RowStream::SendBatch(RowsPort& port, wire::RowsPacker* packer, const RingPe
   }
   if (!port.Send(batch, payload)) return false;
   packed_count_ = 0;
-  if (send_ == next_) progress_ns_ = clock_.NowNs();
   const std::uint64_t end = send_ + count;
   const std::uint64_t fresh = end > sent_ ? end - std::max(sent_, send_) : 0;
   stats_.rows += fresh;

@@ -43,7 +43,8 @@ class RowStream {
     std::uint64_t batch_bytes = 64 * 1024;  // rows of one message, unpacked
   };
   struct Pace {
-    int halvings = 0;  // of batch_bytes; a batch has a row at least
+    int halvings = 0;         // of batch_bytes; a batch has a row at least
+    std::uint64_t pings = 0;  // sent on any connection; the newest before the rows of this Send
     // The learner tells of every stream it has when it is asked for a sign of life, several times
     // in so long. One that it leaves out is none of its own, whether or not there is a row to send.
     std::int64_t unmentioned_ns = 2 * kNanosPerSecond;
@@ -63,9 +64,9 @@ class RowStream {
   // Sends what is due. `packer`: null to send rows as they are. Returns how many messages.
   int Send(RowsPort& port, wire::RowsPacker* packer);
   // Answers of the learner. Those for another stream are ignored. An acknowledgement: whether rows
-  // have arrived since the last.
+  // have arrived since the last. `answered`: RowsAck::answered.
   void On(const wire::RowsOpened& opened);
-  bool On(const wire::StreamAck& ack);
+  bool On(const wire::StreamAck& ack, std::uint64_t answered);
   // The connection is new: open the stream again.
   void Reopen();
   // The learner does not know the stream (any more): it is another learner, or all was said.
@@ -85,13 +86,13 @@ class RowStream {
 
   bool IsPossible(std::uint64_t next, std::uint64_t released) const;
   void Advance(std::uint64_t next, std::uint64_t released);
-  void GoBackIfStuck();
+  void NotePing();
+  void GoBackIfLost(std::uint64_t answered);
   int SendOpen(RowsPort& port);
   int SendRows(RowsPort& port, wire::RowsPacker* packer);
   bool SendBatch(RowsPort& port, wire::RowsPacker* packer, const RingPeek& rows,
                  std::uint32_t count);
   int SendClose(RowsPort& port);
-  void NoteProgress();
 
   const Config config_;
   const Clock& clock_;
@@ -108,8 +109,10 @@ class RowStream {
   std::int64_t open_due_ns_ = 0;
   std::int64_t close_due_ns_ = 0;
   std::int64_t mentioned_ns_ = 0;  // when the learner last told of the stream
-  std::int64_t progress_ns_ = 0;   // when `next_` last moved, or rows began to be on their way
-  std::int64_t patience_ns_;       // without progress: send again; grows until there is some
+  // Rows below `marked_` were sent before ping `mark_`: they arrive before it, or not at all.
+  std::uint64_t mark_ = 0;  // 0: no ping is waited for
+  std::uint64_t marked_ = 0;
+  std::uint64_t noted_pings_ = 0;
   // A batch that was packed and found no room: rows [packed_first_, + packed_count_).
   std::vector<std::byte> packed_;
   std::uint64_t packed_first_ = 0;

@@ -38,12 +38,14 @@ int RowsDelivery::Send(RowsPort& port) {
   inbox_.TellLearnerGone(now_ns - heard_ns_ >= gone_ns);
   int sent = 0;
   // First: rows would take all the room that a slow uplink leaves.
-  if (now_ns >= ping_due_ns_ && port.Send(wire::RowsPing{})) {
+  if (now_ns >= ping_due_ns_ && port.Send(wire::RowsPing{pings_ + 1})) {
+    ++pings_;
     ping_due_ns_ = now_ns + kPingEveryNs;
     ++sent;
   }
   sent += weights_.Send(port);
-  const RowStream::Pace pace = {.halvings = halvings_, .unmentioned_ns = SilenceNs() * 2 / 3};
+  const RowStream::Pace pace = {
+      .halvings = halvings_, .pings = pings_, .unmentioned_ns = SilenceNs() * 2 / 3};
   for (std::size_t i = 0; i < streams_.size(); ++i) {
     RowStream& stream = streams_[(turn_ + i) % streams_.size()];
     stream.SetPace(pace);
@@ -80,7 +82,7 @@ void RowsDelivery::On(const wire::RowsMessage& message, std::span<const std::byt
 void RowsDelivery::OnAck(const wire::RowsAck& ack, std::int64_t silent_ns) {
   bool progress = false;
   for (const wire::StreamAck& one : ack.streams) {
-    for (RowStream& stream : streams_) progress |= stream.On(one);
+    for (RowStream& stream : streams_) progress |= stream.On(one, ack.answered);
   }
   weights_.OnNewest(ack.weights_version);
   if (!progress) return;

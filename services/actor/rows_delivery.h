@@ -64,6 +64,7 @@ class RowsDelivery {
   std::int64_t heard_ns_;      // any message
   std::int64_t connected_ns_;  // since when the connection is allowed to be silent
   std::int64_t ping_due_ns_ = 0;
+  std::uint64_t pings_ = 0;  // sent
   // How slow the connection is. An uplink that carries a batch for longer than the learner may be
   // silent would be opened anew before any arrives: so each connection over which no row arrived
   // doubles that time and halves the batches.

@@ -86,7 +86,27 @@ std::int64_t ResumedUpdate(const RunFolder& folder) {
   return checkpoints.empty() ? 0 : checkpoints.back().info.updates;
 }
 
+// A run that has trained has an account. Without it, as in a copy that lacks the file, tokens and
+// steps would begin again at 0 under weights that do not.
+void RefuseLostAccount(const RunFolder& folder) {
+  std::error_code error;
+  const auto bytes = std::filesystem::file_size(folder.store(), error);
+  const bool is_lost = error == std::errc::no_such_file_or_directory || (!error && bytes == 0);
+  if (!is_lost) return;
+  const std::filesystem::directory_iterator files(folder.checkpoints(), error);
+  const bool has_trained = !error && std::any_of(begin(files), end(files), [](const auto& file) {
+    return file.path().extension() == ".safetensors";
+  });
+  if (!has_trained) return;
+  throw Error(ExitCode::kConfig,
+              "run " + folder.name() + " has checkpoints and no account: " + folder.store() +
+                  " is missing or empty; restore it from a copy, or begin a new run with these "
+                  "weights: --init-from " +
+                  folder.name());
+}
+
 OpenedRun ResumedRun(const CoordinatorOptions& options, RunFolder folder, FileDescriptor lock) {
+  RefuseLostAccount(folder);
   RunConfig config = folder.ReadConfig();
   std::vector<SettingChange> changes = ChangeOnResume(options.given, config);
   return {.folder = std::move(folder),

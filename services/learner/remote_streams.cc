@@ -50,9 +50,11 @@ void RemoteStreams::On(const wire::PeerId& peer, const wire::Identity& sender,
     with(batch->stream, [&](Stream& s) { OnBatch(batch->stream, s, *batch, payload); });
   } else if (const auto* close = std::get_if<wire::CloseRows>(&message)) {
     with(close->stream, [&](Stream& s) { OnClose(close->stream, s, *close); });
-  } else if (std::holds_alternative<wire::RowsPing>(message)) {
+  } else if (const auto* ping = std::get_if<wire::RowsPing>(&message)) {
     const auto known = peers_.find(sender.process);
-    if (known != peers_.end()) known->second.next_ack_ns = 0;
+    if (known == peers_.end()) return;
+    known->second.next_ack_ns = 0;
+    known->second.pinged = std::max(known->second.pinged, ping->number);
   }
 }
 
@@ -333,7 +335,7 @@ void RemoteStreams::EndBySilence(std::uint64_t number, const Stream& stream,
 void RemoteStreams::Acknowledge(std::uint64_t process, Peer& peer, std::int64_t now_ns,
                                 std::uint32_t weights_version) {
   const bool all = now_ns >= peer.next_ack_ns;
-  wire::RowsAck ack = {.streams = {}, .weights_version = weights_version};
+  wire::RowsAck ack = {.streams = {}, .weights_version = weights_version, .answered = peer.pinged};
   for (auto& [number, stream] : streams_) {
     if (stream.process != process || ack.streams.size() == wire::kMaxStreams) continue;
     const bool moved = stream.next != stream.told_next || stream.released != stream.told_released;

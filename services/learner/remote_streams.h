@@ -104,6 +104,7 @@ class RemoteStreams {
     std::int64_t heard_ns = 0;
     std::int64_t streamed_ns = 0;  // when it last had a stream
     std::int64_t next_ack_ns = 0;
+    std::uint64_t pinged = 0;  // its highest ping
   };
 
   void OnOpen(const wire::PeerId& peer, const wire::Identity& sender, const wire::OpenRows& open);

@@ -49,7 +49,10 @@ TEST_F(ConfigKeysTest, WhatUpTellsItsServicesItselfIsRefusedInTheirSections) {
   for (const auto& [section, key, value] : {std::array<std::string, 3>{"actor", "workers", "3"},
                                             {"actor", "inference", "streamed"},
                                             {"actor", "groups", "4"},
-                                            {"learner", "resident_lanes", "64"}}) {
+                                            {"learner", "resident_lanes", "64"},
+                                            {"coordinator", "run", "mine"},
+                                            {"coordinator", "runs_dir", "/tmp/mine"},
+                                            {"coordinator", "resume", "mine"}}) {
     EXPECT_THAT(RefusalOf("[" + section + "]\n" + key + " = \"" + value + "\"\n"),
                 AllOf(HasSubstr(File() + ": [" + section + "] " + key + " = '" + value + "'"),
                       HasSubstr("write " + key + " in [up]")));

@@ -18,8 +18,11 @@ struct Key {
 };
 
 // What `up` plans with: a service is told otherwise, or the plan is wrong.
-constexpr std::array kPlanned = {Key{"actor", "workers"}, Key{"actor", "inference"},
-                                 Key{"actor", "groups"}, Key{"learner", "resident_lanes"}};
+constexpr std::array kPlanned = {
+    Key{"actor", "workers"},          Key{"actor", "inference"}, Key{"actor", "groups"},
+    Key{"learner", "resident_lanes"}, Key{"coordinator", "run"}, Key{"coordinator", "runs_dir"},
+    Key{"coordinator", "resume"},
+};
 
 std::optional<std::string> ValueOf(const ConfigSections& file, const Key& key) {
   const auto section = file.find(key.section);

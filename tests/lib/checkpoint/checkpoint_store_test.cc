@@ -124,6 +124,24 @@ TEST_F(CheckpointStoreTest, ALostBestGivesItsPlaceToTheBestOfTheOthers) {
   EXPECT_EQ(store.Manifest().size(), 2U);
 }
 
+TEST_F(CheckpointStoreTest, ABestThatWasCorruptBeforeTheFirstSaveGivesItsPlaceUp) {
+  {
+    CheckpointStore before(folder_, 1);
+    before.Save(StateOf(1), InfoOf(1, 50));
+    before.Save(StateOf(2), InfoOf(2, 20));
+    std::fstream file(before.LoadBest()->path, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(-1, std::ios::end);
+    const int last = file.peek();
+    file.seekp(-1, std::ios::end);
+    file.put(static_cast<char>(~last));
+  }
+  CheckpointStore store(folder_, 1);
+  store.Save(StateOf(3), InfoOf(3, 10));
+  EXPECT_EQ(store.LoadBest()->info.updates, 2);
+  EXPECT_EQ(store.Manifest().size(), 2U);
+  EXPECT_EQ(store.LoadBest()->warning, "");
+}
+
 TEST_F(CheckpointStoreTest, OneThatWasTakenForDeadSavesNothingBesideItsSuccessor) {
   CheckpointStore first(folder_, 3), second(folder_, 3);
   ASSERT_TRUE(first.TakeOver());

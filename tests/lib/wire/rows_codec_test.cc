@@ -42,6 +42,7 @@ TEST(RowsCodecTest, FieldsKeepTheirPlaces) {
   EXPECT_EQ(batch.first, 100U);
   EXPECT_EQ(batch.count, 16U);
   EXPECT_EQ(batch.packing, RowsPacking::kZstd);
+  EXPECT_EQ(Sent(std::get<RowsPing>(all[3])).number, 12U);
   EXPECT_EQ(Sent(std::get<WeightsGet>(all[4])).chunk, 2U);
   const auto opened = Sent(std::get<RowsOpened>(all[5]));
   EXPECT_EQ(opened.next, 100U);
@@ -51,6 +52,7 @@ TEST(RowsCodecTest, FieldsKeepTheirPlaces) {
   const auto ack = Sent(std::get<RowsAck>(all[7]));
   EXPECT_EQ(ack.streams, std::get<RowsAck>(all[7]).streams);
   EXPECT_EQ(ack.weights_version, 9U);
+  EXPECT_EQ(ack.answered, 12U);
   EXPECT_EQ(Sent(std::get<WeightsChunk>(all[9])).blob_bytes, 600'000U);
   EXPECT_EQ(Sent(std::get<WeightsGone>(all[10])).newest, 11U);
   EXPECT_EQ(Sent(std::get<WeightsRefused>(all[11])).version, 9U);
@@ -116,7 +118,8 @@ TEST(RowsCodecTest, AnotherProtocolVersionIsNamed) {
     const auto decoded = DecodeRows(changed);
     if (decoded.status != DecodeStatus::kWrongVersion || decoded.have_version != 0x012a) continue;
     ++found;
-    EXPECT_NE(RowsWrongVersionText(decoded.have_version).find("298, this build needs 1"),
+    EXPECT_NE(RowsWrongVersionText(decoded.have_version)
+                  .find("298, this build needs " + std::to_string(kRowsProtocolVersion)),
               std::string::npos);
   }
   EXPECT_EQ(found, 1);

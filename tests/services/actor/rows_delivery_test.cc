@@ -274,6 +274,7 @@ class SlowUplink {
     return learner_.streams.empty() ? 0 : learner_.streams.begin()->second.next;
   }
   int reconnects() const { return reconnects_; }
+  std::uint64_t duplicates() const { return learner_.duplicates; }
   std::uint32_t last_count() const { return last_count_; }
   bool SilentAfterMs(int ms) {
     clock_.AdvanceMs(ms);
@@ -334,10 +335,11 @@ TEST(RowsDeliveryModel, RowsArriveThoughABatchTakesLongerThanTheFirstSilence) {
   EXPECT_GT(uplink.reconnects(), 0) << "the uplink was not slow";
   EXPECT_GT(uplink.arrived(), 0U);
   const int reconnects = uplink.reconnects();
-  const std::uint64_t arrived = uplink.arrived();
+  const std::uint64_t arrived = uplink.arrived(), duplicates = uplink.duplicates();
   uplink.Run(60);
   EXPECT_EQ(uplink.reconnects(), reconnects) << "it goes on and off";
   EXPECT_GT(uplink.arrived(), arrived);
+  EXPECT_EQ(uplink.duplicates(), duplicates) << "rows that were only late were sent again";
 }
 
 TEST(RowsDeliveryModel, RowsArriveThoughABatchTakesLongerThanTheLongestSilence) {

@@ -105,11 +105,14 @@ class PlainLearner {
       return {Take(*batch, sent.payload)};
     }
     if (const auto* close = std::get_if<wire::CloseRows>(&sent.message)) return {Close(*close)};
-    if (std::holds_alternative<wire::RowsPing>(sent.message)) return {Acks()};
+    if (const auto* ping = std::get_if<wire::RowsPing>(&sent.message)) {
+      pinged_ = std::max(pinged_, ping->number);
+      return {Acks()};
+    }
     return {};
   }
   wire::RowsAck Acks() const {
-    wire::RowsAck ack;
+    wire::RowsAck ack = {.streams = {}, .answered = pinged_};
     for (const auto& [number, s] : streams) {
       ack.streams.push_back({number, s.next, s.released, s.closed});
     }
@@ -144,18 +147,23 @@ class PlainLearner {
       ++s.next;
       EXPECT_LE(s.next - s.released, capacity_) << "more was sent than there was credit for";
     }
-    return wire::RowsAck{{{found->first, s.next, s.released, s.closed}}, 0};
+    return AckOf(*found);
   }
   wire::RowsMessage Close(const wire::CloseRows& close) {
     const auto found = streams.find(close.stream);
     if (found == streams.end()) return wire::StreamUnknown{close.stream};
     Stream& s = found->second;
     s.closed = s.next == close.end;
-    return wire::RowsAck{{{found->first, s.next, s.released, s.closed}}, 0};
+    return AckOf(*found);
+  }
+  wire::RowsAck AckOf(const std::pair<const std::uint64_t, Stream>& numbered) const {
+    const auto& [number, s] = numbered;
+    return {{{number, s.next, s.released, s.closed}}, 0, pinged_};
   }
 
   std::uint64_t next_stream_;
   const std::uint64_t capacity_;
+  std::uint64_t pinged_ = 0;
   wire::RowsPacker packer_;
 };
 

@@ -183,6 +183,22 @@ TEST_F(CoordinatorTest, ResumingWhatIsNoRunSaysWhatIsMissing) {
   EXPECT_TRUE(Has(Refusal(), "config.toml"));
 }
 
+TEST_F(CoordinatorTest, ResumingARunThatHasTrainedButLostItsAccountIsRefused) {
+  EXPECT_EQ(Refusal(), "");
+  const RunFolder folder = RunFolder::At(dir_ + "/first");
+  options_.resume = "first";
+  std::filesystem::remove(folder.store());
+  EXPECT_EQ(Refusal(), "") << "nothing was trained";
+  std::filesystem::create_directories(folder.checkpoints());
+  std::ofstream(folder.checkpoints() + "/000000000005.safetensors") << "x";
+  EXPECT_EQ(Refusal(), "") << "the account is there";
+  std::filesystem::resize_file(folder.store(), 0);
+  EXPECT_TRUE(Has(Refusal(), "--init-from first"));
+  std::filesystem::remove(folder.store());
+  EXPECT_EQ(Refusal().substr(0, 3), "78:");
+  EXPECT_FALSE(std::filesystem::exists(folder.store())) << "a refusal makes none";
+}
+
 TEST_F(CoordinatorTest, ResumingWithASettingThatARunKeepsNamesBothValues) {
   EXPECT_EQ(Refusal(), "");
   options_.resume = "first";

@@ -117,9 +117,13 @@ TEST_F(RemoteStreamsTest, EveryActorIsAnsweredFiveTimesASecondAndAPingAtOnce) {
   ASSERT_EQ(said_.size(), 1U);
   EXPECT_EQ(Acked(), (wire::StreamAck{stream, 0, 0, false}));
   EXPECT_EQ(Last<wire::RowsAck>().weights_version, 3U);
-  Say(wire::RowsPing{});
+  Say(wire::RowsPing{4});
   Tick(3);
   EXPECT_EQ(said_.size(), 2U);
+  EXPECT_EQ(Last<wire::RowsAck>().answered, 4U);
+  Say(wire::RowsPing{3});  // of a connection before
+  Tick(3);
+  EXPECT_EQ(Last<wire::RowsAck>().answered, 4U);
 }
 
 TEST_F(RemoteStreamsTest, AnswersGoToTheConnectionTheActorWasLastHeardOn) {
