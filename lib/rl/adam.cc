@@ -19,15 +19,16 @@ void Adam::Step(std::span<float> parameters, std::span<const float> gradients,
   const double correct2 = 1.0 - std::pow(config_.beta2, steps);
   const auto rate = static_cast<float>(learning_rate / correct1);
   const auto root2 = static_cast<float>(1.0 / std::sqrt(correct2));
-  const auto kept = static_cast<float>(1.0 - learning_rate * config_.weight_decay);
+  const auto decay = static_cast<float>(learning_rate * config_.weight_decay);
   const auto epsilon = static_cast<float>(config_.epsilon);
   const auto beta1 = static_cast<float>(config_.beta1), beta2 = static_cast<float>(config_.beta2);
   for (std::size_t i = 0; i < mean_.size(); ++i) {
     const float g = gradients[i];
     mean_[i] += (1.0F - beta1) * (g - mean_[i]);
     square_[i] += (1.0F - beta2) * (g * g - square_[i]);
-    parameters[i] =
-        kept * parameters[i] - rate * mean_[i] / (std::sqrt(square_[i]) * root2 + epsilon);
+    // One sum: 1 - decay as a float would be 1 where a run has become long.
+    parameters[i] -=
+        decay * parameters[i] + rate * mean_[i] / (std::sqrt(square_[i]) * root2 + epsilon);
   }
 }
 

@@ -231,9 +231,11 @@ bool Engine::BatchWaits() const {
   return !DrawsAgain(run_) && replay_.MaySample(run_.batch_windows);
 }
 
-// Of one update, in rows of all lanes.
-double Engine::BatchRows() const {
-  return static_cast<double>(run_.window * BatchLanesOf(run_, shape_)) / shape_.lanes;
+// Of one window as it is drawn, in rows of all lanes.
+double Engine::WindowRows() const {
+  const double batch_rows =
+      static_cast<double>(run_.window * BatchLanesOf(run_, shape_)) / shape_.lanes;
+  return batch_rows / run_.batch_windows;
 }
 
 void Engine::Stop() {
@@ -279,7 +281,7 @@ void Engine::RefreshMetrics() {
   if (rows_) rows_metrics_->Refresh(*rows_);
   metrics_.Refresh(replay_, memory_.rows().memory_bytes(),
                    static_cast<std::uint64_t>(run_.replay_rows), training_.Progress(), ingest_,
-                   inference_, checkpoints_, BatchRows(), Played());
+                   inference_, checkpoints_, WindowRows(), Played());
 }
 
 void Engine::LogDrained() const {

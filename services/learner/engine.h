@@ -83,7 +83,7 @@ class Engine {
   void MakeRows(const wire::Registered& registered, std::unique_ptr<wire::RowsServer> socket);
   PlayedRows Played() const;
   std::uint64_t Rows() const;  // that came into the replay
-  double BatchRows() const;
+  double WindowRows() const;
 
   const Surroundings around_;
   const std::string run_name_;

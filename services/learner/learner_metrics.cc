@@ -89,7 +89,7 @@ void LearnerMetrics::OnUpdate(const UpdateStats& stats) {
 void LearnerMetrics::Refresh(const ReplayGate& replay, std::uint64_t memory_bytes,
                              std::uint64_t capacity_rows, const TrainerProgress& progress,
                              const IngestAgent& ingest, const InferenceAgent& inference,
-                             const CheckpointAgent& checkpoints, double batch_rows,
+                             const CheckpointAgent& checkpoints, double window_rows,
                              const PlayedRows& played) {
   for (std::size_t s = 0; s < shards_.size(); ++s) {
     const ShardStats stats = replay.Stats(static_cast<int>(s));
@@ -118,7 +118,7 @@ void LearnerMetrics::Refresh(const ReplayGate& replay, std::uint64_t memory_byte
   leaving_.Set(static_cast<double>(ingest.counters().leaving.load()));
   inference_wait_.RaiseTo(static_cast<double>(inference.counters().wait_ns.load()) * 1e-9);
   const double rows = figures["rows_ingested"];
-  samples_per_insert_.Set(rows > 0 ? static_cast<double>(progress.batches) * batch_rows / rows
+  samples_per_insert_.Set(rows > 0 ? static_cast<double>(progress.windows) * window_rows / rows
                                    : 0.0);
 }
 

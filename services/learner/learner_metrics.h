@@ -48,7 +48,7 @@ class LearnerMetrics {
   void Refresh(const ReplayGate& replay, std::uint64_t memory_bytes, std::uint64_t capacity_rows,
                const TrainerProgress& progress, const IngestAgent& ingest,
                const InferenceAgent& inference, const CheckpointAgent& checkpoints,
-               double batch_rows, const PlayedRows& played = {});
+               double window_rows, const PlayedRows& played = {});
 
  private:
   struct Shard {

@@ -50,9 +50,11 @@ int TrainerAgent::Train() {
   {
     MutexLock lock(mu_);
     progress_.updates += static_cast<std::uint64_t>(stats.updates);
-    ++progress_.batches;
     progress_.windows += static_cast<std::uint64_t>(config_.batch_windows);
-    progress_.steps_trained += static_cast<std::uint64_t>(config_.batch_steps);
+    if (stats.updates > 0) {
+      ++progress_.batches;
+      progress_.steps_trained += static_cast<std::uint64_t>(config_.batch_steps);
+    }
     progress_.skipped += static_cast<std::uint64_t>(stats.skipped);
     // Figures of an update that was not taken tell nothing: some are 0 still, some not finite.
     const std::array figures = stats.updates > 0 ? stats.figures : progress_.last.figures;
@@ -60,6 +62,8 @@ int TrainerAgent::Train() {
     progress_.last.figures = figures;
   }
   watch_.Look(stats);
+  // The same weights under a new version would make the rows that they played look old.
+  if (stats.updates == 0) return 1;
   published_ = false;
   Publish();
   return 1;

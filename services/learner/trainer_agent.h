@@ -22,9 +22,10 @@ namespace tetrion::learner {
 struct TrainerProgress {
   std::uint64_t updates = 0;  // optimiser steps, including those before a resume
   std::uint64_t resumed = 0;  // those before it
-  std::uint64_t batches = 0;  // since this process started
-  std::uint64_t windows = 0;  // replay windows in them
-  // Environment steps in batches since this process started, each as often as it was drawn.
+  // Since this process started.
+  std::uint64_t windows = 0;  // replay windows drawn
+  std::uint64_t batches = 0;  // that taught something: each was published
+  // Environment steps in these batches, each as often as it was drawn.
   std::uint64_t steps_trained = 0;
   std::uint64_t not_ready = 0;       // times there was no batch
   std::uint64_t skipped = 0;         // updates not taken, or taken back, for NaN or infinity

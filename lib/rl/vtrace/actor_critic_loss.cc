@@ -47,17 +47,19 @@ std::int64_t CountTrained(const ActorCriticInput& in) {
 }
 
 ValueFit MeasureFit(const ActorCriticInput& in) {
-  double count = 0, target = 0, target2 = 0, error = 0, error2 = 0;
+  double count = 0, first = 0, apart = 0, apart2 = 0, target2 = 0, error = 0, error2 = 0;
   for (std::int64_t i = 0; i < in.rows; ++i) {
     if ((in.flags[i] & kIsLast) != 0) continue;
     const double v = in.target[i], e = v - in.value[i];
+    if (count == 0) first = v;
     ++count;
-    target += v;
     target2 += v * v;
+    apart += v - first;  // so that equal targets have no variance at all
+    apart2 += (v - first) * (v - first);
     error += e;
     error2 += e * e;
   }
-  const double variance = target2 * count - target * target;
+  const double variance = apart2 * count - apart * apart;
   return {
       .explained_variance = variance > 0 ? 1.0 - (error2 * count - error * error) / variance : 0.0,
       .target_square = count > 0 ? target2 / count : 0.0};

@@ -45,6 +45,31 @@ TEST(AdamTest, WeightDecayTakesItsShareApartFromTheGradientAsAdamWDoes) {
   EXPECT_NEAR(b[1], -8 * std::pow(0.875, 3), 1e-5);  // no gradient: the decay alone
 }
 
+// After months of updates with a rate that falls: 1 - 2e-8 is 1 as a float.
+TEST(AdamTest, WeightDecayBelowAFloatsStepAtOneIsNotLost) {
+  constexpr std::size_t kSize = 4096;
+  constexpr int kSteps = 2000;
+  constexpr double kRate = 1e-6, kDecay = 0.02;
+  Adam plain({}, kSize), decayed({.weight_decay = kDecay}, kSize);
+  std::vector<float> start(kSize), gradient(kSize);
+  for (std::size_t i = 0; i < kSize; ++i) start[i] = std::sin(static_cast<float>(i) * 1.7F);
+  std::vector<float> a = start, b = start;
+  for (int step = 0; step < kSteps; ++step) {
+    for (std::size_t i = 0; i < kSize; ++i) {
+      gradient[i] = 1e-3F * std::sin(static_cast<float>(step) * 2.3F + static_cast<float>(i));
+    }
+    plain.Step(a, gradient, kRate);
+    decayed.Step(b, gradient, kRate);
+  }
+  double along = 0, square = 0;
+  for (std::size_t i = 0; i < kSize; ++i) {
+    along += (static_cast<double>(a[i]) - b[i]) * start[i];
+    square += static_cast<double>(start[i]) * start[i];
+  }
+  const double lost = 1 - std::exp(-kRate * kDecay * kSteps);
+  EXPECT_NEAR(along / square, lost, 0.02 * lost);
+}
+
 TEST(AdamTest, FirstStepIsTheLearningRateWhateverTheGradient) {
   for (const float gradient : {1e-2F, 1.0F, 1e4F}) {
     Adam adam({.epsilon = 1e-12}, 1);

@@ -17,7 +17,7 @@ class LearnerMetricsTest : public IngestFixture {
 
   void Refresh() {
     metrics_.Refresh(*replay_, memory_->memory_bytes(), 1024, progress_, *agent_, inference_,
-                     checkpoints_, 8.0);
+                     checkpoints_, 4.0);
   }
   // Value of the series with exactly this name and these labels, as the scrape shows it.
   double Scraped(const std::string& series) {

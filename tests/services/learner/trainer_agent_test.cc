@@ -136,6 +136,23 @@ TEST_F(TrainerAgentTest, SkippedUpdatesAreCountedAndReuseCountsEveryOptimiserSte
   EXPECT_EQ(told_.at(0), 0.25);
 }
 
+TEST_F(TrainerAgentTest, ABatchThatTaughtNothingLeavesTheVersionAsItIs) {
+  versions_.Allow(1, 100);
+  trainer_.script = {{.status = BatchStatus::kReady, .updates = 1},
+                     {.status = BatchStatus::kReady, .skipped = 1, .problem = "the loss"},
+                     {.status = BatchStatus::kReady}};
+  const auto agent = Make();
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(agent->DoWork(), 1);
+  EXPECT_EQ(slots_.Newest(), 2U);
+  EXPECT_EQ(publish_s_.size(), 2U);
+  EXPECT_EQ(agent->Progress().batches, 1U);
+  EXPECT_EQ(agent->Progress().steps_trained, 64U);
+  EXPECT_EQ(agent->Progress().windows, 3U) << "they were drawn";
+  EXPECT_EQ(agent->DoWork(), 1);
+  EXPECT_EQ(slots_.Newest(), 3U);
+  EXPECT_EQ(trainer_.versions, (std::vector<std::uint32_t>{1, 2, 2, 2}));
+}
+
 // What /status and metrics.jsonl show must not turn into NaN or 0 for a batch that taught nothing.
 TEST_F(TrainerAgentTest, FiguresStayThoseOfTheLastUpdateThatWasTaken) {
   versions_.Allow(1, 100);

@@ -172,5 +172,19 @@ TEST(ValueFitTest, IsOfRowsThatHaveATarget) {
   EXPECT_DOUBLE_EQ(fit().target_square, 0.0);
 }
 
+TEST(ValueFitTest, TargetsThatAreAllOneExplainNothingHoweverTheyRound) {
+  for (const float target : {0.1F, 0.693147F, 1e6F / 3}) {
+    const std::vector<float> targets(2048, target);
+    std::vector<float> values(targets.size());
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = 0.001F * static_cast<float>(i);
+    const std::vector<std::uint8_t> flags(targets.size(), 0);
+    const ValueFit fit = MeasureFit({.rows = static_cast<std::int64_t>(targets.size()),
+                                     .value = values.data(),
+                                     .flags = flags.data(),
+                                     .target = targets.data()});
+    EXPECT_EQ(fit.explained_variance, 0.0) << target;
+  }
+}
+
 }  // namespace
 }  // namespace tetrion
