@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "lib/core/clock.h"
+#include "lib/core/log.h"
 #include "lib/core/random.h"
 
 namespace tetrion {
@@ -81,14 +82,17 @@ FileDescriptor WriterPlace::BeginTurn() {
   if (!file.valid()) refuse();
   const std::string expected = taken_ ? token_ : holder_;
   ReadHolder(file);
+  // Removed or emptied: it names no other taker.
+  const bool is_lost = holder_.empty();
   // Its own token may be there although the disk refused it: written, but not synced.
-  if (holder_ != expected && holder_ != token_) {
+  if (!is_lost && holder_ != expected && holder_ != token_) {
     throw PlaceTaken(ExitCode::kTryAgain,
                      "another process writes beside " + path_ +
                          " since this one was taken for dead: what this one has made since its "
                          "last turn is given up");
   }
-  if (!taken_ && !WriteToken(file)) refuse();
+  if (is_lost && taken_) log::warn("{} was removed or emptied: taken again", path_);
+  if ((is_lost || !taken_) && !WriteToken(file)) refuse();
   return file;
 }
 

@@ -6,8 +6,10 @@
 #include <cstddef>
 #include <cstdio>
 #include <exception>
+#include <new>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 #include "lib/core/error.h"
 #include "lib/core/nowait_writer.h"
@@ -47,6 +49,17 @@ int GuardedMain(int argc, const char* const* argv,
   } catch (const Error& error) {
     const std::string text = error.what() + NoteOnVariables(error.what());
     return Report(program, text.c_str(), error.code());
+  } catch (const std::bad_alloc&) {
+    return Report(program, "out of memory: free some, or raise ulimit -v or the container's limit",
+                  ExitCode::kTryAgain);
+  } catch (const std::system_error& error) {
+    if (error.code() != std::errc::resource_unavailable_try_again) {
+      return Report(program, error.what(), ExitCode::kInternal);
+    }
+    return Report(program,
+                  "cannot start a thread: the limit of threads or of memory is reached; raise "
+                  "ulimit -u and ulimit -v, or the container's limits",
+                  ExitCode::kTryAgain);
   } catch (const std::exception& error) {
     return Report(program, error.what(), ExitCode::kInternal);
   } catch (...) {

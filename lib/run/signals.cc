@@ -46,6 +46,7 @@ SignalWatcher::SignalWatcher(std::int64_t hangup_limit_ms) : hangup_limit_ms_(ha
   const sigset_t watched = WatchedSignals(/*with_hangup=*/!IsIgnored(SIGHUP));
   TETRION_CHECK(pthread_sigmask(SIG_BLOCK, &watched, nullptr) == 0, "cannot block signals");
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);  // a write beyond ulimit -f fails as one on a full disk
   signal_fd_ = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
   drain_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   stop_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -84,6 +85,7 @@ void SignalWatcher::UnblockInChild() {
   const sigset_t watched = WatchedSignals(/*with_hangup=*/true);
   sigprocmask(SIG_UNBLOCK, &watched, nullptr);
   signal(SIGPIPE, SIG_DFL);
+  signal(SIGXFSZ, SIG_DFL);
 }
 
 void SignalWatcher::EndAtOnce() {

@@ -93,7 +93,11 @@ std::string ClientProblem(Handshake handshake, const std::string& endpoint,
     case Handshake::kBroken:
       break;
   }
-  if (!security.on()) return at + kWantsKeys + ", if that is what it wants";
+  if (!security.on()) {
+    return at +
+           " did not finish the handshake: it stands still, or wants keys: then give "
+           "--curve-key and --curve-server";
+  }
   return at + " ended the handshake: its key must be the one that " + security.known_from +
          " (and it needs a --curve-key of its own)";
 }

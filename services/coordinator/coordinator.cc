@@ -167,7 +167,7 @@ void Coordinator::Run(const SignalWatcher& signals) {
   log::info("run {} ended: {}", folder_.name(), control_->Status());
   const std::string unwritten = store_agent_.Unwritten();
   if (unwritten.empty()) return;
-  throw Error(ExitCode::kTryAgain,
+  throw Error(ExitCode::kUnsaved,
               "the last changes of run " + folder_.name() + " are not in its store: " + unwritten +
                   "; make it writable and resume the run: what is not there is played again");
 }

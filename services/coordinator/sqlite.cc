@@ -51,6 +51,20 @@ Database::~Database() {
 }
 
 void Database::Fail(const std::string& what) {
+  switch (sqlite3_errcode(handle_) & 0xff) {
+    case SQLITE_NOTADB:
+    case SQLITE_CORRUPT:
+      throw Error(ExitCode::kConfig, "store " + path_ + " is damaged: " + sqlite3_errmsg(handle_) +
+                                         "; restore a copy of the run's folder, or start a new "
+                                         "run");
+    case SQLITE_READONLY:
+      throw Error(ExitCode::kConfig, "store " + path_ +
+                                         " cannot be written: " + sqlite3_errmsg(handle_) +
+                                         "; make the run's folder writable, then start again "
+                                         "with --resume");
+    default:
+      break;
+  }
   throw Error(ExitCode::kTryAgain, "store " + path_ + ": " + what + ": " + sqlite3_errmsg(handle_) +
                                        "; check the disk, then start again with --resume");
 }

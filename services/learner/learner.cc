@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "lib/checkpoint/writer_place.h"
+#include "lib/core/error.h"
 #include "lib/core/log.h"
 #include "lib/shm/shm_dir.h"
 #include "services/learner/engine.h"
@@ -145,8 +147,20 @@ void Learner::StartStop() {
   stop_runner_.Start();
 }
 
+// A restart saves nothing of a run that ends. Where another learner has the place, that one saves.
 void Learner::StopEngine() {
-  if (engine_) engine_->Stop();
+  if (!engine_) return;
+  try {
+    engine_->Stop();
+  } catch (const PlaceTaken&) {
+    throw;
+  } catch (const Error& error) {
+    if (!link_->run_ends()) throw;
+    throw Error(ExitCode::kUnsaved,
+                error.what() +
+                    std::string("; the run ends, and what was learnt since the checkpoint before "
+                                "is lost"));
+  }
 }
 
 bool Learner::Stopped() {

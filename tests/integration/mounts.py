@@ -1,6 +1,7 @@
 """Mounts that only this test and its processes see."""
 
 import ctypes
+import errno
 import os
 import pathlib
 import subprocess
@@ -27,6 +28,18 @@ def tmpfs(folder, size):
     folder.mkdir(parents=True, exist_ok=True)
     command = ["mount", "-t", "tmpfs", "-o", f"mode=0700,size={size}", "none", str(folder)]
     return subprocess.run(command, check=False, capture_output=True).returncode == 0
+
+
+def fill(path):
+    """Takes what is left of the path's file system, to the last page."""
+    with open(path, "ab", buffering=0) as file:
+        for block in (1 << 20, 1 << 12):
+            try:
+                while file.write(bytes(block)):
+                    pass
+            except OSError as error:
+                if error.errno != errno.ENOSPC:
+                    raise
 
 
 def unmount(folder):

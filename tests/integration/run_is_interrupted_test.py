@@ -5,6 +5,9 @@ import re
 import signal
 
 import harness
+import mounts
+
+UNSAVED = 74
 
 
 class RunIsInterrupted(harness.Case):
@@ -49,6 +52,25 @@ class RunIsInterrupted(harness.Case):
         after, violations = harness.check_account.check(run.folder / "tetrion.db")
         self.assertEqual(violations, [])
         self.assertGreaterEqual(after["done"], figures["done"] + 200)
+
+    def test_a_last_checkpoint_that_finds_no_room_is_no_success(self):
+        if not mounts.mine():
+            self.skipTest("this machine lets no user mount a folder")
+        run = self.new_run()
+        checkpoints = run.folder / "checkpoints"
+        if not mounts.tmpfs(checkpoints, "4m"):
+            self.skipTest("this machine mounts no file system for a test")
+        self.addCleanup(mounts.unmount, checkpoints)
+        run.start_up()
+        run.expect_progress()
+        with run.a_learner_resumes():
+            run.kill("learner")  # its successor is not excused
+        run.expect_progress()
+        mounts.fill(checkpoints / "rest")
+        run.signal("coordinator", signal.SIGTERM)
+        self.assertEqual(run.wait_exit("up"), UNSAVED)
+        self.assertIn("learner failed", run.log("up"))
+        self.assertRegex(run.log("up"), "No space left on device.* is lost")
 
     def test_a_closed_terminal_drains_and_saves(self):
         run = self.new_run().start_up()

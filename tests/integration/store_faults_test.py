@@ -5,7 +5,6 @@ Before, a lock held for more than 5 s aborted the coordinator, a full disk ended
 member that came or left, and edited counters were believed.
 """
 
-import errno
 import json
 import shutil
 import sqlite3
@@ -58,17 +57,6 @@ class FullDisk(Faults):
         if not mounts.mine():
             self.skipTest("this machine lets no user mount a folder")
 
-    def fill(self, path):
-        """Takes what is left of the disk, to the last page."""
-        with open(path, "ab", buffering=0) as file:
-            for block in (1 << 20, 1 << 12):
-                try:
-                    while file.write(bytes(block)):
-                        pass
-                except OSError as error:
-                    if error.errno != errno.ENOSPC:
-                        raise
-
     def test_members_come_and_go_on_a_full_disk(self):
         run = self.new_run()
         if not mounts.tmpfs(run.runs, "64m"):
@@ -78,7 +66,7 @@ class FullDisk(Faults):
         run.expect_progress()
         rest = run.runs / "rest"
         def full():
-            self.fill(rest)
+            mounts.fill(rest)
             return self.not_ready(run)
         harness.wait_until("not ready", full)
         run.kill("actor-1")

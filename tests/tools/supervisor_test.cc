@@ -347,6 +347,64 @@ TEST_F(SupervisorTest, WhoIgnoresTheDrainIsKilledAfterTheTimeOut) {
   EXPECT_EQ(supervisor_.exit_code(), 75);
 }
 
+TEST_F(SupervisorTest, MembersThatDoNotEndAreKilledBeforeTheCoordinatorThatWaitsForThem) {
+  supervisor_.Drain("test");
+  for (const char* name : {"actor-0", "actor-1"}) host_.End(name, {false, 0});
+  clock_.AdvanceNs(kDrainNs);
+  EXPECT_EQ(supervisor_.Tick(), State::kDraining);
+  EXPECT_EQ(host_.signals.back(), "learner:9");
+  EXPECT_EQ(supervisor_.Tick(), State::kDraining);
+  EXPECT_EQ(host_.signals.back(), "coordinator:9");
+  EXPECT_EQ(supervisor_.Tick(), State::kEnded);
+  EXPECT_EQ(supervisor_.failed_child(), "learner");
+}
+
+// Its training is lost, however long it had worked.
+TEST_F(SupervisorTest, LearnerThatCannotStoreItsLastCheckpointIsTheRunsFailure) {
+  for (const bool draining : {true, false}) {
+    FakeHost host;
+    Supervisor supervisor({{"coordinator", Role::kCoordinator, {"new"}, {"again"}},
+                           {"learner", Role::kLearner, {"new"}, {"again"}}},
+                          kDrainNs, host, clock_);
+    supervisor.StartAll();
+    host.End("learner", {true, SIGKILL});
+    supervisor.Tick();
+    clock_.AdvanceMs(RestartPolicy::kHealthyMs);
+    supervisor.Tick();
+    if (draining) supervisor.Drain("test");
+    host.End("learner", {false, 74});
+    EXPECT_EQ(supervisor.Tick(), State::kDraining);
+    host.End("coordinator", {false, 0});
+    EXPECT_EQ(supervisor.Tick(), State::kEnded);
+    EXPECT_EQ(supervisor.exit_code(), 74);
+    EXPECT_EQ(supervisor.failed_child(), "learner");
+    EXPECT_EQ(host.Starts("learner:again"), 1) << "a restart would be turned away";
+  }
+}
+
+TEST_F(SupervisorTest, RunInWhichNothingWasDoneFailsIfAChildHasDied) {
+  host_.End("actor-0", {false, 1});
+  LetTimePass();
+  supervisor_.Drain("test");
+  host_.EndAll({false, 0});
+  ASSERT_EQ(supervisor_.Tick(), State::kEnded);
+  ASSERT_EQ(supervisor_.exit_code(), 0);
+  supervisor_.FailIfDied(Role::kLearner);
+  EXPECT_EQ(supervisor_.exit_code(), 0);
+  supervisor_.FailIfDied(std::nullopt);
+  EXPECT_EQ(supervisor_.exit_code(), 75);
+  EXPECT_EQ(supervisor_.failed_child(), "actor-0");
+}
+
+// Unlike a kill, which tells nothing of the learner.
+TEST_F(SupervisorTest, LearnerThatCrashedAndIsDownAsTheRunEndsIsItsFailure) {
+  host_.End("learner", {true, SIGSEGV});
+  supervisor_.Tick();
+  host_.End("coordinator", {false, 0});
+  EXPECT_EQ(supervisor_.Tick(), State::kDraining);
+  EXPECT_EQ(supervisor_.failed_child(), "learner");
+}
+
 TEST_F(SupervisorTest, ChildAskedBeforeItWatchesForSignalsHasDrained) {
   supervisor_.Drain("test");
   host_.EndAll({true, SIGTERM});

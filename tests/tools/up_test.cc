@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "lib/checkpoint/manifest.h"
 #include "tests/tools/scripted_run.h"
 
 namespace tetrion {
@@ -21,7 +22,8 @@ constexpr const char* kCoordinator = R"sh(
 mkdir -p $S/runs/r/logs $S/runs/r/checkpoints
 echo '[run]' > $S/runs/r/config.toml
 echo '{"env_steps":4711,"episodes":12,"learner":{"updates":3}}' > $S/runs/r/metrics.jsonl
-touch $S/runs/r/checkpoints/3.safetensors
+cp $S/manifest.json $S/runs/r/checkpoints/
+touch $S/runs/r/checkpoints/000000000003.safetensors
 while [ ! -e $S/stop ]; do sleep 0.01; done)sh";
 constexpr const char* kForEver = "while :; do sleep 0.01; done";
 constexpr const char* kObey = "'exit 0'";
@@ -29,6 +31,8 @@ constexpr const char* kObey = "'exit 0'";
 class UpTest : public ::testing::Test {
  protected:
   UpTest() {
+    std::ofstream(scratch_.File("manifest.json"))
+        << EncodeManifest({{.file = "000000000003.safetensors"}});
     scratch_.Script("tetrion-coordinator", kCoordinator, kObey);
     scratch_.Script("tetrion-learner", kForEver, kObey);
     scratch_.Script("tetrion-actor", kForEver, kObey);
@@ -62,8 +66,9 @@ class UpTest : public ::testing::Test {
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
   }
   bool AllUp() {
-    return Eventually(
-        [&] { return scratch_.Pids().size() == 4 && Exists("runs/r/checkpoints/3.safetensors"); });
+    return Eventually([&] {
+      return scratch_.Pids().size() == 4 && Exists("runs/r/checkpoints/000000000003.safetensors");
+    });
   }
   bool Exists(const std::string& name) { return std::filesystem::exists(scratch_.File(name)); }
   std::string Out() { return ReadText(scratch_.File("out")); }
@@ -78,8 +83,9 @@ TEST_F(UpTest, SigtermDrainsAndTheSummaryTellsHowToGoOn) {
   ASSERT_TRUE(AllUp());
   kill(up, SIGTERM);
   EXPECT_EQ(Wait(up), 0);
-  EXPECT_THAT(Out(), AllOf(HasSubstr("4711 env steps"), HasSubstr("checkpoints/3.safetensors"),
-                           HasSubstr("./tetrion up --resume r")));
+  EXPECT_THAT(Out(),
+              AllOf(HasSubstr("4711 env steps"), HasSubstr("checkpoints/000000000003.safetensors"),
+                    HasSubstr("./tetrion up --resume r")));
   EXPECT_TRUE(scratch_.NobodyLeft());
 }
 
@@ -168,8 +174,8 @@ TEST_F(UpTest, LearnerThatDiesTwiceIsStartedAgainWithResume) {
     const std::string text = ReadText(scratch_.File("learner-starts"));
     return std::count(text.begin(), text.end(), '\n');
   };
-  ASSERT_TRUE(
-      Eventually([&] { return starts() == 3 && Exists("runs/r/checkpoints/3.safetensors"); }));
+  ASSERT_TRUE(Eventually(
+      [&] { return starts() == 3 && Exists("runs/r/checkpoints/000000000003.safetensors"); }));
   kill(up, SIGTERM);
   EXPECT_EQ(Wait(up), 0) << Err();
   std::istringstream lines(ReadText(scratch_.File("learner-starts")));
@@ -181,10 +187,26 @@ TEST_F(UpTest, LearnerThatDiesTwiceIsStartedAgainWithResume) {
   EXPECT_TRUE(scratch_.NobodyLeft());
 }
 
+TEST_F(UpTest, RunInWhichNothingWasPlayedIsNoSuccess) {
+  scratch_.Script("tetrion-coordinator",
+                  std::string("rm -f $S/runs/r/metrics.jsonl\n") + "mkdir -p $S/runs/r/logs\n" +
+                      "echo '[run]' > $S/runs/r/config.toml\n" +
+                      "while [ ! -e $S/stop ]; do sleep 0.01; done",
+                  kObey);
+  scratch_.Script("tetrion-actor", "echo broken >&2; echo x >> $S/deaths; exit 1", kObey);
+  const pid_t up = Start();
+  ASSERT_TRUE(Eventually([&] { return Exists("deaths"); }));
+  std::ofstream(scratch_.File("stop")) << "now";
+  EXPECT_EQ(Wait(up), 75);
+  EXPECT_THAT(Err(), AllOf(HasSubstr("nothing was done"), HasSubstr("  broken")));
+  EXPECT_TRUE(scratch_.NobodyLeft());
+}
+
 TEST_F(UpTest, ConfigurationErrorOfAServiceEndsTheRunWithItsLastLines) {
   scratch_.Script(
       "tetrion-actor",
-      std::string("while [ ! -e $S/runs/r/checkpoints/3.safetensors ]; do sleep 0.01; done\n") +
+      std::string(
+          "while [ ! -e $S/runs/r/checkpoints/000000000003.safetensors ]; do sleep 0.01; done\n") +
           "case \"$*\" in *actor-0*) echo 'tetrion-actor: error: lanes: here 3, the run "
           "has 4' >&2; exit 78;; esac\n" +
           kForEver,

@@ -12,6 +12,7 @@ ExitVerdict Judge(const ChildExit& exit) {
     case ExitCode::kOk:
       return ExitVerdict::kDone;
     case ExitCode::kUsage:
+    case ExitCode::kUnsaved:
     case ExitCode::kConfig:
       return ExitVerdict::kFatal;
     default:

@@ -15,7 +15,7 @@ struct ChildExit {
 
 enum class ExitVerdict {
   kDone,     // 0: it drained
-  kFatal,    // 2 or 78: starting it again would end the same way
+  kFatal,    // 2, 74 or 78: starting it again would end the same way, or mend nothing
   kRestart,  // 75, signals, anything else
 };
 ExitVerdict Judge(const ChildExit& exit);

@@ -17,6 +17,11 @@ std::string Describe(const ChildExit& exit) {
                         : "exit code " + std::to_string(exit.code);
 }
 
+// Not a fault of its own, as a segmentation fault is.
+bool IsFromOutside(const ChildExit& exit) {
+  return exit.signalled && (exit.code == SIGKILL || exit.code == SIGTERM || exit.code == SIGHUP);
+}
+
 }  // namespace
 
 Supervisor::Supervisor(std::vector<ChildSpec> specs, std::int64_t drain_timeout_ns,
@@ -72,18 +77,27 @@ Supervisor::State Supervisor::Tick() {
     }
   }
   const std::int64_t now_ns = clock_.NowNs();
-  bool any_alive = false;
   for (Child& child : children_) {
     const bool due = child.start_at_ns != 0 && child.start_at_ns <= now_ns;
     if (state_ == State::kRunning && due) Start(child);
-    any_alive = any_alive || child.pid != 0;
-    if (state_ == State::kDraining && child.pid != 0 && now_ns >= kill_at_ns_) {
-      log::warn("{} did not end in time; killing it", child.spec.name);
-      host_.Signal(child.pid, SIGKILL);
-    }
   }
+  if (state_ == State::kDraining && now_ns >= kill_at_ns_) KillLate();
+  const bool any_alive = std::ranges::any_of(children_, [](const Child& c) { return c.pid != 0; });
   if (state_ == State::kDraining && !any_alive) state_ = State::kEnded;
   return state_;
+}
+
+// The coordinator waits for its members: the last of them is to blame, and ends first.
+void Supervisor::KillLate() {
+  const bool members = std::ranges::any_of(children_, [](const Child& child) {
+    return child.pid != 0 && child.spec.role != ChildSpec::Role::kCoordinator;
+  });
+  for (const Child& child : children_) {
+    const bool waits = members && child.spec.role == ChildSpec::Role::kCoordinator;
+    if (child.pid == 0 || waits) continue;
+    log::warn("{} did not end in time; killing it", child.spec.name);
+    host_.Signal(child.pid, SIGKILL);
+  }
 }
 
 void Supervisor::OnExit(Child& child, const ChildExit& exit) {
@@ -105,9 +119,10 @@ void Supervisor::OnExit(Child& child, const ChildExit& exit) {
       break;
   }
   child.last_code = exit.code;
-  child.was_killed = child.was_killed || exit.signalled;
+  child.was_killed = child.was_killed || IsFromOutside(exit);
   // A process that ends by itself says why; one that was killed could not.
-  const std::string line = exit.signalled ? "" : host_.LastLine(child.spec.name);
+  const bool says_why = !exit.signalled || exit.code == SIGABRT;
+  const std::string line = says_why ? host_.LastLine(child.spec.name) : "";
   Retry(child, "died (" + Describe(exit) + (line.empty() ? "" : ": " + line) + ")");
 }
 
@@ -122,6 +137,7 @@ const Supervisor::Child* Supervisor::LearnerThatNeverWorked() const {
 }
 
 void Supervisor::Retry(Child& child, const std::string& why) {
+  ++child.deaths;
   const std::optional<std::int64_t> delay_ns = child.policy.OnDeath();
   if (!delay_ns) {
     const std::string text = why + ", after " + std::to_string(RestartPolicy::kTries) + " restarts";
@@ -176,8 +192,20 @@ void Supervisor::OnExitWhileDraining(const Child& child, const ChildExit& exit) 
   }
   log::warn("{} ended with {} while draining", child.spec.name, Describe(exit));
   if (exit_code_ != 0) return;
-  exit_code_ = static_cast<int>(ExitCode::kTryAgain);
+  const bool unsaved = !exit.signalled && exit.code == static_cast<int>(ExitCode::kUnsaved);
+  exit_code_ = static_cast<int>(unsaved ? ExitCode::kUnsaved : ExitCode::kTryAgain);
   failed_child_ = child.spec.name;
+}
+
+void Supervisor::FailIfDied(std::optional<ChildSpec::Role> role) {
+  if (exit_code_ != 0) return;
+  const auto dead = std::ranges::find_if(children_, [&](const Child& child) {
+    return child.deaths > 0 && (!role || child.spec.role == *role);
+  });
+  if (dead == children_.end()) return;
+  exit_code_ = static_cast<int>(ExitCode::kTryAgain);
+  failed_child_ = dead->spec.name;
+  log::error("{} died, and nothing was done", failed_child_);
 }
 
 void Supervisor::Fail(const Child& child, int code, const std::string& why) {
@@ -193,6 +221,9 @@ void Supervisor::Drain(const std::string& why) {
   state_ = State::kDraining;
   kill_at_ns_ = clock_.NowNs() + drain_timeout_ns_;
   for (Child& child : children_) {
+    if (child.spec.role == ChildSpec::Role::kLearner && child.start_at_ns != 0) {
+      log::warn("{} is down: what it learnt since its last checkpoint is lost", child.spec.name);
+    }
     child.start_at_ns = 0;
     if (child.pid != 0) host_.Signal(child.pid, SIGTERM);
   }

@@ -48,7 +48,7 @@ class ProcessHost {
 //             start each kLeftOutPauseMs. Only when every actor is left out and none was ever
 //             healthy has the run failed.
 //   draining: every child is asked once (SIGTERM), nothing is started any more; a child that is
-//             alive after the drain time-out is killed. Any end but with 0 shows in the exit code,
+//             alive after the drain time-out is killed, members before the coordinator. Any end but with 0 shows in the exit code,
 //             save with 75 that of an actor, which came too late to play, and of a learner that
 //             replaced one which may have worked, less than kHealthyMs before.
 //   ended:    no child lives.
@@ -69,6 +69,9 @@ class Supervisor {
   void Drain(const std::string& why);
 
   State state() const { return state_; }
+  // For after kEnded, of a run in which no child of `role`, or of any, has done its work: if one of
+  // them has died, that is the run's failure, 75, unless another failed before.
+  void FailIfDied(std::optional<ChildSpec::Role> role);
   // 0, the code of a fatal child or of a learner that never worked, or 75. For after kEnded.
   int exit_code() const { return exit_code_; }
   // The first child that failed, running or draining; empty when none did.
@@ -86,11 +89,12 @@ class Supervisor {
     std::int64_t start_at_ns = 0;  // next start; 0: none planned
     bool died = false;             // at least once, after a start that succeeded
     int last_code = 0;             // of its last death
-    bool was_killed = false;       // one of its deaths was a signal's
+    int deaths = 0;                // and starts that failed
+    bool was_killed = false;       // one of its deaths was by a signal from outside
     bool has_left = false;         // an actor that ended with 0
     bool left_out = false;         // an actor whose restarts are used up
 
-    // Whether an earlier life may have worked: it was healthy, or a signal ended it, which tells
+    // Whether an earlier life may have worked: it was healthy, or was killed from outside, which tells
     // nothing of the run.
     bool MayHaveWorked() const { return was_killed || policy.ever_healthy(); }
   };
@@ -99,6 +103,7 @@ class Supervisor {
   std::vector<std::string> CommandOf(const Child& child) const;
   void OnExit(Child& child, const ChildExit& exit);
   void Retry(Child& child, const std::string& why);
+  void KillLate();
   void LeaveOut(Child& child, const std::string& why);
   bool SomeActorMayWork() const;
   const Child* LearnerThatNeverWorked() const;

@@ -4,8 +4,10 @@
 
 #include <chrono>
 #include <filesystem>
+#include <optional>
 #include <thread>
 
+#include "lib/checkpoint/checkpoint_store.h"
 #include "lib/core/error.h"
 #include "lib/core/log.h"
 #include "lib/http/http_endpoint.h"
@@ -55,6 +57,7 @@ Up::Up(const UpOptions& options, RunPlan plan, SignalWatcher& signals)
 
 int Up::Run() {
   const std::int64_t start_ns = MonotonicClock::Get().NowNs();
+  const RunStatus before = LastStatusOf(folder_.metrics_jsonl()).value_or(RunStatus());
   ReapSharedMemory(EarlierRunId());  // what a kill -9 of an earlier run left
   Print(Greeting(options_, plan_));
   supervisor_.StartAll();
@@ -69,6 +72,7 @@ int Up::Run() {
     if (status_) Print(console_.Show(*status_, supervisor_.ActorsUp(), LogLines()));
   }
   const std::int64_t wall_ns = MonotonicClock::Get().NowNs() - start_ns;
+  LookAtTheWhole(before);
   // Rings that no learner has emptied wait for the one of the resumed run.
   ReapSharedMemory(supervisor_.exit_code() == 0 ? kNoRun : EarlierRunId());
   ReportFailure();
@@ -107,11 +111,21 @@ void Up::ReportFailure() const {
   (void)NoWaitWriter(STDERR_FILENO).Write(text);
 }
 
-void Up::PrintSummary(double wall_s) {
+// A run whose services only died is no success, however it ended.
+void Up::LookAtTheWhole(const RunStatus& before) {
   // The coordinator's last line is newer than the last status that was fetched.
   if (const std::optional<RunStatus> last = LastStatusOf(folder_.metrics_jsonl())) {
     if (!status_ || last->env_steps >= status_->env_steps) status_ = Follow(status_, *last);
   }
+  const RunStatus now = status_.value_or(RunStatus());
+  if (now.env_steps == before.env_steps) {
+    supervisor_.FailIfDied(std::nullopt);
+  } else if (now.Learner("updates") == before.Learner("updates")) {
+    supervisor_.FailIfDied(ChildSpec::Role::kLearner);
+  }
+}
+
+void Up::PrintSummary(double wall_s) {
   std::error_code ignored;
   if (!fs::exists(folder_.config_toml(), ignored)) return;  // it never began
   Print(SummaryText({.status = status_.value_or(RunStatus()),
@@ -146,18 +160,13 @@ void Up::ReapSharedMemory(std::uint64_t resumed) const {
 }
 
 std::string Up::NewestCheckpoint() const {
-  std::string newest;
-  fs::file_time_type newest_time{};
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(folder_.checkpoints(), ignored)) {
-    std::error_code gone;
-    const auto time = fs::last_write_time(entry.path(), gone);
-    if (gone || entry.path().extension() != ".safetensors") continue;
-    if (!newest.empty() && time <= newest_time) continue;
-    newest = entry.path().string();
-    newest_time = time;
+  try {
+    const auto listed = CheckpointStore(folder_.checkpoints(), 1).Manifest();
+    return listed.empty() ? "" : folder_.checkpoints() + "/" + listed.back().file;
+  } catch (const Error& error) {
+    log::debug("no checkpoint to name: {}", error.what());
+    return "";
   }
-  return newest;
 }
 
 }  // namespace tetrion

@@ -84,12 +84,21 @@ TEST(WriterPlaceTest, APlaceThatCouldNotBeTakenIsNotTakenBackFromALaterOne) {
   EXPECT_TRUE(late.BeginTurn().valid());
 }
 
-TEST(WriterPlaceTest, AnEmptiedFileIsNobodys) {
+TEST(WriterPlaceTest, AFileThatWasRemovedOrEmptiedIsTakenAgain) {
   const ScratchDir dir;
+  const std::string file = dir.path() + "/writer";
   WriterPlace place(dir.path());
   ASSERT_TRUE(place.Take());
-  std::filesystem::resize_file(dir.path() + "/writer", 0);
-  EXPECT_THROW((void)place.BeginTurn(), PlaceTaken);
+  std::filesystem::resize_file(file, 0);
+  EXPECT_TRUE(place.BeginTurn().valid());
+  std::filesystem::remove(file);
+  EXPECT_TRUE(place.BeginTurn().valid());
+  EXPECT_TRUE(place.BeginTurn().valid());
+  std::filesystem::remove(file);
+  WriterPlace later(dir.path());
+  ASSERT_TRUE(later.Take());
+  EXPECT_THROW((void)place.BeginTurn(), PlaceTaken) << "another has taken it meanwhile";
+  EXPECT_TRUE(later.BeginTurn().valid());
 }
 
 }  // namespace

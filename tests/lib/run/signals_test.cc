@@ -189,10 +189,28 @@ TEST(MainGuardTest, LongMessageEndsWithItsLine) {
   EXPECT_EQ(said.substr(said.size() - 2), "x\n");
 }
 
-TEST(MainGuardTest, OtherExceptionsAreInternalAndResultsPass) {
+TEST(MainGuardTest, LimitsOfTheMachineAreNamedAndMayPass) {
   const char* argv[] = {"tetrion-actor"};
   ::testing::internal::CaptureStderr();
   EXPECT_EQ(GuardedMain(1, argv, [](int, const char* const*) -> int { throw std::bad_alloc(); }),
+            75);
+  EXPECT_EQ(GuardedMain(1, argv,
+                        [](int, const char* const*) -> int {
+                          throw std::system_error(EAGAIN, std::system_category());
+                        }),
+            75);
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("error: out of memory"), std::string::npos) << said;
+  EXPECT_NE(said.find("cannot start a thread"), std::string::npos) << said;
+}
+
+TEST(MainGuardTest, OtherExceptionsAreInternalAndResultsPass) {
+  const char* argv[] = {"tetrion-actor"};
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(GuardedMain(1, argv,
+                        [](int, const char* const*) -> int {
+                          throw std::system_error(EBADF, std::system_category());
+                        }),
             1);
   EXPECT_EQ(GuardedMain(1, argv, [](int, const char* const*) -> int { throw 7; }), 1);
   EXPECT_EQ(GuardedMain(1, argv, [](int argc, const char* const*) { return argc + 41; }), 42);

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <sqlite3.h>
 
+#include <filesystem>
+#include <fstream>
 #include <string>
 
 #include "lib/core/error.h"
@@ -260,6 +262,17 @@ TEST_F(StoreTest, StoreThatContradictsItselfIsRefusedWithOneSentence) {
     Execute(one.mend);
     EXPECT_EQ(LoadError(), "") << one.mend;
   }
+}
+
+TEST_F(StoreTest, FileThatIsNoDatabaseIsRefusedForGood) {
+  EXPECT_EQ(LoadError(), "");
+  std::fstream file(path(), std::ios::in | std::ios::out | std::ios::binary);
+  file.write(std::string(64, 'x').data(), 64);
+  file.close();
+  std::filesystem::remove(path() + "-wal");
+  const std::string error = LoadError();
+  EXPECT_NE(error.find(path() + " is damaged"), std::string::npos) << error;
+  EXPECT_EQ(error.find("PRAGMA"), std::string::npos) << error;
 }
 
 TEST_F(StoreTest, FileOfAnOlderLayoutIsRefusedUntouched) {
