@@ -86,6 +86,13 @@ TEST_F(KeygenTest, ForceReplacesThePair) {
   EXPECT_EQ(wire::CurveKeys::ReadSecret(folder_ + "/actor.secret").public_key, Public("actor"));
 }
 
+TEST_F(KeygenTest, NameThatIsGivenTwiceStopsBeforeAnyIsMade) {
+  const std::string why = "'a' is given twice";
+  EXPECT_THAT(Run({folder_.c_str(), "a", "b", "a"}), HasSubstr(why));
+  EXPECT_THAT(Run({folder_.c_str(), "a", "a", "--force"}), HasSubstr(why));
+  EXPECT_FALSE(fs::exists(folder_));
+}
+
 TEST_F(KeygenTest, WrongUseSaysWhatIsRight) {
   EXPECT_THAT(Run({}), HasSubstr("usage: ./tetrion keygen DIR NAME..."));
   EXPECT_THAT(Run({folder_.c_str()}), HasSubstr("a name for each process"));

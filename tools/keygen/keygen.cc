@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -60,10 +61,14 @@ void Check(const Request& request) {
                 std::string("give a folder and a name for each process\n") + kUsage);
   }
   for (const std::string& name : request.names) {
-    if (IsName(name) && !name.starts_with(".")) continue;
-    throw Error(ExitCode::kUsage,
-                "a name has 1 to 64 letters, digits, '.', '_' and '-' and begins with no '.': '" +
-                    name + "' does not; the folder comes first");
+    if (!IsName(name) || name.starts_with(".")) {
+      throw Error(ExitCode::kUsage,
+                  "a name has 1 to 64 letters, digits, '.', '_' and '-' and begins with no '.': '" +
+                      name + "' does not; the folder comes first");
+    }
+    if (std::count(request.names.begin(), request.names.end(), name) > 1) {
+      throw Error(ExitCode::kUsage, "'" + name + "' is given twice: give each process a name");
+    }
   }
 }
 
