@@ -61,13 +61,26 @@ def end(program):
             raise
 
 
+@contextlib.contextmanager
+def scratch():
+    """The environment of a program: folders for what it keeps meanwhile, on disk and in shared
+    memory, which are removed at the end of the block."""
+    with contextlib.ExitStack() as made:
+        files, shm = (made.enter_context(tempfile.TemporaryDirectory(
+            prefix="tetrion-bench-", dir=place, ignore_cleanup_errors=True))
+            for place in (None, "/dev/shm"))
+        yield {**os.environ, "TMPDIR": files, "TETRION_BENCH_SHM": shm}
+
+
 def run(name, command, quick, timeout_s=PROGRAM_TIMEOUT_S):
     """(figures, error sentence or None) of one program, which has a session of its own: none of its
-    processes outlives this call, also when it takes too long or is interrupted."""
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as messages:
+    processes and temporary files outlives this call, also when it takes too long, is killed or is
+    interrupted."""
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as messages, \
+            scratch() as environment:
         program = subprocess.Popen(command + (["--quick"] if quick else []), cwd=ROOT,
                                    stdin=subprocess.DEVNULL, stdout=out, stderr=messages,
-                                   start_new_session=True)
+                                   env=environment, start_new_session=True)
         late = False
         try:
             program.wait(timeout_s)

@@ -17,6 +17,7 @@
 #include <string>
 #include <thread>
 
+#include "bench/child.h"
 #include "bench/envs/windows.h"
 #include "bench/replay/columns.h"
 #include "lib/collect/lane_loop.h"
@@ -131,8 +132,7 @@ class Pipeline {
     shared_->ready = false;
     shared_->stop = false;
     const std::string path = dir_ + "/" + RingName(kRunId, 1, ++rings_, 0);
-    const pid_t child = fork();
-    TETRION_CHECK(child >= 0, "a second process");
+    const pid_t child = ForkChild();
     if (child == 0) {
       copies_only ? CopyRows() : PlayRows();
       _exit(0);
@@ -297,8 +297,9 @@ int Main(int argc, char** argv) {
   const Windows windows = {.count = 5,
                            .length_ns = quick ? kNanosPerSecond / 5 : kNanosPerSecond / 2};
   SetUpLogging({.service = "bench", .level = "warn"});
-  char dir[] = "/dev/shm/tetrion-bench-XXXXXX";
-  TETRION_CHECK(mkdtemp(dir) != nullptr, "a folder for the ring");
+  const char* scratch = std::getenv("TETRION_BENCH_SHM");  // emptied by tools/bench_program.py
+  std::string dir = std::string(scratch ? scratch : "/dev/shm") + "/tetrion-bench-XXXXXX";
+  TETRION_CHECK(mkdtemp(dir.data()) != nullptr, "a folder for the ring");
   for (const char* env : {"cartpole", "tetris-placement"}) Bench(env, dir, windows);
   std::filesystem::remove_all(dir);
   return 0;

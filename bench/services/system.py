@@ -20,6 +20,7 @@ import time
 import urllib.request
 
 START_TIMEOUT_S, STOP_TIMEOUT_S, LOOK_TIMEOUT_S = 30, 40, 5
+SHM = os.environ.get("TETRION_BENCH_SHM", "/dev/shm")  # as tools/bench_program.py gives it
 INTERVAL_S = 1  # a status is up to half a second old
 LOOK_ERRORS = (OSError, ValueError, LookupError, TypeError, http.client.HTTPException)
 NOTES = {"cartpole": "for scale, on a 2-core cloud machine: stable-baselines3 PPO 4.3 k steps/s, "
@@ -70,7 +71,7 @@ def end_when_told():
 def training(bin_dir, options):
     """(tetrion-up, its run's folder, its log): a run with `options` in folders of its own. It is
     stopped at the end of the block, also of one that fails."""
-    with tempfile.TemporaryDirectory() as runs, tempfile.TemporaryDirectory(dir="/dev/shm") as shm:
+    with tempfile.TemporaryDirectory() as runs, tempfile.TemporaryDirectory(dir=SHM) as shm:
         os.chmod(shm, 0o700)
         log_path = pathlib.Path(runs) / "up.log"
         command = [str(bin_dir / "tetrion-up"), "--runs-dir", runs, "--shm-dir", shm, "--run",

@@ -69,7 +69,7 @@ void IceoryxWindow(Column& column, std::int64_t length_ns, std::size_t bytes) {
     RoundTrip trip;
   };
   auto* result = MapShared<Result>();
-  const pid_t child = fork();
+  const pid_t child = ForkChild();
   if (child == 0) {
     {
       IceoryxLink link(bytes);
@@ -79,7 +79,7 @@ void IceoryxWindow(Column& column, std::int64_t length_ns, std::size_t bytes) {
     std::exit(0);
   }
   Await(child);
-  const pid_t second = fork();
+  const pid_t second = ForkChild();
   if (second == 0) {
     IceoryxLink there(bytes), back(bytes);
     result->trip = RoundTripWindow(there, back, Peer::kProcess, length_ns);

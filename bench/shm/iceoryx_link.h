@@ -2,7 +2,6 @@
 
 #include <sched.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,6 +15,7 @@
 #include <string>
 #include <utility>
 
+#include "bench/child.h"
 #include "bench/shm/links.h"
 #include "bench/shm/windows.h"
 
@@ -31,7 +31,7 @@ class RouDi {
  public:
   // nullopt when it ends before it is ready.
   static std::optional<RouDi> Start() {
-    const std::string config = "/tmp/tetrion-bench-roudi-" + std::to_string(getpid()) + ".toml";
+    const std::string config = ScratchFile("roudi-" + std::to_string(getpid()) + ".toml");
     std::FILE* file = std::fopen(config.c_str(), "w");
     if (file == nullptr) return std::nullopt;
     std::fputs(
@@ -41,9 +41,8 @@ class RouDi {
     std::fclose(file);
     int output[2];
     TETRION_CHECK(pipe(output) == 0, "no pipe for the broker");
-    const pid_t pid = fork();
+    const pid_t pid = ForkChild(SIGTERM);
     if (pid == 0) {
-      prctl(PR_SET_PDEATHSIG, SIGTERM);
       dup2(output[1], STDOUT_FILENO);
       dup2(output[1], STDERR_FILENO);
       close(output[0]);

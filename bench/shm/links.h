@@ -7,6 +7,7 @@
 #include <boost/lockfree/spsc_queue.hpp>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <new>
 #include <string>
@@ -26,6 +27,11 @@ namespace tetrion::bench {
 
 inline constexpr std::uint64_t kCapacity = 1024;
 inline constexpr std::uint32_t kMaxBatch = 32;
+
+// A path in the folder of temporary files.
+inline std::string ScratchFile(const std::string& name) {
+  return std::filesystem::temp_directory_path() / ("tetrion-bench-" + name);
+}
 
 // Zeroed memory that forked processes share.
 template <typename T>
@@ -171,7 +177,7 @@ class ZmqLink {
   static constexpr bool kPin = false;
   explicit ZmqLink(std::size_t record_bytes) : buffer_(record_bytes) {
     static int serial = 0;
-    path_ = "/tmp/tetrion-bench-" + std::to_string(getpid()) + "-" + std::to_string(serial++);
+    path_ = ScratchFile(std::to_string(getpid()) + "-" + std::to_string(serial++));
   }
   ~ZmqLink() {
     if (socket_ != nullptr) zmq_close(socket_);

@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "bench/child.h"
 #include "bench/shm/links.h"
 #include "lib/core/clock.h"
 #include "lib/core/cpu_count.h"
@@ -73,7 +74,7 @@ void RunPair(Peer kind, bool pin, PeerFn&& peer, MainFn&& main) {
     thread.join();
     return;
   }
-  const pid_t child = fork();
+  const pid_t child = ForkChild();
   if (child == 0) {
     PinTo(pin ? 1 : -1);
     peer();

@@ -63,7 +63,7 @@ def loop_window(program, folder, steps):
 
 def bench_loop(program, quick):
     """Whether every window of the loop gave a figure."""
-    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+    with tempfile.TemporaryDirectory(dir=system.SHM) as folder:
         windows = [loop_window(program, pathlib.Path(folder), 200_000 if quick else 1_000_000)
                    for _ in range(5)]
     complete = all(windows)

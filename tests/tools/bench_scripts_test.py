@@ -152,6 +152,18 @@ class Programs(Folder):
             self.assertTrue(is_gone(*self.pids()))
         self.assertEqual((self.base / "asked").read_text(), 3 * "asked\n")
 
+    def test_files_of_a_program_that_is_interrupted_or_killed_are_gone(self):
+        make = ("{ mktemp -d; mktemp -d -p $TETRION_BENCH_SHM; } >folders\n"
+                "for folder in $(<folders); do touch $folder/file; done\n")
+        self.run_it(make + "kill -9 $$")
+        left = (self.base / "folders").read_text().split()
+        self.wait_ends_with(KeyboardInterrupt)
+        with self.assertRaises(KeyboardInterrupt):
+            self.run_it(make + "touch ready\nsleep 600")
+        left += (self.base / "folders").read_text().split()
+        self.assertEqual([len(left), *filter(os.path.exists, left)], [4])
+        self.assertTrue(left[1].startswith("/dev/shm/"), left)
+
     def test_what_a_program_leaves_behind_is_ended(self):
         figures, error = self.run_it(f"sleep 600 & echo $! >pids\necho '{FIGURE}'")
         self.assertEqual((len(figures), error), (1, None))
