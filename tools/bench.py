@@ -11,7 +11,8 @@ streamed inference (bench/stream/stream.py). Each prints JSON lines, one a figur
 A target ending in x is about the ratio, any other about our own figure; a "note" is printed below.
 Prints one table and writes bench/results/<date>-<machine>.json. With --compare it says which ratios
 are worse by 10 % or more than in FILE, or than their newest in bench/results from a machine of the
-same kind (cpu, cores, flags, --quick or not), and ends with exit status 1 if any is. With --picture
+same kind (cpu, cores, flags, --quick or not), and ends with exit status 1 if any is, or if FILE has
+none of them. A worse one is marked "worse" in its result and never the newest. With --picture
 it draws the ratios as bars; with --stored it measures nothing and draws the newest of each program
 in bench/results from a machine of this kind.
 """
@@ -26,6 +27,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 
 from bench_program import run
 
@@ -207,10 +209,11 @@ def results_like(result, folder):
 
 
 def stored(result, folder):
-    """The newest ratio of each name among the folder's results of the same kind, as ratios()."""
+    """The newest ratio of each name among the folder's results of the same kind, as ratios(), less
+    those that were worse than the one before."""
     newest = {}
     for old in results_like(result, folder):
-        newest.update(ratios(old))
+        newest.update(ratios({"figures": [f for f in old["figures"] if not f.get("worse")]}))
     return newest
 
 
@@ -229,21 +232,38 @@ def draw_stored(where, quick, only, out):
     return picture(figures, where, when, out)
 
 
-def can_draw():
-    """Whether pictures can be drawn here; says so where not."""
+def can_write(flag, path):
+    """Whether a file can be written there, whose folder is made; says so where not."""
     try:
-        import matplotlib as _  # noqa: F401  (asks whether it can be)
-    except ImportError as error:
-        print(f"tetrion bench: no picture: {error}; ./tetrion bench installs what it needs",
-              file=sys.stderr)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists():
+            path.open("ab").close()
+        else:
+            tempfile.TemporaryFile(dir=path.parent).close()
+    except OSError as error:
+        print(f"tetrion bench: {flag} {path} cannot be written: {error.strerror}", file=sys.stderr)
         return False
     return True
 
 
+def can_draw(out):
+    """Whether a picture can be drawn there; says so where not."""
+    try:
+        from matplotlib.backend_bases import FigureCanvasBase
+    except ImportError as error:
+        print(f"tetrion bench: no picture: {error}; ./tetrion bench installs what it needs",
+              file=sys.stderr)
+        return False
+    known = FigureCanvasBase.get_supported_filetypes()
+    if out.suffix[1:].lower() not in known:
+        print(f"tetrion bench: --picture {out} is of no known kind: end it with .png, or one of "
+              f"{', '.join(sorted(known))}", file=sys.stderr)
+        return False
+    return can_write("--picture", out)
+
+
 def picture(figures, where, when, out):
     """Draws the ratios among the figures; returns the exit status."""
-    if not can_draw():
-        return 2
     import bench_picture
     title = f"{where['cpu']}, {where['cores']} cores, {where['flags']}; {when}"
     if bench_picture.draw(figures, verdict, title, out) == 0:
@@ -254,15 +274,15 @@ def picture(figures, where, when, out):
 
 
 def fallen(before, now):
-    """A sentence for each ratio that is worse in `now` than in `before` by WORSE or more."""
-    found = []
+    """{name: sentence} of each ratio that is worse in `now` than in `before` by WORSE or more."""
+    found = {}
     for name in before.keys() & now.keys():
         (was, _), (value, less_is_better) = before[name], now[name]
         loss = value / was - 1 if less_is_better else 1 - value / was
         if loss >= WORSE - 1e-9:
-            found.append(f"{name[1]}: the ratio was {was:.3g}x, it is {value:.3g}x "
-                         f"({100 * loss:.0f} % worse)")
-    return sorted(found)
+            found[name] = (f"{name[1]}: the ratio was {was:.3g}x, it is {value:.3g}x "
+                           f"({100 * loss:.0f} % worse)")
+    return found
 
 
 def read_result(file):
@@ -277,17 +297,26 @@ def read_result(file):
 
 
 def compare(result, old):
-    """Prints what is worse than in result `old`, or than in bench/results where that is None;
-    returns the exit status."""
-    if old is not None and kind(old) != kind(result):
+    """Prints what is worse than in result `old`, or than in bench/results where that is None, and
+    marks it in `result`; returns the exit status."""
+    like = old is None or kind(old) == kind(result)
+    if not like:
         print(f"compare: the file is of another kind of machine: {kind(old)}")
     before = stored(result, RESULTS) if old is None else ratios(old)
     now = ratios(result)
     worse = fallen(before, now)
-    print(*(f"worse: {sentence}" for sentence in worse), sep="\n", end="\n" if worse else "")
-    print(f"compare: {len(before.keys() & now.keys())} of {len(now)} ratios were measured before, "
+    for f in result["figures"] if like else ():
+        f.update({"worse": True} if names(f) in worse else {})
+    ran = {f.get("program") for f in result["figures"]}
+    gone = [f"{what}, beside {rival or 'no rival'}" for program, what, rival in before.keys() - now
+            if program in ran]
+    for line in [*(f"not measured now: {name}" for name in sorted(gone)),
+                 *(f"worse: {sentence}" for sentence in sorted(worse.values()))]:
+        print(line)
+    shared = len(before.keys() & now.keys())
+    print(f"compare: {shared} of {len(now)} ratios were measured before, "
           f"{len(worse)} are worse by {100 * WORSE:.0f} % or more")
-    return 1 if worse else 0
+    return 1 if worse or (old is not None and shared == 0) else 0
 
 
 def measure(chosen, quick):
@@ -309,17 +338,20 @@ def main():
                         help="the folder with the programs")
     parser.add_argument("--compare", nargs="?", const="", metavar="FILE",
                         help="exit status 1 when a ratio is 10 %% worse than in FILE, or than "
-                             "the newest one stored for this kind of machine")
+                             "the newest one stored for this kind of machine that was not worse")
     parser.add_argument("--out", type=pathlib.Path, help="the result file")
     parser.add_argument("--picture", type=pathlib.Path, metavar="FILE",
                         help="draw the ratios to rivals as bars (PNG)")
     parser.add_argument("--stored", action="store_true",
                         help="measure nothing; draw what bench/results has of this kind of machine")
     args = parser.parse_args()
+    if args.stored and not args.picture:
+        parser.error("--stored draws what is stored: give --picture FILE as well")
+    if args.picture and not can_draw(args.picture):
+        return 2
     if args.stored:
-        if not args.picture:
-            parser.error("--stored draws what is stored: give --picture FILE as well")
         return draw_stored(machine(), args.quick, args.only, args.picture)
+    args.folder = args.folder.resolve()  # programs run in the root
     chosen = []
     if args.folder.is_dir():
         chosen = [(p.name, [str(p)]) for p in programs(args.folder, args.only)]
@@ -330,7 +362,7 @@ def main():
         print(f"tetrion bench: {none_chosen(args.folder, args.only, known)}", file=sys.stderr)
         return 2
     old = read_result(args.compare) if args.compare else None
-    if (args.compare and old is None) or (args.picture and not can_draw()):
+    if (args.compare and old is None) or not can_write("--out", args.out or RESULTS / "new.json"):
         return 2
     figures, errors = measure(chosen, args.quick)
     where = machine()
@@ -344,7 +376,6 @@ def main():
         return 1 if errors else 0
     now = datetime.datetime.now()
     out = args.out or (RESULTS / f"{now:%Y%m%d-%H%M%S}-{platform.node() or 'machine'}.json")
-    out.parent.mkdir(parents=True, exist_ok=True)
     result = {"date": f"{now:%Y-%m-%d %H:%M:%S}", "quick": args.quick, "machine": where,
               "figures": [{**f, "verdict": verdict(f)} for f in figures], "errors": errors}
     compared = 0 if args.compare is None else compare(result, old)

@@ -27,6 +27,12 @@ def figure(median, ratio=None, target=None):
             "ratio": ratio and {"median": ratio, "min": ratio, "max": ratio}}
 
 
+def can_draw(path):
+    """Whether this Python has matplotlib."""
+    with contextlib.redirect_stderr(io.StringIO()):
+        return bench.can_draw(path)
+
+
 class Bench(unittest.TestCase):
 
     def setUp(self):
@@ -104,7 +110,7 @@ class Bench(unittest.TestCase):
         return path
 
     def fallen(self, old, new):
-        return bench.fallen(bench.ratios(old), bench.ratios(new))
+        return list(bench.fallen(bench.ratios(old), bench.ratios(new)).values())
 
     def test_a_ratio_that_fell_by_a_tenth_is_told(self):
         old = self.result(2.0)
@@ -155,6 +161,62 @@ class Bench(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("0 are worse", done.stdout)
 
+    def compare(self, ratio, old=None, what="w"):
+        """(exit status, what was printed) of a run of this ratio, whose result is stored."""
+        new = self.result(ratio)
+        new["figures"][0]["what"] = what
+        with unittest.mock.patch.object(bench, "RESULTS", self.base), \
+                contextlib.redirect_stdout(io.StringIO()) as told:
+            status = bench.compare(new, old)
+        self.store(f"2026010{len(list(self.base.glob('2026*')))}-a.json", new)
+        return status, told.getvalue()
+
+    def test_a_ratio_that_fell_is_worse_in_the_next_run_too_until_its_mark_is_gone(self):
+        self.store("20260100-a.json", self.result(10.0))
+        for _ in range(2):
+            status, told = self.compare(6.0)
+            self.assertEqual(status, 1)
+            self.assertIn("the ratio was 10x, it is 6x (40 % worse)", told)
+        newest = max(self.base.glob("2026*"))
+        marked = json.loads(newest.read_text())
+        self.assertIs(marked["figures"][0].pop("worse"), True)
+        newest.write_text(json.dumps(marked))
+        self.assertEqual(self.compare(6.0)[0], 0, "the loss was accepted")
+
+    def test_a_ratio_that_was_worse_than_on_another_machine_is_not_marked(self):
+        status, told = self.compare(6.0, self.result(10.0, cores=3))
+        self.assertEqual(status, 1)
+        self.assertIn("another kind of machine", told)
+        self.assertEqual(list(bench.stored(self.result(1.0), self.base).values()), [(6.0, False)])
+
+    def test_a_ratio_that_is_no_longer_measured_is_told(self):
+        self.store("20260100-a.json", self.result(10.0))
+        status, told = self.compare(None)
+        self.assertEqual(status, 0)
+        self.assertIn("not measured now: w, beside no rival", told)
+
+    def test_a_file_that_has_none_of_the_ratios_is_a_failed_comparison(self):
+        status, told = self.compare(10.0, self.result(10.0), what="another")
+        self.assertEqual(status, 1)
+        self.assertIn("0 of 1 ratios were measured before", told)
+
+    def test_what_cannot_be_written_is_refused_before_anything_is_measured(self):
+        self.program("good", f"touch {self.base}/ran; echo '{json.dumps(figure(3, 2.0))}'")
+        (self.base / "file").write_text("")
+        for flag, path in (("--out", self.base), ("--out", self.base / "file" / "o.json"),
+                           ("--out", "/proc/none/o.json")):
+            done, _ = self.run_it(flag, str(path))
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertRegex(done.stderr, f"^tetrion bench: {flag} {path} cannot be written: .*\n$")
+        self.assertFalse((self.base / "ran").exists())
+
+    def test_programs_are_found_from_the_callers_folder(self):
+        self.program("good", f"echo '{json.dumps(figure(3, 2.0))}'")
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(self.base)
+        done, result = self.run_it("--folder", "programs")
+        self.assertEqual((done.returncode, len(result["figures"])), (0, 1), done.stderr)
+
     def test_a_file_that_is_no_result_is_refused(self):
         self.program("good", f"touch {self.base}/ran; echo '{json.dumps(figure(3, 2.0))}'")
         for text in ("{}", "[]", "broken"):
@@ -172,6 +234,14 @@ class Bench(unittest.TestCase):
             done, result = self.run_it("--picture", str(self.base / "bars.png"))
         self.assertEqual((done.returncode, result), (2, None))
         self.assertIn("no picture: none here", done.stderr)
+        (self.base / "matplotlib.py").unlink()
+        for path, text in ((self.base / "bars.xyz", "bars.xyz is of no known kind: end it with"),
+                           (self.base / "bars", "bars is of no known kind"),
+                           (pathlib.Path("/proc/none/bars.png"), "bars.png cannot be written")):
+            if can_draw(self.base / "bars.png"):
+                done, _ = self.run_it("--picture", str(path))
+                self.assertIn(text, done.stderr)
+                self.assertEqual(done.returncode, 2)
         self.assertFalse((self.base / "ran").exists())
 
 
@@ -225,12 +295,12 @@ class Picture(unittest.TestCase):
         folder = pathlib.Path(tempfile.mkdtemp(prefix="tetrion-bench-"))
         self.addCleanup(shutil.rmtree, folder)
         where = {"cpu": "c", "cores": 2, "flags": "-O3"}
+        if not can_draw(folder / "a" / "bars.png"):
+            self.skipTest("matplotlib is in .deps/py only after ./tetrion test or plot")
         with contextlib.redirect_stderr(io.StringIO()) as told, \
                 contextlib.redirect_stdout(io.StringIO()):
             status = bench.picture([figure(1, 2.0, ">= 1x"), figure(1, 0.5)], where, "now",
                                    folder / "a" / "bars.png")
-            if "no picture" in told.getvalue():
-                self.skipTest("matplotlib is in .deps/py only after ./tetrion test or plot")
             self.assertEqual(status, 0)
             self.assertTrue((folder / "a" / "bars.png").read_bytes().startswith(b"\x89PNG"))
             self.assertEqual(bench.picture([figure(1)], where, "now", folder / "b.png"), 2)
