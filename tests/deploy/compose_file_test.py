@@ -161,13 +161,18 @@ class OtherHosts(unittest.TestCase):
             for name, service in services.items():
                 self.assertEqual(set(service["environment"]) - known, set(), name)
 
-    def test_every_service_has_keys_that_it_cannot_write(self):
+    def test_every_service_has_its_own_secret_and_nothing_of_keys_that_it_has_no_use_for(self):
         self.assertEqual(sorted(self.head), sorted(OURS))
         self.assertEqual(list(self.far), ["actor"])
         for services in (self.head, self.far):
             for name, service in services.items():
-                self.assertIn("TETRION_CURVE_KEY", service["environment"], name)
-                self.assertEqual(service["volumes"], ["${TETRION_KEYS:-./keys}:/keys:ro"], name)
+                used = [service["environment"].get(f"TETRION_CURVE_{option}")
+                        for option in ("KEY", "SERVER", "ALLOW")]
+                self.assertEqual(used[0], f"/keys/{name.removesuffix('-cuda')}.secret")
+                self.assertIn(used[2], (None, "/keys/allowed"), "a folder without secrets")
+                self.assertEqual(service["volumes"], [
+                    "${TETRION_KEYS:-./keys}" + path.removeprefix("/keys") + f":{path}:ro"
+                    for path in used if path], name)
         self.assertEqual(self.head["coordinator"]["environment"]["TETRION_INSECURE"], "false")
 
     def test_the_other_host_calls_the_ports_that_the_first_one_opens(self):

@@ -33,6 +33,9 @@ def made_keys():
         folder = pathlib.Path(root)
         by_root(folder, "tetrion-keygen", "/keys/keys", "coordinator", "learner", "actor")
         by_root(folder, "tetrion-keygen", "/keys/strange", "actor")
+        by_root(folder, "/bin/mkdir", "/keys/keys/allowed")
+        by_root(folder, "/bin/cp", "/keys/keys/learner.pub", "/keys/keys/actor.pub",
+                "/keys/keys/allowed")
         by_root(folder, "/bin/chown", "-R", "10001", "/keys/keys", "/keys/strange")
         try:
             yield folder
