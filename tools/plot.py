@@ -118,13 +118,16 @@ def smooth(values, window):
 
 
 def shares(samples, key, scale=1.0):
-    """Growth of a counter of seconds per second of the run."""
+    """Growth of a counter of seconds per second of the run. One that fell began again from 0, as
+    Prometheus counts it; what a sum over actors grew by is not known (NaN) when one has left."""
     counts, time = column(samples, key), [60 * m for m in minutes(samples)]
     out = [float("nan")]
     for i in range(1, len(counts)):
         span = time[i] - time[i - 1]
         grown = counts[i] - counts[i - 1]
-        out.append(max(0.0, grown) / span * scale if span > 0 else float("nan"))
+        if grown < 0:
+            grown = float("nan") if key.startswith("actor.") else counts[i]
+        out.append(grown / span * scale if span > 0 else float("nan"))
     return out
 
 

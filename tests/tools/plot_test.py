@@ -121,9 +121,16 @@ class Plot(unittest.TestCase):
         samples = [json.loads(line) for line in self.samples(3)]
         self.assertEqual(plot.shares(samples, "actor.wait_ring_s")[1:], [0.5, 0.5])
 
-    def test_a_restarted_counter_is_no_negative_wait(self):
-        samples = [{"elapsed_s": 5, "w": 9.0}, {"elapsed_s": 10, "w": 1.0}]
-        self.assertEqual(plot.shares(samples, "w")[1], 0.0)
+    def test_a_restarted_counter_counts_from_0(self):
+        samples = [{"epoch": 1, "elapsed_s": 5, "w": 9.0}, {"epoch": 1, "elapsed_s": 10, "w": 1.0},
+                   {"epoch": 2, "elapsed_s": 4, "w": 0.5}]
+        self.assertEqual(plot.shares(samples, "w")[1:], [0.2, 0.125])
+
+    def test_a_sum_that_an_actor_has_left_is_no_wait_of_none(self):
+        samples = [{"elapsed_s": s, "actor": {"w": w}} for s, w in ((5, 9.0), (10, 1.0), (15, 2.0))]
+        gap, after = plot.shares(samples, "actor.w")[1:]
+        self.assertNotEqual(gap, gap)
+        self.assertEqual(after, 0.2)
 
     def test_a_resumed_run_goes_on_where_it_ended(self):
         samples = [{"elapsed_s": s} for s in (60, 120, 30, 60)]
