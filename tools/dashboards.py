@@ -177,9 +177,9 @@ def main():
     parser.add_argument("--minutes", type=float, default=10, help="how far back")
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "docs" / "pictures")
     args = parser.parse_args()
-    args.out.mkdir(parents=True, exist_ok=True)
     end = time.time()
     try:
+        args.out.mkdir(parents=True, exist_ok=True)
         for path in sorted(BOARDS.glob("*.json")):
             out = args.out / f"dashboard_{path.stem}.png"
             draw(args.url.rstrip("/"), json.loads(path.read_text(encoding="utf-8")),
@@ -187,6 +187,8 @@ def main():
             print(out)
     except DrawError as error:
         sys.exit(f"dashboards: {error}")
+    except OSError as error:
+        sys.exit(f"dashboards: --out {args.out} cannot be written: {error.strerror}")
 
 
 if __name__ == "__main__":

@@ -181,6 +181,14 @@ class Pictures(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertRegex(done.stderr, "no Prometheus answers at http://127.0.0.1:1|matplotlib")
 
+    def test_a_folder_that_cannot_be_made_is_told_in_a_sentence(self):
+        done = subprocess.run([sys.executable, "-B", ROOT / "tools/dashboards.py",
+                               "http://127.0.0.1:1", "--out", "/proc/none"], capture_output=True,
+                              text=True, check=False, timeout=60)
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.stderr, "dashboards: --out /proc/none cannot be written: "
+                                      "No such file or directory\n")
+
 
 class Alerts(unittest.TestCase):
 
