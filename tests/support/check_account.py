@@ -5,7 +5,7 @@ Opens tetrion.db read-only and verifies, in one snapshot, that
   - the done bits are exactly the episodes of the report batches, and no episode is there twice,
   - every report came from a member of this run,
   - the steps of the run are those that its processes told, and no session was made up.
-Prints one line of JSON; exit status 1 on a violation.
+Prints one line of JSON; exit status 1 on a violation, 2 where there is no account to read.
 """
 
 import json
@@ -123,7 +123,12 @@ def main(argument):
     path = pathlib.Path(argument)
     if path.is_dir():
         path = path / "tetrion.db"
-    figures, violations = check(path)
+    try:
+        figures, violations = check(path)
+    except sqlite3.Error as error:
+        print(f"check_account: {path} cannot be read as the account of a run: {error}; give the "
+              "folder of a run", file=sys.stderr)
+        return 2
     print(json.dumps({"ok": not violations, **figures, "violations": violations[:20]}))
     return 1 if violations else 0
 
