@@ -27,6 +27,7 @@ import statistics
 import subprocess
 import sys
 
+from sweep_space import DEFAULT_SPACE, SweepError, space_of
 from sweep_table import best_of, flags_of, spread, table
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -35,57 +36,10 @@ FACTOR = 3  # a rung trains so many times as long as the one before, and so many
 RUNGS = 3
 GRACE_S = 300  # of a run or an evaluation beyond what it was given
 END_S = 45  # from SIGTERM to the end of a program, which may take 30 to stop what it has started
-DEFAULT_SPACE = ("learning_rate=0.0002..0.006", "entropy_coef=0.0003..0.03", "value_coef=0.03..1",
-                 "lambda=0.8..1", "discount=0.99..0.9995", "reuse=1|2|4")
-
-
-class SweepError(Exception):
-    """What is wrong, where, and what to do: one sentence."""
 
 
 class OutOfTime(SweepError):
     """An evaluation had not ended in its time: no fault of the settings, good play is longest."""
-
-
-class Range:
-    """One setting's values: `least..most`, on a logarithmic scale where the ends are ten times
-    apart or more, or a choice `a|b|c`. Whole numbers stay whole."""
-
-    def __init__(self, text):
-        self.key, found, values = text.partition("=")
-        self.key = self.key.strip().lstrip("-").replace("-", "_")
-        if not found or not self.key or not values:
-            raise SweepError(f'--tune "{text}": expected KEY=LEAST..MOST or KEY=A|B|C')
-        self.choices = values.split("|") if ".." not in values else None
-        if self.choices is not None:
-            return
-        ends = values.split("..")
-        try:
-            self.whole = all(end.strip().lstrip("-").isdigit() for end in ends)
-            self.least, self.most = (int(e) if self.whole else float(e) for e in ends)
-        except ValueError:
-            raise SweepError(f'--tune "{text}": {values} is not LEAST..MOST, two numbers') from None
-        if not (math.isfinite(self.least) and math.isfinite(self.most) and self.least < self.most):
-            raise SweepError(f'--tune "{text}": the first number must be the smaller one')
-        self.log = self.least > 0 and self.most >= 10 * self.least
-
-    def suggest(self, trial):
-        """The value that the sampler chose, as an option's text."""
-        if self.choices is not None:
-            return trial.suggest_categorical(self.key, self.choices)
-        if self.whole:
-            return str(trial.suggest_int(self.key, self.least, self.most, log=self.log))
-        return f"{trial.suggest_float(self.key, self.least, self.most, log=self.log):.4g}"
-
-
-def space_of(texts):
-    """The ranges of --tune, by default those of V-trace's settings. SweepError for two of a key."""
-    ranges = [Range(text) for text in (texts or DEFAULT_SPACE)]
-    keys = [one.key for one in ranges]
-    for key in keys:
-        if keys.count(key) > 1:
-            raise SweepError(f"--tune {key} is given twice: give one range")
-    return ranges
 
 
 def rung_seconds(seconds):
@@ -267,7 +221,7 @@ def sweep(study, ranges, runs, options, say):
     from optuna.trial import TrialState
     path = runs.folder / "sweep.json"
     asked = {"up": runs.up_options, "eval": runs.eval_options, "seeds": options.seeds,
-             "seconds": options.seconds, "tune": options.tune or list(DEFAULT_SPACE)}
+             "seconds": options.seconds, "tune": [one.text for one in ranges]}
     def keep(tried):
         new = path.with_suffix(".new")
         new.write_text(json.dumps({**asked, "tried": tried}, indent=1) + "\n")
@@ -320,7 +274,8 @@ def parse(arguments):
         epilog="What stands after -- is given to every run as to ./tetrion up.")
     parser.add_argument("--tune", action="append", metavar="KEY=RANGE",
                         help='a setting of the run and its values, "0.0001..0.01" or "1|2|4"; '
-                             "again for another; default: " + ", ".join(DEFAULT_SPACE))
+                             "again for another; default, less what stands after --: "
+                             + ", ".join(DEFAULT_SPACE))
     parser.add_argument("--seconds", type=float, default=90, help="of training, at most, a seed")
     parser.add_argument("--trials", type=int, default=12, help="choices of settings to try")
     parser.add_argument("--seeds", type=int, default=2, help="runs of each choice")
@@ -365,7 +320,7 @@ def main(arguments):
             signal.signal(number, signal.default_int_handler)
     try:
         options, up_options = parse(arguments)
-        ranges = space_of(options.tune)
+        ranges = space_of(options.tune, up_options)
         with lock(options.dir):
             runs = Runs(options.dir, up_options, options.eval)
             longest = options.seconds * options.seeds * options.trials

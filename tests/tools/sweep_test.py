@@ -1,6 +1,7 @@
 """tools/sweep.py with programs that train and play nothing: what it runs, keeps and finds."""
 
 import contextlib
+import functools
 import io
 import json
 import math
@@ -14,6 +15,7 @@ import tempfile
 import time
 import types
 import unittest
+import unittest.mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
@@ -109,6 +111,29 @@ class Sweep(unittest.TestCase):
             self.assertIn("--workers 1", call)
             self.assertIn("--learning-rate", call)
             self.assertEqual("--init-from old" in call, call not in resumed)
+
+    def main(self, *words):
+        """(exit status, what was printed, what was told) of the whole program with ours."""
+        with unittest.mock.patch.object(sweep, "Runs", functools.partial(
+                sweep.Runs, bin_dir=self.base)), \
+                contextlib.redirect_stdout(io.StringIO()) as printed, \
+                contextlib.redirect_stderr(io.StringIO()) as told:
+            status = sweep.main(["--dir", str(self.runs.folder), "--seconds", "9", *words])
+        return status, printed.getvalue(), told.getvalue()
+
+    def calls(self):
+        """The options of every training."""
+        return (self.runs.folder / "calls").read_text().splitlines()
+
+    def test_a_setting_that_stands_behind_the_dashes_is_not_chosen(self):
+        status, printed, told = self.main("--trials", "2", "--seeds", "1", "--", "--env",
+                                          "cartpole", "--learning-rate", "0.001")
+        self.assertEqual(status, 0, told)
+        for call in [*self.calls(), printed.splitlines()[-1]]:
+            words = call.split()
+            self.assertEqual(words.count("--learning-rate"), 1, call)
+            self.assertEqual(words[words.index("--learning-rate") + 1], "0.001")
+            self.assertIn("--reuse", words)
 
     def test_a_sweep_that_was_ended_goes_on_and_one_with_other_options_is_refused(self):
         first = self.sweep(trials=4)
@@ -223,6 +248,16 @@ class Words(unittest.TestCase):
         self.assertEqual((rate.key, rate.log, rate.whole), ("learning_rate", True, False))
         self.assertEqual((lanes.log, lanes.whole), (False, True))
         self.assertEqual(clip.choices, ["0", "0.2"])
+
+    def test_a_setting_is_chosen_or_given_not_both(self):
+        def keys(*up_options):
+            return [one.key for one in sweep.space_of(None, up_options)]
+        self.assertEqual(set(keys()) - set(keys("--learning-rate=0.1", "--reuse", "1")),
+                         {"learning_rate", "reuse"})
+        with self.assertRaisesRegex(sweep.SweepError, "--learning-rate after -- is what --tune"):
+            sweep.space_of(["learning-rate=1e-4..1e-2"], ["--learning-rate", "0.1"])
+        with self.assertRaisesRegex(sweep.SweepError, "name one to look for by --tune"):
+            keys(*(f"--{key.replace('_', '-')}=1" for key in keys()))
 
     def test_what_is_no_range_is_refused_with_its_text(self):
         for text in ("lanes", "=1..2", "lanes=", "lanes=1..", "lanes=5..2", "lanes=a..b",
