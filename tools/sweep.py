@@ -35,11 +35,16 @@ RUNS = pathlib.Path(os.environ.get("TETRION_RUNS_DIR") or ROOT / "runs")  # as o
 FACTOR = 3  # a rung trains so many times as long as the one before, and so many fewer reach it
 RUNGS = 3
 GRACE_S = 300  # of a run or an evaluation beyond what it was given
+REFUSED = (2, 78)  # exit statuses of a program that does not take its options
 END_S = 45  # from SIGTERM to the end of a program, which may take 30 to stop what it has started
 
 
 class OutOfTime(SweepError):
     """An evaluation had not ended in its time: no fault of the settings, good play is longest."""
+
+
+class Refused(SweepError):
+    """What a program refuses of every trial: the sweep ends."""
 
 
 def rung_seconds(seconds):
@@ -134,11 +139,13 @@ class Runs:
             errors.write(printed)
         if program.returncode != 0:
             last = log.read_text(errors="replace").strip().splitlines()[-1:] or ["no output"]
-            raise (late_error if late else SweepError)(
+            error = (late_error if late else SweepError)(
                 f"{shlex.join(str(word) for word in words)} "
                 + (f"did not end in {seconds + GRACE_S:.0f} s" if late else
                    f"ended with status {program.returncode}")
                 + f": {last[0]}; its log is {log}")
+            error.status = program.returncode
+            raise error
         return printed.decode()
 
     def train(self, name, seed, values, seconds):
@@ -159,7 +166,11 @@ class Runs:
                  *self.eval_options]
         try:
             printed = self.call(words, self.folder / f"{name}.log", 0, OutOfTime)
-        except OutOfTime as error:
+        except SweepError as error:
+            if error.status in REFUSED:
+                raise Refused(f"--eval: {error}") from error
+            if not isinstance(error, OutOfTime):
+                raise
             raise OutOfTime(f"{error}; start a sweep in another --dir whose --eval has fewer "
                             "--episodes, a cap of --max-steps, or --deaths, which tells what was "
                             "reached until then") from error
@@ -242,6 +253,9 @@ def sweep(study, ranges, runs, options, say):
             result = play_trial(trial, ranges, runs, options.seeds, options.seconds, say)
         except SweepError as error:
             say(f"trial {trial.number} failed: {error}")
+            if isinstance(error, Refused) or (error.status in REFUSED and not tried):
+                runs.remove(trial)
+                raise SweepError(f"{error}; when it is corrected, give another --dir") from error
             if isinstance(error, OutOfTime):
                 study.tell(trial, state=TrialState.FAIL)  # the sampler learns nothing from it
             else:
@@ -269,6 +283,9 @@ def parse(arguments):
     if "--" in arguments:
         cut = arguments.index("--")
         words, up_options = arguments[:cut], arguments[cut + 1:]
+    if "--eval" in words[:-1]:  # argparse takes one word with dashes for an option of its own
+        at = words.index("--eval")
+        words = [*words[:at], f"--eval={words[at + 1]}", *words[at + 2:]]
     parser = argparse.ArgumentParser(
         prog="./tetrion sweep", description=__doc__.split("\n\n")[0],
         epilog="What stands after -- is given to every run as to ./tetrion up.")

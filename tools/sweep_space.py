@@ -7,7 +7,10 @@ DEFAULT_SPACE = ("learning_rate=0.0002..0.006", "entropy_coef=0.0003..0.03", "va
 
 
 class SweepError(Exception):
-    """What is wrong, where, and what to do: one sentence."""
+    """What is wrong, where, and what to do: one sentence. `status` is that of the program that
+    failed, None where none did."""
+
+    status = None
 
 
 def key_of(option):

@@ -135,6 +135,33 @@ class Sweep(unittest.TestCase):
             self.assertEqual(words[words.index("--learning-rate") + 1], "0.001")
             self.assertIn("--reuse", words)
 
+    def fail(self, program, status):
+        """In place of the program, one that is called and ends with the status."""
+        (self.base / program).write_text(
+            f"#!/bin/bash\necho called >>{self.base}/failed\necho error: unknown\nexit {status}\n")
+        return lambda: (self.base / "failed").read_text().count("called")
+
+    def test_options_that_the_evaluation_refuses_end_the_sweep_at_once(self):
+        self.fail("tetrion-eval", 2)
+        status, _, told = self.main("--trials", "3", "--seeds", "1", "--eval", "--stepz",
+                                    "--tune", "learning_rate=0.01|0.02")
+        self.assertEqual(status, 2)
+        self.assertRegex(told, "^sweep: --eval: .* --stepz ended with status 2: error: unknown; ")
+        self.assertEqual(len(self.calls()), 1)
+        self.assertEqual(list(self.runs.folder.glob("trial*/")), [])
+
+    def test_options_that_the_first_training_refuses_end_the_sweep_at_once(self):
+        self.assertEqual(len(self.sweep(trials=1, seeds=1)), 1)
+        called = self.fail("tetrion-up", 2)
+        with self.assertRaisesRegex(sweep.SweepError, "3 trials failed"):
+            self.sweep(trials=2, seeds=1)  # one has scored: it may be these settings' fault
+        self.assertEqual(called(), 3)
+        self.runs.folder = self.base / "others"
+        self.runs.folder.mkdir()
+        with self.assertRaisesRegex(sweep.SweepError, "status 2: error: unknown; .*another --dir"):
+            self.sweep(trials=2, seeds=1)
+        self.assertEqual(called(), 4)
+
     def test_a_sweep_that_was_ended_goes_on_and_one_with_other_options_is_refused(self):
         first = self.sweep(trials=4)
         again = self.sweep(trials=6)
@@ -280,6 +307,7 @@ class Words(unittest.TestCase):
     def test_options_of_up_follow_two_dashes_and_those_of_the_sweep_are_not_among_them(self):
         ours, ups = sweep.parse(["--trials", "3", "--", "--env", "cartpole", "--lanes", "8"])
         self.assertEqual((ours.trials, ups), (3, ["--env", "cartpole", "--lanes", "8"]))
+        self.assertEqual(sweep.parse(["--eval", "--sample", "--trials", "3"])[0].eval, ["--sample"])
         for flag in ("--seed=3", "--stop-after"):
             with self.assertRaisesRegex(sweep.SweepError, "leave it out"):
                 sweep.parse(["--", flag])
