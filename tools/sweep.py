@@ -111,11 +111,12 @@ def stop(program):
 
 
 class Runs:
-    """Trains and scores. `folder` holds the runs; `up_options` are every trial's."""
+    """Trains and scores. `folder` holds the runs; `up_options` are every trial's. Programs hold
+    `held`, the folder's lock, too: it stays until they have ended, also after a kill -9 of ours."""
 
-    def __init__(self, folder, up_options, eval_options, bin_dir=ROOT / "build/cpu/bin"):
+    def __init__(self, folder, up_options, eval_options, bin_dir=ROOT / "build/cpu/bin", held=()):
         self.folder, self.up_options, self.eval_options = folder, up_options, eval_options
-        self.bin_dir = bin_dir
+        self.bin_dir, self.held = bin_dir, held
 
     def call(self, words, log, seconds, late_error=SweepError):
         """Standard output of a program, which is asked to end after `seconds` and a grace: an
@@ -123,7 +124,8 @@ class Runs:
         its log; `late_error` when it has been asked."""
         with open(log, "ab") as errors, subprocess.Popen(
                 [str(word) for word in words], stdout=subprocess.PIPE, stderr=errors,
-                stdin=subprocess.DEVNULL, start_new_session=True) as program:
+                stdin=subprocess.DEVNULL, start_new_session=True,
+                pass_fds=[file.fileno() for file in self.held]) as program:
             late = False
             for limit, end in ((seconds + GRACE_S, program.terminate), (END_S, program.kill),
                                (None, None)):
@@ -247,6 +249,8 @@ def sweep(study, ranges, runs, options, say):
         if before != asked:
             raise SweepError(f"{path} is of a sweep with other options; give another --dir")
     keep(tried)  # before the study has a trial of these options
+    for trial in study.get_trials(states=[TrialState.RUNNING]):
+        runs.remove(trial)  # of a sweep that was killed
     while len(tried) < options.trials:
         trial = study.ask()
         try:
@@ -325,8 +329,9 @@ def lock(folder):
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
-        raise SweepError(f"another sweep is at work in {folder}; wait for it, or give another "
-                         "--dir") from error
+        file.close()
+        raise SweepError(f"another sweep is at work in {folder}, or the run of one that was "
+                         "killed; wait for it, or give another --dir") from error
     return file
 
 
@@ -338,8 +343,8 @@ def main(arguments):
     try:
         options, up_options = parse(arguments)
         ranges = space_of(options.tune, up_options)
-        with lock(options.dir):
-            runs = Runs(options.dir, up_options, options.eval)
+        with lock(options.dir) as held:
+            runs = Runs(options.dir, up_options, options.eval, held=[held])
             longest = options.seconds * options.seeds * options.trials
             print(f"sweep in {options.dir}: {options.trials} trials, {options.seeds} seeds each, "
                   f"at most {longest / 60:.1f} minutes of training", flush=True)

@@ -238,6 +238,35 @@ class Sweep(unittest.TestCase):
         self.assertEqual(kept, first, "what has scored stays")
 
 
+    def test_a_run_whose_sweep_was_killed_holds_the_folder_and_is_removed_after_it(self):
+        pid = self.base / "pid"
+        (self.base / "tetrion-up").write_text(
+            f"#!/bin/bash\nmkdir {self.runs.folder}/trial0-seed1\necho $$ >{pid}.new\n"
+            f"mv {pid}.new {pid}\nexec sleep 60\n")
+        sweeping = subprocess.Popen(
+            [sys.executable, "-B", "-c", "import functools, pathlib, sys\n"
+             "sys.path.insert(0, sys.argv[1])\nimport sweep; base = pathlib.Path(sys.argv[2])\n"
+             "sweep.Runs = functools.partial(sweep.Runs, bin_dir=base)\n"
+             "sweep.main(['--dir', str(base / 'runs'), '--seconds', '9', '--seeds', '1', "
+             "'--trials', '1'])", str(ROOT / "tools"), str(self.base)],
+            stdout=subprocess.DEVNULL, start_new_session=True)
+        self.addCleanup(sweeping.kill)
+        while not pid.exists():
+            self.assertIsNone(sweeping.poll())
+            time.sleep(0.02)
+        sweeping.kill()
+        sweeping.wait()
+        with self.assertRaisesRegex(sweep.SweepError, "or the run of one that was killed"):
+            sweep.lock(self.runs.folder)
+        os.kill(int(pid.read_text()), signal.SIGKILL)
+        while True:
+            with contextlib.suppress(sweep.SweepError), sweep.lock(self.runs.folder):
+                break
+            time.sleep(0.02)
+        (self.base / "tetrion-up").write_text(UP)
+        self.assertEqual(self.main("--trials", "1", "--seeds", "1")[0], 0)
+        self.assertEqual([path.name for path in self.runs.folder.glob("trial*/")], ["trial1-seed1"])
+
     def test_an_interrupted_sweep_asks_its_run_once_and_waits_for_it(self):
         told = self.base / "told"
         (self.base / "tetrion-up").write_text(f"""#!/bin/bash
