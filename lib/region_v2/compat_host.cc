@@ -72,8 +72,9 @@ CompatHost::Impl::Impl(std::span<std::byte> memory, CompatEnv& environment,
       waiter(config, parts.action_bell, parts.obs_bell, parts.host_signs, parts.kernel_signs,
              stats),
       kernel_signs_at_attach(waiter.PeerSigns()) {
-  // A kernel may wait for the answer of the host that was here before.
-  if (CompatWord(parts.doorbell->rsp_writes).load(std::memory_order_relaxed) != 0)
+  // A kernel may wait for the answer of the host that was here before, also for the first.
+  if (parts.command.tail() != 0 ||
+      CompatWord(parts.doorbell->rsp_writes).load(std::memory_order_relaxed) != 0)
     TellClosed(kCompatErrorRestart);
 }
 

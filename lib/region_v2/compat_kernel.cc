@@ -191,8 +191,10 @@ CompatResult CompatKernel::Connect(std::int64_t timeout_ns) {
     if (stopped()) return CompatResult::kStopped;
     Impl::CallTime left(impl.clock, deadline.LeftNs());
     CompatResponse response;
-    result = impl.AwaitResponse(kCompatPing, response, left);
-    // Any PING may be the one: the next command's barrier makes sure.
+    // A PING that was taken and not answered went with its host. Of one that was not, any answer
+    // may be the one: the next command's barrier makes sure.
+    result = impl.parts.command.Drained() ? impl.Barrier(left)
+                                          : impl.AwaitResponse(kCompatPing, response, left);
   }
   return result == CompatResult::kPeerLost ? CompatResult::kTimeout : result;
 }

@@ -5,6 +5,7 @@
 
 #include <stdexcept>
 #include <thread>
+#include <utility>
 
 #include "tests/lib/region_v2/compat_world.h"
 
@@ -317,6 +318,41 @@ TEST(CompatAdoptTest, KernelConnectsWhenTheHostComesAndGivesUpWhenNoneDoes) {
     if (world.host) static_cast<void>(world.host->Poll());
   };
   EXPECT_EQ(world.kernel->Connect(20 * kNanosPerSecond), CompatResult::kOk);
+}
+
+// The kernel connects; at its first sleep a host takes the PING and is killed. `new_host_ns` later
+// the next one starts.
+CompatResult ConnectAcrossAKill(CompatWorld& world, CompatEnv& env, std::int64_t new_host_ns) {
+  const std::int64_t at_ns = world.clock.NowNs() + new_host_ns;
+  bool taken = false;
+  world.sleeper.pump = [&] {
+    if (!std::exchange(taken, true)) {
+      auto& ring = world.memory.ring(kCompatCommandRing);
+      CompatWord(ring.tail).store((ring.tail + 1) % kCompatCommandEntries);
+    } else if (!world.host && world.clock.NowNs() >= at_ns) {
+      world.StartHost(env);
+    }
+    if (!world.host) return;
+    static_cast<void>(world.host->Poll());
+    world.host->Heartbeat();
+  };
+  return world.kernel->Connect(30 * kNanosPerSecond);
+}
+
+TEST(CompatAdoptTest, KernelConnectsToTheSuccessorOfAHostThatTookThePing) {
+  for (const std::int64_t new_host_ns : {std::int64_t{0}, 15 * kNanosPerSecond}) {
+    CompatWorld first;  // no host has ever answered
+    CountingEnv env;
+    first.StartKernel();
+    EXPECT_EQ(ConnectAcrossAKill(first, env, new_host_ns), CompatResult::kOk) << new_host_ns;
+
+    Streaming world;
+    world.kernel.reset();
+    world.host.reset();
+    world.StartKernel();
+    EXPECT_EQ(ConnectAcrossAKill(world, world.env, new_host_ns), CompatResult::kOk) << new_host_ns;
+    EXPECT_EQ(world.kernel->Reset(world.obs), CompatResult::kOk);
+  }
 }
 
 }  // namespace
