@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <array>
+#include <charconv>
+#include <system_error>
 
 #include "lib/core/error.h"
 #include "lib/core/text_forms.h"
@@ -29,6 +31,28 @@ std::string HostName() {
 }
 
 }  // namespace
+
+HostPort ParseHostPort(const std::string& address) {
+  const auto colon = address.rfind(':');
+  HostPort parsed;
+  const char* end = address.data() + address.size();
+  const auto number = colon == std::string::npos
+                          ? std::from_chars_result{nullptr, std::errc::invalid_argument}
+                          : std::from_chars(address.data() + colon + 1, end, parsed.port);
+  const bool bracketed = address.starts_with('[');
+  const bool plain_ipv6 = !bracketed && colon != address.find(':');
+  if (number.ec != std::errc() || number.ptr != end || colon == 0 || plain_ipv6) {
+    throw Error(ExitCode::kUsage,
+                "address '" + address +
+                    "': expected host:port, such as 127.0.0.1:9464 (port 0 takes a free one), "
+                    "IPv6 in brackets");
+  }
+  parsed.host = address.substr(0, colon);
+  if (bracketed && parsed.host.back() == ']') {
+    parsed.host = parsed.host.substr(1, parsed.host.size() - 2);
+  }
+  return parsed;
+}
 
 std::string Advertised(const std::string& option, const std::string& wanted,
                        const std::string& bound) {

@@ -1,10 +1,10 @@
 #include "lib/http/http_endpoint.h"
 
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <thread>
 
+#include "lib/core/address.h"
 #include "lib/core/clock.h"
 #include "lib/core/error.h"
 #include "lib/core/json.h"
@@ -22,34 +22,6 @@ constexpr int kBacklog = 128;
 constexpr std::int64_t kListenAgainMs = 200;
 constexpr std::int64_t kStopAgainMs = 20;
 constexpr std::size_t kMaxBodyBytes = 0;
-constexpr std::size_t kMaxShownBytes = 1000;  // of an answer in an error
-
-struct HostPort {
-  std::string host;
-  std::uint16_t port = 0;
-};
-
-HostPort ParseAddress(const std::string& address) {
-  const auto colon = address.rfind(':');
-  HostPort parsed;
-  const char* end = address.data() + address.size();
-  const auto number = colon == std::string::npos
-                          ? std::from_chars_result{nullptr, std::errc::invalid_argument}
-                          : std::from_chars(address.data() + colon + 1, end, parsed.port);
-  const bool bracketed = address.starts_with('[');
-  const bool plain_ipv6 = !bracketed && colon != address.find(':');
-  if (number.ec != std::errc() || number.ptr != end || colon == 0 || plain_ipv6) {
-    throw Error(ExitCode::kUsage,
-                "HTTP address '" + address +
-                    "': expected host:port, such as 127.0.0.1:9464 (port 0 takes a "
-                    "free one), IPv6 in brackets");
-  }
-  parsed.host = address.substr(0, colon);
-  if (bracketed && parsed.host.back() == ']') {
-    parsed.host = parsed.host.substr(1, parsed.host.size() - 2);
-  }
-  return parsed;
-}
 
 std::string ReadinessJson(const Readiness& readiness) {
   return JsonObject().Add("ready", readiness.ready).Add("reason", readiness.reason).Text() + "\n";
@@ -154,7 +126,7 @@ bool HttpEndpoint::Impl::WaitToListenAgain() {
 HttpEndpoint::HttpEndpoint(const std::string& bind, const MetricsRegistry& registry,
                            std::function<Readiness()> readiness)
     : impl_(std::make_unique<Impl>()) {
-  const HostPort wanted = ParseAddress(bind);
+  const HostPort wanted = ParseHostPort(bind);
   impl_->Configure();
   impl_->Bind(bind, wanted);
   address_ = bind.substr(0, bind.rfind(':') + 1) + std::to_string(impl_->port);
@@ -214,28 +186,6 @@ void HttpEndpoint::Stop() {
     }
   }
   impl_->thread.join();
-}
-
-std::string HttpGet(const std::string& address, const std::string& path, int timeout_ms) {
-  const HostPort peer = ParseAddress(address);
-  httplib::Client client(peer.host, peer.port);
-  const std::chrono::milliseconds timeout(timeout_ms);
-  client.set_connection_timeout(timeout);
-  client.set_read_timeout(timeout);
-  client.set_write_timeout(timeout);
-  const httplib::Result result = client.Get(path);
-  const std::string what = "GET http://" + address + path + ": ";
-  if (!result) {
-    throw Error(ExitCode::kTryAgain, what + httplib::to_string(result.error()) +
-                                         "; is the service that listens there alive?");
-  }
-  if (result->status != 200) {
-    std::string body = result->body.substr(0, kMaxShownBytes);
-    body.erase(body.find_last_not_of('\n') + 1);
-    throw Error(ExitCode::kTryAgain,
-                what + "status " + std::to_string(result->status) + ": " + body);
-  }
-  return result->body;
 }
 
 }  // namespace tetrion

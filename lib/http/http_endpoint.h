@@ -50,8 +50,4 @@ class HttpEndpoint {
   std::string address_;
 };
 
-// GET http://<address><path>; the body of a 200. Throws Error(kTryAgain) with address and reason
-// otherwise. Blocks up to `timeout_ms` for each of connecting, writing and reading.
-std::string HttpGet(const std::string& address, const std::string& path, int timeout_ms);
-
 }  // namespace tetrion

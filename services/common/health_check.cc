@@ -4,13 +4,13 @@
 
 #include "lib/core/address.h"
 #include "lib/core/error.h"
-#include "lib/http/http_endpoint.h"
+#include "lib/http/http_get.h"
 
 namespace tetrion {
 namespace {
 
 constexpr const char* kCommand = "healthcheck";
-constexpr int kTimeoutMs = 600;  // of connecting, writing and reading each
+constexpr int kTimeoutMs = 600;  // of the whole question
 
 }  // namespace
 

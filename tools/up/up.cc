@@ -10,7 +10,7 @@
 #include "lib/checkpoint/checkpoint_store.h"
 #include "lib/core/error.h"
 #include "lib/core/log.h"
-#include "lib/http/http_endpoint.h"
+#include "lib/http/http_get.h"
 #include "lib/shm/shm_dir.h"
 
 namespace tetrion {

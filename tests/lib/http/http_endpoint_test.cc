@@ -13,6 +13,7 @@
 
 #include "lib/core/clock.h"
 #include "lib/core/error.h"
+#include "lib/http/http_get.h"
 
 namespace tetrion {
 namespace {

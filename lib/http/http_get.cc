@@ -1,0 +1,177 @@
+#include "lib/http/http_get.h"
+
+#include <netdb.h>
+#include <poll.h>
+#include <strings.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <memory>
+#include <string_view>
+#include <utility>
+
+#include "lib/core/address.h"
+#include "lib/core/clock.h"
+#include "lib/core/error.h"
+#include "lib/core/file.h"
+
+namespace tetrion {
+namespace {
+
+constexpr std::size_t kMaxShownBytes = 1000;  // of an answer in an error
+constexpr std::size_t kPieceBytes = 16 * 1024;
+constexpr std::string_view kEndOfHead = "\r\n\r\n";
+
+using Addresses = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
+
+// One question over one connection. Our services answer one request a connection and close it: the
+// answer is what comes until then. Every wait ends at the deadline.
+class Question {
+ public:
+  Question(std::string what, int timeout_ms)
+      : what_(std::move(what)), timeout_ms_(timeout_ms), deadline_(Deadline::AfterMs(timeout_ms)) {}
+
+  void Connect(const HostPort& peer);
+  void Send(std::string_view request);
+  std::string Receive();
+  [[noreturn]] void Fail(const std::string& reason) const {
+    throw Error(ExitCode::kTryAgain, what_ + ": " + reason);
+  }
+
+ private:
+  Addresses Resolve(const HostPort& peer) const;
+  int TryConnect(const addrinfo& address);
+  void WaitFor(short events) const;
+  [[noreturn]] void FailAs(int error) const {
+    Fail(std::string(std::strerror(error)) + "; is the service that listens there alive?");
+  }
+
+  const std::string what_;
+  const int timeout_ms_;
+  Deadline deadline_;
+  FileDescriptor socket_;
+};
+
+Addresses Question::Resolve(const HostPort& peer) const {
+  const addrinfo hints = {.ai_flags = AI_NUMERICSERV,
+                          .ai_family = AF_UNSPEC,
+                          .ai_socktype = SOCK_STREAM,
+                          .ai_protocol = 0,
+                          .ai_addrlen = 0,
+                          .ai_addr = nullptr,
+                          .ai_canonname = nullptr,
+                          .ai_next = nullptr};
+  addrinfo* found = nullptr;
+  const int error =
+      getaddrinfo(peer.host.c_str(), std::to_string(peer.port).c_str(), &hints, &found);
+  if (error != 0) Fail(gai_strerror(error));
+  return {found, &freeaddrinfo};
+}
+
+// Returns errno's value; 0: socket_ is connected.
+int Question::TryConnect(const addrinfo& address) {
+  socket_ = FileDescriptor(
+      socket(address.ai_family, address.ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!socket_.valid()) return errno;
+  if (connect(socket_.get(), address.ai_addr, address.ai_addrlen) == 0) return 0;
+  if (errno != EINPROGRESS) return errno;
+  WaitFor(POLLOUT);
+  int error = 0;
+  socklen_t size = sizeof error;
+  return getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &error, &size) == 0 ? error : errno;
+}
+
+void Question::Connect(const HostPort& peer) {
+  const Addresses addresses = Resolve(peer);
+  deadline_ = Deadline::AfterMs(timeout_ms_);
+  int error = EADDRNOTAVAIL;
+  for (const addrinfo* at = addresses.get(); at != nullptr && error != 0; at = at->ai_next) {
+    error = TryConnect(*at);
+  }
+  if (error != 0) FailAs(error);
+}
+
+void Question::WaitFor(short events) const {
+  while (!deadline_.Passed()) {
+    pollfd waiting = {socket_.get(), events, 0};
+    const auto left_ms = static_cast<int>(deadline_.LeftNs() / kNanosPerMilli);
+    if (poll(&waiting, 1, left_ms + 1) > 0) return;
+  }
+  Fail("no whole answer within " + std::to_string(timeout_ms_) +
+       " ms; is the service that listens there alive?");
+}
+
+void Question::Send(std::string_view request) {
+  while (!request.empty()) {
+    WaitFor(POLLOUT);
+    const ssize_t sent = send(socket_.get(), request.data(), request.size(), MSG_NOSIGNAL);
+    if (sent >= 0) request.remove_prefix(static_cast<std::size_t>(sent));
+    if (sent < 0 && errno != EAGAIN && errno != EINTR) FailAs(errno);
+  }
+}
+
+std::string Question::Receive() {
+  std::string answer;
+  std::array<char, kPieceBytes> piece;
+  while (true) {
+    WaitFor(POLLIN);
+    const ssize_t got = recv(socket_.get(), piece.data(), piece.size(), 0);
+    if (got == 0) return answer;
+    if (got < 0 && errno != EAGAIN && errno != EINTR) FailAs(errno);
+    if (got > 0) answer.append(piece.data(), static_cast<std::size_t>(got));
+    if (answer.size() > kMaxHttpAnswerBytes) {
+      Fail("the answer has more than " + std::to_string(kMaxHttpAnswerBytes) + " bytes");
+    }
+  }
+}
+
+// The number that `text` begins with; `otherwise` without one.
+std::size_t NumberOf(std::string_view text, std::size_t otherwise) {
+  text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+  std::size_t number = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
+  return read.ec == std::errc() ? number : otherwise;
+}
+
+// What the header `name` (with its colon) announces; `otherwise` where `head` lacks it.
+std::size_t Announced(std::string_view head, std::string_view name, std::size_t otherwise) {
+  for (auto line = head.find("\r\n"); line != head.npos; line = head.find("\r\n", line + 2)) {
+    const std::string_view rest = head.substr(line + 2);
+    if (rest.size() >= name.size() && strncasecmp(rest.data(), name.data(), name.size()) == 0) {
+      return NumberOf(rest.substr(name.size()), otherwise);
+    }
+  }
+  return otherwise;
+}
+
+}  // namespace
+
+std::string HttpGet(const std::string& address, const std::string& path, int timeout_ms) {
+  Question question("GET http://" + address + path, timeout_ms);
+  question.Connect(ParseHostPort(address));
+  // 1.0: neither chunks nor a connection that stays.
+  question.Send("GET " + path + " HTTP/1.0\r\nHost: " + address + "\r\n\r\n");
+  std::string answer = question.Receive();
+  const auto head_end = answer.find(kEndOfHead);
+  if (!answer.starts_with("HTTP/1.") || head_end == answer.npos) {
+    question.Fail("the answer is no HTTP, or cut short");
+  }
+  const std::string head = answer.substr(0, head_end);
+  answer.erase(0, head_end + kEndOfHead.size());
+  const std::size_t status = NumberOf(std::string_view(head).substr(head.find(' ')), 0);
+  if (status != 200) {
+    std::string shown = answer.substr(0, kMaxShownBytes);
+    shown.erase(shown.find_last_not_of('\n') + 1);
+    question.Fail("status " + std::to_string(status) + ": " + shown);
+  }
+  if (answer.size() != Announced(head, "Content-Length:", answer.size())) {
+    question.Fail("the answer is cut short");
+  }
+  return answer;
+}
+
+}  // namespace tetrion

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+namespace tetrion {
+
+// Of an answer with its headers: the status of thousands of members is far smaller.
+inline constexpr std::size_t kMaxHttpAnswerBytes = std::size_t{16} << 20;
+
+// GET http://<address><path>; the body of a 200. Throws Error(kTryAgain) with address and reason
+// otherwise, kUsage where `address` is none. Blocks up to `timeout_ms` for connecting, writing and
+// reading together, whatever the peer does; looking up a name comes on top of it and takes as long
+// as the system's resolver does.
+std::string HttpGet(const std::string& address, const std::string& path, int timeout_ms);
+
+}  // namespace tetrion
