@@ -4,6 +4,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <ctime>
 
@@ -13,18 +14,32 @@ namespace tetrion {
 
 static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
 
+namespace {
+
+constexpr std::int64_t kLookAgainNs = kNanosPerMilli;  // where the kernel refuses to wait
+
+timespec Span(std::int64_t ns) {
+  return {.tv_sec = ns / kNanosPerSecond, .tv_nsec = ns % kNanosPerSecond};
+}
+
+}  // namespace
+
 FutexResult FutexWait(std::atomic<std::uint32_t>& word, std::uint32_t expected,
                       std::int64_t timeout_ns) {
   if (timeout_ns <= 0) return FutexResult::kTimeout;
-  const timespec timeout = {.tv_sec = timeout_ns / kNanosPerSecond,
-                            .tv_nsec = timeout_ns % kNanosPerSecond};
+  const timespec timeout = Span(timeout_ns);
   // FUTEX_WAIT takes a relative time of CLOCK_MONOTONIC; without FUTEX_PRIVATE_FLAG the key is the
   // file's page, hence the same in every process.
   const long rc = syscall(SYS_futex, &word, FUTEX_WAIT, expected, &timeout, nullptr, 0);
   if (rc == 0) return FutexResult::kWoken;
   if (errno == EAGAIN) return FutexResult::kChanged;
   if (errno == ETIMEDOUT) return FutexResult::kTimeout;
-  return FutexResult::kWoken;  // EINTR: the caller re-checks anyway
+  if (errno != EINTR) {
+    // EFAULT: memory of a device, mapped by page frames, has no futexes.
+    const timespec pause = Span(std::min(timeout_ns, kLookAgainNs));
+    nanosleep(&pause, nullptr);
+  }
+  return FutexResult::kWoken;  // the caller re-checks anyway
 }
 
 int FutexWake(std::atomic<std::uint32_t>& word, int count) {

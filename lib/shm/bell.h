@@ -19,6 +19,7 @@ enum class [[nodiscard]] FutexResult {
 // Sleeps until FutexWake on the same word, a signal or `timeout_ns`, provided the word still holds
 // `expected`. Works across processes that map the word at different addresses (the shared futex of
 // the kernel; std::atomic::wait is process-private). Orders no memory: synchronise on the word.
+// Memory that the kernel waits on for nobody, as a device's, makes a sleep of 1 ms at most.
 FutexResult FutexWait(std::atomic<std::uint32_t>& word, std::uint32_t expected,
                       std::int64_t timeout_ns);
 

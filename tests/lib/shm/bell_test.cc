@@ -30,6 +30,18 @@ TEST(FutexTest, NobodyWakingEndsInTimeout) {
   EXPECT_EQ(FutexWait(word, 7, -5), FutexResult::kTimeout);
 }
 
+// As memory of a device, mapped by page frames: the kernel answers EFAULT.
+TEST(FutexTest, WordThatTheKernelCannotWaitOnIsLookedAtAgainAfterAPause) {
+  void* page = mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(page, MAP_FAILED);
+  auto& word = *static_cast<std::atomic<std::uint32_t>*>(page);
+  const std::int64_t begin_ns = MonotonicClock::Get().NowNs();
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(FutexWait(word, 0, kLongNs), FutexResult::kWoken);
+  EXPECT_GE(MonotonicClock::Get().NowNs() - begin_ns, 10 * kNanosPerMilli);
+  EXPECT_EQ(FutexWait(word, 0, 1), FutexResult::kWoken);
+  munmap(page, 4096);
+}
+
 TEST(FutexTest, WakeWithoutSleepersWakesNobody) {
   std::atomic<std::uint32_t> word{0};
   EXPECT_EQ(FutexWake(word, 1), 0);
