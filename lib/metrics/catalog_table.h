@@ -27,7 +27,8 @@ inline constexpr std::array kCatalog = {
     GaugeInfo("tetrion_actor_policy_version", "version", {},
               "newest version of the weights in use"),
     CounterInfo("tetrion_actor_weights_refused_total", "versions", {"worker"},
-                "published weights that a worker could not use: of another size, or not finite"),
+                "published weights that a worker could not use: of another size, not finite, or "
+                "not what their hash says"),
     HistogramInfo("tetrion_actor_policy_lag_versions", "versions", {}, kVersionsBounds,
                   "how many versions a worker's weights were behind those it takes instead; 1: it "
                   "skipped none; nothing of streamed workers"),

@@ -5,10 +5,15 @@
 #include "lib/core/counter.h"
 
 namespace tetrion {
+namespace {
+
+constexpr std::int64_t kTryAgainNs = 100 * kNanosPerMilli;  // each try copies the blob
+
+}  // namespace
 
 WeightsReader::WeightsReader(const Config& config, std::function<void(Bell)> on_attached,
                              const Clock& clock)
-    : on_attached_(std::move(on_attached)), learner_(config, clock) {}
+    : on_attached_(std::move(on_attached)), clock_(clock), learner_(config, clock) {}
 
 // `version`: what the policy has, possibly from an earlier region. A region made anew begins
 // without weights; the versions that come are higher, since no version is ever used twice.
@@ -25,14 +30,28 @@ bool WeightsReader::Attached(std::uint32_t version) {
 bool WeightsReader::Refresh(WeightsUser& user) {
   const bool needs_weights = user.WeightsBytes() > 0;
   if (!Attached(user.version())) return !needs_weights;
-  if (reader_->NewestVersion() > user.version()) {
-    std::uint32_t version = 0;
-    if (reader_->Read(blob_, version) == WeightsRead::kFresh &&
-        user.LoadWeights(blob_, version) != LoadResult::kLoaded) {
-      AddRelaxed<std::uint64_t>(refused_, 1);
-    }
-  }
+  const std::uint32_t newest = reader_->NewestVersion();
+  if (newest > user.version() && !Pausing(newest)) Read(newest, user);
   return !needs_weights || user.version() > 0;
+}
+
+// A newer version than the torn one is tried at once.
+bool WeightsReader::Pausing(std::uint32_t newest) const {
+  return newest == torn_version_ && clock_.NowNs() < next_try_ns_;
+}
+
+void WeightsReader::Read(std::uint32_t newest, WeightsUser& user) {
+  std::uint32_t version = 0;
+  const WeightsRead read = reader_->Read(blob_, version);
+  bool refused = false;
+  if (read == WeightsRead::kFresh) {
+    refused = user.LoadWeights(blob_, version) != LoadResult::kLoaded;
+  } else if (read == WeightsRead::kRetry) {
+    refused = newest != torn_version_;
+    torn_version_ = newest;
+    next_try_ns_ = clock_.NowNs() + kTryAgainNs;
+  }
+  if (refused) AddRelaxed<std::uint64_t>(refused_, 1);
 }
 
 }  // namespace tetrion

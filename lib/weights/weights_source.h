@@ -17,7 +17,8 @@ class WeightsSource {
   // The learner has died, so that a full sink will not empty before it is restarted. Asked while a
   // worker drains into a full sink; one system call.
   virtual bool LearnerGone() const { return false; }
-  // Blobs that the user refused (wrong size or not finite); each is skipped. Any thread.
+  // Versions that were not used: refused by the user (wrong size or not finite), or not to be
+  // copied whole. Any thread.
   virtual std::uint64_t refused() const { return 0; }
 };
 

@@ -99,6 +99,40 @@ TEST_F(WeightsReaderTest, RefusedWeightsAreCountedAndTheOldOnesStay) {
   EXPECT_EQ(weights.refused(), 1U);
 }
 
+// A worker asks before every row: it must not copy and hash a blob that stays wrong each time.
+TEST_F(WeightsReaderTest, BlobThatIsNotWhatItsHashSaysIsCountedOnceAndTriedAgainAfterAPause) {
+  FakeClock clock;
+  LearnerRegion learner = LearnerRegion::CreateOrAdopt(dir_, 7, 64, 9);
+  WeightsSlotWriter writer = learner.MakeWriter();
+  WeightsReader weights({.shm_dir = dir_, .run_id = 7, .spec_hash = 9}, [](Bell) {}, clock);
+  EightBytePolicy policy;
+  writer.Publish(1, std::vector<std::byte>(8));
+  ASSERT_TRUE(weights.Refresh(policy));
+  writer.Publish(2, std::vector<std::byte>(8));
+  std::byte* slots = learner.region().data() + learner.region().size() - WeightsSlotBytes(64);
+  std::byte& byte = slots[sizeof(WeightsBlock) + 2 * WeightsRoomBytes(64)];
+  for (int round = 0; round < 2; ++round) {
+    byte = std::byte{1};
+    EXPECT_TRUE(weights.Refresh(policy));
+    byte = std::byte{0};
+    for (int row = 0; row < 1000; ++row) EXPECT_TRUE(weights.Refresh(policy));
+    EXPECT_EQ(policy.version(), 1U) << "it was copied again at once";
+    EXPECT_EQ(weights.refused(), 1U);
+    clock.AdvanceMs(100);
+  }
+  EXPECT_TRUE(weights.Refresh(policy));
+  EXPECT_EQ(policy.version(), 2U);
+
+  writer.Publish(3, std::vector<std::byte>(8));
+  slots[sizeof(WeightsBlock) + 3 * WeightsRoomBytes(64)] = std::byte{1};
+  EXPECT_TRUE(weights.Refresh(policy));
+  EXPECT_EQ(policy.version(), 2U);
+  EXPECT_EQ(weights.refused(), 2U);
+  writer.Publish(4, std::vector<std::byte>(8));
+  EXPECT_TRUE(weights.Refresh(policy));
+  EXPECT_EQ(policy.version(), 4U) << "a newer one waits for no pause";
+}
+
 TEST_F(WeightsReaderTest, RegionMadeAnewIsTakenOverAndNeverLowersTheVersion) {
   FakeClock clock;
   std::vector<Bell> bells;
