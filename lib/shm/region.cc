@@ -167,7 +167,11 @@ std::unique_ptr<Region::Impl> Region::Impl::Create(const std::string& path, Regi
                      "check the --shm-dir and that no other process of the run uses the name");
   }
   try {
-    TETRION_CHECK(TryLockExclusive(file.get()), "a stranger locked a region at birth");
+    if (!TryOwn(file.get(), path)) {
+      throw Error(ExitCode::kTryAgain, "another process locked " + path +
+                                           " while it was made; start again, with a --shm-dir of "
+                                           "your own");
+    }
     AllocateFile(file.get(), path, bytes);
     std::unique_ptr<Impl> impl = MapNew(file.get(), path, kind, bytes, run_id, spec_hash);
     impl->file = std::move(file);
@@ -184,7 +188,7 @@ std::unique_ptr<Region::Impl> Region::Impl::Adopt(const std::string& path, Regio
   std::unique_ptr<Impl> impl =
       Attach(path, kind, {.run_id = run_id, .spec_hash = spec_hash, .bytes = bytes}, not_ready);
   if (!impl) return nullptr;
-  if (!TryLockExclusive(impl->file.get())) {
+  if (!TryOwn(impl->file.get(), path)) {
     throw Error(ExitCode::kTryAgain,
                 path + " has a live owner; stop that process first (./tetrion doctor names it)");
   }
@@ -242,7 +246,7 @@ Region Region::CreateOrAdopt(const std::string& dir, const std::string& name, Re
   if (impl) return Region(std::move(impl));
   // A live creator may be laying the region out; no process can have attached after a dead one.
   if (const FileDescriptor half_made = OpenNoFollow(path, O_RDWR); half_made.valid()) {
-    if (!TryLockExclusive(half_made.get())) {
+    if (!TryOwn(half_made.get(), path)) {
       throw Error(ExitCode::kTryAgain, path + " has a live owner that is just starting");
     }
     unlink(path.c_str());

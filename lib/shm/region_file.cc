@@ -14,6 +14,8 @@
 namespace tetrion {
 namespace {
 
+constexpr const char* kOnTmpfs = "choose a --shm-dir on a tmpfs";
+
 // Returns errno's value.
 int Allocate(int fd, std::uint64_t bytes) {
   int error = EINTR;
@@ -38,13 +40,19 @@ bool LockedByOther(int fd) {
   return false;
 }
 
+bool TryOwn(int fd, const std::string& path) {
+  if (TryLockExclusive(fd)) return true;
+  if (errno == EWOULDBLOCK) return false;
+  throw ErrnoError(ExitCode::kUsage, "cannot lock " + path, errno, kOnTmpfs);
+}
+
 void AllocateFile(int fd, const std::string& path, std::uint64_t bytes) {
   const int error = Allocate(fd, bytes);
   if (error == 0) return;
   if (error != ENOSPC) {
     throw ErrnoError(ExitCode::kUsage,
                      "cannot allocate " + std::to_string(bytes) + " bytes for " + path, error,
-                     "choose a --shm-dir on a tmpfs");
+                     kOnTmpfs);
   }
   struct statvfs space = {};
   const bool known = fstatvfs(fd, &space) == 0;

@@ -21,6 +21,10 @@ FileDescriptor OpenNoFollow(const std::string& path, int flags);
 // Takes the shared lock for a moment; never blocks.
 bool LockedByOther(int fd);
 
+// Takes the exclusive flock of an open file as TryLockExclusive does; false where another process
+// holds it. Throws Error(kUsage) naming `path` where the file system has no locks.
+[[nodiscard]] bool TryOwn(int fd, const std::string& path);
+
 // Allocates every byte of a new file, so that no later touch can fail. Throws Error(kTryAgain)
 // naming the bytes needed, the bytes free and the setting that provides more.
 void AllocateFile(int fd, const std::string& path, std::uint64_t bytes);

@@ -139,7 +139,7 @@ ShmDirLock::ShmDirLock(const std::string& dir) {
                      "check that the --shm-dir exists and is yours");
   }
   const Deadline deadline = Deadline::AfterMs(kDirLockTimeoutMs);
-  while (!TryLockExclusive(fd.get())) {
+  while (!TryOwn(fd.get(), path)) {
     if (deadline.Passed()) {
       throw Error(ExitCode::kTryAgain, "another process has held " + path +
                                            " for 30 s; see which "
