@@ -75,6 +75,8 @@ AnswererState EnvEnd::Look(std::int64_t timeout_ns) {
     if (TakeCommands()) return AnswererState::kReset;
     if (!problem_.empty()) return AnswererState::kBroken;
     if (attached_) return AnswererState::kReady;
+    DropAnswers();  // Sleep would find them again and again
+    if (!problem_.empty()) return AnswererState::kBroken;
   } while (Sleep(deadline.LeftNs()) || !deadline.Passed());
   return AnswererState::kAbsent;
 }
@@ -126,15 +128,24 @@ bool EnvEnd::TakeCommands() {
   return reset;
 }
 
-// Answers to rows published so far are void; the policy's end goes on with the row after them.
-void EnvEnd::Reset(std::uint64_t epoch) {
+// Answers that are there belong to no row of ours.
+void EnvEnd::DropAnswers() {
   for (std::uint64_t left = action_.capacity(); left > 0;) {
     const RingPeek peek = action_.Peek();
-    if (peek.status != RingStatus::kOk) break;
+    if (peek.status == RingStatus::kEmpty) return;
+    if (peek.status != RingStatus::kOk) {
+      (void)Broken(ReasonOf(action_, "ACTION"));
+      return;
+    }
     const std::uint64_t count = std::min<std::uint64_t>(peek.count, left);
     action_.Release(count);
     left -= count;
   }
+}
+
+// Answers to rows published so far are void; the policy's end goes on with the row after them.
+void EnvEnd::Reset(std::uint64_t epoch) {
+  DropAnswers();
   attached_ = Respond({.status = kStreamOk,
                        .orig_cmd = kStreamReset,
                        .reserved = 0,

@@ -52,6 +52,7 @@ class EnvEnd final : public InferenceClient {
 
   void FindLearner();
   bool TakeCommands();
+  void DropAnswers();
   [[nodiscard]] bool Respond(const StreamResponse& response);
   void Reset(std::uint64_t epoch);
   AnswerResult Read(std::uint64_t row, const std::byte* record, std::int32_t* actions,

@@ -85,6 +85,7 @@ void PolicyEnd::TakeResponses() {
   for (std::uint64_t i = 0; i < kStreamCommands && state_ == State::kAsking; ++i) {
     const RingPeek peek = response_.Peek();
     if (peek.status == RingStatus::kCorrupt) Break(response_.corrupt_reason());
+    if (peek.status == RingStatus::kClosedAndEmpty) Break("the response ring is marked closed");
     if (peek.status != RingStatus::kOk) return;
     StreamResponse response;
     std::memcpy(&response, peek.records, sizeof response);

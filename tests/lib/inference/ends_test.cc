@@ -320,6 +320,24 @@ TEST_F(StreamEndsTest, ClosedActionRingBreaksTheStreamAtOnce) {
   EXPECT_NE(env_end_->problem().find("closed"), std::string::npos);
 }
 
+TEST_F(StreamEndsTest, DamagedActionRingBreaksTheStreamWhileNobodyIsAttached) {
+  auto* ring = reinterpret_cast<RingBlock*>(Payload() + layout_.action_ring);
+  ring->head.store(12345);
+  EXPECT_EQ(env_end_->Look(kNanosPerSecond), AnswererState::kBroken);
+  EXPECT_NE(env_end_->problem().find("ACTION ring"), std::string::npos);
+}
+
+TEST_F(StreamEndsTest, AnswersOfAPolicyEndThatNeverAskedKeepNobodyAwake) {
+  std::optional<RingProducer> actions =
+      RingProducer::Adopt(Payload() + layout_.action_ring, layout_.action);
+  ASSERT_TRUE(actions);
+  actions->Claim().Complete();
+  actions->Publish();
+  EXPECT_EQ(env_end_->Look(20 * kNanosPerMilli), AnswererState::kAbsent);
+  const auto& block = *reinterpret_cast<const StreamBlock*>(Payload() + layout_.block);
+  EXPECT_LE(block.env_bell.word.load() >> 1, 100U) << "looks in 20 ms";
+}
+
 TEST_F(StreamEndsTest, DamagedResponseRingBreaksTheStreamWhenItIsNeeded) {
   RingProducer commands = Commands();
   reinterpret_cast<RingBlock*>(Payload() + layout_.response_ring)->tail.store(1000);
@@ -342,6 +360,13 @@ TEST_F(StreamEndsTest, DamagedTailOfTheCommandRingBreaksThePolicyEnd) {
   }
   EXPECT_EQ(policy_end.state(), PolicyEnd::State::kBroken);
   EXPECT_NE(policy_end.problem().find("command ring"), std::string::npos);
+}
+
+TEST_F(StreamEndsTest, ClosedResponseRingBreaksThePolicyEnd) {
+  PolicyEnd policy_end = Attach();
+  reinterpret_cast<RingBlock*>(Payload() + layout_.response_ring)->closed.store(1);
+  EXPECT_EQ(policy_end.Poll(), PolicyEnd::State::kBroken);
+  EXPECT_NE(policy_end.problem().find("response ring is marked closed"), std::string::npos);
 }
 
 TEST_F(StreamEndsTest, AttachRefusesAnotherLayoutRunOrVersion) {
