@@ -143,7 +143,8 @@ void KillAndReap(pid_t child) {
   kill(child, SIGKILL);
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFSIGNALED(status)) << "it found a torn row: exit " << WEXITSTATUS(status);
+  ASSERT_TRUE(WIFSIGNALED(status)) << "it found a torn row: exit " << WEXITSTATUS(status);
+  EXPECT_EQ(WTERMSIG(status), SIGKILL) << "it aborted";
 }
 
 std::int64_t RandomNs(int round, std::int64_t most_ns) {

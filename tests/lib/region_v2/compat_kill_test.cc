@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
 
 #include <cmath>
 
@@ -85,7 +86,10 @@ pid_t Spawn(Shared& shared, Body&& body) {
 
 void Kill(pid_t pid) {
   kill(pid, SIGKILL);
-  EXPECT_EQ(waitpid(pid, nullptr, 0), pid);
+  int status = 0;
+  EXPECT_EQ(waitpid(pid, &status, 0), pid);
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
+      << "it had ended or aborted: status " << status;
 }
 
 class CompatKillTest : public ::testing::TestWithParam<bool> {};
