@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::uint32_t kPollsPerLook = 1024;  // between looks at clock and stop flag under load
 constexpr int kEntriesPerPoll = 64;            // bounds a poll whatever the kernel queues
+constexpr std::int64_t kPrintEveryNs = kNanosPerSecond;  // bounds the log whatever it prints
 
 }  // namespace
 
@@ -25,6 +26,7 @@ struct CompatHost::Impl {
   CompatResult Handle(const CompatCommand& command);
   CompatResult HandleReset(std::uint32_t payload);
   void HandleMetadata();
+  void HandlePrint(std::uint32_t payload);
   void HandleStep(std::uint32_t payload);
   CompatResult HandleAction(const CompatAction& action);
   CompatStep StepEnv(std::uint16_t action);
@@ -58,6 +60,8 @@ struct CompatHost::Impl {
   std::uint16_t model_blob = 0;
   std::uint16_t metadata_blob = 0;
   std::array<std::uint16_t, kCompatMaxOutstanding> outstanding = {};  // 0: free place
+  std::int64_t next_print_ns = 0;
+  std::uint64_t left_out = 0;  // PRINTs since the last line
   std::string problem;
 };
 
@@ -177,6 +181,18 @@ void CompatHost::Impl::HandleMetadata() {
   Respond(metadata_blob != 0 ? kCompatOk : kCompatBusy, kCompatEnvReset, metadata_blob);
 }
 
+void CompatHost::Impl::HandlePrint(std::uint32_t payload) {
+  const std::int64_t now_ns = clock.NowNs();
+  if (now_ns < next_print_ns) {
+    ++left_out;
+  } else {
+    log::info("the kernel prints {} ({} prints before it left out)", payload, left_out);
+    left_out = 0;
+    next_print_ns = now_ns + kPrintEveryNs;
+  }
+  Respond(kCompatOk, kCompatPrint, 0);
+}
+
 // The kernel keeps off the stream rings until the response: whatever is queued goes.
 CompatResult CompatHost::Impl::HandleReset(std::uint32_t payload) {
   const bool rings = parts.AttachStream();
@@ -229,8 +245,7 @@ CompatResult CompatHost::Impl::Handle(const CompatCommand& command) {
       Respond(kCompatOk, command.cmd, command.payload);
       break;
     case kCompatPrint:
-      log::debug("the kernel prints {}", command.payload);
-      Respond(kCompatOk, command.cmd, 0);
+      HandlePrint(command.payload);
       break;
     case kCompatEnvReset:
       if ((command.payload & kCompatResetMetadata) == 0) return HandleReset(command.payload);

@@ -113,7 +113,8 @@ std::string Codes() {
   } codes[] = {
       {kCompatPing, "PING",
        "answered OK; the result may be anything, tetrion-stream's is the payload"},
-      {kCompatPrint, "PRINT", "the payload goes to the host's log; OK, result 0"},
+      {kCompatPrint, "PRINT",
+       "the payload goes to the host's log (tetrion-stream: a line a second); OK, result 0"},
       {kCompatEnvReset, "ENV_RESET",
        "a new episode; payload bit 0: stream it, bit 1: only the id of the metadata blob"},
       {kCompatEnvStep, "ENV_STEP",

@@ -5,6 +5,7 @@
 
 #include <set>
 
+#include "lib/core/log.h"
 #include "tests/lib/region_v2/compat_world.h"
 
 // What the host does when the kernel breaks the protocol, and the fallback mode.
@@ -12,6 +13,7 @@ namespace tetrion {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 struct Fallback : CompatWorld {
   explicit Fallback(int length = 1 << 30) : env(length) {
@@ -193,6 +195,23 @@ TEST(CompatHostTest, SeesAKernelOnlyOnceItMoves) {
   EXPECT_FALSE(world.host->kernel_seen()) << "what a dead kernel left is no sign of life";
   world.StartKernel();
   EXPECT_TRUE(world.host->kernel_seen());
+}
+
+TEST(CompatHostTest, PrintsGoToTheLogALineASecondWithACountOfTheRest) {
+  Streaming world;
+  const auto before = log::default_logger();
+  ::testing::internal::CaptureStderr();
+  SetUpLogging({.service = "test"});  // now: it opens the stream anew
+  for (const std::uint32_t payload : {4711U, 4712U, 4713U}) {
+    EXPECT_EQ(world.kernel->Print(payload), CompatResult::kOk);
+  }
+  world.clock.AdvanceNs(kNanosPerSecond);
+  EXPECT_EQ(world.kernel->Print(4714), CompatResult::kOk);
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  log::set_default_logger(before);
+  EXPECT_THAT(said, HasSubstr("the kernel prints 4711 (0 "));
+  EXPECT_THAT(said, HasSubstr("the kernel prints 4714 (2 "));
+  EXPECT_THAT(said, Not(HasSubstr("4712")));
 }
 
 }  // namespace
