@@ -1,7 +1,9 @@
 #include "lib/shm/region_file.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/file.h>
+#include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -21,6 +23,31 @@ int Allocate(int fd, std::uint64_t bytes) {
   int error = EINTR;
   while (error == EINTR) error = posix_fallocate(fd, 0, static_cast<off_t>(bytes));
   return error;
+}
+
+bool OnTmpfs(int fd) {
+  struct statfs info = {};
+  return fstatfs(fd, &info) == 0 && info.f_type == TMPFS_MAGIC;
+}
+
+bool IsShort(const std::optional<AvailableMemory>& available, std::uint64_t bytes) {
+  return available && available->bytes < bytes;
+}
+
+[[noreturn]] void RefuseMemory(const std::string& name, std::uint64_t bytes,
+                               const std::optional<AvailableMemory>& available, int error) {
+  const bool grouped = available && !available->group.empty();
+  throw ErrnoError(
+      ExitCode::kTryAgain,
+      "cannot get the " + name + ": " + std::to_string(bytes) + " bytes needed, " +
+          (available ? std::to_string(available->bytes) : "unknown") + " bytes available" +
+          (grouped ? " below the limit of " + std::to_string(available->limit_bytes) +
+                         " bytes of the control group " + available->group
+                   : ""),
+      error,
+      std::string(grouped ? "raise that limit (docker: --memory, Kubernetes: resources.limits)"
+                          : "free memory") +
+          ", or lower --workers, --lanes or --ring-rows");
 }
 
 }  // namespace
@@ -46,7 +73,11 @@ bool TryOwn(int fd, const std::string& path) {
   throw ErrnoError(ExitCode::kUsage, "cannot lock " + path, errno, kOnTmpfs);
 }
 
-void AllocateFile(int fd, const std::string& path, std::uint64_t bytes) {
+void AllocateFile(int fd, const std::string& path, std::uint64_t bytes, const std::string& root) {
+  if (OnTmpfs(fd)) {
+    const std::optional<AvailableMemory> available = FindAvailableMemory(root);
+    if (IsShort(available, bytes)) RefuseMemory("shared region " + path, bytes, available, ENOMEM);
+  }
   const int error = Allocate(fd, bytes);
   if (error == 0) return;
   if (error != ENOSPC) {
@@ -67,20 +98,8 @@ void AllocateFile(int fd, const std::string& path, std::uint64_t bytes) {
 
 void AllocateMemory(int fd, const std::string& name, std::uint64_t bytes, const std::string& root) {
   const std::optional<AvailableMemory> available = FindAvailableMemory(root);
-  const int error = available && available->bytes < bytes ? ENOMEM : Allocate(fd, bytes);
-  if (error == 0) return;
-  const bool grouped = available && !available->group.empty();
-  throw ErrnoError(
-      ExitCode::kTryAgain,
-      "cannot get the " + name + ": " + std::to_string(bytes) + " bytes needed, " +
-          (available ? std::to_string(available->bytes) : "unknown") + " bytes available" +
-          (grouped ? " below the limit of " + std::to_string(available->limit_bytes) +
-                         " bytes of the control group " + available->group
-                   : ""),
-      error,
-      std::string(grouped ? "raise that limit (docker: --memory, Kubernetes: resources.limits)"
-                          : "free memory") +
-          ", or lower --workers, --lanes or --ring-rows");
+  const int error = IsShort(available, bytes) ? ENOMEM : Allocate(fd, bytes);
+  if (error != 0) RefuseMemory(name, bytes, available, error);
 }
 
 }  // namespace tetrion

@@ -26,8 +26,10 @@ bool LockedByOther(int fd);
 [[nodiscard]] bool TryOwn(int fd, const std::string& path);
 
 // Allocates every byte of a new file, so that no later touch can fail. Throws Error(kTryAgain)
-// naming the bytes needed, the bytes free and the setting that provides more.
-void AllocateFile(int fd, const std::string& path, std::uint64_t bytes);
+// naming the bytes needed, the bytes free and the setting that provides more. On a tmpfs, whose
+// pages are memory, the call asks first what is available, as AllocateMemory does. `root` as there.
+void AllocateFile(int fd, const std::string& path, std::uint64_t bytes,
+                  const std::string& root = "");
 // The same for memory without a file. The kernel's only limit there is the out-of-memory killer, so
 // the call asks first what is available, of the machine and below the limits of control groups; the
 // error names the limit. `root` as for FindAvailableMemory.

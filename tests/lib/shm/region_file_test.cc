@@ -4,7 +4,10 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include <functional>
+
 #include "tests/lib/core/stand_in_root.h"
+#include "tests/lib/shm/scratch_dir.h"
 
 namespace tetrion {
 namespace {
@@ -15,9 +18,9 @@ using ::testing::Not;
 
 constexpr std::uint64_t kBytes = 1 << 20;
 
-class AllocateMemoryTest : public testing::StandInRoot {
+class AllocationTest : public testing::StandInRoot {
  protected:
-  AllocateMemoryTest() {
+  AllocationTest() {
     Write("/proc/meminfo", "MemAvailable: 8192 kB\n");
     MountV2("/", "/pod");
   }
@@ -26,14 +29,14 @@ class AllocateMemoryTest : public testing::StandInRoot {
     Write("/sys/fs/cgroup/pod/memory.current", std::to_string(used));
   }
   // The refusal; empty: there was none.
+  static std::string RefusalOf(const std::function<void()>& call) {
+    const Error error = ErrorOf(call);
+    EXPECT_TRUE(error.code() == ExitCode::kTryAgain || error.code() == ExitCode::kOk);
+    return error.what();
+  }
   std::string Allocate(std::uint64_t bytes) const {
-    try {
-      AllocateMemory(file_.get(), "memory of worker 3's ring", bytes, root_);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::kTryAgain);
-      return error.what();
-    }
-    return "";
+    return RefusalOf(
+        [&] { AllocateMemory(file_.get(), "memory of worker 3's ring", bytes, root_); });
   }
   std::int64_t SizeBytes() const {
     struct stat status = {};
@@ -43,7 +46,7 @@ class AllocateMemoryTest : public testing::StandInRoot {
   FileDescriptor file_{memfd_create("region_file_test", MFD_CLOEXEC)};
 };
 
-TEST_F(AllocateMemoryTest, GroupsLimitIsNamedBeforeAPageIsTouched) {
+TEST_F(AllocationTest, GroupsLimitIsNamedBeforeAPageIsTouched) {
   Limit(4 * kBytes, 3 * kBytes + 1);
   EXPECT_THAT(Allocate(kBytes),
               AllOf(HasSubstr("memory of worker 3's ring: 1048576 bytes needed, 1048575 bytes "
@@ -56,12 +59,26 @@ TEST_F(AllocateMemoryTest, GroupsLimitIsNamedBeforeAPageIsTouched) {
   EXPECT_EQ(SizeBytes(), std::int64_t{kBytes});
 }
 
-TEST_F(AllocateMemoryTest, MachineWithLessThanTheGroupIsNotBlamedOnTheGroup) {
+TEST_F(AllocationTest, MachineWithLessThanTheGroupIsNotBlamedOnTheGroup) {
   Limit(16 * kBytes, 0);
   EXPECT_THAT(Allocate(9 * kBytes),
               AllOf(HasSubstr("9437184 bytes needed, 8388608 bytes available: "),
                     HasSubstr("free memory"), Not(HasSubstr("control group"))));
   EXPECT_EQ(SizeBytes(), 0);
+}
+
+// Their pages are the group's memory, too: the killer would come while they are made.
+TEST_F(AllocationTest, FileOfATmpfsIsHeldAgainstTheGroupsLimitAsMemoryIs) {
+  const auto allocate = [this] { AllocateFile(file_.get(), "/dev/shm/r", kBytes, root_); };
+  Limit(4 * kBytes, 3 * kBytes + 1);
+  EXPECT_THAT(RefusalOf(allocate),
+              AllOf(HasSubstr("shared region /dev/shm/r: 1048576 bytes needed, 1048575 bytes "
+                              "available below the limit of 4194304 bytes of the control group"),
+                    HasSubstr("raise that limit")));
+  EXPECT_EQ(SizeBytes(), 0);
+  Limit(4 * kBytes, 3 * kBytes);
+  EXPECT_EQ(RefusalOf(allocate), "");
+  EXPECT_EQ(SizeBytes(), std::int64_t{kBytes});
 }
 
 }  // namespace
