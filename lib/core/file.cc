@@ -94,9 +94,9 @@ bool SyncFolder(const std::string& folder) {
 }
 
 void WriteAtomically(const std::string& path, std::string_view text) {
-  FileReplacement file(path, FileReplacement::kUniqueSuffix);
-  if (!file.Create(0644) || !file.Write(std::as_bytes(std::span(text))) || !file.Sync() ||
-      !file.Place()) {
+  FileReplacement file(path, ".part");
+  if (!file.Create(0644) || fchmod(file.descriptor().get(), 0644) != 0 ||
+      !file.Write(std::as_bytes(std::span(text))) || !file.Sync() || !file.Place()) {
     WriteFailed(path);
   }
   if (!file.SyncFolder()) WriteFailed(file.folder());

@@ -81,7 +81,8 @@ class FileReplacement {
 [[nodiscard]] bool SyncFolder(const std::string& folder);
 
 // Replaces `path` by a file of mode 0644 that holds `text`, synced, as is the folder. Throws
-// Error(kTryAgain) naming path and reason. Any number of processes.
+// Error(kTryAgain) naming path and reason. One writer of `path` at a time; what one that died left
+// beside it, the next one overwrites.
 void WriteAtomically(const std::string& path, std::string_view text);
 
 }  // namespace tetrion

@@ -2,7 +2,9 @@
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -125,6 +127,25 @@ TEST_F(FileTest, AtomicallyWrittenFileIsReadableWhateverTheUmask) {
   struct stat info = {};
   ASSERT_EQ(stat((folder_ + "/file").c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, mode_t{0644});
+}
+
+TEST_F(FileTest, KilledWriterLeavesNothingThatTheNextOneDoesNotTakeAway) {
+  const std::string path = folder_ + "/file";
+  for (int i = 0; i < 3; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      const rlimit ten_bytes = {10, 10};
+      setrlimit(RLIMIT_FSIZE, &ten_bytes);
+      WriteAtomically(path, std::string(100, 'a'));  // SIGXFSZ kills it in the middle
+      _exit(1);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFSIGNALED(status)) << status;
+  }
+  WriteAtomically(path, "whole");
+  EXPECT_EQ(TextOf(path), "whole");
+  EXPECT_EQ(Files(), 1) << "left-overs";
 }
 
 TEST_F(FileTest, ReadersOfAnAtomicallyWrittenFileNeverSeeHalfOfIt) {
