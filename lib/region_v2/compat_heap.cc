@@ -7,8 +7,6 @@
 namespace tetrion {
 namespace {
 
-constexpr std::uint32_t kMaxId = 0xFFFF;
-
 std::uint32_t BlocksOf(std::size_t payload_bytes) {
   return static_cast<std::uint32_t>(
       (sizeof(CompatBlobHeader) + payload_bytes + kCompatBlockBytes - 1) / kCompatBlockBytes);
@@ -28,7 +26,7 @@ std::uint32_t CompatCrc32(std::span<const std::byte> bytes) {
 CompatHeap::CompatHeap(std::span<std::byte> memory)
     : control_(reinterpret_cast<CompatHeapControl*>(memory.data() + kCompatHeapControl)),
       data_(memory.data() + kCompatHeapData),
-      next_id_(control_->next_blob_id & kMaxId) {
+      next_id_(control_->next_blob_id & kCompatMaxBlobId) {
   std::memset(control_->bitmap, 0, sizeof control_->bitmap);
   control_->free_blocks = kCompatHeapBlocks;
 }
@@ -68,8 +66,8 @@ std::uint16_t CompatHeap::NextId() {
     return id == 0;
   };
   std::uint32_t id = next_id_;
-  while (taken(id)) id = (id + 1) & kMaxId;
-  next_id_ = (id + 1) & kMaxId;
+  while (taken(id)) id = (id + 1) & kCompatMaxBlobId;
+  next_id_ = (id + 1) & kCompatMaxBlobId;
   if (next_id_ == 0) next_id_ = 1;
   control_->next_blob_id = next_id_;
   return static_cast<std::uint16_t>(id);

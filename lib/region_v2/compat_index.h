@@ -43,7 +43,11 @@ class CompatPeerIndex {
 
   // The last index believed.
   std::uint32_t seen() const { return seen_; }
-  void Forget(std::uint32_t seen) { seen_ = seen; }
+  // Goes on from `seen`, without what was doubted.
+  void Forget(std::uint32_t seen) {
+    seen_ = seen;
+    in_doubt_ = false;
+  }
 
   // Loads the index. Sequentially consistent because a consumer's look after CompatBell::Arm must
   // not precede it; its acquire pairs with the release of the end that stores.

@@ -53,6 +53,15 @@ TEST(CompatIndexTest, EveryDoubtBeginsAnew) {
   EXPECT_EQ(reader.index.seen(), 59U);
 }
 
+TEST(CompatIndexTest, DoubtEndsWithWhatIsForgotten) {
+  Reader reader;
+  EXPECT_EQ(reader.See(0), Look::kInDoubt);
+  reader.index.Forget(5);
+  reader.clock.AdvanceNs(CompatPeerIndex::kDoubtNs + 10 * kNanosPerMilli);
+  EXPECT_EQ(reader.See(0), Look::kInDoubt) << "a new doubt";
+  EXPECT_EQ(reader.index.seen(), 5U);
+}
+
 TEST(CompatIndexTest, OtherIndexThatHasWrappedIsBelieved) {
   Reader reader;
   EXPECT_EQ(reader.See(3), Look::kSure);
