@@ -47,7 +47,8 @@ void WeightsReader::Read(std::uint32_t newest, WeightsUser& user) {
   if (read == WeightsRead::kFresh) {
     refused = user.LoadWeights(blob_, version) != LoadResult::kLoaded;
   } else if (read == WeightsRead::kRetry) {
-    refused = newest != torn_version_;
+    // Where a newer one has come meanwhile, the trainer was faster than the copies.
+    refused = newest != torn_version_ && reader_->NewestVersion() == newest;
     torn_version_ = newest;
     next_try_ns_ = clock_.NowNs() + kTryAgainNs;
   }
