@@ -76,7 +76,8 @@ SafetensorsFile FileOf(const TrainerState& state, const CheckpointInfo& info) {
   return file;
 }
 
-// The bytes of one file as they were saved. Throws Error(kConfig) with the reason when it has others.
+// The bytes of one file as they were saved. Throws Error(kConfig) with the reason when it has
+// others.
 std::vector<std::byte> ReadBytes(const std::string& path, const ManifestEntry& entry) {
   std::vector<std::byte> bytes = ReadFile(path, kMaxCheckpointBytes);
   if (bytes.size() != entry.bytes) {

@@ -17,7 +17,8 @@ struct PlaceTaken : Error {
 // long that another has taken it finds that out before it writes anything, also on another host.
 //
 // The file `writer` in the folder holds a number that the last taker has drawn, and its flock is
-// held for a turn of writing. One that was removed or emptied is taken again by the next turn. Where a file system has no flock, two turns may overlap.
+// held for a turn of writing. One that was removed or emptied is taken again by the next turn.
+// Where a file system has no flock, two turns may overlap.
 //
 // One thread; several processes.
 class WriterPlace {

@@ -48,9 +48,10 @@ class ProcessHost {
 //             start each kLeftOutPauseMs. Only when every actor is left out and none was ever
 //             healthy has the run failed.
 //   draining: every child is asked once (SIGTERM), nothing is started any more; a child that is
-//             alive after the drain time-out is killed, members before the coordinator. Any end but with 0 shows in the exit code,
-//             save with 75 that of an actor, which came too late to play, and of a learner that
-//             replaced one which may have worked, less than kHealthyMs before.
+//             alive after the drain time-out is killed, members before the coordinator. Any end
+//             but with 0 shows in the exit code, save with 75 that of an actor, which came too
+//             late to play, and of a learner that replaced one which may have worked, less than
+//             kHealthyMs before.
 //   ended:    no child lives.
 // One thread, which calls Tick some times a second; nothing blocks.
 class Supervisor {
@@ -94,8 +95,8 @@ class Supervisor {
     bool has_left = false;         // an actor that ended with 0
     bool left_out = false;         // an actor whose restarts are used up
 
-    // Whether an earlier life may have worked: it was healthy, or was killed from outside, which tells
-    // nothing of the run.
+    // Whether an earlier life may have worked: it was healthy, or was killed from outside, which
+    // tells nothing of the run.
     bool MayHaveWorked() const { return was_killed || policy.ever_healthy(); }
   };
 
