@@ -20,7 +20,7 @@ struct LaneOutcome {
 struct EpisodeAccount {
   std::uint32_t steps = 0;  // actions taken
   std::uint32_t lines = 0;
-  float episode_return = 0.0F;
+  double episode_return = 0.0;  // a float's sum stops growing by ones at 2^24
 };
 
 // The flags of the row that an action led to, after which an episode has `steps` actions.

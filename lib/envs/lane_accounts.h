@@ -129,7 +129,7 @@ class LaneAccounts {
   void Show(std::span<const int> lanes, const VecEnv::EpisodeColumns& columns) const {
     ForEachRun(lanes, lanes.size(), [&](int first, std::size_t n) {
       const std::size_t at = At(first);
-      std::copy_n(return_.data() + at, n, columns.episode_return + at);
+      RoundColumn(n, return_.data() + at, columns.episode_return + at);
       std::copy_n(steps_.data() + at, n, columns.length + at);
       std::copy_n(lines_.data() + at, n, columns.lines + at);
     });
@@ -161,12 +161,15 @@ class LaneAccounts {
   // Loops over columns [n] that share no memory.
   static void CountColumns(std::size_t n, const float* __restrict reward,
                            const std::uint32_t* __restrict lines, std::uint32_t* __restrict steps,
-                           float* __restrict episode_return, std::uint32_t* __restrict all_lines) {
+                           double* __restrict episode_return, std::uint32_t* __restrict all_lines) {
     for (std::size_t i = 0; i < n; ++i) {
       steps[i] += 1;
       episode_return[i] += reward[i];
       all_lines[i] += lines[i];
     }
+  }
+  static void RoundColumn(std::size_t n, const double* __restrict from, float* __restrict to) {
+    for (std::size_t i = 0; i < n; ++i) to[i] = static_cast<float>(from[i]);
   }
   static void RewardColumns(std::size_t n, const float* __restrict reward,
                             const std::uint32_t* __restrict terminated,
@@ -192,7 +195,7 @@ class LaneAccounts {
   OwnLinesVector<Phase> phase_;
   OwnLinesVector<std::uint32_t> max_steps_;  // of the tokens, beside each other
   OwnLinesVector<std::uint32_t> steps_, lines_;
-  OwnLinesVector<float> return_;
+  OwnLinesVector<double> return_;
 };
 
 }  // namespace tetrion

@@ -89,7 +89,7 @@ class LaneEnv final : public VecEnv {
             .attempt = token.attempt,
             .length_steps = account.steps,
             .lines = account.lines,
-            .episode_return = account.episode_return};
+            .episode_return = static_cast<float>(account.episode_return)};
   }
 
   void Episodes(std::span<const int> lanes, const EpisodeColumns& columns) const override {
@@ -106,7 +106,7 @@ class LaneEnv final : public VecEnv {
                              account.steps,
                              account.lines,
                              account.episode_return,
-                             phase == Phase::kRunning ? 1U : 0U,
+                             phase == Phase::kRunning ? std::uint64_t{1} : 0,
                              game_.Save(lane)};
     std::vector<std::byte> bytes(sizeof(saved));
     std::memcpy(bytes.data(), &saved, sizeof(saved));
@@ -140,11 +140,11 @@ class LaneEnv final : public VecEnv {
   struct SavedLane {
     Token token;
     std::uint32_t steps, lines;
-    float episode_return;
-    std::uint32_t running;  // 1, or 0 after the episode's end
+    double episode_return;
+    std::uint64_t running;  // 1, or 0 after the episode's end
     typename Game::Saved game;
   };
-  static_assert(sizeof(SavedLane) == sizeof(Token) + 16 + sizeof(typename Game::Saved));
+  static_assert(sizeof(SavedLane) == sizeof(Token) + 24 + sizeof(typename Game::Saved));
 
   // Writes the columns that say where the lane's game is.
   void Show(int lane, const RowView& row) {

@@ -72,7 +72,7 @@ class Lanes {
     std::uint8_t begins, terminated, truncated, reserved;  // 0 or 1 each
   };
   static_assert(sizeof(SavedHead) == 32);
-  static constexpr std::uint32_t kSavedVersion = 1;  // of the bytes of Save
+  static constexpr std::uint32_t kSavedVersion = 2;  // of the bytes of Save
 
   // The columns of a row that a VecEnv writes.
   RowView Row();

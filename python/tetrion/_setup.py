@@ -17,7 +17,7 @@ from . import _checks, _core, _spaces
 
 Illegal = Literal["terminate", "noop"]
 Reward = Literal["squares", "lines"]
-STATE_VERSION = 3  # raised when bytes or fields of a state change
+STATE_VERSION = 4  # raised when bytes or fields of a state change
 _pools: weakref.WeakSet[_core.VectorPool] = weakref.WeakSet()
 
 

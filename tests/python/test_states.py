@@ -3,6 +3,7 @@
 import copy
 import dataclasses
 import pickle
+import struct
 import subprocess
 import sys
 
@@ -308,11 +309,11 @@ def test_damaged_and_foreign_states_are_refused_and_nothing_changes():
     damaged = copy.copy(states[2])
     object.__setattr__(damaged, "saved", damaged.saved[:-1])
     newer = copy.copy(states[2])
-    object.__setattr__(newer, "version", 4)
+    object.__setattr__(newer, "version", 5)
     text = dataclasses.replace(states[2], saved="text")
     for bad, error, message in (
         ([*states[:2], damaged], ValueError, "the state for environment 2 is damaged"),
-        ([*states[:2], newer], ValueError, "of version 4; this tetrion reads 3"),
+        ([*states[:2], newer], ValueError, "of version 5; this tetrion reads 4"),
         ([*states[:2], text], TypeError, "saved of a state must be bytes, not str"),
         (states[:2], ValueError, "2 states for 3 environments"),
         ([b"", *states[:2]], TypeError, "a state is an EnvState of get_state\\(\\), not bytes"),
@@ -322,6 +323,27 @@ def test_damaged_and_foreign_states_are_refused_and_nothing_changes():
     with pytest.raises(ValueError, match="environment 3 does not exist"):
         envs.set_state(states[0], [3])
     assert envs.records(range(3)) == records
+
+
+def with_number(state, at, kind, value):
+    """The state with another number in its bytes, where that begins at `at`."""
+    saved = bytearray(state.saved)
+    struct.pack_into(kind, saved, at, value)
+    return dataclasses.replace(state, saved=bytes(saved))
+
+
+RETURN = (56, "d")  # behind 32 bytes of head, 16 of token, steps and lines
+
+
+def test_a_return_that_floats_cannot_count_up_goes_on_to_the_unit():
+    env = tetrion.CartPoleEnv()
+    env.reset(seed=3)
+    env.set_state(with_number(env.get_state(), *RETURN, 2.0**24))
+    for step in range(1, 9):
+        *_, info = env.step(step % 2)
+        env.set_state(env.get_state())
+        if step % 2 == 0:
+            assert info["episode_return"] == 2**24 + step
 
 
 @pytest.mark.parametrize(("kind", "options"), KINDS)

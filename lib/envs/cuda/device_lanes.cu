@@ -103,7 +103,7 @@ DeviceLanes::Memory::Memory(const cuda::Device& on, const DeviceLanesConfig& con
            .max_steps = Column<std::uint32_t>(lanes, stream),
            .steps = Column<std::uint32_t>(lanes, stream),
            .lines = Column<std::uint32_t>(lanes, stream),
-           .returns = Column<float>(lanes, stream),
+           .returns = Column<double>(lanes, stream),
            .episode_ids = Column<std::int32_t>(lanes, stream)};
   Launch(stream, BeginLanes, blocks, config.block_threads, 0, spans);
   stream.Synchronize();

@@ -46,7 +46,7 @@ struct LaneSpans {
   cuda::DeviceSpan<std::uint32_t> max_steps;
   cuda::DeviceSpan<std::uint32_t> steps;
   cuda::DeviceSpan<std::uint32_t> lines;
-  cuda::DeviceSpan<float> returns;
+  cuda::DeviceSpan<double> returns;
   cuda::DeviceSpan<std::int32_t> episode_ids;  // -1 before the first
 };
 

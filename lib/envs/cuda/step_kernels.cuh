@@ -89,7 +89,7 @@ __device__ LaneColumns BeginEpisode(const LaneSpans& lanes, Game& game, std::siz
   lanes.max_steps[lane] = token.max_steps;
   lanes.steps[lane] = 0;
   lanes.lines[lane] = 0;
-  lanes.returns[lane] = 0.0F;
+  lanes.returns[lane] = 0.0;
   lanes.episode_ids[lane] += 1;
   game.Begin(lane, token.id);
   return {0.0F, kIsFirst, 1.0F};
@@ -105,7 +105,7 @@ __device__ inline void NoteEnd(const LaneSpans& lanes, std::size_t lane,
   episode.result.lane = static_cast<std::uint32_t>(lane);
   episode.result.length_steps = account.steps;
   episode.result.lines = account.lines;
-  episode.result.episode_return = account.episode_return;
+  episode.result.episode_return = static_cast<float>(account.episode_return);
   episode.result.policy_version = policy_version;
   episode.last_row = lanes.totals[0].row;
 }

@@ -70,7 +70,7 @@ TEST_P(EveryEnvTest, RowsFollowTheRowContract) {
   Draws draws(1);
   std::uint64_t next_token = 100;
   std::vector<std::uint32_t> length(3, 0);
-  std::vector<float> sum(3, 0.0F);
+  std::vector<double> sum(3, 0.0);
   std::vector<bool> fresh(3, true);
   std::vector<std::int32_t> episode(3, -1);
   for (int lane = 0; lane < 3; ++lane) rows.env->Reset(lane, {next_token++, 2, 70});
@@ -98,7 +98,7 @@ TEST_P(EveryEnvTest, RowsFollowTheRowContract) {
       ASSERT_NE(flags & (kTerminated | kTruncated), kTerminated | kTruncated);
       const EpisodeResult result = rows.env->Episode(lane);
       ASSERT_EQ(result.length_steps, length[i]);
-      ASSERT_EQ(result.episode_return, sum[i]);
+      ASSERT_EQ(result.episode_return, static_cast<float>(sum[i]));
       ASSERT_EQ(result.attempt, 2U);
       ASSERT_EQ(result.token_id, rows.env->token(lane).id);
       if ((flags & kTruncated) != 0) {
