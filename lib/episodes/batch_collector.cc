@@ -106,11 +106,13 @@ std::shared_ptr<EpisodeBatch> BatchCollector::NextBatch(int episodes) {
   if (!config_.double_buffer) {
     return batches_->Take(episodes, config_.steps, obs_bytes(), mask_actions());
   }
-  std::shared_ptr<EpisodeBatch>& next = double_[next_double_];
-  if (next == nullptr || next->capacity() < episodes) {
-    next = std::make_shared<EpisodeBatch>(episodes, config_.steps, obs_bytes(), mask_actions());
+  Lent& next = double_[next_double_];
+  const bool fits = next.batch != nullptr && next.batch->capacity() >= episodes;
+  next.oversized = fits && IsOversized(*next.batch, episodes) ? next.oversized + 1 : 0;
+  if (!fits || next.oversized > kMaxPassedOver) {
+    next = {std::make_shared<EpisodeBatch>(episodes, config_.steps, obs_bytes(), mask_actions())};
   }
-  return next;
+  return next.batch;
 }
 
 bool BatchCollector::Wait(std::int64_t timeout_ns) {
@@ -194,8 +196,8 @@ void BatchCollector::Cancel() {
   request_->Cancel();
   jobs_.Drop(*request_);
   // A straggler may still write into it.
-  for (std::shared_ptr<EpisodeBatch>& batch : double_) {
-    if (batch.get() == request_->batch) batch.reset();
+  for (Lent& lent : double_) {
+    if (lent.batch.get() == request_->batch) lent = {};
   }
   EndRequest();
 }
@@ -217,7 +219,7 @@ void BatchCollector::FreeIdleMemory() {
   bool joined = false;
   do {
     if (busy_.exchange(true, std::memory_order_acq_rel)) return;
-    for (std::shared_ptr<EpisodeBatch>& batch : double_) batch.reset();
+    for (Lent& lent : double_) lent = {};
     batches_->Close();
     joined = joined_.load(std::memory_order_acquire);
     if (joined) {

@@ -98,6 +98,11 @@ class BatchCollector {
   CollectorStats stats() const;
 
  private:
+  struct Lent {
+    std::shared_ptr<EpisodeBatch> batch;
+    int oversized = 0;  // requests in a row for which it was
+  };
+
   std::shared_ptr<EpisodeBatch> NextBatch(int episodes);
   std::unique_ptr<LaneLoop> MakeLoop(WorkerParts made);
   void CopyStaged();
@@ -116,7 +121,7 @@ class BatchCollector {
   WorkerPool pool_;
   const std::shared_ptr<BatchPool> batches_;
   // With double_buffer; only the thread that has set busy_ touches them.
-  std::shared_ptr<EpisodeBatch> double_[2];
+  Lent double_[2];
   int next_double_ = 0;              // the one not handed out last
   std::atomic<bool> joined_{false};  // the workers have ended
 

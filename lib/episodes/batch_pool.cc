@@ -7,26 +7,17 @@ namespace tetrion {
 namespace {
 
 constexpr std::size_t kMaxIdle = 2;  // a caller that drops a batch per request has two in turn
-// A batch much larger than asked for would keep memory that no request needs.
 constexpr int kMaxOversize = 4;
 
 }  // namespace
 
+bool IsOversized(const EpisodeBatch& batch, int episodes) {
+  return batch.capacity() / kMaxOversize > episodes;
+}
+
 std::shared_ptr<EpisodeBatch> BatchPool::Take(int episodes, int steps, std::size_t obs_bytes,
                                               int mask_actions) {
-  std::unique_ptr<EpisodeBatch> batch;
-  {
-    const MutexLock lock(mu_);
-    const auto fits = std::find_if(idle_.begin(), idle_.end(), [&](const auto& idle) {
-      return idle->capacity() >= episodes && idle->capacity() / kMaxOversize <= episodes &&
-             idle->steps() == steps && idle->obs_bytes() == obs_bytes &&
-             idle->mask_actions() == mask_actions;
-    });
-    if (fits != idle_.end()) {
-      batch = std::move(*fits);
-      idle_.erase(fits);
-    }
-  }
+  std::unique_ptr<EpisodeBatch> batch = TakeIdle(episodes, steps, obs_bytes, mask_actions);
   if (batch != nullptr) {
     batch->MarkDirty();
   } else {
@@ -37,6 +28,28 @@ std::shared_ptr<EpisodeBatch> BatchPool::Take(int episodes, int steps, std::size
           }};
 }
 
+std::unique_ptr<EpisodeBatch> BatchPool::TakeIdle(int episodes, int steps, std::size_t obs_bytes,
+                                                  int mask_actions) {
+  std::unique_ptr<EpisodeBatch> batch;
+  std::vector<Idle> passed_over;  // unmapped outside the lock
+  const MutexLock lock(mu_);
+  takes_ += 1;
+  const auto fits = std::find_if(idle_.begin(), idle_.end(), [&](const Idle& idle) {
+    return idle.batch->capacity() >= episodes && !IsOversized(*idle.batch, episodes) &&
+           idle.batch->steps() == steps && idle.batch->obs_bytes() == obs_bytes &&
+           idle.batch->mask_actions() == mask_actions;
+  });
+  if (fits != idle_.end()) {
+    batch = std::move(fits->batch);
+    idle_.erase(fits);
+  }
+  while (!idle_.empty() && takes_ - idle_.front().since > kMaxPassedOver) {
+    passed_over.push_back(std::move(idle_.front()));
+    idle_.erase(idle_.begin());
+  }
+  return batch;
+}
+
 void BatchPool::Return(std::unique_ptr<EpisodeBatch> batch) {
   std::unique_ptr<EpisodeBatch> oldest;  // unmapped outside the lock
   const MutexLock lock(mu_);
@@ -44,14 +57,14 @@ void BatchPool::Return(std::unique_ptr<EpisodeBatch> batch) {
     oldest = std::move(batch);
     return;
   }
-  idle_.push_back(std::move(batch));
+  idle_.push_back({std::move(batch), takes_});
   if (idle_.size() <= kMaxIdle) return;
-  oldest = std::move(idle_.front());
+  oldest = std::move(idle_.front().batch);
   idle_.erase(idle_.begin());
 }
 
 void BatchPool::Close() {
-  std::vector<std::unique_ptr<EpisodeBatch>> freed;  // outside the lock
+  std::vector<Idle> freed;  // outside the lock
   const MutexLock lock(mu_);
   closed_ = true;
   freed.swap(idle_);

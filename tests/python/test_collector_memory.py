@@ -91,6 +91,20 @@ def test_memory_follows_the_steps_played_not_the_padding(copy, order):
 
 
 @pytest.mark.parametrize("copy", [True, False])
+def test_memory_of_a_large_request_is_gone_after_small_ones(copy):
+    """The large batch has 155 MB of observations, which random play fills, a small one 0.6."""
+    with collector(2, 16, copy=copy, policy_fn=policies.Random()) as c:
+        c.request_episodes(10)
+        before = resident_kib()
+        c.request_episodes(2560)
+        assert resident_kib() - before > 100 * 1024
+        for _ in range(10):
+            c.request_episodes(10)
+        grown = resident_kib() - before
+    assert grown < 50 * 1024, f"{grown} KiB more"
+
+
+@pytest.mark.parametrize("copy", [True, False])
 def test_ten_thousand_requests_leak_nothing(copy):
     with collector(2, 4, copy=copy, policy_fn=policies.Random(), obs="planes") as c:
         for _ in range(500):

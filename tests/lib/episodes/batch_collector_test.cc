@@ -177,6 +177,17 @@ TEST(BatchCollectorTest, DoubleBufferIsWrittenAgainByTheNextRequestButOne) {
   }
 }
 
+TEST(BatchCollectorTest, DoubleBufferOfALargeRequestIsFreedAfterSmallOnes) {
+  BatchCollectorConfig config = CollectorConfig("cartpole", 1, 2, 3);
+  config.double_buffer = true;
+  BatchCollector collector(config, RandomParts(config.env));
+  std::vector<int> capacities;
+  for (const int episodes : {100, 2, 100, 2, 2, 2, 2, 2, 2}) {
+    capacities.push_back(Request(collector, {.episodes = episodes})->capacity());
+  }
+  EXPECT_EQ(capacities, (std::vector{100, 2, 100, 2, 100, 2, 100, 2, 2}));
+}
+
 TEST(BatchCollectorTest, GivenActionsArePlayedAndMinusOneTruncates) {
   for (const int workers : {0, 2}) {
     const BatchCollectorConfig config = CollectorConfig("tetris", workers, 2, 6);

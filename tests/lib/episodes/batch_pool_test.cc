@@ -45,6 +45,34 @@ TEST(BatchPoolTest, KeepsTwoBatchesAndOutlivesItsOwner) {
   EXPECT_EQ(last->actions[0], 1);
 }
 
+TEST(BatchPoolTest, BatchThatRequestsPassOverIsFreed) {
+  const auto pool = std::make_shared<BatchPool>();
+  pool->Take(1000, 1, kObs).reset();
+  for (int request = 0; request < 2; ++request) {
+    pool->Take(1, 1, kObs).reset();
+    EXPECT_EQ(pool->idle(), 2) << "the large one may be wanted again";
+  }
+  pool->Take(1, 1, kObs).reset();
+  EXPECT_EQ(pool->idle(), 1);
+}
+
+TEST(BatchPoolTest, RequestsOfTwoSizesInTurnFindTheirBatches) {
+  const auto pool = std::make_shared<BatchPool>();
+  auto small = pool->Take(1, 1, kObs), large = pool->Take(1000, 1, kObs);
+  EpisodeBatch *const first_small = small.get(), *const first_large = large.get();
+  for (int round = 0; round < 10; ++round) {
+    small.reset();
+    large.reset();
+    for (int request = 0; request < 2; ++request) {
+      small = pool->Take(1, 1, kObs);
+      EXPECT_EQ(small.get(), first_small) << round;
+      if (request == 0) small.reset();
+    }
+    large = pool->Take(1000, 1, kObs);
+    EXPECT_EQ(large.get(), first_large) << round;
+  }
+}
+
 TEST(BatchPoolTest, ClosedPoolFreesWhatItHasAndWhatComesBack) {
   const auto pool = std::make_shared<BatchPool>();
   auto idle = pool->Take(1, 1, kObs), out = pool->Take(1, 1, kObs);
