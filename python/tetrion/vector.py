@@ -26,6 +26,7 @@ _NO_SEEDS = np.zeros(0, np.uint64)
 _LINES = ("lines", "lines_cleared")  # of the games that have some
 _INFO = ("episode_return", "episode_length", *_LINES, "action_mask")
 _OF_THE_STEP = ("reward", "terminated", "truncated")
+_GONE_ON_FROM = ("terminated", "truncated", "lines", "lines_cleared")  # by a step or a state
 # What a thread must have to write in a step, observations and games: with less, handing the work
 # over costs more than doing it, and a copy reads what another core has just written
 # (docs/benchmarks.md).
@@ -59,7 +60,8 @@ class TetrionVectorEnv(  # pyright: ignore[reportIncompatibleVariableOverride]
             plays what a single environment with that seed plays. None in a sequence: the
             environment's next episode, of a seed of the operating system at first.
         batch_size: environments that recv() returns; None: all of them.
-        copy: False returns the arrays that every step overwrites; True copies them.
+        copy: False returns the arrays that every step overwrites, terminations, truncations and
+            those of lines read-only; True copies them.
         queue_size: as of TetrisEnv, as are iid_pieces, max_steps, board_rows, render_mode and
             render_scale.
         iid_pieces: see queue_size.
@@ -422,7 +424,7 @@ class TetrionVectorEnv(  # pyright: ignore[reportIncompatibleVariableOverride]
     def __getstate__(self) -> dict[str, Any]:
         """For copy and pickle: settings, spaces with their generators, and every state."""
         self._check_open()
-        private = ("_pool", "_columns", "_shown_columns", "_receiving", "closed")
+        private = ("_pool", "_columns", "_shown_columns", "_lent_columns", "_receiving", "closed")
         kept = {k: v for k, v in self.__dict__.items() if k not in private}
         kept["_seeded"] = self._seeded.copy()
         kept["_saved"] = self._pool.save(self._all[self._seeded])
@@ -445,6 +447,9 @@ class TetrionVectorEnv(  # pyright: ignore[reportIncompatibleVariableOverride]
         if self._autoreset is AutoresetMode.SAME_STEP:
             # The pool's say of a restarted environment what a reset does, and its state with them.
             self._shown_columns.update({name: self._columns[name].copy() for name in _OF_THE_STEP})
+        self._lent_columns = self._shown_columns | {
+            name: _read_only(self._shown_columns[name]) for name in _GONE_ON_FROM
+        }
         unused = () if _spaces.TABLE[setup.env].has_lines else _LINES
         self._info_names = [n for n in _INFO if n in self._columns and n not in unused]
         self._receiving = threading.Lock()  # held from receive() until its rows are copied
@@ -575,7 +580,7 @@ class TetrionVectorEnv(  # pyright: ignore[reportIncompatibleVariableOverride]
         )
 
     def _out(self, name: str) -> np.ndarray:
-        return self._shown_columns[name].copy() if self._copy else self._shown_columns[name]
+        return self._lent_columns[name].copy() if self._copy else self._lent_columns[name]
 
     def _shown(self, array: np.ndarray) -> Any:
         """One or more rows of observations as the user sees them."""
@@ -643,6 +648,12 @@ def _autoreset_mode(value: Any) -> AutoresetMode:
     except ValueError:
         known = ", ".join(mode.value for mode in AutoresetMode)
         raise ValueError(f"autoreset_mode must be one of {known}, not {value!r}") from None
+
+
+def _read_only(array: np.ndarray) -> np.ndarray:
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def _int32(values: Any, what: str) -> np.ndarray:

@@ -180,6 +180,31 @@ def test_copies_stay_and_views_do_not():
         envs.close()
 
 
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+def test_views_of_what_a_step_goes_on_from_cannot_be_written(mode):
+    envs = tetrion.vector.make("tetris", 4, seed=1, copy=False, max_steps=2, autoreset_mode=mode)
+    envs.reset()
+    for _ in range(2):
+        *_, terminations, truncations, infos = envs.step(np.full(4, NOOP))
+        for array in (terminations, truncations, infos["lines"], infos["lines_cleared"]):
+            with pytest.raises(ValueError, match="read-only"):
+                array[:] = 0
+    assert truncations.all()
+    for env in (envs, deepcopy(envs)):
+        again = env.reset()[1]["lines"]
+        assert not again.flags.writeable
+    clipped = gymnasium.wrappers.vector.ClipReward(envs, 0.0, 0.5)  # writes into the rewards
+    assert clipped.step(np.full(4, 5))[1].max() == 0.5
+
+
+def test_copies_can_be_written():
+    envs = tetrion.vector.make("tetris", 2, seed=1)
+    _, infos = envs.reset()
+    results = envs.step(np.full(2, NOOP))
+    for array in (*results[1:4], infos["lines"], *results[4].values()):
+        array[:] = 0
+
+
 def test_views_outlive_the_environment():
     envs = tetrion.vector.make("tetris", 4, obs="flat", seed=1, copy=False)
     observations, _ = envs.reset()
