@@ -96,8 +96,7 @@ class BatchedTetrisCollector:
         board_rows: of Tetris's field that are played on, 5 to 20.
         spawn_above: as of TetrisPlacementEnv.
         reward: as of TetrisEnv.
-        illegal: an illegal placement (tetris-placement) earns -0.1 and ends the episode,
-            "terminate", or does nothing else, "noop".
+        illegal: as of TetrisPlacementEnv.
         order: "job" sorts a batch by job; "completion" has first what finished first, and holds at
             most two finished episodes a lane back while no call takes them.
         copy: True: the arrays are the caller's. Those of [B] have memory of their own; the others

@@ -275,15 +275,17 @@ class TetrisEnv(_CppEnv):
 
 class TetrisPlacementEnv(_CppEnv):
     """Tetris played by placements: action = column * 4 + rotations, 40 of them; info["action_mask"]
-    (int8 [40], as action_space.sample() takes it) says which are legal. An illegal one ends the
-    episode with reward -0.1, or, with illegal="noop", acts as no action with that reward.
+    (int8 [40], as action_space.sample() takes it) says which are legal. An illegal one has reward
+    -0.1; see illegal.
 
     Args:
         obs: as of TetrisEnv but for "drops", and "afterstates" (float32 [660 + 7 q]: what every
             placement would leave, 16 numbers each), "afterstates-dt" (float32 [985 + 7 q]: 24
             numbers each) or "afterstates-boards" (float32 [497 + 7 q]: the boards, a column an
             integer).
-        illegal: what an illegal action does, "terminate" or "noop".
+        illegal: "terminate": an illegal action ends the episode. "noop": it acts as TetrisEnv's
+            none: the piece falls a row, which may lock it and end the game; with spawn_above it
+            does not fall.
         queue_size: as of TetrisEnv.
         iid_pieces: as of TetrisEnv.
         max_steps: an episode is truncated there; None: 5,000.

@@ -137,7 +137,7 @@ def test_a_policy_gets_a_mask_only_where_it_has_the_parameter():
     assert got[-1].sum() > 0
 
 
-def test_illegal_placements_end_an_episode_or_do_nothing():
+def test_illegal_placements_end_an_episode_or_let_the_piece_fall():
     """Placement 0 again and again: illegal sooner or later, for want of room or of rotations."""
     batches = {}
     for illegal in ("terminate", "noop"):

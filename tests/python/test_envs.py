@@ -142,6 +142,25 @@ def test_the_placement_mask_says_what_ends_the_episode():
     assert reward == pytest.approx(-0.1)
 
 
+def test_illegal_actions_as_none_let_pieces_fall_until_the_game_ends():
+    env = tetrion.TetrisPlacementEnv("compact", illegal="noop")
+    _, info = env.reset(seed=2)
+    terminated = truncated = False
+    while not terminated:
+        assert not truncated
+        _, reward, terminated, truncated, info = env.step(int(info["action_mask"].argmin()))
+        assert reward == pytest.approx(-0.1)
+    assert info["episode_length"] > 20, "the first piece alone falls 19 rows"
+    above = tetrion.TetrisPlacementEnv("compact", illegal="noop", spawn_above=True)
+    _, info = above.reset(seed=2)
+    record = above.record
+    for _ in range(50):
+        _, reward, terminated, _, info = above.step(int(info["action_mask"].argmin()))
+        assert reward == pytest.approx(-0.1)
+        assert not terminated
+    assert above.record == record
+
+
 def test_pictures_show_the_game():
     env = tetrion.TetrisEnv(render_mode="rgb_array", render_scale=2)
     env.reset(seed=1)
