@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -118,9 +119,12 @@ class LaneEnv final : public VecEnv {
     if (bytes.size() != sizeof(saved)) return false;
     std::memcpy(&saved, bytes.data(), sizeof(saved));
     const bool running = saved.running == 1;
-    constexpr std::uint32_t kMostLines = std::numeric_limits<std::int32_t>::max();  // of a column
+    // What columns hold.
+    constexpr std::uint32_t kMostLines = std::numeric_limits<std::int32_t>::max();
+    constexpr double kMostReturn = std::numeric_limits<float>::max();
     if (saved.running > 1 || saved.steps > saved.token.max_steps || saved.lines > kMostLines ||
         (running && saved.steps == saved.token.max_steps) ||
+        !(std::abs(saved.episode_return) <= kMostReturn) ||  // NaN, too
         !game_.Load(lane, seed_[accounts_.At(lane)], saved.token, saved.game, running)) {
       return false;
     }

@@ -1,6 +1,7 @@
 #include "lib/vector/lanes.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "lib/core/check.h"
@@ -142,7 +143,8 @@ std::optional<Lanes::Saved> Lanes::Opened(std::span<const std::byte> saved) cons
   SavedHead head;
   if (saved.size() < sizeof(head)) return {};
   std::memcpy(&head, saved.data(), sizeof(head));
-  if (head.version != kSavedVersion || (head.begins | head.terminated | head.truncated) > 1) {
+  if (head.version != kSavedVersion || (head.begins | head.terminated | head.truncated) > 1 ||
+      !std::isfinite(head.reward)) {
     return {};
   }
   EnvConfig config = env_config_;

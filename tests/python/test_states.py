@@ -332,7 +332,25 @@ def with_number(state, at, kind, value):
     return dataclasses.replace(state, saved=bytes(saved))
 
 
+REWARD = (24, "f")  # of the head
 RETURN = (56, "d")  # behind 32 bytes of head, 16 of token, steps and lines
+
+
+@pytest.mark.parametrize(
+    ("place", "number"),
+    [
+        *[(place, number) for place in (REWARD, RETURN) for number in (np.nan, np.inf, -np.inf)],
+        (RETURN, 1e39),  # no float
+    ],
+)
+def test_a_state_whose_reward_or_return_is_no_number_is_refused(place, number):
+    env = tetrion.CartPoleEnv()
+    env.reset(seed=3)
+    env.step(0)
+    state = env.get_state()
+    with pytest.raises(ValueError, match="is damaged"):
+        env.set_state(with_number(state, *place, number))
+    assert env.get_state() == state
 
 
 def test_a_return_that_floats_cannot_count_up_goes_on_to_the_unit():

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstring>
 #include <numeric>
@@ -145,11 +146,13 @@ TEST(Lanes, ASavedEnvironmentGoesOnAsTheOriginal) {
   }
 }
 
-// What a space promises: no cell beyond the pieces' values, no negative counts.
+// What a space promises: no cell beyond the pieces' values, no negative counts; and finite rewards.
 void ExpectInItsSpace(Lanes& lanes, const PyEnvConfig& config, std::size_t bit) {
   const StepColumns& columns = lanes.columns();
   EXPECT_GE(columns.lines[0], 0) << bit;
   EXPECT_GE(columns.lines_cleared[0], 0) << bit;
+  EXPECT_TRUE(std::isfinite(columns.reward[0])) << bit;
+  EXPECT_TRUE(std::isfinite(columns.episode_return[0])) << bit;
   if (config.obs != "dict") return;
   EXPECT_LE(*std::max_element(columns.obs.begin(), columns.obs.end()), std::byte{8}) << bit;
 }
