@@ -27,13 +27,14 @@ present+='|libc10|libc10_cuda)\.so'
 refused='^lib(zmq|boost_|prometheus|sqlite3|flatbuffers)'
 
 with_torch=OFF
+torch_root=${TETRION_TORCH_ROOT:-$PWD/.deps/torch}
 torch=$(sed -n "s/^__version__ = '\([^+]*\).*/\1/p" .deps/torch/torch/version.py 2>/dev/null) ||
   true
 [[ -z $torch ]] || with_torch=ON
 mkdir -p "$build"
 PATH=$PATH:/usr/local/cuda/bin
 cmake --preset cuda -B "$build" -DTETRION_BENCH=ON -DTETRION_TORCH=$with_torch \
-  -DTETRION_TORCH_ROOT="${TETRION_TORCH_ROOT:-$PWD/.deps/torch}" \
+  -DTETRION_TORCH_ROOT="$torch_root" \
   >"$build/configure.log" 2>&1 || { cat "$build/configure.log"; exit 1; }
 cmake --build "$build" --target gpu_programs "${services[@]}" -- -j "${JOBS:-$(nproc)}"
 
@@ -54,6 +55,8 @@ cp -r tests/golden "$folder"
   echo "g++ $(c++ -dumpfullversion), nvcc $(nvcc --version | sed -n 's/.*release.*, V//p')"
   echo "flags RelWithDebInfo (-O2), x86-64-v3, sm_90 and its PTX"
   [[ -z $torch ]] || echo "torch $torch"
+  # run.sh knows then that tests of updates on a device have nothing to run.
+  [[ -f $torch_root/torch/lib/libtorch_cuda.so ]] || echo "without CUDA in torch"
 } >"$folder/build.txt"
 
 # Copies the libraries that FILE names and that the machine lacks, and what these name.

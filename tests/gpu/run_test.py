@@ -1,4 +1,5 @@
-"""run.sh of the bundle with made-up programs: with and without a device, with a failing test."""
+"""run.sh of the bundle with made-up programs: with and without a device, with tests that fail or do
+not run."""
 
 import json
 import os
@@ -10,6 +11,7 @@ import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
 PASSES = "echo '[  PASSED  ] 2 tests.'"
+SKIPS = "echo '[  SKIPPED ] 12 tests, listed below:'; echo '[  PASSED  ] 0 tests.'"
 FIGURE = json.dumps({
     "what": "gather 16x64", "unit": "frames/s",
     "ours": {"median": 2e9, "min": 1e9, "max": 3e9},
@@ -35,6 +37,10 @@ class RunTest(unittest.TestCase):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
         path.chmod(0o755)
+
+    def in_front_of_path(self, folder):
+        self.addCleanup(os.environ.__setitem__, "PATH", os.environ["PATH"])
+        os.environ["PATH"] = f"{self.bundle / folder}:{os.environ['PATH']}"
 
     def run_it(self, *arguments):
         done = subprocess.run([self.bundle / "run.sh", *arguments], capture_output=True, text=True,
@@ -70,8 +76,7 @@ class RunTest(unittest.TestCase):
         self.program("fake/ldd", 'case $1 in *dreamer*) echo "libtorch.so => x";; esac')
         self.program("tests/dreamer_device", "exit 1")
         self.program("tests/other_device", PASSES)
-        os.environ["PATH"], before = f"{self.bundle}/fake:{os.environ['PATH']}", os.environ["PATH"]
-        self.addCleanup(os.environ.__setitem__, "PATH", before)
+        self.in_front_of_path("fake")
         code, text = self.run_it()
         self.assertEqual(code, 0, text)
         self.assertIn("not run dreamer_device: built with torch 0.0.1, here is ", text)
@@ -87,10 +92,44 @@ class RunTest(unittest.TestCase):
         self.assertIn("passed good_device", text)
         self.assertIn("No benchmark ran: not measured.", text)
 
+    def test_a_bundle_in_which_nothing_runs_fails(self):
+        code, text = self.run_it()
+        self.assertEqual(code, 1)
+        self.assertIn("FAILED: no test ran", text)
+        self.program("tests/one_device", PASSES)
+        self.program("tests/lost_device", PASSES)
+        (self.bundle / "tests/lost_device").chmod(0o644)
+        code, text = self.run_it()
+        self.assertEqual(code, 1)
+        self.assertIn("passed one_device", text)
+        self.assertIn("left out lost_device: not executable", text)
+
+    def test_a_program_whose_tests_are_all_skipped_has_not_run(self):
+        self.program("tests/other_device", PASSES)
+        self.program("tests/update_device", SKIPS)
+        self.program("fake/ldd", 'case $1 in *update*) echo "libtorch.so => x";; esac')
+        self.program("fake/python3", f"echo {self.bundle}/torch")
+        (self.bundle / "torch").mkdir()
+        (self.bundle / "torch/version.py").write_text("__version__ = '0.0.1+a'\n", encoding="utf-8")
+        self.in_front_of_path("fake")
+        (self.bundle / "build.txt").write_text("torch 0.0.1\n", encoding="utf-8")
+        code, text = self.run_it()
+        self.assertEqual(code, 1)
+        self.assertIn("NOT RUN update_device: SKIPPED 12 tests, listed below: PASSED 0", text)
+        (self.bundle / "build.txt").write_text("torch 0.0.1\nwithout CUDA in torch\n",
+                                               encoding="utf-8")
+        code, text = self.run_it()
+        self.assertEqual(code, 0, text)
+        self.assertIn("not run update_device: built without CUDA in torch", text)
+        self.program("tests/other_device", SKIPS)  # needs no torch
+        code, text = self.run_it()
+        self.assertEqual(code, 1)
+        self.assertIn("NOT RUN other_device", text)
+
     def test_tools_of_the_sanitizer_run_the_same_tests(self):
         self.program("tests/some_device", PASSES)
         self.program("tests/some_cupti_test_device", PASSES)
-        self.program("cuda/bin/compute-sanitizer", "[ $2 != racecheck ] || exit 9")
+        self.program("cuda/bin/compute-sanitizer", f"[ $2 != racecheck ] || exit 9; {PASSES}")
         code, text = self.run_it()
         self.assertEqual(code, 1)
         self.assertIn("passed memcheck-some_device", text)
