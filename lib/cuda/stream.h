@@ -88,7 +88,8 @@ class Stream {
 
 // While it lives, until End, work of its stream is recorded instead of done. Refused meanwhile:
 // events and waits of that stream; queries of and waits for any event, and new memory, by the
-// thread that captures. Made, ended and destroyed by one thread, before its stream.
+// thread that captures, and no memory freed or unpinned by it: a device refuses that and voids the
+// capture, the simulator finds it. Made, ended and destroyed by one thread, before its stream.
 class Capture {
  public:
   explicit Capture(Stream& stream);

@@ -22,6 +22,8 @@ const char* Name(Diagnosis what) {
       return "misaligned address";
     case Diagnosis::kMemoryGone:
       return "memory is gone";
+    case Diagnosis::kGivenBackInCapture:
+      return "memory given back in a capture";
     case Diagnosis::kDeadlock:
       return "deadlock";
     case Diagnosis::kException:

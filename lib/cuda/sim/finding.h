@@ -18,6 +18,7 @@ enum class Diagnosis : std::uint8_t {
   kIndexPastEnd,             // an index past the end, or a raw write around a buffer
   kMisaligned,               // a wide load or store at an address that a device refuses
   kMemoryGone,               // a copy of a graph outlived its memory
+  kGivenBackInCapture,       // memory was freed or unpinned by a thread that captures
   kDeadlock,                 // every thread waits, and nothing of the above explains it
   kException,                // a kernel threw
 };

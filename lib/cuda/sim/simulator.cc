@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <exception>
 #include <iterator>
+#include <thread>
 #include <utility>
 
 #include "lib/core/check.h"
@@ -96,6 +97,15 @@ void Simulator::Note(Finding finding) {
   finding_ = std::move(finding);
 }
 
+void Simulator::NoteInCapture(const char* what) {
+  for (const auto& [number, stream] : streams_) {
+    if (finding_ || stream->capturing != std::this_thread::get_id()) continue;
+    Note({Diagnosis::kGivenBackInCapture,
+          {},
+          std::string(what) + " by the thread that captures stream " + stream->name});
+  }
+}
+
 void Simulator::NoteOverrun(const char* who, CodeLocation where, const StreamQueue& stream) {
   const std::optional<std::string> overrun = memory_.Overrun();
   if (!overrun) return;
@@ -119,6 +129,7 @@ void* Simulator::Allocate(std::size_t bytes, MemoryKind kind) {
 void Simulator::Free(void* data) {
   const MutexLock lock(mu_);
   Drain();
+  NoteInCapture("memory is freed");
   memory_.Free(data);
 }
 
@@ -137,6 +148,7 @@ void Simulator::Pin(const void* data, std::size_t bytes) {
 
 void Simulator::Unpin(const void* data) {
   const MutexLock lock(mu_);
+  NoteInCapture("memory is unpinned");
   memory_.Unpin(data);
 }
 
@@ -218,12 +230,12 @@ void Simulator::WaitFor(const StreamPoint& point) {
 void Simulator::BeginCapture(StreamQueue& stream) {
   const MutexLock lock(mu_);
   ThrowFinding();
-  stream.capturing = true;
+  stream.capturing = std::this_thread::get_id();
 }
 
 std::vector<Operation> Simulator::EndCapture(StreamQueue& stream) {
   const MutexLock lock(mu_);
-  stream.capturing = false;
+  stream.capturing.reset();
   std::vector<Operation> captured = std::exchange(stream.captured, {});
   ThrowFinding();
   return captured;

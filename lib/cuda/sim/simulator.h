@@ -79,6 +79,8 @@ class Simulator {
   bool MemoryIsThere(const Operation& operation, const StreamQueue& stream) TETRION_REQUIRES(mu_);
   void RunBlocks(const KernelCall& call, const StreamQueue& stream) TETRION_REQUIRES(mu_);
   void Note(Finding finding) TETRION_REQUIRES(mu_);
+  // Notes memory that is given back while the calling thread captures.
+  void NoteInCapture(const char* what) TETRION_REQUIRES(mu_);
   // Notes what was written around a buffer. `where` is a launch's.
   void NoteOverrun(const char* who, CodeLocation where, const StreamQueue& stream)
       TETRION_REQUIRES(mu_);

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "lib/cuda/backend.h"
@@ -53,9 +54,9 @@ struct StreamQueue {
   std::string name;
   std::deque<Operation> waiting;  // the first one may be half done
   std::uint64_t enqueued = 0, done = 0;
-  Part part = {0, 0};                      // of the first one; count 0: not begun
-  std::vector<std::uint32_t> block_order;  // of the first one, a kernel
-  bool capturing = false;
+  Part part = {0, 0};                        // of the first one; count 0: not begun
+  std::vector<std::uint32_t> block_order;    // of the first one, a kernel
+  std::optional<std::thread::id> capturing;  // the thread that does
   bool open = true;
   std::vector<Operation> captured;
 };

@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -437,6 +439,33 @@ TEST(SimulatorTest, ACopyOfAGraphThatOutlivesItsMemoryIsFound) {
 // A writer fills a ring of device memory and records each slot's event anew, lap after lap, while a
 // reader on another host thread waits for the same events: its stream behind them, itself by
 // polling, and reads what the event promised. ThreadSanitizer watches both.
+// A device refuses it and voids the capture.
+TEST(SimulatorTest, MemoryGivenBackByAThreadThatCapturesIsFound) {
+  Simulator::Get().Restart({});
+  const Device device(0);
+  Stream stream(device, "captured");
+  DeviceBuffer buffer(device, 4, "buffer");
+  PinnedBuffer pinned(4, "pinned");
+  std::vector<std::byte> memory(4);
+  PinnedRange range(device, memory.data(), memory.size(), "range");
+  const std::vector<std::function<void()>> ways = {[&] { buffer = {}; }, [&] { pinned = {}; },
+                                                   [&] { range = {}; }};
+  for (const auto& give_back : ways) {
+    Capture capture(stream);
+    give_back();
+    EXPECT_THROW(capture.End(), Error);
+    const Finding finding = Simulator::Get().TakeFinding().value_or(Finding{});
+    EXPECT_EQ(finding.what, Diagnosis::kGivenBackInCapture);
+    EXPECT_THAT(finding.text, HasSubstr("by the thread that captures stream captured"));
+  }
+  DeviceBuffer others(device, 4, "others");
+  Capture capture(stream);
+  std::thread([&] { others = {}; }).join();
+  (void)capture.End();
+  DeviceBuffer(device, 4, "after it") = {};
+  EXPECT_FALSE(Simulator::Get().TakeFinding().has_value());
+}
+
 TEST(SimulatorTest, OneThreadRecordsTheEventsThatAnotherWaitsFor) {
   constexpr int kSlots = 4, kRounds = 200;
   constexpr std::size_t kBytes = 256;
