@@ -13,11 +13,13 @@ inline constexpr float kLeastChance = 1.8048513878e-35F;
 inline constexpr float kLeastLogChance = -80.0F;
 
 // The logit of a legal action in the mixture of softmax and the uniform distribution over the
-// `legal` actions, which has `share`: policies on CPU and device act by it.
+// `legal` actions, which has `share`: policies on CPU and device act by it. Finite where the logits
+// are, however certain the softmax is; NaN stays NaN.
 TETRION_HOST_DEVICE inline float MixedLogit(float logit, float log_normaliser, double share,
                                             int legal) {
   const double p = std::exp(static_cast<double>(logit - log_normaliser));
-  return static_cast<float>(std::log((1 - share) * p + share / legal));
+  const double mixed = (1 - share) * p + share / legal;
+  return mixed < kLeastChance ? kLeastLogChance : static_cast<float>(std::log(mixed));
 }
 
 }  // namespace tetrion

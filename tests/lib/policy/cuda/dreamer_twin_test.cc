@@ -140,14 +140,16 @@ TEST_F(DreamerTwinTest, TheyAgreeUnderOtherSettingsOfTheModel) {
   ExpectTheSamePlay(env, shape, /*greedy=*/false);
 }
 
-// Without a uniform share a class may have a chance that no float holds.
+// Without a uniform share a class or an action may have a chance that no float or double holds.
 TEST_F(DreamerTwinTest, TheyAgreeWhereTheModelIsCertain) {
   const EnvSpec env = MaskedVectorEnv();
   DreamerShape shape = DreamerShapeOf(env, "nano");
   shape.unimix = 0;
+  shape.actor_unimix = 0;
   std::vector<float> weights = Weights(shape, 3);
   for (const ParameterInfo& piece : DreamerLayout(shape)) {
     if (piece.name == "posterior.out.bias") weights.at(piece.offset) = 200;
+    if (piece.name == "actor.out.bias") weights.at(piece.offset + 1) = 1000;
   }
   ExpectTheSamePlay(env, shape, /*greedy=*/false, weights);
 }
