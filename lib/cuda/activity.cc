@@ -32,8 +32,7 @@ const char* Name(CopyDirection direction) {
 }
 
 const char* Name(CopyPurpose purpose) {
-  constexpr const char* kNames[kCopyPurposes] = {"set-up",  "ingest",  "batch",
-                                                 "weights", "account", "checkpoint"};
+  constexpr const char* kNames[kCopyPurposes] = {"set-up", "ingest", "batch", "weights", "account"};
   return kNames[static_cast<std::size_t>(purpose)];
 }
 

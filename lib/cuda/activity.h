@@ -17,14 +17,13 @@ enum class CopyDirection : std::uint8_t { kHostToDevice, kDeviceToHost, kOnDevic
 // Why a copy is made. Every copy names one, so that a path that must be free of host copies can be
 // told from those that are made once, or once a second.
 enum class CopyPurpose : std::uint8_t {
-  kSetUp,       // once, before work begins
-  kIngest,      // rows on their way into a replay
-  kBatch,       // sampled rows for a trainer on the host
-  kWeights,     // a policy's parameters, once a publication
-  kAccount,     // tokens and ended episodes
-  kCheckpoint,  // state on its way to or from disk
+  kSetUp,    // once, before work begins
+  kIngest,   // rows on their way into a replay
+  kBatch,    // sampled rows for a trainer on the host
+  kWeights,  // a policy's parameters, once a publication
+  kAccount,  // tokens and ended episodes
 };
-inline constexpr std::size_t kMemoryKinds = 3, kCopyDirections = 3, kCopyPurposes = 6;
+inline constexpr std::size_t kMemoryKinds = 3, kCopyDirections = 3, kCopyPurposes = 5;
 
 const char* Name(MemoryKind kind);
 const char* Name(CopyDirection direction);

@@ -163,7 +163,8 @@ inline constexpr std::array kCatalog = {
     CounterInfo("tetrion_learner_version_wait_seconds_total", "seconds", {},
                 "time the trainer waited for the coordinator to give it numbers for its weights"),
     CounterInfo("tetrion_cuda_host_copies_total", "copies", {"direction", "purpose"},
-                "copies between the host's memory and a device's that this process asked for; "
+                "copies between the host's memory and a device's that this process asked for "
+                "through lib/cuda; not those of the tensor library, of a trainer on the device; "
                 "with resident lanes none has purpose ingest"),
     CounterInfo("tetrion_learner_resident_rows_total", "rows", {},
                 "rows of the lanes that the learner plays itself, enqueued and committed"),

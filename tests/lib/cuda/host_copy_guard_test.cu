@@ -75,9 +75,9 @@ TEST_F(HostCopyGuardTest, FindsOneCopyOfFourBytes) {
               }),
               ElementsAre(HasSubstr("pinned memory device to host for account")));
   EXPECT_THAT(violations([&] {
-                CopyToHost(&pageable, values.data<char>(), 4, CopyPurpose::kCheckpoint, *stream);
+                CopyToHost(&pageable, values.data<char>(), 4, CopyPurpose::kWeights, *stream);
               }),
-              ElementsAre(HasSubstr("pageable memory device to host for checkpoint")));
+              ElementsAre(HasSubstr("pageable memory device to host for weights")));
 }
 
 TEST_F(HostCopyGuardTest, WorkThatIsRefusedIsNotCounted) {
