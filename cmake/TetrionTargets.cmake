@@ -106,8 +106,12 @@ function(tetrion_test name)
   endif()
   tetrion_unity(${name} ${ARG_APART})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-  if("gpu" IN_LIST ARG_LABELS AND NOT "services" IN_LIST ARG_LABELS)
-    set_property(GLOBAL APPEND PROPERTY TETRION_GPU_TESTS ${name})
+  if("gpu" IN_LIST ARG_LABELS)
+    set(list TETRION_GPU_TESTS)
+    if("services" IN_LIST ARG_LABELS)
+      set(list TETRION_SERVICES_GPU_TESTS)
+    endif()
+    set_property(GLOBAL APPEND PROPERTY ${list} ${name})
   endif()
   if("learning" IN_LIST ARG_LABELS)
     set_property(GLOBAL APPEND PROPERTY TETRION_LEARNING_TESTS ${name})
@@ -196,8 +200,8 @@ function(tetrion_script_test name)
 endfunction()
 
 # Writes programs that a global property names into a file of the build, one a line: sim_tests.txt
-# for tests/tidy, which asks them what kernels they run, learning_tests.txt for .ci/run, and gpu_*.txt
-# for tests/gpu/bundle.sh, which builds the target gpu_programs.
+# for tests/tidy, which asks them what kernels they run, learning_tests.txt for .ci/run, and for
+# tests/gpu/bundle.sh gpu_*.txt, of which it builds the target gpu_programs, and services_gpu_tests.txt.
 function(tetrion_list_programs property file)
   get_property(programs GLOBAL PROPERTY ${property})
   set(lines)
@@ -210,7 +214,8 @@ function(tetrion_list_programs property file)
   endif()
 endfunction()
 foreach(list TETRION_SIM_TESTS:sim_tests.txt TETRION_LEARNING_TESTS:learning_tests.txt
-    TETRION_GPU_TESTS:gpu_tests.txt TETRION_GPU_BENCHES:gpu_benches.txt)
+    TETRION_GPU_TESTS:gpu_tests.txt TETRION_GPU_BENCHES:gpu_benches.txt
+    TETRION_SERVICES_GPU_TESTS:services_gpu_tests.txt)
   string(REPLACE ":" ";" list ${list})
   cmake_language(EVAL CODE
     "cmake_language(DEFER DIRECTORY ${CMAKE_SOURCE_DIR} CALL tetrion_list_programs ${list})")
@@ -220,8 +225,8 @@ add_custom_target(gpu_programs)
 # tetrion_cuda_test(NAME SRCS a.cc ... [DEPS ...] [LIBS ...]): one suite over both backends of
 # lib/cuda: NAME_sim, whose .cu files g++ compiles for the simulator, and with TETRION_CUDA
 # NAME_device, which skips where no device is. LIBS: libraries of tetrion_cuda_library, by NAME.
-# SERVICES: it needs what services link, so tests/gpu/bundle.sh leaves it out. ONE_THREAD: as for
-# tetrion_test.
+# SERVICES: it needs what services link, so tests/gpu/bundle.sh packs it with them alone. ONE_THREAD: as
+# for tetrion_test.
 function(tetrion_cuda_test name)
   cmake_parse_arguments(ARG "SERVICES;ONE_THREAD" "" "SRCS;DEPS;LIBS" ${ARGN})
   tetrion_both_backends()

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Packs what a machine with a GPU runs into one folder: bundle.sh [--services] [FOLDER]
-# (build/gpu/bundle). --services: coordinator, actor, learner, up and eval come along.
+# (build/gpu/bundle). --services: coordinator, actor, learner, up and eval come along, and tests
+# that link what these do.
 #
 # Builds every test with the label gpu and every tetrion_cuda_bench with the cuda preset and copies
 # them there with run.sh, which needs CUDA 13, python3 with torch's wheel and a C++ runtime, and
@@ -12,7 +13,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 build=build/gpu
-services=()
+services=() services_tests=()
 if [[ ${1:-} == --services ]]; then
   services=(tetrion-{coordinator,actor,actor-plain,learner,up,eval})
   shift
@@ -36,7 +37,9 @@ PATH=$PATH:/usr/local/cuda/bin
 cmake --preset cuda -B "$build" -DTETRION_BENCH=ON -DTETRION_TORCH=$with_torch \
   -DTETRION_TORCH_ROOT="$torch_root" \
   >"$build/configure.log" 2>&1 || { cat "$build/configure.log"; exit 1; }
-cmake --build "$build" --target gpu_programs "${services[@]}" -- -j "${JOBS:-$(nproc)}"
+((${#services[@]} == 0)) || mapfile -t services_tests <"$build/services_gpu_tests.txt"
+cmake --build "$build" --target gpu_programs "${services[@]}" "${services_tests[@]##*/}" -- \
+  -j "${JOBS:-$(nproc)}"
 
 rm -rf "$folder"
 mkdir -p "$folder"/{tests,bench,services,lib}
@@ -46,6 +49,7 @@ copy() {  # PROGRAM FOLDER: without names that nothing loads by
 }
 while read -r program; do copy "$program" tests; done <"$build/gpu_tests.txt"
 while read -r program; do copy "$program" bench; done <"$build/gpu_benches.txt"
+for program in "${services_tests[@]}"; do copy "$program" tests; done
 for program in "${services[@]}"; do copy "$build/bin/$program" services; done
 copy "$build/bin/device_info" .
 cp tests/gpu/run.sh tests/gpu/report.py tools/bench.py tools/bench_program.py "$folder"
@@ -73,7 +77,7 @@ copy_libraries() {  # FILE WHERE, its paths as ldd tells them
 for program in "$folder"/device_info "$folder"/{tests,bench,services}/*; do
   [[ -f $program ]] || continue
   found=$(ldd "$program")
-  if [[ $program != */services/* ]] &&
+  if [[ $program != */services/* && " ${services_tests[*]##*/} " != *" ${program##*/} "* ]] &&
     unwanted=$(objdump -p "$program" | sed -n 's/^ *NEEDED *//p' | grep -E "$refused"); then
     echo "bundle.sh: $(basename "$program") links $unwanted, which stays out of it" >&2
     exit 1
@@ -82,6 +86,7 @@ for program in "$folder"/device_info "$folder"/{tests,bench,services}/*; do
 done
 
 mib=$(du -sm "$folder" | cut -f1)
-tests=$(wc -l <"$build/gpu_tests.txt") benches=$(wc -l <"$build/gpu_benches.txt")
+tests=$(($(wc -l <"$build/gpu_tests.txt") + ${#services_tests[@]}))
+benches=$(wc -l <"$build/gpu_benches.txt")
 echo "$folder: $mib MiB, programs: $tests of tests, $benches of benchmarks"
 ((mib <= most_mib)) || { echo "bundle.sh: more than $most_mib MiB" >&2; exit 1; }
