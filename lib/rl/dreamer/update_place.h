@@ -7,7 +7,7 @@
 namespace tetrion {
 
 // A device on which DreamerV3's updates are computed. One thread at a time. Calls throw
-// Error(kTryAgain) when the device fails.
+// Error(kTryAgain) when the device fails, Error(kConfig) when its memory does not hold an update.
 class UpdatePlace {
  public:
   virtual ~UpdatePlace() = default;

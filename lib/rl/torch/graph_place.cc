@@ -6,11 +6,10 @@
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 
-#include <string>
 #include <utility>
 
-#include "lib/core/error.h"
 #include "lib/nn/cuda/device_update_kernels.h"
+#include "lib/rl/torch/device_failures.h"
 
 namespace tetrion {
 namespace {
@@ -51,18 +50,14 @@ class GraphPlace final : public UpdatePlace {
   }
 
  private:
-  // With the stream as the tensor library's current one; waits for it. What the library throws of a
-  // device that fails is our Error.
+  // With the stream as the tensor library's current one; waits for it.
   template <typename Work>
   void OnStream(const Work& work) {
-    try {
+    WithOurErrors([&] {
       const c10::cuda::CUDAStreamGuard guard(torch_stream_);
       work();
       torch_stream_.synchronize();
-    } catch (const c10::Error& error) {
-      throw Error(ExitCode::kTryAgain,
-                  std::string("an update on the device failed: ") + error.what_without_backtrace());
-    }
+    });
   }
 
   void Record(const std::function<void()>& work) {
