@@ -24,7 +24,23 @@ END = "<!-- kernels: end -->"
 REGISTERS, WARPS, BLOCKS, SHARED_BYTES = 65536, 64, 32, 228 * 1024
 WARP_REGISTER_UNIT = 256  # registers are given to warps in units of this
 BLOCK_SHARED_BYTES = 1024  # of each block, the system's
-BLOCK_THREADS = 128
+
+# Kernel -> its launch's (threads a block, dynamic bytes of shared memory) where that is not
+# USUAL_LAUNCH. tests/lib/nn/cuda/device_mlp_test.cc holds the first four against MlpPlan.
+USUAL_LAUNCH = (128, 0)
+LAUNCHES = {
+    "MlpLogits<tetrion::MlpPlan<256u, 32u> >": (128, 41472),
+    "MlpLogits<tetrion::MlpPlan<256u, 8u> >": (128, 13824),
+    "MlpLogits<tetrion::MlpPlan<64u, 32u> >": (64, 13824),
+    "MlpLogits<tetrion::MlpPlan<64u, 8u> >": (64, 4608),
+    "AdvanceRow": (1, 0),
+    "CollectDrain": (256, 0),
+    "DrawPictures": (384, 0),
+    "GatherPixels<float>": (96, 0),
+    "GatherPixels<unsigned short>": (96, 0),
+    "NoteAdded": (1, 0),
+    "NoteGivenBack": (1, 0),
+}
 
 _ENTRY = re.compile(r"Compiling entry function '(\w+)' for '(\w+)'")
 _STACK = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
@@ -42,12 +58,17 @@ class Kernel(NamedTuple):
     shared: int
 
     @property
+    def launch(self):
+        return LAUNCHES.get(self.name, USUAL_LAUNCH)
+
+    @property
     def occupancy(self):
         """Warps that a multiprocessor holds of those it could, in per cent."""
-        warps = BLOCK_THREADS // 32
+        threads, dynamic = self.launch
+        warps = -(-threads // 32)
         of_warp = -(-self.registers * 32 // WARP_REGISTER_UNIT) * WARP_REGISTER_UNIT
         blocks = min(BLOCKS, WARPS // warps, REGISTERS // of_warp // warps,
-                     SHARED_BYTES // (self.shared + BLOCK_SHARED_BYTES))
+                     SHARED_BYTES // (self.shared + dynamic + BLOCK_SHARED_BYTES))
         return round(100 * blocks * warps / WARPS)
 
 
@@ -98,9 +119,11 @@ def compiled(entry):
 
 def table(kernels):
     lines = [BEGIN, "| file | kernel | registers | stack bytes | spilled bytes | shared bytes | "
-             f"occupancy at {BLOCK_THREADS} threads |", "|---|---|---|---|---|---|---|"]
+             "dynamic bytes at launch | threads a block | occupancy |",
+             "|---|---|---|---|---|---|---|---|---|"]
     lines += [f"| {k.path} | {k.name} | {k.registers} | {k.stack} | "
-              f"{k.spill_stores + k.spill_loads} | {k.shared} | {k.occupancy} % |"
+              f"{k.spill_stores + k.spill_loads} | {k.shared} | {k.launch[1]} | {k.launch[0]} | "
+              f"{k.occupancy} % |"
               for k in sorted(kernels)]
     return "\n".join(lines + [END])
 
@@ -116,6 +139,8 @@ def main(arguments):
             kernels += parse(str(path.relative_to(ROOT)), compiled(entry), short_name)
     if not kernels:
         sys.exit("no kernel below lib/: is this a build of the cuda preset?")
+    if gone := LAUNCHES.keys() - {k.name for k in kernels}:
+        sys.exit(f"LAUNCHES names {', '.join(sorted(gone))}: there is no such kernel")
     print(*(f"error: {k.path}: {k.name} spills {k.spill_stores} + {k.spill_loads} bytes"
             for k in kernels if k.spill_stores or k.spill_loads), sep="\n", end="")
     document, now = DOCUMENT.read_text("utf-8"), table(kernels)

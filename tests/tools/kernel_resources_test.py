@@ -35,6 +35,16 @@ class KernelResourcesTest(unittest.TestCase):
         self.assertEqual(occupancy(255, 0), 12)  # 8 warps
         self.assertEqual(occupancy(32, 99 * 1024), 12)  # 2 blocks
 
+    def test_occupancy_is_that_of_the_launch(self):
+        def occupancy(name, registers):
+            return kernel_resources.Kernel("", name, registers, 0, 0, 0, 256).occupancy
+        self.assertEqual(occupancy("MlpLogits<tetrion::MlpPlan<256u, 32u> >", 96), 31)  # 5 blocks
+        self.assertEqual(occupancy("MlpLogits<tetrion::MlpPlan<64u, 32u> >", 64), 47)  # 15 of 2
+        self.assertEqual(occupancy("AdvanceRow", 16), 50)  # 32 blocks of a warp
+        text = kernel_resources.table([kernel_resources.Kernel("a.cu", "DrawPictures", 28, 0, 0, 0,
+                                                               23040)])
+        self.assertIn("| a.cu | DrawPictures | 28 | 0 | 0 | 23040 | 0 | 384 | 94 % |", text)
+
     def test_a_name_is_shown_without_its_place_and_parameters(self):
         self.assertEqual(kernel_resources.short_name("_Z4fineIfEvT_"), "fine<float>")
         self.assertEqual(

@@ -22,24 +22,6 @@ namespace tetrion {
 
 inline constexpr unsigned kDreamerThreads = 128;
 
-// A lane's slice of scratch, in floats from its beginning.
-struct DreamerScratch {
-  TETRION_HOST_DEVICE explicit DreamerScratch(const DreamerActingWeights& w)
-      : first(w.floats),
-        second(first + w.units),
-        embed(second + w.units),
-        core(embed + w.units),
-        hidden(core + 3 * w.units),
-        gates(hidden + w.deter),
-        log_probs(gates + 3 * w.deter),
-        floats(log_probs + w.stoch * w.classes) {}
-  // The view at 0, [F]; two hidden layers [U]; the encoder's answer [U]; the core's inputs [3 U].
-  unsigned first, second, embed, core;
-  unsigned hidden, gates;  // [D], [3 D]
-  unsigned log_probs;      // [S, C]
-  unsigned floats;         // all of it
-};
-
 template <typename T>
 __device__ inline cuda::DeviceSpan<T> SliceOf(const cuda::DeviceSpan<T>& span, std::size_t first,
                                               std::size_t count) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "lib/core/host_device.h"
 #include "lib/cuda/kernel_spans.h"
 #include "lib/nn/dreamer/dreamer_shape.h"
 
@@ -26,6 +27,24 @@ struct DreamerActingWeights {
   unsigned deter = 0, units = 0, stoch = 0, classes = 0, blocks = 0;  // D, U, S, C, G
   bool symlog = false;                                                // of the view
   double unimix = 0;
+};
+
+// A lane's slice of what the layers hand on, in floats from its beginning.
+struct DreamerScratch {
+  TETRION_HOST_DEVICE explicit DreamerScratch(const DreamerActingWeights& w)
+      : first(w.floats),
+        second(first + w.units),
+        embed(second + w.units),
+        core(embed + w.units),
+        hidden(core + 3 * w.units),
+        gates(hidden + w.deter),
+        log_probs(gates + 3 * w.deter),
+        floats(log_probs + w.stoch * w.classes) {}
+  // The view at 0, [F]; two hidden layers [U]; the encoder's answer [U]; the core's inputs [3 U].
+  unsigned first, second, embed, core;
+  unsigned hidden, gates;  // [D], [3 D]
+  unsigned log_probs;      // [S, C]
+  unsigned floats;         // all of it
 };
 
 // The lanes' recurrent states.

@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "lib/cuda/kernel.h"
+#include "lib/nn/cuda/mlp_plan.h"
 #include "lib/nn/cuda/mlp_weights.h"
-#include "lib/nn/mlp.h"
 
 // Network `mlp` (lib/nn/mlp.h) from views to the policy's logits, both layers and the head in one
 // kernel. A block computes all units of a few lanes: a thread keeps the sums of its units for all
@@ -15,20 +15,6 @@
 // do not depend on the other lanes. LayerNorm in two passes over f32.
 
 namespace tetrion {
-
-// How a block divides the work. The distance between two rows of shared memory is a multiple of
-// four floats, for loads of 16 bytes, and spreads the lanes' writes over the banks.
-template <unsigned kShapeUnits, unsigned kBlockLanes>
-struct MlpPlan {
-  static constexpr bool kNormed = kShapeUnits == kWideMlpUnits;
-  static constexpr unsigned kUnits = kShapeUnits;
-  static constexpr unsigned kThreads = kNormed ? 128 : 64;
-  static constexpr unsigned kThreadUnits = kUnits / kThreads;  // t, t + kThreads, ...
-  static constexpr unsigned kLanes = kBlockLanes;
-  static constexpr unsigned kStride = kLanes + 4;
-  static constexpr unsigned kChunk = 32;  // inputs
-  static constexpr std::size_t kSharedBytes = (kChunk + kUnits) * kStride * sizeof(float);
-};
 
 // A thread's sums: of its units, for the block's lanes.
 template <typename Plan>

@@ -5,12 +5,25 @@
 #include <cmath>
 #include <vector>
 
+#include "lib/nn/cuda/mlp_plan.h"
 #include "tests/lib/cuda/device_fixture.h"
 #include "tests/lib/nn/cuda/mlp_reference.h"
 #include "tests/lib/nn/test_envs.h"
 
 namespace tetrion {
 namespace {
+
+// LAUNCHES in tools/kernel_resources.py.
+TEST(MlpPlanTest, ALaunchAsksForWhatTheTableOfKernelsSays) {
+  EXPECT_EQ((MlpPlan<256, 32>::kThreads), 128U);
+  EXPECT_EQ((MlpPlan<256, 32>::kSharedBytes), 41472U);
+  EXPECT_EQ((MlpPlan<256, 8>::kThreads), 128U);
+  EXPECT_EQ((MlpPlan<256, 8>::kSharedBytes), 13824U);
+  EXPECT_EQ((MlpPlan<64, 32>::kThreads), 64U);
+  EXPECT_EQ((MlpPlan<64, 32>::kSharedBytes), 13824U);
+  EXPECT_EQ((MlpPlan<64, 8>::kThreads), 64U);
+  EXPECT_EQ((MlpPlan<64, 8>::kSharedBytes), 4608U);
+}
 
 using BlockLanes = DeviceMlp::BlockLanes;
 
