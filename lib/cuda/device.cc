@@ -102,13 +102,6 @@ void CopyRowsToDevice(void* to, std::size_t to_pitch, const void* host, std::siz
   Copy(to, host, shape, CopyDirection::kHostToDevice, HostKind(host), purpose, stream);
 }
 
-void CopyRowsToHost(void* host, std::size_t host_pitch, const void* from, std::size_t from_pitch,
-                    std::size_t width, std::size_t rows, CopyPurpose purpose, Stream& stream) {
-  const CopyShape shape = {width, rows, host_pitch, from_pitch};
-  CheckPitches(shape);
-  Copy(host, from, shape, CopyDirection::kDeviceToHost, HostKind(host), purpose, stream);
-}
-
 void SetBytes(void* to, int value, std::size_t bytes, Stream& stream) {
   if (bytes != 0) backend::SetBytes(to, value, bytes, stream.state());
 }

@@ -84,12 +84,10 @@ void CopyToHost(void* host, const void* from, std::size_t bytes, CopyPurpose pur
                 Stream& stream);
 void CopyOnDevice(void* to, const void* from, std::size_t bytes, CopyPurpose purpose,
                   Stream& stream);
-// As above for `rows` times `width` bytes that begin a pitch apart at either end: one copy of
+// CopyToDevice for `rows` times `width` bytes that begin a pitch apart at either end: one copy of
 // rows * width bytes. No pitch is below the width; what lies between the rows is left alone.
 void CopyRowsToDevice(void* to, std::size_t to_pitch, const void* host, std::size_t host_pitch,
                       std::size_t width, std::size_t rows, CopyPurpose purpose, Stream& stream);
-void CopyRowsToHost(void* host, std::size_t host_pitch, const void* from, std::size_t from_pitch,
-                    std::size_t width, std::size_t rows, CopyPurpose purpose, Stream& stream);
 void SetBytes(void* to, int value, std::size_t bytes, Stream& stream);
 
 }  // namespace tetrion::cuda

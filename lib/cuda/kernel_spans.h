@@ -3,7 +3,6 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 
 #include "lib/core/host_device.h"
 
@@ -51,41 +50,5 @@ class DeviceSpan {
   T* data_ = nullptr;
   std::size_t size_ = 0;
 };
-
-// The bytes from `index` on as a V (uint4 for 16 of them), in one load or store. They begin at a
-// multiple of their size, which the simulator checks, too.
-#if defined(__CUDACC__)
-template <typename V, typename T>
-__device__ V LoadWide(const DeviceSpan<T>& span, SpanIndex index) {
-  return *reinterpret_cast<const V*>(span.data() + index);  // the load that this is for
-}
-template <typename V, typename T>
-__device__ void StoreWide(const DeviceSpan<T>& span, SpanIndex index, const V& value) {
-  *reinterpret_cast<V*>(span.data() + index) = value;  // as above
-}
-#else
-template <typename V, typename T>
-T* WidePlace(const DeviceSpan<T>& span, SpanIndex index) {
-  constexpr std::size_t kValues = sizeof(V) / sizeof(T);
-  static_assert(sizeof(V) % sizeof(T) == 0);
-  if (index.value >= span.size() || kValues > span.size() - index.value) {
-    sim::FailIndex(index.value + kValues - 1, span.size(), index.where);
-  }
-  T* const place = span.data() + index.value;
-  const auto address = reinterpret_cast<std::uintptr_t>(place);  // a number, to be divided
-  if (address % sizeof(V) != 0) sim::FailAlignment(sizeof(V), index.where);
-  return place;
-}
-template <typename V, typename T>
-V LoadWide(const DeviceSpan<T>& span, SpanIndex index) {
-  V value;
-  std::memcpy(&value, WidePlace<V>(span, index), sizeof(V));
-  return value;
-}
-template <typename V, typename T>
-void StoreWide(const DeviceSpan<T>& span, SpanIndex index, const V& value) {
-  std::memcpy(WidePlace<V>(span, index), &value, sizeof(V));
-}
-#endif
 
 }  // namespace tetrion::cuda

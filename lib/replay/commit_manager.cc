@@ -29,9 +29,7 @@ void CommitManager::Wrote(std::uint64_t rows) {
 }
 
 void CommitManager::Commit() {
-  if (written_ == committed_) return;
   committed_ = written_;
-  ++ordinal_;
 }
 
 }  // namespace tetrion

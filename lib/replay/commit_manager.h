@@ -23,8 +23,6 @@ class CommitManager {
   std::uint64_t written() const { return written_; }
   std::uint64_t committed() const { return committed_; }
   std::uint64_t valid_lo() const { return valid_lo_; }
-  // Number of commits so far, partial ones included: indexes CUDA events.
-  std::uint64_t ordinal() const { return ordinal_; }
   // Rows below may be sampled.
   std::uint64_t SafeMaxT() const {
     return committed_ > safety_margin_rows_ ? committed_ - safety_margin_rows_ : 0;
@@ -42,8 +40,7 @@ class CommitManager {
   void Wrote(std::uint64_t rows);
   // Is the chunk full?
   bool CommitDue() const { return written_ == committed_ + StrideLeft(); }
-  // Makes everything written visible: a full chunk, or at a flush whatever is there. No-op without
-  // new rows.
+  // Makes everything written visible: a full chunk, or at a flush whatever is there.
   void Commit();
 
  private:
@@ -56,7 +53,6 @@ class CommitManager {
   std::uint64_t written_ = 0;
   std::uint64_t committed_ = 0;
   std::uint64_t valid_lo_ = 0;
-  std::uint64_t ordinal_ = 0;
 };
 
 }  // namespace tetrion

@@ -32,7 +32,6 @@ WITHOUT_PRODUCT_USER = {
     ("lib/cuda/cpu_arithmetic.h", "rsqrtf"): "CUDA has it; a test holds it against CUDA's",
     ("lib/cuda/stream.h", "Idle"): "tests look whether work is done",
     ("lib/cuda/device.h", "CopyOnDevice"): "bench_device measures it; tests copy by it",
-    ("lib/cuda/device.h", "CopyRowsToHost"): "tests read rows by it",
     ("lib/cuda/host_copy_guard.h", "Seen"): "tests count copies",
     ("lib/envs/tetris/colour_record.h", "ColourRow"): "the record's definition, read by tests",
     ("lib/envs/registry.h", "RegisterEnv"): "programs that bring an environment of their own",

@@ -18,8 +18,6 @@ const char* Name(Diagnosis what) {
       return "shared memory never written";
     case Diagnosis::kIndexPastEnd:
       return "index past the end";
-    case Diagnosis::kMisaligned:
-      return "misaligned address";
     case Diagnosis::kMemoryGone:
       return "memory is gone";
     case Diagnosis::kGivenBackInCapture:

@@ -16,7 +16,6 @@ enum class Diagnosis : std::uint8_t {
   kDifferentWarpOperations,  // the lanes of a mask are at different warp operations
   kSharedNeverWritten,       // shared memory is read before it is written
   kIndexPastEnd,             // an index past the end, or a raw write around a buffer
-  kMisaligned,               // a wide load or store at an address that a device refuses
   kMemoryGone,               // a copy of a graph outlived its memory
   kGivenBackInCapture,       // memory was freed or unpinned by a thread that captures
   kDeadlock,                 // every thread waits, and nothing of the above explains it

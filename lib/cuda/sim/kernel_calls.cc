@@ -71,9 +71,4 @@ void FailIndex(std::size_t index, std::size_t size, CodeLocation where) {
         "index " + std::to_string(index) + " of a span of " + std::to_string(size)});
 }
 
-void FailAlignment(std::size_t bytes, CodeLocation where) {
-  Fail({Diagnosis::kMisaligned, where,
-        std::to_string(bytes) + " bytes at an address that is no multiple of it"});
-}
-
 }  // namespace tetrion::cuda::sim

@@ -35,7 +35,5 @@ void CheckSharedRead(const void* at, std::size_t bytes, CodeLocation where);
 void NoteSharedWrite(const void* at, std::size_t bytes);
 
 [[noreturn]] void FailIndex(std::size_t index, std::size_t size, CodeLocation where);
-// Of a load or store of `bytes`.
-[[noreturn]] void FailAlignment(std::size_t bytes, CodeLocation where);
 
 }  // namespace tetrion::cuda::sim

@@ -65,15 +65,10 @@ __global__ void Doubles(DeviceSpan<const double> values, DeviceSpan<double> out)
 }
 
 // 16 bytes at a time, their words turned round, through either way to load them.
-__global__ void TurnVectors(DeviceSpan<const std::uint32_t> from, DeviceSpan<std::uint32_t> to) {
-  const std::size_t i = std::size_t{4} * threadIdx.x;
-  const uint4 v = threadIdx.x % 2 == 0 ? LoadWide<uint4>(from, i)
-                                       : __ldg(reinterpret_cast<const uint4*>(from.data() + i));
-  StoreWide(to, i, make_uint4(v.w, v.z, v.y, v.x));
-  if (threadIdx.x == 0) {
-    const uint2 pair = LoadWide<uint2>(from, 2);
-    StoreWide(to, 0, make_uint2(pair.x + 100, pair.y + 100));
-  }
+__global__ void TurnVectors(DeviceSpan<const uint4> from, DeviceSpan<uint4> to) {
+  const unsigned i = threadIdx.x;
+  const uint4 v = i % 2 == 0 ? from[i] : __ldg(from.data() + i);
+  to[i] = make_uint4(v.w, v.z, v.y, v.x);
 }
 
 class CpuArithmeticTest : public DeviceFixture {
@@ -158,13 +153,10 @@ TEST_F(CpuArithmeticTest, VectorsMoveAtOnce) {
   std::vector<std::uint32_t> values(32);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<std::uint32_t>(i);
   const DeviceBuffer in = Upload(values), out(*device, 128, "turned");
-  Launch(*stream, TurnVectors, 1, 8, 0,
-         DeviceSpan<const std::uint32_t>(in.data<std::uint32_t>(), 32),
-         DeviceSpan<std::uint32_t>(out.data<std::uint32_t>(), 32));
+  Launch(*stream, TurnVectors, 1, 8, 0, DeviceSpan<const uint4>(in.data<uint4>(), 8),
+         DeviceSpan<uint4>(out.data<uint4>(), 8));
   std::vector<std::uint32_t> expected(32);
   for (std::uint32_t i = 0; i < 32; ++i) expected[i] = i / 4 * 4 + 3 - i % 4;
-  expected[0] = 102;
-  expected[1] = 103;
   EXPECT_EQ(Download<std::uint32_t>(out), expected);
 }
 

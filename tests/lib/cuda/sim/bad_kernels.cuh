@@ -90,14 +90,6 @@ __global__ void NegativeIndex(DeviceSpan<std::int32_t> out) {
   out[static_cast<int>(threadIdx.x) - 1] = 1;  // negative
 }
 
-__global__ void MisalignedLoad(DeviceSpan<std::int32_t> out) {
-  out[0] = LoadWide<int4>(out, 2).x;  // misaligned
-}
-
-__global__ void WideStorePastTheEnd(DeviceSpan<std::int32_t> out) {
-  StoreWide(out, out.size() - 2, make_int4(1, 2, 3, 4));  // wide end
-}
-
 __global__ void DivergentVotes() {
   if (threadIdx.x < 10) {
     (void)__syncthreads_or(1);  // divergent vote

@@ -123,15 +123,8 @@ TEST(BlockRunnerTest, FindsIndicesPastTheEnd) {
               [](Stream& s, Span out) { Launch(s, IndexPastTheEnd, 1, 64, 0, out); });
   ExpectFound(Diagnosis::kIndexPastEnd, {"negative"},
               [](Stream& s, Span out) { Launch(s, NegativeIndex, 1, 64, 0, out); });
-  ExpectFound(Diagnosis::kIndexPastEnd, {"wide end"},
-              [](Stream& s, Span out) { Launch(s, WideStorePastTheEnd, 1, 1, 0, out); });
   ExpectFound(Diagnosis::kIndexPastEnd, {"shared end"},
               [](Stream& s, Span) { Launch(s, SharedIndexPastTheEnd, 1, 64, 0); });
-}
-
-TEST(BlockRunnerTest, FindsMisalignedAddresses) {
-  ExpectFound(Diagnosis::kMisaligned, {"misaligned"},
-              [](Stream& s, Span out) { Launch(s, MisalignedLoad, 1, 1, 0, out); });
 }
 
 TEST(BlockRunnerTest, FindsDeadlocks) {
