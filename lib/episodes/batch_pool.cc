@@ -31,10 +31,10 @@ std::shared_ptr<EpisodeBatch> BatchPool::Take(int episodes, int steps, std::size
 std::unique_ptr<EpisodeBatch> BatchPool::TakeIdle(int episodes, int steps, std::size_t obs_bytes,
                                                   int mask_actions) {
   std::unique_ptr<EpisodeBatch> batch;
-  std::vector<Idle> passed_over;  // unmapped outside the lock
+  std::vector<IdleBatch> passed_over;  // unmapped outside the lock
   const MutexLock lock(mu_);
   takes_ += 1;
-  const auto fits = std::find_if(idle_.begin(), idle_.end(), [&](const Idle& idle) {
+  const auto fits = std::find_if(idle_.begin(), idle_.end(), [&](const IdleBatch& idle) {
     return idle.batch->capacity() >= episodes && !IsOversized(*idle.batch, episodes) &&
            idle.batch->steps() == steps && idle.batch->obs_bytes() == obs_bytes &&
            idle.batch->mask_actions() == mask_actions;
@@ -64,7 +64,7 @@ void BatchPool::Return(std::unique_ptr<EpisodeBatch> batch) {
 }
 
 void BatchPool::Close() {
-  std::vector<Idle> freed;  // outside the lock
+  std::vector<IdleBatch> freed;  // outside the lock
   const MutexLock lock(mu_);
   closed_ = true;
   freed.swap(idle_);

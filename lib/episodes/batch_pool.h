@@ -29,7 +29,7 @@ class BatchPool : public std::enable_shared_from_this<BatchPool> {
   void Close();
 
  private:
-  struct Idle {
+  struct IdleBatch {
     std::unique_ptr<EpisodeBatch> batch;
     std::uint64_t since;  // `takes_` when it came back
   };
@@ -40,7 +40,7 @@ class BatchPool : public std::enable_shared_from_this<BatchPool> {
   void Return(std::unique_ptr<EpisodeBatch> batch);
 
   mutable Mutex mu_;
-  std::vector<Idle> idle_ TETRION_GUARDED_BY(mu_);  // the oldest first
+  std::vector<IdleBatch> idle_ TETRION_GUARDED_BY(mu_);  // the oldest first
   std::uint64_t takes_ TETRION_GUARDED_BY(mu_) = 0;
   bool closed_ TETRION_GUARDED_BY(mu_) = false;
 };

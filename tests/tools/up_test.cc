@@ -193,9 +193,11 @@ TEST_F(UpTest, RunInWhichNothingWasPlayedIsNoSuccess) {
                       "echo '[run]' > $S/runs/r/config.toml\n" +
                       "while [ ! -e $S/stop ]; do sleep 0.01; done",
                   kObey);
-  scratch_.Script("tetrion-actor", "echo broken >&2; echo x >> $S/deaths; exit 1", kObey);
+  scratch_.Script("tetrion-actor", "echo broken >&2; exit 1", kObey);
   const pid_t up = Start();
-  ASSERT_TRUE(Eventually([&] { return Exists("deaths"); }));
+  for (const char* actor : {"actor-0: died", "actor-1: died"}) {
+    ASSERT_TRUE(Eventually([&] { return Err().find(actor) != std::string::npos; }));
+  }
   std::ofstream(scratch_.File("stop")) << "now";
   EXPECT_EQ(Wait(up), 75);
   EXPECT_THAT(Err(), AllOf(HasSubstr("nothing was done"), HasSubstr("  broken")));
