@@ -32,7 +32,7 @@ std::string HostName() {
 
 }  // namespace
 
-HostPort ParseHostPort(const std::string& address) {
+HostPort ParseHostPort(const std::string& what, const std::string& address) {
   const auto colon = address.rfind(':');
   HostPort parsed;
   const char* end = address.data() + address.size();
@@ -43,7 +43,7 @@ HostPort ParseHostPort(const std::string& address) {
   const bool plain_ipv6 = !bracketed && colon != address.find(':');
   if (number.ec != std::errc() || number.ptr != end || colon == 0 || plain_ipv6) {
     throw Error(ExitCode::kUsage,
-                "address '" + address +
+                what + " address '" + address +
                     "': expected host:port, such as 127.0.0.1:9464 (port 0 takes a free one), "
                     "IPv6 in brackets");
   }

@@ -12,8 +12,9 @@ struct HostPort {
   std::string host;  // IPv6 without its brackets
   std::uint16_t port = 0;
 };
-// The parts of `address`; port 0 is one. Throws Error(kUsage) with what is expected.
-HostPort ParseHostPort(const std::string& address);
+// The parts of `address`; port 0 is one. Throws Error(kUsage) naming `what` it is of, such as
+// "HTTP", and what is expected.
+HostPort ParseHostPort(const std::string& what, const std::string& address);
 
 // The address that others are told of a service that listens at `bound`: `wanted`, "host" or
 // "host:port", where it is not empty; else `bound`, with this machine's name for a host that stands

@@ -126,7 +126,7 @@ bool HttpEndpoint::Impl::WaitToListenAgain() {
 HttpEndpoint::HttpEndpoint(const std::string& bind, const MetricsRegistry& registry,
                            std::function<Readiness()> readiness)
     : impl_(std::make_unique<Impl>()) {
-  const HostPort wanted = ParseHostPort(bind);
+  const HostPort wanted = ParseHostPort("HTTP", bind);
   impl_->Configure();
   impl_->Bind(bind, wanted);
   address_ = bind.substr(0, bind.rfind(':') + 1) + std::to_string(impl_->port);

@@ -44,7 +44,8 @@ class Question {
 
  private:
   Addresses Resolve(const HostPort& peer) const;
-  int TryConnect(const addrinfo& address);
+  int TryConnect(const addrinfo& address, const Deadline& until);
+  bool IsReady(short events, const Deadline& until) const;
   void WaitFor(short events) const;
   [[noreturn]] void FailAs(int error) const {
     Fail(std::string(std::strerror(error)) + "; is the service that listens there alive?");
@@ -73,13 +74,13 @@ Addresses Question::Resolve(const HostPort& peer) const {
 }
 
 // Returns errno's value; 0: socket_ is connected.
-int Question::TryConnect(const addrinfo& address) {
+int Question::TryConnect(const addrinfo& address, const Deadline& until) {
   socket_ = FileDescriptor(
       socket(address.ai_family, address.ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket_.valid()) return errno;
   if (connect(socket_.get(), address.ai_addr, address.ai_addrlen) == 0) return 0;
   if (errno != EINPROGRESS) return errno;
-  WaitFor(POLLOUT);
+  if (!IsReady(POLLOUT, until)) return ETIMEDOUT;
   int error = 0;
   socklen_t size = sizeof error;
   return getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &error, &size) == 0 ? error : errno;
@@ -88,19 +89,27 @@ int Question::TryConnect(const addrinfo& address) {
 void Question::Connect(const HostPort& peer) {
   const Addresses addresses = Resolve(peer);
   deadline_ = Deadline::AfterMs(timeout_ms_);
+  std::int64_t left = 0;  // addresses; each has its share of the time that is left
+  for (const addrinfo* at = addresses.get(); at != nullptr; at = at->ai_next) ++left;
   int error = EADDRNOTAVAIL;
   for (const addrinfo* at = addresses.get(); at != nullptr && error != 0; at = at->ai_next) {
-    error = TryConnect(*at);
+    error = TryConnect(*at, Deadline::AfterMs(deadline_.LeftNs() / kNanosPerMilli / left--));
   }
   if (error != 0) FailAs(error);
 }
 
-void Question::WaitFor(short events) const {
-  while (!deadline_.Passed()) {
+// False when `until` has passed.
+bool Question::IsReady(short events, const Deadline& until) const {
+  while (!until.Passed()) {
     pollfd waiting = {socket_.get(), events, 0};
-    const auto left_ms = static_cast<int>(deadline_.LeftNs() / kNanosPerMilli);
-    if (poll(&waiting, 1, left_ms + 1) > 0) return;
+    const auto left_ms = static_cast<int>(until.LeftNs() / kNanosPerMilli);
+    if (poll(&waiting, 1, left_ms + 1) > 0) return true;
   }
+  return false;
+}
+
+void Question::WaitFor(short events) const {
+  if (IsReady(events, deadline_)) return;
   Fail("no whole answer within " + std::to_string(timeout_ms_) +
        " ms; is the service that listens there alive?");
 }
@@ -152,7 +161,7 @@ std::size_t Announced(std::string_view head, std::string_view name, std::size_t 
 
 std::string HttpGet(const std::string& address, const std::string& path, int timeout_ms) {
   Question question("GET http://" + address + path, timeout_ms);
-  question.Connect(ParseHostPort(address));
+  question.Connect(ParseHostPort("HTTP", address));
   // 1.0: neither chunks nor a connection that stays.
   question.Send("GET " + path + " HTTP/1.0\r\nHost: " + address + "\r\n\r\n");
   std::string answer = question.Receive();
@@ -162,7 +171,8 @@ std::string HttpGet(const std::string& address, const std::string& path, int tim
   }
   const std::string head = answer.substr(0, head_end);
   answer.erase(0, head_end + kEndOfHead.size());
-  const std::size_t status = NumberOf(std::string_view(head).substr(head.find(' ')), 0);
+  const std::size_t status =
+      NumberOf(std::string_view(head).substr(std::min(head.find(' '), head.size())), 0);
   if (status != 200) {
     std::string shown = answer.substr(0, kMaxShownBytes);
     shown.erase(shown.find_last_not_of('\n') + 1);

@@ -93,10 +93,11 @@ void RefuseLostAccount(const RunFolder& folder) {
   const auto bytes = std::filesystem::file_size(folder.store(), error);
   const bool is_lost = error == std::errc::no_such_file_or_directory || (!error && bytes == 0);
   if (!is_lost) return;
-  const std::filesystem::directory_iterator files(folder.checkpoints(), error);
-  const bool has_trained = !error && std::any_of(begin(files), end(files), [](const auto& file) {
-    return file.path().extension() == ".safetensors";
-  });
+  bool has_trained = false;
+  std::filesystem::directory_iterator file(folder.checkpoints(), error), end;
+  for (; !error && file != end; file.increment(error)) {
+    has_trained = has_trained || file->path().extension() == ".safetensors";
+  }
   if (!has_trained) return;
   throw Error(ExitCode::kConfig,
               "run " + folder.name() + " has checkpoints and no account: " + folder.store() +

@@ -1,5 +1,7 @@
 #include "services/learner/learner.h"
 
+#include <exception>
+#include <string>
 #include <utility>
 
 #include "lib/checkpoint/writer_place.h"
@@ -21,6 +23,7 @@ constexpr std::int64_t kOnceIdleNs = 50 * kNanosPerMilli;
 
 Learner::Learner(LearnerOptions options, SignalWatcher& signals)
     : options_(std::move(options)),
+      signals_(signals),
       host_(
           metrics_, options_.member.http_bind,
           [this] { return MemberReadiness(link_->Problem(), host_.LinkCycleAgeNs()); },
@@ -147,19 +150,19 @@ void Learner::StartStop() {
   stop_runner_.Start();
 }
 
-// A restart saves nothing of a run that ends. Where another learner has the place, that one saves.
+// A restart saves nothing of a run that ends, or of a learner that was told to end. Where another
+// learner has the place, that one saves.
 void Learner::StopEngine() {
   if (!engine_) return;
   try {
     engine_->Stop();
   } catch (const PlaceTaken&) {
     throw;
-  } catch (const Error& error) {
-    if (!link_->run_ends()) throw;
-    throw Error(ExitCode::kUnsaved,
-                error.what() +
-                    std::string("; the run ends, and what was learnt since the checkpoint before "
-                                "is lost"));
+  } catch (const std::exception& error) {
+    if (!link_->run_ends() && !signals_.Draining()) throw;
+    throw Error(
+        ExitCode::kUnsaved,
+        error.what() + std::string("; what was learnt since the checkpoint before is lost"));
   }
 }
 

@@ -46,6 +46,7 @@ class Learner {
   void DrainLanes();
 
   const LearnerOptions options_;
+  const SignalWatcher& signals_;
   std::unique_ptr<wire::RowsServer> rows_;  // bound at once, then the engine's; null: none
   std::atomic<bool> drain_lanes_{false};    // the link drains; pairs with lanes' link and Build
   MetricsRegistry metrics_;

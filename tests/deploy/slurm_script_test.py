@@ -155,6 +155,12 @@ class SlurmScript(unittest.TestCase):
         said = self.run_job(nodes=2, cpus=8, status=78, JOB_JOIN="1", REFUSED="node2", STATUS="78")
         self.assertIn("actor-node2 ended with status 78, so does the job", said)
 
+    def test_a_last_checkpoint_that_could_not_be_stored_is_the_jobs_status(self):
+        self.program("bin", "tetrion-learner", MEMBER + 'echo "no room"\nexit 74\n')
+        said = self.run_job(nodes=1, cpus=8, status=74)
+        self.assertIn("learner ended with status 74, so does the job: no room", said)
+        self.assertEqual(len(self.called("tetrion-learner")), 1)
+
     def test_the_tests_on_a_real_slurm_can_be_loaded(self):
         subprocess.run([sys.executable, "-B", "-c", "import slurm_test"], check=True, timeout=50,
                        cwd=pathlib.Path(__file__).parent)

@@ -56,7 +56,12 @@ class RunIsInterrupted(harness.Case):
     def test_a_last_checkpoint_that_finds_no_room_is_no_success(self):
         if not mounts.mine():
             self.skipTest("this machine lets no user mount a folder")
-        run = self.new_run()
+        for told in ("coordinator", "up"):
+            with self.subTest(told):
+                self.expect_unsaved(told)
+
+    def expect_unsaved(self, told):
+        run = self.new_run(told)
         checkpoints = run.folder / "checkpoints"
         if not mounts.tmpfs(checkpoints, "4m"):
             self.skipTest("this machine mounts no file system for a test")
@@ -66,8 +71,14 @@ class RunIsInterrupted(harness.Case):
         with run.a_learner_resumes():
             run.kill("learner")  # its successor is not excused
         run.expect_progress()
-        mounts.fill(checkpoints / "rest")
-        run.signal("coordinator", signal.SIGTERM)
+        rest, unwritten = checkpoints / "rest", "checkpoint not written"
+        def no_room_is_left():
+            mounts.fill(rest)  # also of what a save that was under way has freed since
+            return run.log("learner").count(unwritten) >= 3
+        harness.wait_until("saves fail", no_room_is_left)
+        run.expect_progress()
+        mounts.fill(rest)
+        run.signal(told, signal.SIGTERM)
         self.assertEqual(run.wait_exit("up"), UNSAVED)
         self.assertIn("learner failed", run.log("up"))
         self.assertRegex(run.log("up"), "No space left on device.* is lost")

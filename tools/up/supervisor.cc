@@ -221,7 +221,8 @@ void Supervisor::Drain(const std::string& why) {
   state_ = State::kDraining;
   kill_at_ns_ = clock_.NowNs() + drain_timeout_ns_;
   for (Child& child : children_) {
-    if (child.spec.role == ChildSpec::Role::kLearner && child.start_at_ns != 0) {
+    const bool is_learner = child.spec.role == ChildSpec::Role::kLearner;
+    if (is_learner && child.start_at_ns != 0 && child.MayHaveWorked()) {
       log::warn("{} is down: what it learnt since its last checkpoint is lost", child.spec.name);
     }
     child.start_at_ns = 0;

@@ -53,7 +53,7 @@ class GraphPlace final : public UpdatePlace {
   // With the stream as the tensor library's current one; waits for it.
   template <typename Work>
   void OnStream(const Work& work) {
-    WithOurErrors([&] {
+    WithOurErrors(graph_ != nullptr, [&] {
       const c10::cuda::CUDAStreamGuard guard(torch_stream_);
       work();
       torch_stream_.synchronize();

@@ -61,12 +61,12 @@ TEST(AddressTest, TheMachineItselfAsksByItsLoopback) {
 }
 
 TEST(AddressTest, PartsOfAnAddressAreFoundWithAndWithoutBrackets) {
-  EXPECT_EQ(ParseHostPort("host-1.x:80").host, "host-1.x");
-  EXPECT_EQ(ParseHostPort("host-1.x:65535").port, 65535);
-  EXPECT_EQ(ParseHostPort("[fe80::1]:0").host, "fe80::1");
-  EXPECT_EQ(ParseHostPort("[fe80::1]:0").port, 0);
+  EXPECT_EQ(ParseHostPort("HTTP", "host-1.x:80").host, "host-1.x");
+  EXPECT_EQ(ParseHostPort("HTTP", "host-1.x:65535").port, 65535);
+  EXPECT_EQ(ParseHostPort("HTTP", "[fe80::1]:0").host, "fe80::1");
+  EXPECT_EQ(ParseHostPort("HTTP", "[fe80::1]:0").port, 0);
   for (const char* none : {"", "host", ":80", "host:", "host:65536", "host:8x", "::1:0"}) {
-    EXPECT_THROW((void)ParseHostPort(none), Error) << none;
+    EXPECT_THROW((void)ParseHostPort("HTTP", none), Error) << none;
   }
 }
 

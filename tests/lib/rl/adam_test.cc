@@ -67,7 +67,7 @@ TEST(AdamTest, WeightDecayBelowAFloatsStepAtOneIsNotLost) {
     square += static_cast<double>(start[i]) * start[i];
   }
   const double lost = 1 - std::exp(-kRate * kDecay * kSteps);
-  EXPECT_NEAR(along / square, lost, 0.02 * lost);
+  EXPECT_NEAR(along / square, lost, 0.2 * lost);  // rounded away it is 0, rounded up 1.5 times
 }
 
 TEST(AdamTest, FirstStepIsTheLearningRateWhateverTheGradient) {

@@ -441,9 +441,6 @@ TEST(SimulatorTest, ACopyOfAGraphThatOutlivesItsMemoryIsFound) {
   EXPECT_EQ(find(fill).what, Diagnosis::kMemoryGone);
 }
 
-// A writer fills a ring of device memory and records each slot's event anew, lap after lap, while a
-// reader on another host thread waits for the same events: its stream behind them, itself by
-// polling, and reads what the event promised. ThreadSanitizer watches both.
 // A device refuses it and voids the capture.
 TEST(SimulatorTest, MemoryGivenBackByAThreadThatCapturesIsFound) {
   Simulator::Get().Restart({});
@@ -471,6 +468,9 @@ TEST(SimulatorTest, MemoryGivenBackByAThreadThatCapturesIsFound) {
   EXPECT_FALSE(Simulator::Get().TakeFinding().has_value());
 }
 
+// A writer fills a ring of device memory and records each slot's event anew, lap after lap, while a
+// reader on another host thread waits for the same events: its stream behind them, itself by
+// polling, and reads what the event promised. ThreadSanitizer watches both.
 TEST(SimulatorTest, OneThreadRecordsTheEventsThatAnotherWaitsFor) {
   constexpr int kSlots = 4, kRounds = 200;
   constexpr std::size_t kBytes = 256;

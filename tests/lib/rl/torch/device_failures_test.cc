@@ -11,9 +11,9 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-Error ErrorOf(const std::function<void()>& work) {
+Error ErrorOf(const std::function<void()>& work, bool has_worked = false) {
   try {
-    WithOurErrors(work);
+    WithOurErrors(has_worked, work);
   } catch (const Error& error) {
     return error;
   }
@@ -21,9 +21,12 @@ Error ErrorOf(const std::function<void()>& work) {
 }
 
 TEST(DeviceFailuresTest, AnUpdateWithoutMemoryNamesTheOptionsAndIsNotTriedAgain) {
-  const Error error = ErrorOf([] {
+  const auto lack = [] {
     throw c10::OutOfMemoryError({__func__, __FILE__, __LINE__}, "tried to allocate 2.00 GiB");
-  });
+  };
+  EXPECT_EQ(ErrorOf(lack, /*has_worked=*/true).code(), ExitCode::kTryAgain)
+      << "another process has the memory now";
+  const Error error = ErrorOf(lack);
   EXPECT_EQ(error.code(), ExitCode::kConfig);
   EXPECT_THAT(error.what(),
               AllOf(HasSubstr("beside the replay"), HasSubstr("tried to allocate 2.00 GiB"),
