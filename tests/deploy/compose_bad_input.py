@@ -29,8 +29,8 @@ def member(project, service, variables, volumes=("regions:/shm", "runs:/runs"), 
 def small_region_volume(project):
     """An actor whose rings do not fit the volume."""
     answer = member(project, "actor", {"TETRION_ROWS": "shm"}, volumes=(),
-                    hardened=(*HARDENED, "--tmpfs=/shm:size=64k,uid=10001,mode=0700"))
-    expect("small region volume", answer, TRY_AGAIN, "/shm/tetrion", "65536 bytes free")
+                    hardened=(*HARDENED, "--tmpfs=/shm:size=16k,uid=10001,mode=0700"))
+    expect("small region volume", answer, TRY_AGAIN, "/shm/tetrion", "16384 bytes free")
 
 
 def volume_not_writable(project):
@@ -65,8 +65,9 @@ def second_learner(project):
 
 def too_many_workers(project):
     """An actor with more workers than the run has places left."""
-    answer = member(project, "actor", {"TETRION_WORKERS": "8"})
-    expect("too many workers", answer, TRY_AGAIN, "no replay slot for actor: it has 8 workers",
+    # Of the same name as another it might be its successor, and would wait for its slots.
+    answer = member(project, "actor", {"TETRION_WORKERS": "8", "TETRION_NAME": "large"})
+    expect("too many workers", answer, TRY_AGAIN, "no replay slot for large: it has 8 workers",
            "the run has 8 slots (--max-workers)", "start a run with more --max-workers")
 
 
