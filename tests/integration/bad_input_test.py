@@ -179,6 +179,8 @@ class BadCheckpoints(harness.Case):
         run.start_up(resume=True)
         run.expect_progress()
         run.drain()
+        self.assertRegex(run.log("up"), rf"{files[-1].name} is corrupt: .*; "
+                                        rf"going on from update {int(files[-2].stem)}\n")
         said = run.log("learner")
         self.assertIn(files[-1].name, said.split(" W [learner")[1].splitlines()[0])
         self.assertIn(f"resumed from {files[-2]}", said)

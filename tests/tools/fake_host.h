@@ -31,7 +31,7 @@ class FakeHost final : public ProcessHost {
   }
   void Signal(pid_t pid, int signal) override {
     signals.push_back(alive.at(pid) + ":" + std::to_string(signal));
-    if (signal == SIGKILL) ends[pid] = {true, SIGKILL};
+    if (signal == SIGKILL && !dies_late) ends[pid] = {true, SIGKILL};
   }
   // Ends the living process of that name.
   void End(const std::string& name, ChildExit exit) {
@@ -51,7 +51,8 @@ class FakeHost final : public ProcessHost {
   std::map<pid_t, std::string> alive;
   std::map<pid_t, ChildExit> ends;
   std::vector<std::string> starts, signals;
-  std::string refused;  // the name that cannot be started
+  bool dies_late = false;  // a child that is killed lives until the test ends it
+  std::string refused;     // the name that cannot be started
   ExitCode refusal = ExitCode::kTryAgain;
 };
 

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <csignal>
 
 #include "lib/core/error.h"
@@ -347,6 +348,18 @@ TEST_F(SupervisorTest, WhoIgnoresTheDrainIsKilledAfterTheTimeOut) {
   EXPECT_EQ(supervisor_.exit_code(), 75);
 }
 
+// One with much memory takes longer to die than a tick.
+TEST_F(SupervisorTest, ChildThatIsKilledIsKilledAndNamedOnce) {
+  supervisor_.Drain("test");
+  for (const char* name : {"coordinator", "learner", "actor-0"}) host_.End(name, {false, 0});
+  clock_.AdvanceNs(kDrainNs);
+  host_.dies_late = true;
+  for (int tick = 0; tick < 3; ++tick) supervisor_.Tick();
+  EXPECT_EQ(std::ranges::count(host_.signals, "actor-1:9"), 1);
+  host_.EndAll({true, SIGKILL});
+  EXPECT_EQ(supervisor_.Tick(), State::kEnded);
+}
+
 TEST_F(SupervisorTest, MembersThatDoNotEndAreKilledBeforeTheCoordinatorThatWaitsForThem) {
   supervisor_.Drain("test");
   for (const char* name : {"actor-0", "actor-1"}) host_.End(name, {false, 0});
@@ -403,6 +416,7 @@ TEST_F(SupervisorTest, LearnerThatCrashedAndIsDownAsTheRunEndsIsItsFailure) {
   host_.End("coordinator", {false, 0});
   EXPECT_EQ(supervisor_.Tick(), State::kDraining);
   EXPECT_EQ(supervisor_.failed_child(), "learner");
+  EXPECT_EQ(supervisor_.exit_code(), 75) << "no number of a signal";
 }
 
 TEST_F(SupervisorTest, ChildAskedBeforeItWatchesForSignalsHasDrained) {
@@ -467,6 +481,17 @@ TEST_F(SupervisorTest, LearnersReplacementThatHasWorkedAndThenLosesTheRunIsAFail
   LetTimePass();
   clock_.AdvanceMs(RestartPolicy::kHealthyMs);
   DrainAndExpectFailureOf("learner");
+}
+
+// The run ended before the learner had read what it was given.
+TEST_F(SupervisorTest, RefusedSettingWhileDrainingIsTheExitCode) {
+  supervisor_.Drain("test");
+  host_.End("learner", {false, 78});
+  supervisor_.Tick();
+  host_.EndAll({false, 0});
+  EXPECT_EQ(supervisor_.Tick(), State::kEnded);
+  EXPECT_EQ(supervisor_.exit_code(), 78);
+  EXPECT_EQ(supervisor_.failed_child(), "learner");
 }
 
 TEST_F(SupervisorTest, DeathWhileDrainingShowsInTheExitCode) {

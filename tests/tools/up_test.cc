@@ -56,7 +56,7 @@ class UpTest : public ::testing::Test {
                       shm = scratch_.File("shm");
     execl(TETRION_UP, "tetrion-up", "--run", "r", "--runs-dir", runs.c_str(), "--bin-dir",
           bin.c_str(), "--shm-dir", shm.c_str(), "--actors", "2", "--workers", "1", "--env",
-          "cartpole", nullptr);
+          "cartpole", "--stop-after", stop_after_, nullptr);
     _exit(99);
   }
   // Exit code, or minus the signal.
@@ -75,6 +75,7 @@ class UpTest : public ::testing::Test {
   std::string Err() { return ReadText(scratch_.File("err")); }
 
   Scratch scratch_;
+  const char* stop_after_ = "1000000steps";
   int out_fd_ = -1;  // where output and errors go instead of files
 };
 
@@ -201,6 +202,15 @@ TEST_F(UpTest, RunInWhichNothingWasPlayedIsNoSuccess) {
   std::ofstream(scratch_.File("stop")) << "now";
   EXPECT_EQ(Wait(up), 75);
   EXPECT_THAT(Err(), AllOf(HasSubstr("nothing was done"), HasSubstr("  broken")));
+  EXPECT_TRUE(scratch_.NobodyLeft());
+}
+
+TEST_F(UpTest, RunWhoseTimeIsOverBeforeAnythingWasPlayedSaysSo) {
+  scratch_.Script("tetrion-coordinator", "mkdir -p $S/runs/r; echo '[run]' > $S/runs/r/config.toml",
+                  kObey);
+  stop_after_ = "1s";
+  EXPECT_EQ(Wait(Start()), 75);
+  EXPECT_THAT(Err(), HasSubstr("--stop-after was over before anything was played"));
   EXPECT_TRUE(scratch_.NobodyLeft());
 }
 

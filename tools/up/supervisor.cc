@@ -92,10 +92,11 @@ void Supervisor::KillLate() {
   const bool members = std::ranges::any_of(children_, [](const Child& child) {
     return child.pid != 0 && child.spec.role != ChildSpec::Role::kCoordinator;
   });
-  for (const Child& child : children_) {
+  for (Child& child : children_) {
     const bool waits = members && child.spec.role == ChildSpec::Role::kCoordinator;
-    if (child.pid == 0 || waits) continue;
+    if (child.pid == 0 || child.killed_late || waits) continue;
     log::warn("{} did not end in time; killing it", child.spec.name);
+    child.killed_late = true;  // a process with much memory needs a moment to die
     host_.Signal(child.pid, SIGKILL);
   }
 }
@@ -118,7 +119,7 @@ void Supervisor::OnExit(Child& child, const ChildExit& exit) {
     case ExitVerdict::kRestart:
       break;
   }
-  child.last_code = exit.code;
+  child.last_code = exit.signalled ? static_cast<int>(ExitCode::kTryAgain) : exit.code;
   child.was_killed = child.was_killed || IsFromOutside(exit);
   // A process that ends by itself says why; one that was killed could not.
   const bool says_why = !exit.signalled || exit.code == SIGABRT;
@@ -192,9 +193,15 @@ void Supervisor::OnExitWhileDraining(const Child& child, const ChildExit& exit) 
   }
   log::warn("{} ended with {} while draining", child.spec.name, Describe(exit));
   if (exit_code_ != 0) return;
-  const bool unsaved = !exit.signalled && exit.code == static_cast<int>(ExitCode::kUnsaved);
-  exit_code_ = static_cast<int>(unsaved ? ExitCode::kUnsaved : ExitCode::kTryAgain);
+  const bool is_fatal = Judge(exit) == ExitVerdict::kFatal;
+  exit_code_ = is_fatal ? exit.code : static_cast<int>(ExitCode::kTryAgain);
   failed_child_ = child.spec.name;
+}
+
+void Supervisor::FailAsTooShort() {
+  if (exit_code_ != 0) return;
+  exit_code_ = static_cast<int>(ExitCode::kTryAgain);
+  log::error("--stop-after was over before anything was played; give it more time");
 }
 
 void Supervisor::FailIfDied(std::optional<ChildSpec::Role> role) {

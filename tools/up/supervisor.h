@@ -49,9 +49,9 @@ class ProcessHost {
 //             healthy has the run failed.
 //   draining: every child is asked once (SIGTERM), nothing is started any more; a child that is
 //             alive after the drain time-out is killed, members before the coordinator. Any end
-//             but with 0 shows in the exit code, save with 75 that of an actor, which came too
-//             late to play, and of a learner that replaced one which may have worked, less than
-//             kHealthyMs before.
+//             but with 0 shows in the exit code (of a fatal exit its own, else 75), save with 75
+//             that of an actor, which came too late to play, and of a learner that replaced one
+//             which may have worked, less than kHealthyMs before.
 //   ended:    no child lives.
 // One thread, which calls Tick some times a second; nothing blocks.
 class Supervisor {
@@ -73,6 +73,9 @@ class Supervisor {
   // For after kEnded, of a run in which no child of `role`, or of any, has done its work: if one of
   // them has died, that is the run's failure, 75, unless another failed before.
   void FailIfDied(std::optional<ChildSpec::Role> role);
+  // For after kEnded, of a run whose time was over before anything was played: its failure, 75,
+  // unless a child failed.
+  void FailAsTooShort();
   // 0, the code of a fatal child or of a learner that never worked, or 75. For after kEnded.
   int exit_code() const { return exit_code_; }
   // The first child that failed, running or draining; empty when none did.
@@ -94,6 +97,7 @@ class Supervisor {
     bool was_killed = false;       // one of its deaths was by a signal from outside
     bool has_left = false;         // an actor that ended with 0
     bool left_out = false;         // an actor whose restarts are used up
+    bool killed_late = false;      // it did not end in time while the run drained
 
     // Whether an earlier life may have worked: it was healthy, or was killed from outside, which
     // tells nothing of the run.

@@ -11,6 +11,7 @@
 #include "lib/core/error.h"
 #include "lib/core/log.h"
 #include "lib/http/http_get.h"
+#include "lib/run/value_text.h"
 #include "lib/shm/shm_dir.h"
 
 namespace tetrion {
@@ -37,6 +38,10 @@ std::string Greeting(const UpOptions& options, const RunPlan& plan) {
          "; Ctrl-C ends it\n";
 }
 
+bool HasTimeLimit(const UpOptions& options) {
+  return !options.stop_after.empty() && ParseStopAfter(options.stop_after).seconds > 0;
+}
+
 }  // namespace
 
 Up::Up(const UpOptions& options, RunPlan plan, SignalWatcher& signals)
@@ -55,11 +60,27 @@ Up::Up(const UpOptions& options, RunPlan plan, SignalWatcher& signals)
   });
 }
 
+// What a run that goes on has lost already, which its learner tells its log alone.
+void Up::WarnOfLostTraining() const {
+  if (!plan_.resuming) return;
+  try {
+    const auto newest = CheckpointStore(folder_.checkpoints(), 1).LoadNewest();
+    if (!newest) {
+      log::warn("no checkpoint in {}: training starts from the beginning", folder_.checkpoints());
+    } else if (!newest->warning.empty()) {
+      log::warn("{}; going on from update {}", newest->warning, newest->info.updates);
+    }
+  } catch (const Error& error) {
+    log::debug("{}; the learner will say so", error.what());
+  }
+}
+
 int Up::Run() {
   const std::int64_t start_ns = MonotonicClock::Get().NowNs();
   const RunStatus before = LastStatusOf(folder_.metrics_jsonl()).value_or(RunStatus());
   ReapSharedMemory(EarlierRunId());  // what a kill -9 of an earlier run left
   Print(Greeting(options_, plan_));
+  WarnOfLostTraining();
   supervisor_.StartAll();
   while (supervisor_.Tick() != Supervisor::State::kEnded) {
     if (signals_.Draining()) {
@@ -120,6 +141,7 @@ void Up::LookAtTheWhole(const RunStatus& before) {
   const RunStatus now = status_.value_or(RunStatus());
   if (now.env_steps == before.env_steps) {
     supervisor_.FailIfDied(std::nullopt);
+    if (HasTimeLimit(options_) && !signals_.Draining()) supervisor_.FailAsTooShort();
   } else if (now.Learner("updates") == before.Learner("updates")) {
     supervisor_.FailIfDied(ChildSpec::Role::kLearner);
   }

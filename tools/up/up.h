@@ -29,6 +29,7 @@ class Up {
   void PollStatus();
   void Print(const std::string& text);
   void ReportFailure() const;
+  void WarnOfLostTraining() const;
   void LookAtTheWhole(const RunStatus& before);
   void PrintSummary(double wall_s);
   std::uint64_t EarlierRunId() const;
