@@ -18,6 +18,8 @@ class BatchSource {
  public:
   virtual ~BatchSource() = default;
   virtual TrainBatch Next() = 0;
+  // Whether training is to end: a batch that has been used is not used again.
+  virtual bool Ends() const { return false; }
 };
 
 // Most figures that a trainer may declare.
@@ -45,9 +47,9 @@ class Trainer {
  public:
   virtual ~Trainer() = default;
 
-  // Takes one batch from `source` and updates up to `reuse` times. `version` is the version the
-  // freshest published weights carry (for the lag). Blocks as long as the source does plus the
-  // update.
+  // Takes one batch from `source` and updates up to `reuse` times, fewer where the source ends.
+  // `version` is the version the freshest published weights carry (for the lag). Blocks as long as
+  // the source does plus the update.
   virtual UpdateStats Step(BatchSource& source, std::uint32_t version) = 0;
   // What UpdateStats::figures means: at most kMaxTrainerFigures, in static storage. Any thread.
   virtual std::span<const FigureInfo> Figures() const = 0;

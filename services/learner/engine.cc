@@ -245,6 +245,7 @@ void Engine::Stop() {
   inference_runner_.RequestStop();
   ingest_runner_.RequestStop();
   trainer_runner_.RequestStop();
+  source_.End();
   checkpoint_runner_.RequestStop();
   if (rows_runner_) rows_runner_->Join();
   inference_runner_.Join();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <utility>
 
@@ -11,7 +12,7 @@
 namespace tetrion::learner {
 
 // A trainer's batches out of the replay: `windows` windows of `steps` transitions, leased. Trainer
-// thread only. Gate and rows outlive the source and its batches.
+// thread, End any thread. Gate and rows outlive the source and its batches.
 class ReplaySource final : public BatchSource {
  public:
   ReplaySource(ReplayGate& gate, ReplayRows& rows, int steps, int windows)
@@ -23,13 +24,18 @@ class ReplaySource final : public BatchSource {
     return {std::move(lease), rows_};
   }
 
+  bool Ends() const override { return ends_.load(std::memory_order_relaxed); }
+  // So that an update of many passes is over soon.
+  void End() { ends_.store(true, std::memory_order_relaxed); }
+
  private:
   static constexpr std::int64_t kWaitNs = 50 * kNanosPerMilli;
 
   ReplayGate& gate_;
   ReplayRows& rows_;
-  const int steps_;    // T
-  const int windows_;  // W
+  const int steps_;                // T
+  const int windows_;              // W
+  std::atomic<bool> ends_{false};  // set by End; pairs with Ends
 };
 
 }  // namespace tetrion::learner

@@ -40,6 +40,9 @@ class DreamerActing {
  private:
   struct Model;
 
+  // Observe of few lanes.
+  void ObserveSome(int n, const Before& before, float* deter, float* log_probs) const;
+
   const DreamerShape shape_;
   std::vector<float> parameters_;
   std::unique_ptr<const Model> model_;

@@ -7,6 +7,7 @@
 #include "lib/core/check.h"
 #include "lib/core/error.h"
 #include "lib/nn/mlp.h"
+#include "lib/nn/torch/host_memory.h"
 #include "lib/nn/torch/torch_pch.h"
 #include "lib/nn/torch/use_threads.h"
 
@@ -30,18 +31,22 @@ class TorchNetwork : public Network {
   void Infer(const float* view, const std::uint64_t* mask, int n, float* logits,
              float* value) override {
     UseThreads(threads_);
-    const c10::InferenceMode guard;
-    const Heads heads = Compute(ViewOf(view, n));
-    CopyOut(heads, mask, n, logits, value);
+    InHostMemory([&] {
+      const c10::InferenceMode guard;
+      const Heads heads = Compute(ViewOf(view, n));
+      CopyOut(heads, mask, n, logits, value);
+    });
   }
 
   void Forward(const float* view, const std::uint64_t* mask, int n, float* logits,
                float* value) override {
     TETRION_CHECK(!gradients_.empty(), "Forward is for networks made for training");
     UseThreads(threads_);
-    last_ = Compute(ViewOf(view, n));
-    mask_ = mask;
-    CopyOut({last_.logits.detach(), last_.value.detach()}, mask, n, logits, value);
+    InHostMemory([&] {
+      last_ = Compute(ViewOf(view, n));
+      mask_ = mask;
+      CopyOut({last_.logits.detach(), last_.value.detach()}, mask, n, logits, value);
+    });
   }
 
   void Backward(const float* grad_logits, const float* grad_value) override {
@@ -56,7 +61,7 @@ class TorchNetwork : public Network {
     }
     const Tensor logits = torch::from_blob(grad_logits_.data(), {n, actions_});
     const Tensor value = torch::from_blob(const_cast<float*>(grad_value), {n});
-    torch::autograd::backward({last_.logits, last_.value}, {logits, value});
+    InHostMemory([&] { torch::autograd::backward({last_.logits, last_.value}, {logits, value}); });
     last_ = {};
   }
 

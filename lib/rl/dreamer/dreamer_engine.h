@@ -40,6 +40,7 @@ class DreamerEngine {
   // One update on what the batch holds. Fills `stats` but for its counters. False where the step
   // was not taken and nothing has changed: stats.problem names the first thing that was not
   // finite, or nothing where no row of the batch is an episode's, which makes no figures either.
+  // Throws the Errors of lib/rl/torch/update_failures.h.
   virtual bool Update(UpdateStats& stats) = 0;
   // Behind rows 1..T of the last update's batch; the host's memory, the engine's until the next
   // update.

@@ -8,6 +8,7 @@
 #include "lib/rl/dreamer/dreamer_engine.h"
 #include "lib/rl/dreamer/dreamer_terms.h"
 #include "lib/rl/stage_timer.h"
+#include "lib/rl/torch/update_failures.h"
 
 namespace tetrion {
 namespace {
@@ -28,6 +29,7 @@ class HostEngine final : public DreamerEngine {
   }
 
  private:
+  bool UpdateInMemory(UpdateStats& stats);
   std::string ComputeTerms(UpdateStats& stats);
   std::string TakeStep(StageTimer& timer, UpdateStats& stats);
   Tensor ScaleOf(const Tensor& returns);
@@ -70,6 +72,12 @@ HostEngine::HostEngine(const DreamerEngineConfig& config, const DreamerState& st
 }
 
 bool HostEngine::Update(UpdateStats& stats) {
+  bool taken = false;
+  WithHostErrors(optimiser_.steps() > 0, [&] { taken = UpdateInMemory(stats); });
+  return taken;
+}
+
+bool HostEngine::UpdateInMemory(UpdateStats& stats) {
   StageTimer timer;
   rows_.Fill();
   timer.AddTo(stats.sample_s);

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "lib/nn/cuda/device_update_kernels.h"
-#include "lib/rl/torch/device_failures.h"
+#include "lib/rl/torch/update_failures.h"
 
 namespace tetrion {
 namespace {
@@ -53,7 +53,7 @@ class GraphPlace final : public UpdatePlace {
   // With the stream as the tensor library's current one; waits for it.
   template <typename Work>
   void OnStream(const Work& work) {
-    WithOurErrors(graph_ != nullptr, [&] {
+    WithDeviceErrors(graph_ != nullptr, [&] {
       const c10::cuda::CUDAStreamGuard guard(torch_stream_);
       work();
       torch_stream_.synchronize();

@@ -164,7 +164,8 @@ UpdateStats VtraceTrainer::Step(BatchSource& source, std::uint32_t version) {
   timer.AddTo(stats.sample_s);
   for (int pass = 0; pass < config_.settings.reuse; ++pass) {
     // Learners whose rows differ in age make as many passes all the same.
-    if (pass > 0 && !sync_->AllCanStep(lag + pass <= config_.settings.max_lag)) break;
+    const bool may_go_on = !source.Ends() && lag + pass <= config_.settings.max_lag;
+    if (pass > 0 && !sync_->AllCanStep(may_go_on)) break;
     for (const Minibatch& group : groups_) Update(group, pass > 0 && groups_.size() == 1, stats);
   }
   return stats;

@@ -53,6 +53,12 @@ TEST_F(ReplaySourceTest, IsNotReadyUntilAWholeBatchIsCommitted) {
   EXPECT_EQ(source_.Next().status(), BatchStatus::kReady);
 }
 
+TEST_F(ReplaySourceTest, EndsWhenItIsTold) {
+  EXPECT_FALSE(source_.Ends());
+  source_.End();
+  EXPECT_TRUE(source_.Ends());
+}
+
 TEST_F(ReplaySourceTest, BatchesFollowEachOtherWithoutGapWhileTheWriterLapsTheRing) {
   std::uint32_t start = 0;
   for (int round = 0; round < 50; ++round) {

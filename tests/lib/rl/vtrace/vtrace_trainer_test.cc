@@ -62,7 +62,9 @@ class BanditSource final : public BatchSource {
     return {gate_.OpenLease(1, kSteps + 1, 0), rows_};
   }
   int batches() const { return batches_; }
+  bool Ends() const override { return ends; }
 
+  bool ends = false;
   int limit = 1 << 30;
   float poison = 0.0F;              // added to every reward
   std::optional<float> last_group;  // added to those of lanes 8 and up, instead
@@ -494,6 +496,15 @@ TEST(VtraceTrainerTest, BatchIsReusedOnlyWhileItsLagAllows) {
   EXPECT_EQ(Figure(late, "lag_p50"), 50);
   EXPECT_EQ(Figure(late, "lag_p99"), 50);
   EXPECT_EQ(Figure(trainer->Step(source, 90), "lag_p99"), 0);  // a restarted counter is no lag
+}
+
+TEST(VtraceTrainerTest, BatchOfASourceThatEndsIsNotReused) {
+  VtraceConfig config = BanditConfig();
+  config.settings.reuse = 3;
+  const auto trainer = MakeBanditTrainer(config);
+  BanditSource source;
+  source.ends = true;
+  EXPECT_EQ(trainer->Step(source, 0).updates, 1);
 }
 
 TEST(VtraceTrainerTest, WeightDecayTakesItsShareOfEveryWeightFromAnUpdate) {

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <c10/util/Exception.h>
+
+#include <new>
+#include <string>
+
+#include "lib/core/error.h"
+#include "lib/nn/torch/host_memory.h"
+
+namespace tetrion {
+
+// An update that lacks memory before one `has_worked` would lack it after every restart; later
+// another process has the memory now.
+inline ExitCode CodeOfLack(bool has_worked) {
+  return has_worked ? ExitCode::kTryAgain : ExitCode::kConfig;
+}
+
+// Does an update on the CPU. A lack of memory is our Error, CodeOfLack, with the options to change.
+template <typename Work>
+void WithHostErrors(bool has_worked, const Work& work) {
+  try {
+    InHostMemory(work);
+  } catch (const std::bad_alloc&) {
+    throw Error(CodeOfLack(has_worked),
+                "an update finds no memory: lower --batch-windows, --window, --horizon or --size, "
+                "or raise ulimit -v or the container's limit");
+  }
+}
+
+// Does `work` on a device. What the tensor library throws of it is our Error: CodeOfLack, with the
+// options to change, where memory is missing; kTryAgain where the device fails.
+template <typename Work>
+void WithDeviceErrors(bool has_worked, const Work& work) {
+  try {
+    work();
+  } catch (const c10::OutOfMemoryError& error) {
+    throw Error(CodeOfLack(has_worked),
+                std::string("an update does not fit beside the replay in the device's memory: ") +
+                    error.what_without_backtrace() +
+                    "; lower --replay-rows, --size or --batch-windows, or give --trainer-device "
+                    "cpu");
+  } catch (const c10::Error& error) {
+    throw Error(ExitCode::kTryAgain,
+                std::string("an update on the device failed: ") + error.what_without_backtrace());
+  }
+}
+
+}  // namespace tetrion
