@@ -41,6 +41,12 @@ TEST(RowCheckTest, NamesTheFirstThingWrong) {
   GoodRow reward;
   reward.view.reward[0] = std::numeric_limits<float>::quiet_NaN();
   EXPECT_STREQ(reward.Check(), "reward or log-probability not finite");
+  GoodRow log_prob;
+  log_prob.view.log_prob[2] = -std::numeric_limits<float>::infinity();
+  EXPECT_STREQ(log_prob.Check(), "reward or log-probability not finite");
+  GoodRow cut;
+  cut.view.flags[1] = kTruncated;  // without kIsLast
+  EXPECT_STREQ(cut.Check(), "flags or cont contradict each other");
   GoodRow flags;
   flags.view.flags[1] = kTerminated;  // without kIsLast
   flags.view.cont[1] = 0.0F;
