@@ -11,6 +11,8 @@ namespace {
 TEST(JsonValueTest, DepthAndValueCountAreBounded) {
   JsonValue value;
   EXPECT_TRUE(ParseJson(std::string(kMaxJsonDepth, '[') + std::string(kMaxJsonDepth, ']'), value));
+  constexpr std::size_t kTooDeep = kMaxJsonDepth + 2;  // the innermost holds nothing
+  EXPECT_FALSE(ParseJson(std::string(kTooDeep, '[') + std::string(kTooDeep, ']'), value));
   EXPECT_FALSE(ParseJson(std::string(100000, '['), value));
   std::string many = "[0";
   for (std::size_t i = 0; i < kMaxJsonValues; ++i) many += ",0";
