@@ -174,8 +174,10 @@ TEST_F(RegionTest, ForeignRegionIsRefused) {
 
 TEST_F(RegionTest, RegionOpenToOthersIsRefused) {
   const Region region = Make();
-  ASSERT_EQ(chmod(path().c_str(), 0644), 0);
-  EXPECT_THAT(AttachError().what(), HasSubstr("open to other users"));
+  for (const mode_t mode : {0640U, 0620U, 0604U, 0602U}) {
+    ASSERT_EQ(chmod(path().c_str(), mode), 0);
+    EXPECT_THAT(AttachError().what(), HasSubstr("open to other users")) << mode;
+  }
 }
 
 TEST_F(RegionTest, LinkInPlaceOfTheNameIsRefusedByEveryVerb) {

@@ -83,6 +83,22 @@ TEST(RingHostileTest, ImpossibleTailStopsTheProducerInsteadOfOverwriting) {
   }
 }
 
+// Who counts released records takes the last possible number, before the producer looks for space.
+TEST(RingHostileTest, ImpossibleTailReleasesNothing) {
+  RingMemory memory(kSpec);
+  RingProducer producer = RingProducer::Over(memory.get(), kSpec, kStart);
+  PublishRecords(producer, 4);
+  memory.block().tail.store(kStart + 2);
+  ASSERT_EQ(producer.FreeRecords(), 6U);
+  EXPECT_EQ(producer.Released(), kStart + 2);
+  for (const std::uint64_t tail : {kStart + 1, kStart + 5, std::uint64_t{0}}) {
+    memory.block().tail.store(tail);
+    EXPECT_EQ(producer.Released(), kStart + 2) << tail;
+  }
+  memory.block().tail.store(kStart + 4);
+  EXPECT_EQ(producer.Released(), kStart + 4);
+}
+
 TEST(RingHostileTest, TailThatGoesBackStopsTheProducer) {
   RingMemory memory(kSpec);
   RingProducer producer = RingProducer::Over(memory.get(), kSpec, kStart);

@@ -150,8 +150,10 @@ TEST(SpscRingTest, ClosedRingIsDrainedBeforeItEnds) {
   RingProducer producer = RingProducer::Over(memory.get(), kSpec);
   RingConsumer consumer = RingConsumer::Over(memory.get(), kSpec);
   ASSERT_TRUE(Push(producer, 1));
+  EXPECT_FALSE(producer.closed());
   producer.Close();
   producer.Close();
+  EXPECT_TRUE(producer.closed());
   ASSERT_EQ(consumer.Peek().status, RingStatus::kOk);
   consumer.Release(1);
   EXPECT_EQ(consumer.Peek().status, RingStatus::kClosedAndEmpty);
