@@ -31,6 +31,7 @@ class SeeingPolicy final : public Policy {
     lane_ids.assign(in.lane_ids, in.lane_ids + in.n);
     masks.assign(in.masks, in.masks + in.n);
     token_ids.assign(in.token_ids, in.token_ids + in.n);
+    steps.assign(in.steps, in.steps + in.n);
     for (int i = 0; i < in.n; ++i) out.action[i] = i + 1;
     return result;
   }
@@ -42,7 +43,7 @@ class SeeingPolicy final : public Policy {
 
   ActResult result = ActResult::kOk;
   std::uint32_t newest = 0;
-  std::vector<std::uint32_t> lane_ids;
+  std::vector<std::uint32_t> lane_ids, steps;
   std::vector<std::uint64_t> masks, token_ids;
 };
 
@@ -73,6 +74,24 @@ TEST(LocalDeciderTest, PolicySeesLanesByIdWithTheirTokensAndNoEmptyMask) {
   EXPECT_EQ(policy.token_ids, (std::vector<std::uint64_t>{40, 41}));
   EXPECT_EQ(policy.masks, (std::vector<std::uint64_t>{6, 1}));
   EXPECT_EQ(row.view.action[1], 2);
+}
+
+// Draws are of token and step: with the same step over and over, each row would get the same ones.
+TEST(LocalDeciderTest, PolicyIsToldHowManyActionsEachLaneHasTaken) {
+  auto seeing = std::make_unique<SeeingPolicy>();
+  SeeingPolicy& policy = *seeing;
+  LocalDecider decider(std::move(seeing), nullptr, 2);
+  CountingEnv env(2);
+  Row row;
+  const std::vector<int> both = {0, 1}, second = {1};
+  const std::vector<std::int32_t> actions(2);
+  for (const int lane : both) env.Reset(lane, {.id = 44, .max_steps = 9});
+  for (const std::vector<int>* active : {&both, &both, &second, &second}) {
+    env.Step(*active, actions.data(), row.view);
+  }
+  row.view.mask[0] = row.view.mask[1] = 1;
+  ASSERT_EQ(decider.Decide(row.view, env), Decision::kDecided);
+  EXPECT_EQ(policy.steps, (std::vector<std::uint32_t>{1, 3}));
 }
 
 TEST(LocalDeciderTest, FailureSaysWhetherTheWeightsAreToBlame) {

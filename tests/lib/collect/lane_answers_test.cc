@@ -91,6 +91,7 @@ TEST(LaneAnswersTest, ResetAbandonsWhatIsInPlayAndGoesOnWithFreshTokens) {
   ASSERT_EQ(f.loop.RunOnce(), RunResult::kRow);
   EXPECT_EQ(f.sink.Row(2).flags[0], kIsFirst);
   EXPECT_EQ(f.sink.Row(2).header->row, 2U);  // numbers go on
+  EXPECT_EQ(f.answers.asked, (std::vector<std::uint64_t>{0, 1})) << "row 1 is not asked for again";
 }
 
 TEST(LaneAnswersTest, ResetSeenBetweenRowsAbandonsToo) {

@@ -117,15 +117,18 @@ TEST(LaneLoopTest, NoActionIsRecordedOnTheLastRow) {
 }
 
 TEST(LaneLoopTest, WorkerWithoutATokenPublishesWhatItHasAndWaits) {
-  Fixture f(2, /*stride=*/1000);
-  f.tokens.Fill(0, 3);  // lanes need four within the first rows
-  while (f.loop->RunOnce() == RunResult::kRow) {
+  for (const TakeResult when_empty : {TakeResult::kTimeout, TakeResult::kIdle}) {
+    Fixture f(2, /*stride=*/1000);
+    f.tokens.when_empty = when_empty;
+    f.tokens.Fill(0, 3);  // lanes need four within the first rows
+    while (f.loop->RunOnce() == RunResult::kRow) {
+    }
+    EXPECT_EQ(f.sink.published, f.sink.rows.size());
+    EXPECT_EQ(f.recorder.episodes.size(), when_empty == TakeResult::kIdle ? 3U : 2U);
+    EXPECT_GT(f.loop->counters().wait_ns[static_cast<int>(WaitReason::kToken)].load(), 0);
+    f.tokens.Fill(3, 1);
+    EXPECT_EQ(f.loop->RunOnce(), RunResult::kRow);
   }
-  EXPECT_EQ(f.sink.published, f.sink.rows.size());
-  EXPECT_EQ(f.recorder.episodes.size(), 2U);
-  EXPECT_GT(f.loop->counters().wait_ns[static_cast<int>(WaitReason::kToken)].load(), 0);
-  f.tokens.Fill(3, 1);
-  EXPECT_EQ(f.loop->RunOnce(), RunResult::kRow);
 }
 
 TEST(LaneLoopTest, EpisodesAreAnnouncedOnlyAfterTheirLastRowIsPublished) {

@@ -141,5 +141,40 @@ TEST(WorkerPoolTest, StarvedLoopDoesNotHoldUpTheOtherOnItsThread) {
   EXPECT_GT(f.pool.counters(1).rows.load(), 300U);
 }
 
+// Never has a token; counts who only looks and who would wait.
+struct EmptySource final : TokenSource {
+  TakeResult Take(Token&, std::int64_t timeout_ns) override {
+    ++(timeout_ns > 0 ? waits : looks);
+    return drains ? TakeResult::kDrain : TakeResult::kTimeout;
+  }
+  TakeResult State() const override { return drains ? TakeResult::kDrain : TakeResult::kToken; }
+  void AcceptFence() override {}
+  std::atomic<int> waits{0}, looks{0};
+  std::atomic<bool> drains{false};
+};
+
+// Else the thread would spin until the end of the run.
+TEST(WorkerPoolTest, LoopWaitsAgainOnceTheOtherOnItsThreadHasDrained) {
+  SharedThread f;
+  EmptySource starved;
+  std::vector<std::unique_ptr<LaneLoop>> loops;
+  for (int i = 0; i < 2; ++i) {
+    loops.push_back(std::make_unique<LaneLoop>(
+        LaneLoopConfig{.wait_timeout_ns = kNanosPerSecond},
+        std::make_unique<testing::CountingEnv>(1),
+        std::make_unique<LocalDecider>(std::make_unique<testing::ScriptedPolicy>(), nullptr, 1),
+        i == 0 ? static_cast<TokenSource&>(starved) : f.queues[1], f.sinks[i], f.listener));
+  }
+  WorkerPool pool([](std::exception_ptr) { ADD_FAILURE() << "a worker failed"; });
+  pool.Add("one", std::move(loops));
+  static_cast<void>(f.queues[1].Drain());  // before its first turn
+  pool.Start();
+  while (starved.waits < 5 && starved.looks < 1000) std::this_thread::yield();
+  EXPECT_GE(starved.waits, 5);
+  starved.drains = true;
+  while (!pool.Drained()) std::this_thread::yield();
+  pool.Stop();
+}
+
 }  // namespace
 }  // namespace tetrion
