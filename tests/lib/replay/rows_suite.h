@@ -172,6 +172,7 @@ TYPED_TEST_P(RowsSuite, CutEpisodeBecomesLastWithoutBecomingTerminal) {
     std::vector<std::byte> row = TaggedRow(layout, 0, r);
     // Lane 2 restarts at row 2 without an is_last at row 1; the batch ends before row 5 does so.
     if (r == 2 || r == 5) RowView(layout, row.data()).flags[2] = kIsFirst;
+    if (r == 4) RowView(layout, row.data()).flags[1] = kIsFirst;  // the batch's last row
     int pushed = 0;
     ASSERT_EQ(PushRows(*this->gate_, this->memory_->rows(), 0, row.data(), 1, 0, pushed),
               AcquireResult::kAcquired);
@@ -182,6 +183,8 @@ TYPED_TEST_P(RowsSuite, CutEpisodeBecomesLastWithoutBecomingTerminal) {
   std::vector<std::uint8_t> expected(15, 0);
   expected[1 * 3 + 2] = kIsLast;
   expected[2 * 3 + 2] = kIsFirst;
+  expected[3 * 3 + 1] = kIsLast;  // or the other episode's value would be its bootstrap
+  expected[4 * 3 + 1] = kIsFirst;
   EXPECT_EQ(got.flags, expected);
   EXPECT_EQ(got.cont[1 * 3 + 2], 1.0F);
 }
