@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <set>
 #include <vector>
 
 #include "lib/frame/row_layout.h"
@@ -195,6 +196,49 @@ TEST(DreamerPolicyTest, MaskedActionsAreNeverTaken) {
     ++seen[action == 38];
   }
   EXPECT_EQ(seen[0] + seen[1], 40);
+}
+
+// One Act of a first row with masks; the greedy action is then the most probable legal one.
+Choice ActMasked(Policy& policy, std::uint64_t mask, std::uint32_t step) {
+  const std::vector<float> view(448, 0.5F);
+  const std::uint8_t flags = kIsFirst;
+  const std::uint32_t id = 0;
+  const std::uint64_t token = 3;
+  Choice choice;
+  EXPECT_EQ(policy.Act({.n = 1,
+                        .records = reinterpret_cast<const std::byte*>(view.data()),
+                        .masks = &mask,
+                        .flags = &flags,
+                        .lane_ids = &id,
+                        .token_ids = &token,
+                        .steps = &step},
+                       {.action = &choice.action, .log_prob = &choice.log_prob}),
+            ActResult::kOk);
+  return choice;
+}
+
+TEST(DreamerPolicyTest, UniformShareIsDividedAmongTheLegalActions) {
+  const EnvSpec env = testing::MaskedPlanesEnv();
+  std::vector<float> weights = Weights(env);
+  const DreamerSlice actor = DreamerModule(DreamerLayout(DreamerShapeOf(env, "nano")), "actor");
+  const auto actions = static_cast<std::size_t>(env.action.count);
+  weights[actor.offset + actor.size - actions + 3] = 1000;  // action 3 and no other
+  const auto policy = Make(/*greedy=*/true, env);
+  ASSERT_EQ(policy->LoadWeights(BlobOf(weights), 2), LoadResult::kLoaded);
+  const Choice choice = ActMasked(*policy, 1U << 3 | std::uint64_t{1} << 38, 0);
+  EXPECT_EQ(choice.action, 3);
+  EXPECT_NEAR(choice.log_prob, std::log(0.99 + 0.01 / 2), 1e-6);
+}
+
+// With the same draws in every step an episode's states would hang together by chance.
+TEST(DreamerPolicyTest, EveryStepDrawsAStateOfItsOwn) {
+  const EnvSpec env = testing::MaskedPlanesEnv();
+  const auto policy = Make(/*greedy=*/true, env);
+  std::set<float> seen;
+  for (std::uint32_t step = 0; step < 8; ++step) {
+    seen.insert(ActMasked(*policy, ~std::uint64_t{0}, step).log_prob);
+  }
+  EXPECT_GT(seen.size(), 4U);
 }
 
 TEST(DreamerPolicyTest, NotFiniteViewIsReportedAndChangesNothing) {

@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <span>
 #include <vector>
 
 #include "lib/nn/categorical.h"
@@ -152,6 +154,24 @@ TEST(NetworkPolicyTest, NotFiniteViewIsReportedAndNothingWritten) {
     EXPECT_EQ(call.value[lane], 7.0F);
   }
   EXPECT_EQ(call.Act(*policy, 8, 4), ActResult::kOk);
+}
+
+// Its weights are finite, so only the call can tell.
+TEST(NetworkPolicyTest, NotFiniteValueIsReportedAndNothingWritten) {
+  const auto network = TrainersNetwork(9);
+  for (const ParameterInfo& info : network->layout()) {
+    if (!info.name.starts_with("value.")) continue;
+    const std::span<float> piece = network->parameters().subspan(info.offset, info.size);
+    std::fill(piece.begin(), piece.end(), 1e30F);
+  }
+  const auto policy = Make();
+  ASSERT_EQ(policy->LoadWeights(BlobOf(*network), 1), LoadResult::kLoaded);
+  Call call(kLanes);
+  EXPECT_EQ(call.Act(*policy, 0, kLanes), ActResult::kNotFinite);
+  for (std::size_t lane = 0; lane < kLanes; ++lane) {
+    EXPECT_EQ(call.action[lane], -7);
+    EXPECT_EQ(call.value[lane], 7.0F);
+  }
 }
 
 TEST(NetworkPolicyTest, BadBlobsAreRefusedAndTheOldWeightsStay) {
