@@ -250,6 +250,24 @@ TEST_P(NetworkTest, SameSeedSameWeightsOtherSeedOtherWeights) {
   EXPECT_NE(make(1), make(2));
 }
 
+// Of the first vector that was drawn for a matrix the first two numbers keep their ratio, whatever
+// its length and gain: from the same draws policy and value would begin as one.
+TEST_P(NetworkTest, EveryMatrixBeginsFromDrawsOfItsOwn) {
+  const auto network = MakeNetwork({.name = GetParam().network, .seed = 5}, GetParam().env);
+  std::set<float> ratios;
+  std::size_t matrices = 0;
+  for (const ParameterInfo& info : network->layout()) {
+    if (info.shape.size() < 2) continue;
+    const float* weight = network->parameters().data() + info.offset;
+    const auto rows = static_cast<std::size_t>(info.shape[0]);
+    const std::size_t columns = info.size / rows;
+    ratios.insert(std::round(1e3F * weight[0] / weight[rows > columns ? columns : 1]));
+    ++matrices;
+  }
+  EXPECT_GT(matrices, 1U);
+  EXPECT_EQ(ratios.size(), matrices);
+}
+
 TEST_P(NetworkTest, BlankNetworkComputesWhatTheLoadedWeightsDo) {
   const EnvSpec& env = GetParam().env;
   const auto network = Make(8, false);

@@ -74,6 +74,18 @@ TEST_P(TwoHot, MeetsTheAnchors) {
   EXPECT_EQ(TwoHotMean(torch::full({255}, 3.0F)).item<float>(), 0.0F);
 }
 
+// Also the last bin, behind which there is none to share with.
+TEST_P(TwoHot, ATargetOnABinIsThatBinAlone) {
+  const Tensor ramp = torch::linspace(-1, 1, 255).expand({1, 255});
+  const Tensor log_probs = torch::log_softmax(ramp, -1);
+  for (const std::int64_t bin : {0, 1, 126, 127, 128, 253, 254}) {
+    const float target = DreamerBins()[static_cast<std::size_t>(bin)];
+    EXPECT_NEAR(TwoHotLoss(ramp, torch::tensor({target})).item<float>(),
+                -log_probs[0][bin].item<float>(), 1e-5)
+        << bin;
+  }
+}
+
 TEST_P(TwoHot, TwoTargetsAreTheSumOfTheirLosses) {
   const Tensor logits = torch::randn({4, 255}).requires_grad_(true);
   const Tensor one = torch::randn({4}), other = torch::randn({4}) * 50;
