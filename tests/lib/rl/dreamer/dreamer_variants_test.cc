@@ -7,6 +7,7 @@
 #include <cmath>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -169,6 +170,21 @@ TEST(DreamerVariants, TheRangeOfReturnsFollowsEachBatchAtItsRate) {
     EXPECT_FLOAT_EQ(half.at(i), own.at(i) / 2);
     EXPECT_FLOAT_EQ(between.at(i), (some.at(i) + own.at(i)) / 2);
   }
+}
+
+// Of one batch and one model, as the rate is 0.
+TEST(DreamerVariants, EveryUpdateDrawsStatesOfItsOwn) {
+  FixedRows rows = {.settings = Quick(), .steps = 3, .lanes = 2};
+  rows.settings.learning_rate = 0;
+  FixedSource source(rows);
+  const auto trainer = Make(rows);
+  std::set<double> entropies;
+  for (int i = 0; i < 4; ++i) {
+    const UpdateStats stats = trainer->Step(source, 0);
+    EXPECT_EQ(stats.updates, 1) << stats.problem;
+    entropies.insert(Figure(stats, "posterior_entropy"));
+  }
+  EXPECT_EQ(entropies.size(), 4U);
 }
 
 // A model whose actor and posterior are certain of one choice, but for the mixture.

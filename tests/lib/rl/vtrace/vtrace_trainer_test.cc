@@ -52,7 +52,7 @@ class BanditSource final : public BatchSource {
     for (int t = 0; t <= kSteps; ++t) {
       const Chunk chunk = gate_.Acquire(0, 1, 0);
       RowView row(rows_.layout(), rows_.Row(0, chunk.first));
-      row.header->policy_version = row_version;
+      row.header->policy_version = row_version - (t == 0 ? first_row_behind : 0);
       // Of a window's first row nothing is read that would lie before it.
       const RowView before(rows_.layout(), rows_.Row(0, t == 0 ? 0 : chunk.first - 1));
       for (int lane = 0; lane < kLanes; ++lane) Fill(row, before, t, lane);
@@ -70,6 +70,7 @@ class BanditSource final : public BatchSource {
   std::optional<float> last_group;  // added to those of lanes 8 and up, instead
   bool last_group_idles = false;    // lanes 8 and up have no episode
   std::uint32_t row_version = 0;
+  std::uint32_t first_row_behind = 0;             // versions that a batch's first row is older
   std::array<double, 2> action_one = {0.5, 0.5};  // its probability where action 0, 1 pays
   std::optional<float> unfinished_view;  // the last rows' episodes go on, and look like this
 
@@ -289,8 +290,11 @@ TEST(VtraceTrainerTest, FiguresOfAnUpdateStayWhatTheyWere) {
   EXPECT_NEAR(Figure(plain, "mean_rho"), 0.8406393, 2e-6);
   EXPECT_NEAR(Figure(plain, "entropy"), 0.4058702, 2e-6);
   VtraceConfig config = BanditConfig();
-  config.settings.ppo_clip = 0.2;
   config.settings.normalise_advantage = true;
+  const UpdateStats normalised = FifthUpdate(config);
+  EXPECT_NEAR(Figure(normalised, "loss"), -0.1425863, 2e-6);
+  EXPECT_NEAR(Figure(normalised, "grad_norm"), 0.9969578, 8e-6);
+  config.settings.ppo_clip = 0.2;
   config.settings.reward_scale = "symlog";
   config.settings.minibatches = 4;
   config.settings.reuse = 2;
@@ -496,6 +500,10 @@ TEST(VtraceTrainerTest, BatchIsReusedOnlyWhileItsLagAllows) {
   EXPECT_EQ(Figure(late, "lag_p50"), 50);
   EXPECT_EQ(Figure(late, "lag_p99"), 50);
   EXPECT_EQ(Figure(trainer->Step(source, 90), "lag_p99"), 0);  // a restarted counter is no lag
+  source.first_row_behind = 5;
+  const UpdateStats mixed = trainer->Step(source, 104);
+  EXPECT_EQ(mixed.updates, 2) << "the oldest row decides";
+  EXPECT_EQ(Figure(mixed, "lag_p50"), 4);
 }
 
 TEST(VtraceTrainerTest, BatchOfASourceThatEndsIsNotReused) {
