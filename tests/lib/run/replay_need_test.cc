@@ -43,5 +43,13 @@ TEST(ReplayNeedTest, UsualReplayIsNeverSmallerThanTheLeastAndSharedByAllSlots) {
   EXPECT_EQ(fifo.usual, fifo.least);
 }
 
+TEST(ReplayNeedTest, DreamersWindowFitsTheReplayWithItsContextRow) {
+  const DreamerSettings settings;
+  EXPECT_EQ(settings.Misfit(/*window=*/15, /*capacity_rows=*/16), "");
+  EXPECT_NE(settings.Misfit(16, 16), "");
+  EXPECT_EQ(settings.Misfit(2, 16), "");
+  EXPECT_NE(settings.Misfit(1, 16), "");
+}
+
 }  // namespace
 }  // namespace tetrion
