@@ -184,6 +184,26 @@ TEST_P(EveryEnvTest, LanesOfAnyListPlayAsEachOfThemAlone) {
   }
 }
 
+// The account's numbers stand behind the token in what is saved; an episode that goes on has taken
+// fewer actions than the token allows, one that has ended at most as many.
+TEST_P(EveryEnvTest, StateWithMoreActionsThanItsTokenAllowsIsNotLoaded) {
+  RowedEnv rows({.name = GetParam(), .seed = 8, .illegal_is_noop = true});
+  rows.env->Reset(0, {40, 0, 60});
+  rows.StepAll();
+  const auto with = [&](std::uint32_t steps, std::uint64_t running) {
+    std::vector<std::byte> saved = rows.env->Save(0);
+    std::memcpy(saved.data() + sizeof(Token), &steps, sizeof steps);
+    std::memcpy(saved.data() + sizeof(Token) + 16, &running, sizeof running);
+    RowedEnv other({.name = GetParam(), .seed = 8, .illegal_is_noop = true});
+    return other.env->Load(0, saved, other.row);
+  };
+  EXPECT_TRUE(with(59, 1));
+  EXPECT_FALSE(with(60, 1)) << "the last action has been taken";
+  EXPECT_TRUE(with(60, 0));
+  EXPECT_FALSE(with(61, 0));
+  EXPECT_FALSE(with(61, 1));
+}
+
 TEST_P(EveryEnvTest, LaneGivenASeedPlaysWhatAnEnvironmentOfThatSeedPlays) {
   RowedEnv mixed({.name = GetParam(), .lanes = 3, .seed = 8, .illegal_is_noop = true});
   RowedEnv other({.name = GetParam(), .lanes = 1, .seed = 99, .illegal_is_noop = true});

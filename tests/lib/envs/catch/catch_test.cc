@@ -108,5 +108,23 @@ TEST(CatchEnvTest, StatesThatNoGameHasAreNotLoaded) {
   }
 }
 
+TEST(CatchEnvTest, GameThatIsOverDoesNotGoOn) {
+  testing::RowedEnv rows({.name = "catch", .seed = 2});
+  rows.env->Reset(0, {7, 0, 10});
+  rows.actions[0] = 1;
+  std::vector<std::byte> before, saved;
+  do {
+    before = saved;
+    rows.StepAll();
+    saved = rows.env->Save(0);
+  } while ((rows.row.flags[0] & kIsLast) == 0);
+  EXPECT_TRUE(rows.env->Load(0, saved, rows.row));
+  ASSERT_TRUE(rows.env->Load(0, before, rows.row));
+  // The game's end in the account of an episode that goes on.
+  std::copy_n(saved.end() - sizeof(CatchRecord), sizeof(CatchRecord),
+              before.end() - sizeof(CatchRecord));
+  EXPECT_FALSE(rows.env->Load(0, before, rows.row));
+}
+
 }  // namespace
 }  // namespace tetrion

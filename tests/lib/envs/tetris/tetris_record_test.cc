@@ -91,6 +91,9 @@ TEST(TetrisRecordTest, SanitizedMakesAnyBytesPlayable) {
     record = Sanitized(record);
     ASSERT_LT(UnpackActive(record.active).id, kTetrisPieces);
     ASSERT_GE(UnpackActive(record.active).y, TopRow(record));
+    ASSERT_LE(UnpackActive(record.active).y, 18);
+    ASSERT_GE(UnpackActive(record.active).x, 2);
+    ASSERT_LE(UnpackActive(record.active).x, 12);
     for (int r = 0; r < TopRow(record); ++r) ASSERT_EQ(FieldRow(record, r), 0U);
     for (int slot = 0; slot < kTetrisMaxQueue; ++slot) {
       const auto id = static_cast<int>(queue >> (3 * slot) & 7);

@@ -270,6 +270,19 @@ TEST(TetrisPiecesTest, BagIsTheDocumentedFisherYatesShuffle) {
   }
 }
 
+TEST(TetrisPiecesTest, BagFromElsewhereHoldsAtMostSevenPieces) {
+  const auto is_valid = [](std::uint32_t bag) {
+    return PhiloxPieces{.seed = 1, .token_id = 2, .drawn = 1, .bag = bag}.IsValid();
+  };
+  EXPECT_TRUE(is_valid(PhiloxPieces::kIid));
+  EXPECT_TRUE(is_valid(PhiloxPieces::kEmptyBag));
+  EXPECT_TRUE(is_valid(016543210U));  // octal: a 1, then the pieces
+  EXPECT_TRUE(is_valid(013U));
+  EXPECT_FALSE(is_valid(0106543210U)) << "eight";
+  EXPECT_FALSE(is_valid(017U)) << "a piece that there is not";
+  EXPECT_FALSE(is_valid(023U)) << "not ended by a 1";
+}
+
 TEST(TetrisPiecesTest, IidPiecesAreUniformAndRepeatable) {
   PhiloxPieces pieces = PhiloxPieces::Of(5, 6, true), again = pieces;
   int count[7] = {};
