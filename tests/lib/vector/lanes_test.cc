@@ -206,5 +206,42 @@ TEST(Lanes, AStateOfAnotherConfigurationIsRefused) {
   EXPECT_FALSE(iid.Opened(flat.Save(0)).has_value());
 }
 
+TEST(Lanes, AStateOfAnotherFieldIsRefused) {
+  const PyEnvConfig config = {.env = "tetris-placement", .obs = "compact"};
+  PyEnvConfig fewer = config, above = config;
+  fewer.rows = 12;
+  above.spawn_above = true;
+  const std::vector<PyEnvConfig> fields = {config, fewer, above};
+  for (std::size_t from = 0; from < fields.size(); ++from) {
+    Lanes played(fields[from], 1);
+    played.Seed(0, 1);
+    Rewards(played, 1, 1);
+    for (std::size_t to = 0; to < fields.size(); ++to) {
+      const Lanes other(fields[to], 1);
+      EXPECT_EQ(other.Opened(played.Save(0)).has_value(), from == to) << from << " to " << to;
+    }
+  }
+}
+
+TEST(Lanes, TheFirstRowOfAnEpisodeHasClearedNoLines) {
+  Lanes lanes({.obs = "compact"}, 1);
+  lanes.Seed(0, 5);
+  Rewards(lanes, 1, 3);
+  std::vector<std::byte> saved = lanes.Save(0);
+  // Lines of the account, behind the head, the token and the steps.
+  constexpr std::size_t kLinesAt = 32 + sizeof(Token) + 4;
+  const std::uint32_t lines = 7;
+  std::memcpy(saved.data() + kLinesAt, &lines, sizeof lines);
+  lanes.Put(0, std::move(*lanes.Opened(saved)));
+  EXPECT_EQ(lanes.columns().lines[0], 7);
+  Rewards(lanes, 1, 1);
+  EXPECT_EQ(lanes.columns().lines[0], 7);
+  EXPECT_EQ(lanes.columns().lines_cleared[0], 0) << "those of this step";
+  lanes.Restart(0);
+  Rewards(lanes, 1, 1);
+  EXPECT_EQ(lanes.columns().lines[0], 0);
+  EXPECT_EQ(lanes.columns().lines_cleared[0], 0) << "not the last episode's taken back";
+}
+
 }  // namespace
 }  // namespace tetrion

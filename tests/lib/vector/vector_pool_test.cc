@@ -292,6 +292,9 @@ TEST(VectorPool, StatesAreOfEnvironmentsAtRestAndLoadedTogetherOrNotAtAll) {
   EXPECT_EQ(pool.Load(all, states).status, PoolStatus::kOk);
   ASSERT_EQ(pool.Save(all, after).status, PoolStatus::kOk);
   EXPECT_EQ(after, saved);
+  VectorPool fresh({.env = "cartpole"}, 3, 0);  // whose environments were never reset
+  ASSERT_EQ(fresh.Load(all, states).status, PoolStatus::kOk);
+  EXPECT_EQ(fresh.Send(all, actions.data()).status, PoolStatus::kOk) << "they play on";
 }
 
 }  // namespace
