@@ -78,6 +78,8 @@ TEST(CurveOptionsTest, OpenAddressNeedsKeysOrInsecureSpelledOut) {
   EXPECT_EQ(complaint("tcp://localhost:0", none, false), "");
   EXPECT_EQ(complaint("tcp://[::1]:0", none, false), "");
   EXPECT_EQ(complaint("ipc:///tmp/x", none, false), "");
+  EXPECT_NE(complaint("tcp://localhost.example.org:0", none, false), "");
+  EXPECT_NE(complaint("tcp://[::1:2]:0", none, false), "");
   EXPECT_THAT(complaint("ipc://@x", none, false), HasSubstr("every user of this machine"));
 }
 

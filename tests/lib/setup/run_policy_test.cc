@@ -2,7 +2,9 @@
 
 #include <gmock/gmock.h>
 
+#include <set>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "lib/core/error.h"
@@ -23,23 +25,28 @@ TEST(RunPolicyTest, IsThePolicyOfTheRunsNetwork) {
             MakeNetworkPolicy({.network = "scorer"}, env)->WeightsBytes());
 }
 
-// The log-probability of what is chosen in one state, whose first eight actions are legal.
-float LogProbOf(Policy& policy, const EnvSpec& env) {
+struct Choice {
+  std::int32_t action = 0;
+  float log_prob = 0;
+};
+
+// What is chosen in one state, whose first eight actions are legal.
+Choice ChoiceOf(Policy& policy, const EnvSpec& env, std::uint64_t token = 1) {
   const std::vector<std::byte> record(env.obs.record_bytes);
-  const std::uint64_t mask = 0xFF, token = 1;
+  const std::uint64_t mask = 0xFF;
   const std::uint8_t flags = 0;
   const std::uint32_t step = 0;
-  std::int32_t action = 0;
-  float log_prob = 0, value = 0;
+  Choice choice;
+  float value = 0;
   const ActResult acted = policy.Act({.n = 1,
                                       .records = record.data(),
                                       .masks = &mask,
                                       .flags = &flags,
                                       .token_ids = &token,
                                       .steps = &step},
-                                     {&action, &log_prob, &value});
+                                     {&choice.action, &choice.log_prob, &value});
   EXPECT_EQ(acted, ActResult::kOk);
-  return log_prob;
+  return choice;
 }
 
 TEST(RunPolicyTest, RoundsFactorsWhereTheRunSaysSoAndTheProcessorGainsByIt) {
@@ -49,10 +56,31 @@ TEST(RunPolicyTest, RoundsFactorsWhereTheRunSaysSoAndTheProcessorGainsByIt) {
     const auto network = MakeNetwork({.name = run.network, .seed = 3}, env);
     const auto policy = MakeRunPolicy(run, {.seed = 3}, env);
     EXPECT_EQ(policy->LoadWeights(std::as_bytes(network->parameters()), 1), LoadResult::kLoaded);
-    return LogProbOf(*policy, env);
+    return ChoiceOf(*policy, env).log_prob;
   };
   const bool gains = &BestDenseKernels(Precision::kBf16) != &BestDenseKernels();
   EXPECT_EQ(log_prob("bf16") != log_prob("f32"), gains);
+}
+
+TEST(RunPolicyTest, OfACheckpointHasItsVersionAndDrawsUnlessItIsGreedy) {
+  const RunConfig run = MakeRunConfig({{"env", "cartpole"}});
+  const EnvSpec env = EnvSpecOf(run);
+  const auto network = MakeNetwork({.name = run.network, .seed = 3}, env);
+  const std::span<const float> weights = network->parameters();
+  Checkpoint checkpoint;
+  checkpoint.info.policy_version = 17;
+  checkpoint.state.tensors.push_back({std::string(kPlayedPrefix) + "all",
+                                      {static_cast<std::int64_t>(weights.size())},
+                                      {weights.begin(), weights.end()}});
+  for (const bool greedy : {false, true}) {
+    const auto policy = LoadRunPolicy(run, {.seed = 3, .greedy = greedy}, env, checkpoint);
+    EXPECT_EQ(policy->version(), 17U);
+    std::set<std::int32_t> chosen;
+    for (std::uint64_t token = 0; token < 64; ++token) {
+      chosen.insert(ChoiceOf(*policy, env, token).action);
+    }
+    EXPECT_EQ(chosen.size(), greedy ? 1U : 2U);
+  }
 }
 
 TEST(RunPolicyTest, WhatThisProgramLacksIsRefusedByName) {
