@@ -11,6 +11,7 @@
 #include "lib/envs/cartpole/cartpole_rules.h"
 #include "lib/envs/tetris/tetris_pieces.h"
 #include "lib/envs/tetris/tetris_rules.h"
+#include "lib/envs/views/gym_views.h"
 #include "lib/envs/views/views.h"
 #include "tests/support/envs_driver.h"
 
@@ -202,6 +203,23 @@ TEST_P(EveryEnvTest, StateWithMoreActionsThanItsTokenAllowsIsNotLoaded) {
   EXPECT_TRUE(with(60, 0));
   EXPECT_FALSE(with(61, 0));
   EXPECT_FALSE(with(61, 1));
+}
+
+TEST(TetrisEnvTest, GameWhosePieceHasNoRoomIsLoadedOnlyWhereItIsOver) {
+  RowedEnv rows({.name = "tetris", .seed = 8});
+  rows.env->Reset(0, {40, 0, 60});
+  rows.StepAll();
+  std::vector<std::byte> saved = rows.env->Save(0);
+  constexpr std::size_t kGameAt = sizeof(Token) + 24;
+  ColourRecord record;
+  std::memcpy(&record, saved.data() + kGameAt, sizeof record);
+  // The piece's rows, all but the first column.
+  for (const int row : {0, 1}) record.compact.row[row] = kTetrisFullRow ^ 1U << kTetrisFieldShift;
+  record = UncolouredRecord(record.compact);
+  std::memcpy(saved.data() + kGameAt, &record, sizeof record);
+  EXPECT_FALSE(rows.env->Load(0, saved, rows.row));
+  saved[sizeof(Token) + 16] = std::byte{0};  // it does not go on
+  EXPECT_TRUE(rows.env->Load(0, saved, rows.row));
 }
 
 TEST_P(EveryEnvTest, LaneGivenASeedPlaysWhatAnEnvironmentOfThatSeedPlays) {

@@ -241,6 +241,24 @@ TEST(AfterstatesTest, EndsAreThoseOfADropFromWhereThePieceIs) {
   EXPECT_GT(fallen, 10'000);
 }
 
+// An I would find no room. That one comes is only known where there is a queue.
+TEST(AfterstatesTest, WithoutAPreviewNoPlacementEndsTheGameForThePieceThatFollows) {
+  using L = AfterstatesLayout;
+  const std::uint8_t ids[] = {1, 0};
+  for (const int queue_size : {0, 1}) {
+    SequencePieces pieces = {ids, 2};
+    TetrisRecord record = {};
+    TetrisReset(record, {queue_size}, pieces);
+    ASSERT_EQ(UnpackActive(record.active).id, 1);
+    record.row[1] |= 1U << (kTetrisFieldShift + 6);
+    std::vector<float> view(static_cast<std::size_t>(L::Floats(queue_size)));
+    ExpandAfterstates(Bytes(&record), 1, queue_size, view.data());
+    const float* const first_columns = view.data() + 4 * L::kRowFloats;
+    EXPECT_EQ(first_columns[0], 2 * L::kHeightScale);
+    EXPECT_EQ(first_columns[L::kEnds], queue_size == 0 ? 0.0F : 1.0F) << queue_size;
+  }
+}
+
 // Rings are not trusted: any bytes give finite numbers inside the view's memory.
 TEST(ViewsTest, ArbitraryBytesStayInsideTheView) {
   testing::Draws draws(21);
