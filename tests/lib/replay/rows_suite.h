@@ -153,6 +153,7 @@ TYPED_TEST_P(RowsSuite, WindowOfOneLaneIsThatLaneBesideWindowsOfAll) {
                       {.shard = 1, .start = 3},
                       {.shard = 1, .start = 9, .lane = 0}};
   const ReadLease lease = this->Lease(3);
+  ASSERT_EQ(this->memory_->rows().BatchLanes(lease), 5);
   const Gathered got = this->Gather(lease, 0, 5);
   for (std::size_t t = 0; t <= kSuiteWindow; ++t) {
     this->ExpectTag(got, t * 5, TagOf(0, 1 + t, 2));
