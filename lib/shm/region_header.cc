@@ -109,7 +109,9 @@ void CheckRegionHeader(const RegionHeader& header, const std::string& path,
   const auto wanted_kind = static_cast<std::uint32_t>(kind);
   if (fields.kind != wanted_kind) throw HaveNeed(path, "kind", fields.kind, wanted_kind);
   if (fields.total_bytes != file_bytes) {
-    throw WrongSize(path, "truncated", file_bytes, fields.total_bytes);
+    const bool shorter = file_bytes < fields.total_bytes;
+    throw WrongSize(path, shorter ? "truncated" : "longer than its header says", file_bytes,
+                    fields.total_bytes);
   }
   if (file_bytes < needs.min_bytes) throw WrongSize(path, "too small", file_bytes, needs.min_bytes);
   if (needs.run_id && fields.run_id != *needs.run_id) {

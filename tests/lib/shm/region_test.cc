@@ -143,6 +143,8 @@ TEST_F(RegionTest, TruncatedRegionIsRefused) {
   const Error error = AttachError();
   EXPECT_EQ(error.code(), ExitCode::kConfig);
   EXPECT_THAT(error.what(), AllOf(HasSubstr("truncated"), HasSubstr("8192"), HasSubstr("12288")));
+  ASSERT_EQ(truncate(path().c_str(), 16384), 0);
+  EXPECT_THAT(AttachError().what(), HasSubstr("longer than its header says: 16384 bytes"));
 }
 
 TEST_F(RegionTest, FileSmallerThanAHeaderIsNotReady) {
