@@ -17,8 +17,11 @@ namespace {
 
 constexpr int kSteps = 4, kLanes = 2, kActions = 3;
 
+constexpr int kQueueSize = 3;
+
 // The record is the lane's number.
-void Expand(const std::byte* records, std::int64_t n, int, float* out) {
+void Expand(const std::byte* records, std::int64_t n, int queue_size, float* out) {
+  EXPECT_EQ(queue_size, kQueueSize);
   for (std::int64_t i = 0; i < n; ++i) out[i] = static_cast<float>(records[i]);
 }
 
@@ -26,6 +29,7 @@ EnvSpec TestEnv() {
   EnvSpec env;
   env.obs.record_bytes = 1;
   env.obs.view_floats = 1;
+  env.obs.queue_size = kQueueSize;
   env.obs.expand = Expand;
   env.action.count = kActions;
   return env;
