@@ -171,7 +171,8 @@ class OtherHosts(unittest.TestCase):
                 self.assertEqual(used[0], f"/keys/{name.removesuffix('-cuda')}.secret")
                 self.assertIn(used[2], (None, "/keys/allowed"), "a folder without secrets")
                 self.assertEqual(service["volumes"], [
-                    "${TETRION_KEYS:-./keys}" + path.removeprefix("/keys") + f":{path}:ro"
+                    {"type": "bind", "target": path, "read_only": True,
+                     "source": "${TETRION_KEYS:-./keys}" + path.removeprefix("/keys")}
                     for path in used if path], name)
         self.assertEqual(self.head["coordinator"]["environment"]["TETRION_INSECURE"], "false")
 

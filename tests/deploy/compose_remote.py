@@ -75,6 +75,16 @@ def play_far(far, actors):
     far.up("--no-deps", "--scale", f"actor={actors}", "actor")
 
 
+def misses_no_key_in_silence(_head, far):
+    """A key that is not there is an error of the engine, and no folder in its place."""
+    absent = pathlib.Path(far.env["TETRION_KEYS"]).parent / "absent"
+    misled = Project(far.name, {**far.env, "TETRION_KEYS": str(absent)})
+    status, said = misled("up", "-d", "--no-build", "--no-deps", "actor", check=False)
+    require(status != 0 and f"{absent}/" in said, f"a missing key: exit status {status}, {said}")
+    require(not absent.exists(), f"a missing key became the folder {absent}")
+    misled("rm", "-fs", "actor")
+
+
 def plays_by_tcp_alone(head, far):
     """Two actors of the other host train the learner; one beside it does so by shared memory."""
     head.up("--scale", "actor=0")
@@ -160,7 +170,8 @@ def actors_on_another_host(project):
         head, far = hosts(project, folder / "keys")
         complaints = []
         try:
-            for part in (plays_by_tcp_alone, survives_a_kill, refuses_bad_keys, leaves):
+            for part in (misses_no_key_in_silence, plays_by_tcp_alone, survives_a_kill,
+                         refuses_bad_keys, leaves):
                 start = time.monotonic()
                 part(head, far)
                 print(f"   {part.__name__}: {time.monotonic() - start:.1f} s", flush=True)
