@@ -2,6 +2,7 @@
 
 #include <gif_lib.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -206,6 +207,14 @@ TEST_F(GifTest, UnusablePathsGetOneSentenceWithPathAndReason) {
   const std::string is_folder = Refusal(folder_ / "folder.gif");
   EXPECT_NE(is_folder.find("Is a directory"), std::string::npos) << is_folder;
   EXPECT_FALSE(fs::exists(folder_ / "folder.gif.part"));
+}
+
+TEST_F(GifTest, ADeviceOrAPipeIsNotReplaced) {
+  const std::string pipe = folder_ / "pipe.gif";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  const std::string said = Refusal(pipe);
+  EXPECT_NE(said.find("no file"), std::string::npos) << said;
+  EXPECT_TRUE(fs::is_fifo(pipe));
 }
 
 // /dev/full takes nothing: what a full disk does, in the first write or at the latest in Finish.

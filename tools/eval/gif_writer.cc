@@ -1,6 +1,7 @@
 #include "tools/eval/gif_writer.h"
 
 #include <gif_lib.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <bit>
@@ -73,6 +74,12 @@ GifWriter::GifWriter(std::string path, const RgbSize& size, double frame_s,
       size.width > 0 && size.height > 0 && size.width <= kMostPixels && size.height <= kMostPixels,
       "a picture's size does not fit into a GIF");
   TETRION_CHECK(palette.size() > 1 && palette.size() <= kMostColours, "a GIF has 2 to 256 colours");
+  // A rename would put the file in the place of a device as well, /dev/null or /dev/stdout.
+  struct stat there;
+  if (stat(part_.path().c_str(), &there) == 0 && !S_ISREG(there.st_mode) &&
+      !S_ISDIR(there.st_mode)) {
+    Fail("what is there is no file");
+  }
   if (!part_.Create(0666, FileReplacement::Links::kFollow)) Fail(std::strerror(errno));
   gif_ = EGifOpenFileHandle(part_.descriptor().get(), nullptr);
   if (gif_ == nullptr) Fail("out of memory");
