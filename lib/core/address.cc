@@ -1,9 +1,12 @@
 #include "lib/core/address.h"
 
+#include <arpa/inet.h>
 #include <unistd.h>
 
 #include <array>
 #include <charconv>
+#include <optional>
+#include <string>
 #include <system_error>
 
 #include "lib/core/error.h"
@@ -13,6 +16,12 @@ namespace tetrion {
 namespace {
 
 constexpr std::size_t kMaxHostNameBytes = 256;
+const std::string kTcp = "tcp://";
+// Of a name, an address or an interface, and of what stands in brackets, with its zone.
+constexpr const char* kHostBytes =
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
+constexpr const char* kIpv6Bytes =
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_:%";
 
 // Where ":port" begins; the text's end without one.
 std::size_t PortAt(const std::string& address) {
@@ -24,6 +33,23 @@ bool IsEveryHost(const std::string& host) {
   return host == "0.0.0.0" || host == "[::]" || host == "*";
 }
 
+// Nothing for what is no host:port.
+std::optional<HostPort> PartsOf(const std::string& address) {
+  const auto colon = address.rfind(':');
+  if (colon == std::string::npos || colon == 0) return std::nullopt;
+  HostPort parsed;
+  const char* end = address.data() + address.size();
+  const auto number = std::from_chars(address.data() + colon + 1, end, parsed.port);
+  const bool bracketed = address.starts_with('[');
+  const bool plain_ipv6 = !bracketed && colon != address.find(':');
+  if (number.ec != std::errc() || number.ptr != end || plain_ipv6) return std::nullopt;
+  parsed.host = address.substr(0, colon);
+  if (bracketed && parsed.host.back() == ']') {
+    parsed.host = parsed.host.substr(1, parsed.host.size() - 2);
+  }
+  return parsed;
+}
+
 std::string HostName() {
   std::array<char, kMaxHostNameBytes> name{};
   if (gethostname(name.data(), name.size() - 1) != 0) return "";
@@ -33,25 +59,45 @@ std::string HostName() {
 }  // namespace
 
 HostPort ParseHostPort(const std::string& what, const std::string& address) {
-  const auto colon = address.rfind(':');
-  HostPort parsed;
-  const char* end = address.data() + address.size();
-  const auto number = colon == std::string::npos
-                          ? std::from_chars_result{nullptr, std::errc::invalid_argument}
-                          : std::from_chars(address.data() + colon + 1, end, parsed.port);
-  const bool bracketed = address.starts_with('[');
-  const bool plain_ipv6 = !bracketed && colon != address.find(':');
-  if (number.ec != std::errc() || number.ptr != end || colon == 0 || plain_ipv6) {
-    throw Error(ExitCode::kUsage,
-                what + " address '" + address +
-                    "': expected host:port, such as 127.0.0.1:9464 (port 0 takes a free one), "
-                    "IPv6 in brackets");
+  const std::optional<HostPort> parsed = PartsOf(address);
+  if (parsed.has_value()) return *parsed;
+  throw Error(ExitCode::kUsage,
+              what + " address '" + address +
+                  "': expected host:port, such as 127.0.0.1:9464 (port 0 takes a free one), "
+                  "IPv6 in brackets");
+}
+
+void CheckTcp(const std::string& option, const std::string& endpoint, TcpUse use) {
+  if (!endpoint.starts_with(kTcp)) return;
+  const std::string address = endpoint.substr(kTcp.size());
+  const std::optional<HostPort> parsed = PartsOf(address);
+  const bool listens = use == TcpUse::kListen;
+  if (parsed.has_value() && !parsed->host.empty() && (listens || parsed->port != 0)) {
+    const bool every_host = listens && parsed->host == "*";
+    const char* const bytes = address.starts_with('[') ? kIpv6Bytes : kHostBytes;
+    if (every_host || parsed->host.find_first_not_of(bytes) == std::string::npos) return;
   }
-  parsed.host = address.substr(0, colon);
-  if (bracketed && parsed.host.back() == ']') {
-    parsed.host = parsed.host.substr(1, parsed.host.size() - 2);
-  }
-  return parsed;
+  throw Error(ExitCode::kUsage, option + " " + endpoint +
+                                    ": expected tcp://host:port with one host, IPv6 in brackets, "
+                                    "and a port of " +
+                                    (listens ? "0 (a free one) to 65535" : "1 to 65535"));
+}
+
+bool IsElsewhere(const std::string& endpoint) {
+  return endpoint.starts_with(kTcp) && !IsLoopback(endpoint.substr(kTcp.size()));
+}
+
+bool IsLoopback(const std::string& address) {
+  return address.starts_with("127.") || address.starts_with("localhost:") ||
+         address.starts_with("[::1]:");
+}
+
+bool NamesHost(const std::string& endpoint) {
+  if (!endpoint.starts_with(kTcp)) return false;
+  const std::string address = endpoint.substr(kTcp.size());
+  const std::string host = address.substr(0, PortAt(address));
+  in_addr ignored{};
+  return !host.starts_with('[') && inet_pton(AF_INET, host.c_str(), &ignored) != 1;
 }
 
 std::string Advertised(const std::string& option, const std::string& wanted,

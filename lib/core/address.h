@@ -16,6 +16,19 @@ struct HostPort {
 // "HTTP", and what is expected.
 HostPort ParseHostPort(const std::string& what, const std::string& address);
 
+// What an address of tcp:// is for: port 0 and the host * are a listener's alone.
+enum class TcpUse { kListen, kConnect };
+// Throws Error(kUsage) naming `option` when `endpoint` begins with tcp:// and no single host and
+// port follow: ZeroMQ makes another port of 70000, and another host of "a:1;b:2".
+void CheckTcp(const std::string& option, const std::string& endpoint, TcpUse use);
+
+// Whether the host of "tcp://host:port" is another machine, and whether that of "host:port" is this
+// machine to itself alone.
+bool IsElsewhere(const std::string& endpoint);
+bool IsLoopback(const std::string& address);
+// Whether "tcp://host:port" names its host, whose address has to be looked up.
+bool NamesHost(const std::string& endpoint);
+
 // The address that others are told of a service that listens at `bound`: `wanted`, "host" or
 // "host:port", where it is not empty; else `bound`, with this machine's name for a host that stands
 // for every address. Throws Error(kUsage) naming `option` when wish or name make no address.

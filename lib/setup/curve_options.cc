@@ -1,5 +1,6 @@
 #include "lib/setup/curve_options.h"
 
+#include "lib/core/address.h"
 #include "lib/core/error.h"
 
 namespace tetrion {
@@ -53,6 +54,7 @@ wire::ServerSecurity ServerSecurityOf(const CurveOptions& options) {
 
 void RefuseOpenBind(const std::string& option, const std::string& endpoint,
                     const CurveOptions& curve, bool insecure) {
+  CheckTcp(option, endpoint, TcpUse::kListen);
   if (endpoint.starts_with("ipc://@")) {
     throw Error(ExitCode::kUsage,
                 option + " " + endpoint +
@@ -61,8 +63,7 @@ void RefuseOpenBind(const std::string& option, const std::string& endpoint,
   }
   const std::size_t scheme = endpoint.find("://");
   const std::string host = endpoint.substr(scheme == std::string::npos ? 0 : scheme + 3);
-  const bool local = endpoint.rfind("ipc://", 0) == 0 || host.rfind("127.", 0) == 0 ||
-                     host.rfind("localhost:", 0) == 0 || host.rfind("[::1]:", 0) == 0;
+  const bool local = endpoint.starts_with("ipc://") || IsLoopback(host);
   if (local || insecure || !curve.allow.empty()) return;
   throw Error(ExitCode::kUsage,
               option + " " + endpoint +

@@ -29,8 +29,8 @@ wire::CurveKeys OwnKeysOf(const CurveOptions& options);
 wire::ClientSecurity ClientSecurityOf(const CurveOptions& options);
 wire::ServerSecurity ServerSecurityOf(const CurveOptions& options);
 
-// Throws Error(kUsage) when `endpoint`, given by `option` ("--bind"), is open to other machines
-// without keys, unless --insecure was spelled out.
+// Throws Error(kUsage) when `endpoint`, given by `option` ("--bind"), is no address to listen at,
+// or is open to other machines without keys, unless --insecure was spelled out.
 void RefuseOpenBind(const std::string& option, const std::string& endpoint,
                     const CurveOptions& curve, bool insecure);
 

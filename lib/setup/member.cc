@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include "lib/core/address.h"
 #include "lib/core/clock.h"
 #include "lib/core/error.h"
 #include "lib/core/text_forms.h"
@@ -19,7 +20,9 @@ wire::CoordinatorPlace PlaceOf(const std::string& coordinator, const std::string
     return {told.control, told.run_id, told.run};
   } catch (const Error& error) {
     if (error.code() != ExitCode::kTryAgain) throw;
-    return std::string();
+    wire::CoordinatorPlace unknown{std::string()};
+    unknown.why_unknown = error.what();
+    return unknown;
   }
 }
 
@@ -37,7 +40,8 @@ void AddMemberOptions(ServiceOptions& parser, MemberOptions& o, const std::strin
              "address of /metrics, /livez and /readyz; port 0 picks one");
   parser.Add("http-advertise", &o.http_advertise,
              "host or host:port that scrapers are told instead; empty: what is bound, or this "
-             "host's name where that is every address");
+             "host's name where that is every address, or none where that is 127.0.0.1 and "
+             "--coordinator is on another host");
   parser.Add("drain-timeout", &o.drain_timeout_s, drain_help, 1, 3600, "s");
   parser.Add("give-up", &o.give_up_s, "exit with 75 after so long without a coordinator", 1, 86400,
              "s");
@@ -46,10 +50,15 @@ void AddMemberOptions(ServiceOptions& parser, MemberOptions& o, const std::strin
 }
 
 void CheckMemberOptions(const MemberOptions& options) {
-  if (options.run_folder.empty() == options.coordinator.empty()) {
+  if (!options.run_folder.empty() && !options.coordinator.empty()) {
+    throw Error(ExitCode::kUsage,
+                "--run-folder and --coordinator both say which run to join: give one of the two");
+  }
+  if (options.run_folder.empty() && options.coordinator.empty()) {
     throw Error(ExitCode::kUsage,
                 "say which run to join: --run-folder runs/NAME or --coordinator tcp://host:port");
   }
+  CheckTcp("--coordinator", options.coordinator, TcpUse::kConnect);
   if (!IsName(options.name)) {
     throw Error(
         ExitCode::kUsage,

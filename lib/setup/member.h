@@ -31,8 +31,8 @@ struct MemberOptions {
 // Declares them all, the run's settings included. `drain_help`: what the drain time-out waits for.
 void AddMemberOptions(ServiceOptions& parser, MemberOptions& options,
                       const std::string& drain_help);
-// After parsing. Throws Error(kUsage) unless exactly one way to the run is given, the name is one,
-// and the keys are whole.
+// After parsing. Throws Error(kUsage) unless exactly one way to the run is given, address and name
+// are such, and the keys are whole.
 void CheckMemberOptions(const MemberOptions& options);
 
 // How the member's session reaches the coordinator: a fixed address, or endpoints.json of the run

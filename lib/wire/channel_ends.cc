@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "lib/core/address.h"
 #include "lib/core/error.h"
 
 namespace tetrion::wire {
@@ -103,12 +104,14 @@ Dealer::Dealer(const ChannelPolicy& policy, Config config, const Clock& clock)
 
 void Dealer::Open() {
   open_.reset();
+  refused_ = false;
   open_ = std::make_unique<Opened>(config_);
   SetCommonOptions(socket(), policy_, config_.send_high_water_mark, config_.security.on());
   Secure(socket(), config_.security);
   SetOption(socket(), ZMQ_RECONNECT_IVL, kReconnectMs);
   SetOption(socket(), ZMQ_RECONNECT_IVL_MAX, policy_.reconnect_most_ms);
   AllowIpv6(socket(), config_.endpoint);
+  if (ipv6_) SetOption(socket(), ZMQ_IPV6, 1);
   if (zmq_connect(socket(), config_.endpoint.c_str()) == 0) return;
   throw Error(ExitCode::kUsage, "cannot connect to " + config_.whom + " at '" + config_.endpoint +
                                     "': " + zmq_strerror(zmq_errno()) + "; " + config_.looks_like);
@@ -125,6 +128,11 @@ bool Dealer::Receive(Frame& first, int timeout_ms) {
 
 bool Dealer::Reopen(const std::string& endpoint, const std::string& server_key, LinkStats& stats) {
   if (!backoff_.TryNow()) return false;
+  if (endpoint != config_.endpoint) {
+    ipv6_ = answered_ = false;
+  } else if (!answered_ && NamesHost(endpoint)) {
+    ipv6_ = !ipv6_;
+  }
   config_.endpoint = endpoint;
   config_.security.server_key = server_key;
   Open();
@@ -137,6 +145,7 @@ const std::string& Dealer::HandshakeProblem() {
     const std::optional<Handshake> ended = open_->monitor->Next();
     if (!ended.has_value()) break;
     handshake_problem_ = ClientProblem(*ended, config_.endpoint, config_.security);
+    refused_ = !handshake_problem_.empty();
   }
   return handshake_problem_;
 }

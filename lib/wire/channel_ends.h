@@ -81,15 +81,22 @@ class Dealer {
   [[nodiscard]] SendStatus Send(const Outgoing& message, LinkStats& stats);
   // Blocks at most `timeout_ms` for the first frame of a message; false when none came.
   bool Receive(Frame& first, int timeout_ms);
-  // A message of ours came: the next reopening need not wait.
-  void Heard() { backoff_.Reset(); }
+  // A message of ours came: the next reopening need not wait, and looks a name up as this one did.
+  void Heard() {
+    backoff_.Reset();
+    answered_ = true;
+  }
   // Destroys the socket with all that is queued and opens one to that address and key, unless the
   // last reopening was too recent. Returns whether it did. Blocks for milliseconds, and for 0.1 s
-  // while a host name is being looked up.
+  // while a host name is being looked up. ZeroMQ takes one address of a name, in one family: that
+  // is IPv4's at first, and until something was heard the other family's with each reopening.
   bool Reopen(const std::string& endpoint, const std::string& server_key, LinkStats& stats);
   // What was wrong with the last handshake, for people; empty when it went well, is still to come,
   // or the context is shared.
   const std::string& HandshakeProblem();
+  // Whether the present connection's last handshake, of those that HandshakeProblem has told of,
+  // went wrong.
+  bool refused() const { return refused_; }
 
  private:
   struct Opened {
@@ -103,7 +110,10 @@ class Dealer {
   Config config_;
   Backoff backoff_;
   std::unique_ptr<Opened> open_;
+  bool ipv6_ = false;      // the family that a name is looked up in
+  bool answered_ = false;  // this address has, in that family
   std::string handshake_problem_;
+  bool refused_ = false;
 };
 
 }  // namespace tetrion::wire

@@ -6,6 +6,7 @@
 #include <utility>
 #include <variant>
 
+#include "lib/core/address.h"
 #include "lib/core/error.h"
 #include "lib/core/log.h"
 #include "lib/core/random.h"
@@ -83,8 +84,13 @@ void SessionLink::DoWork(int timeout_ms) {
 void SessionLink::Connect() {
   if (!connect_backoff_.TryNow()) return;
   const CoordinatorPlace place = config_.endpoint();
-  if (place.endpoint.empty()) return;
+  if (place.endpoint.empty()) {
+    if (!place.why_unknown.empty()) problem_ = place.why_unknown;
+    if (clock_.NowNs() - last_answer_ns_ >= config_.silence_ns) SayProblemOnce();
+    return;
+  }
   Want(place);
+  problem_ = "the coordinator at " + place.endpoint + " has not answered yet";
   client_ = std::make_unique<ControlClient>(
       ControlClient::Config{.endpoint = place.endpoint,
                             .backoff = WithSeed({}, config_.backoff_seed + 2),
@@ -122,13 +128,20 @@ void SessionLink::GiveUp() const {
                                        "; start it, or resume the run with ./tetrion up --resume");
 }
 
+// The log's part of a problem that lasts: who reads it need not wait for GiveUp.
+void SessionLink::SayProblemOnce() {
+  if (problem_ == said_problem_) return;
+  log::warn("{}", problem_);
+  said_problem_ = problem_;
+}
+
 void SessionLink::WatchHandshake() {
   const std::string& problem = client_->HandshakeProblem();
   if (problem == handshake_problem_) return;
   handshake_problem_ = problem;
   if (problem.empty()) return;
   problem_ = problem;
-  log::warn("{}", problem);
+  SayProblemOnce();
 }
 
 void SessionLink::SendDue() {
@@ -141,13 +154,15 @@ void SessionLink::SendDue() {
   if (client_ == nullptr || retired_) return;
   // Answers that wait to be read are no silence: it was this thread that stood still.
   if (now_ns - last_heard_ns_ > silence_ns_ && !client_->Poll(0).socket) {
-    if (registered_) log::warn("the coordinator is silent; reconnecting");
-    registered_ = false;
+    const bool was_registered = std::exchange(registered_, false);
+    if (was_registered) log::warn("the coordinator is silent; reconnecting");
     refusal_.clear();
     problem_ = handshake_problem_.empty() ? other_run_problem_ : handshake_problem_;
     if (problem_.empty()) {
-      problem_ = "the coordinator at " + client_->endpoint() + " does not answer";
+      problem_ = "the coordinator at " + client_->endpoint() + " does not answer" +
+                 (NamesHost(client_->endpoint()) ? ", or its name has no address here" : "");
     }
+    if (!was_registered) SayProblemOnce();
     const CoordinatorPlace place = config_.endpoint();
     if (client_->Reopen(place.endpoint.empty() ? client_->endpoint() : place.endpoint)) {
       if (!place.endpoint.empty()) Want(place);
@@ -187,8 +202,8 @@ bool SessionLink::IsOtherRun(const Identity& sender) {
     if (other_run_problem_.empty()) {
       other_run_problem_ = "another run's coordinator listens at " + client_->endpoint() +
                            ", where that of " + run_ + " did";
-      if (problem_ != other_run_problem_) log::warn("{}", other_run_problem_);
       problem_ = other_run_problem_;
+      SayProblemOnce();
     }
     return true;
   }
@@ -261,6 +276,7 @@ void SessionLink::HandleRegistered(const Registered& registered) {
   next_heartbeat_ns_ = 0;
   last_answer_ns_ = last_heard_ns_;
   problem_.clear();
+  said_problem_.clear();
   refusal_.clear();
   owner_.OnRegistered(registered, renewed);
 }

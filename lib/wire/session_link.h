@@ -39,9 +39,10 @@ struct CoordinatorPlace {
   CoordinatorPlace(std::string address, std::uint64_t id = 0, std::string name = "")
       : endpoint(std::move(address)), run_id(id), run(std::move(name)) {}
 
-  std::string endpoint;      // empty while unknown
-  std::uint64_t run_id = 0;  // the run to join there; 0: the one that is there
-  std::string run;           // its name, for people
+  std::string endpoint;          // empty while unknown
+  std::uint64_t run_id = 0;      // the run to join there; 0: the one that is there
+  std::string run;               // its name, for people
+  std::string why_unknown = "";  // for people, where `endpoint` is empty
 };
 
 // The client's half of a session: registers, renews the lease, notices a silent or restarted
@@ -103,6 +104,7 @@ class SessionLink {
   void WarnOfRefusal(const Refused& refused);
   [[noreturn]] void GiveUp() const;
   void WatchHandshake();
+  void SayProblemOnce();
   bool IsOtherRun(const Identity& sender);
   void Want(const CoordinatorPlace& place);
   std::int64_t LongestSilenceNs() const;
@@ -132,6 +134,7 @@ class SessionLink {
   std::int64_t worked_ns_;          // last look at what is due
   std::int64_t next_heartbeat_ns_ = 0;
   std::string problem_ = "no coordinator yet";
+  std::string said_problem_;       // by SayProblemOnce
   std::string handshake_problem_;  // empty: none
   std::string refusal_;            // for now, of a coordinator that answers; empty: none
   std::string other_run_problem_;  // another run's coordinator answers; empty: none

@@ -1,7 +1,6 @@
 #include "services/actor/options.h"
 
-#include <string_view>
-
+#include "lib/core/address.h"
 #include "lib/core/error.h"
 #include "lib/run/options.h"
 #include "lib/run/run_config.h"
@@ -24,14 +23,6 @@ void Declare(ServiceOptions& parser, ActorOptions& o) {
              "network to its --rows-bind; auto, tcp when --coordinator names another host",
              {"auto", "shm", "tcp"});
   parser.Add("compress", &o.compress, "how rows are packed on the network", {"none", "zstd"});
-}
-
-// Whether the coordinator's address names another host.
-bool IsElsewhere(const std::string& coordinator) {
-  constexpr std::string_view kTcp = "tcp://";
-  if (!coordinator.starts_with(kTcp)) return false;
-  const std::string_view host = std::string_view(coordinator).substr(kTcp.size());
-  return !host.starts_with("127.") && !host.starts_with("localhost:") && !host.starts_with("[::1]");
 }
 
 void ChooseRows(ActorOptions& o) {

@@ -1,6 +1,7 @@
 #include "services/common/member_link.h"
 
 #include "lib/core/address.h"
+#include "lib/core/log.h"
 #include "lib/run/program.h"
 #include "services/common/service_host.h"
 
@@ -12,6 +13,14 @@ constexpr int kLeavePollMs = 20;
 
 std::string ToldHttp(const MemberOptions& options, const std::string& http_address) {
   if (http_address.empty()) return "";
+  if (options.http_advertise.empty() && IsElsewhere(options.coordinator) &&
+      IsLoopback(http_address)) {
+    log::info(
+        "no scraper is told of the pages at {}: this machine alone reaches them, and the "
+        "coordinator is on another; give --http-bind 0.0.0.0:PORT or --http-advertise HOST[:PORT]",
+        http_address);
+    return "";
+  }
   return Advertised("--http-advertise", options.http_advertise, http_address);
 }
 

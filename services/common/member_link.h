@@ -26,7 +26,7 @@ struct MemberConfig {
   wire::SessionLink::Config link;
 };
 // `http_address` is bound, empty without pages; the coordinator is told what Advertised
-// (lib/core/address.h) makes of it.
+// (lib/core/address.h) makes of it, but no loopback address where it is on another machine.
 MemberConfig MemberConfigOf(const MemberOptions& options, const std::string& http_address);
 
 // A member's session and the way it ends: what the link agents of actor and learner share.

@@ -146,7 +146,8 @@ Engine::Engine(const Surroundings& around, const wire::Registered& registered,
 // The rows of actors on other hosts.
 void Engine::MakeRows(const wire::Registered& registered,
                       std::unique_ptr<wire::RowsServer> socket) {
-  log::info("remote actors send their rows to {}{}", socket->endpoint(),
+  log::info("remote actors send their rows to {}, told as {}{}", socket->endpoint(),
+            AdvertisedRows(around_.options.rows, socket->endpoint()),
             socket->public_key().empty() ? "" : ", encrypted");
   socket->JoinRun(registered.run_id);
   const RowLayout layout(RowSpecOf(run_));

@@ -8,6 +8,7 @@
 #include <string>
 #include <thread>
 
+#include "lib/core/address.h"
 #include "lib/core/error.h"
 #include "lib/core/file_limit.h"
 #include "lib/core/log.h"
@@ -54,6 +55,7 @@ std::optional<int> ParseLoadOptions(int argc, const char* const* argv, LoadOptio
     throw Error(ExitCode::kUsage,
                 "say which coordinator: --run-folder runs/NAME or --coordinator tcp://host:port");
   }
+  CheckTcp("--coordinator", options.coordinator, TcpUse::kConnect);
   return std::nullopt;
 }
 

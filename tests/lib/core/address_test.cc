@@ -60,6 +60,49 @@ TEST(AddressTest, TheMachineItselfAsksByItsLoopback) {
   EXPECT_EQ(FromHere("10.0.0.3:9464"), "10.0.0.3:9464");
 }
 
+std::string TcpRefusal(const std::string& endpoint, TcpUse use) {
+  try {
+    CheckTcp("--bind", endpoint, use);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kUsage);
+    return error.what();
+  }
+  return "";
+}
+
+TEST(AddressTest, TcpAddressIsOneHostAndOnePort) {
+  for (const TcpUse use : {TcpUse::kListen, TcpUse::kConnect}) {
+    for (const char* good : {"tcp://10.0.0.1:1", "tcp://[::1]:65535", "tcp://[fe80::1%eth0]:80",
+                             "tcp://my_coordinator:9300", "ipc:///tmp/a:b"}) {
+      EXPECT_EQ(TcpRefusal(good, use), "") << good;
+    }
+    for (const char* bad :
+         {"tcp://0.0.0.0:99999", "tcp://0.0.0.0:70000", "tcp://0.0.0.0:93x", "tcp://0.0.0.0:-1",
+          "tcp://0.0.0.0:", "tcp://0.0.0.0", "tcp://:1", "tcp://", "tcp://0.0.0.0:*",
+          "tcp://::1:80", "tcp://127.0.0.1:1;0.0.0.0:9300", "tcp://127.0.0.1;0.0.0.0:9300",
+          "tcp://[::1]:1;[::]:9300", "tcp://[]:1", "tcp://[::1:1", "tcp://a b:1", "tcp://*x:1"}) {
+      EXPECT_EQ(TcpRefusal(bad, use).find(std::string("--bind ") + bad + ": expected"), 0U) << bad;
+    }
+  }
+}
+
+TEST(AddressTest, FreePortAndEveryHostAreForAListenerAlone) {
+  for (const char* endpoint : {"tcp://10.0.0.1:0", "tcp://*:1", "tcp://eth0.1:0"}) {
+    EXPECT_EQ(TcpRefusal(endpoint, TcpUse::kListen), "") << endpoint;
+  }
+  for (const char* endpoint : {"tcp://10.0.0.1:0", "tcp://*:1"}) {
+    EXPECT_NE(TcpRefusal(endpoint, TcpUse::kConnect), "") << endpoint;
+  }
+}
+
+TEST(AddressTest, NameIsToldFromAnAddress) {
+  EXPECT_TRUE(NamesHost("tcp://localhost:1"));
+  EXPECT_TRUE(NamesHost("tcp://10.0.0.example:1"));
+  for (const char* no : {"tcp://10.0.0.1:1", "tcp://[::1]:1", "ipc:///tmp/x"}) {
+    EXPECT_FALSE(NamesHost(no)) << no;
+  }
+}
+
 TEST(AddressTest, PartsOfAnAddressAreFoundWithAndWithoutBrackets) {
   EXPECT_EQ(ParseHostPort("HTTP", "host-1.x:80").host, "host-1.x");
   EXPECT_EQ(ParseHostPort("HTTP", "host-1.x:65535").port, 65535);

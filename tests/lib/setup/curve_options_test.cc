@@ -80,6 +80,9 @@ TEST(CurveOptionsTest, OpenAddressNeedsKeysOrInsecureSpelledOut) {
   EXPECT_EQ(complaint("ipc:///tmp/x", none, false), "");
   EXPECT_NE(complaint("tcp://localhost.example.org:0", none, false), "");
   EXPECT_NE(complaint("tcp://[::1:2]:0", none, false), "");
+  for (const char* odd : {"tcp://127.0.0.1:1;0.0.0.0:9300", "tcp://127.0.0.1:99999"}) {
+    EXPECT_THAT(complaint(odd, keys, true), HasSubstr(odd)) << "no such address";
+  }
   EXPECT_THAT(complaint("ipc://@x", none, false), HasSubstr("every user of this machine"));
 }
 

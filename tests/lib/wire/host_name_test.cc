@@ -1,6 +1,7 @@
-// Clients of a host whose name server does not answer. A program of its own: it replaces the C
-// library's getaddrinfo, which libzmq calls in its own thread.
+// Clients of a host whose name server does not answer, or knows addresses of IPv6 too. A program of
+// its own: it replaces the C library's getaddrinfo, which libzmq calls in its own thread.
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <netdb.h>
 
@@ -28,16 +29,37 @@ struct Lookups {
 Lookups slow{.name = "slow.invalid", .each_ms = 1'500};
 Lookups slower{.name = "slower.invalid", .each_ms = 10'000};
 
-}  // namespace
+using GetAddrInfo = int(const char*, const char*, const addrinfo*, addrinfo**);
 
-// NOLINTNEXTLINE(readability-identifier-naming): the C library's name.
-extern "C" __attribute__((visibility("default"))) int getaddrinfo(const char* name, const char*,
-                                                                  const addrinfo*, addrinfo**) {
-  Lookups& lookups = name != nullptr && name == slower.name ? slower : slow;
+// The address of that family, null without one: of a name of IPv6 alone, of both, or as given.
+const char* AddressOf(const char* name, int family) {
+  const std::string_view asked = name == nullptr ? "" : name;
+  if (asked == "six.invalid") return family == AF_INET6 ? "::1" : nullptr;
+  if (asked == "four-and-six.invalid") return family == AF_INET6 ? "::1" : "127.0.0.1";
+  return name;
+}
+
+int LookUpSlowly(Lookups& lookups) {
   ++lookups.begun;
   std::this_thread::sleep_for(std::chrono::milliseconds(lookups.each_ms));
   ++lookups.ended;
   return EAI_AGAIN;
+}
+
+}  // namespace
+
+// NOLINTNEXTLINE(readability-identifier-naming): the C library's name.
+extern "C" __attribute__((visibility("default"))) int getaddrinfo(const char* name,
+                                                                  const char* service,
+                                                                  const addrinfo* hints,
+                                                                  addrinfo** found) {
+  for (Lookups* lookups : {&slow, &slower}) {
+    if (name != nullptr && name == lookups->name) return LookUpSlowly(*lookups);
+  }
+  const char* const address = AddressOf(name, hints != nullptr ? hints->ai_family : AF_UNSPEC);
+  if (name != nullptr && address == nullptr) return EAI_NONAME;
+  static const auto real = reinterpret_cast<GetAddrInfo*>(dlsym(RTLD_NEXT, "getaddrinfo"));
+  return real(address, service, hints, found);
 }
 
 namespace tetrion::wire {
@@ -75,6 +97,35 @@ TEST(HostNameTest, ClientReopensAndEndsWhileItsNameIsLookedUp) {
     EXPECT_TRUE(client.Reopen("tcp://slower.invalid:2"));
   }
   EXPECT_EQ(slower.ended, 0) << "it waited for the name";
+}
+
+// Whether a client of that name reaches a server at `endpoint` within so many reopenings.
+bool Reaches(const std::string& name, const std::string& endpoint, int reopenings) {
+  FakeClock clock;
+  ControlServer server(endpoint);
+  const std::string port = server.endpoint().substr(server.endpoint().rfind(':'));
+  ControlClient client({.endpoint = "tcp://" + name + port}, clock);
+  for (int i = 0;; ++i) {
+    EXPECT_EQ(client.Send(Heartbeat{.phase = "running"}), SendStatus::kOk);
+    // What was looked up wrongly will not come, however long this waits.
+    if (server.Poll(i < reopenings ? 300 : 10'000).socket) return true;
+    if (i == reopenings) return false;
+    clock.AdvanceMs(60'000);
+    EXPECT_TRUE(client.Reopen());
+  }
+}
+
+TEST(HostNameTest, NameOfAnAddressOfIpv6AloneIsReachedByTheSecondConnection) {
+  try {
+    const ControlServer there("tcp://[::1]:0");
+  } catch (const Error&) {
+    GTEST_SKIP() << "this machine has no IPv6";
+  }
+  EXPECT_TRUE(Reaches("six.invalid", "tcp://[::1]:0", 1));
+}
+
+TEST(HostNameTest, OfANameWithAddressesOfBothFamiliesIpv4IsFirst) {
+  EXPECT_TRUE(Reaches("four-and-six.invalid", "tcp://127.0.0.1:0", 0));
 }
 
 }  // namespace

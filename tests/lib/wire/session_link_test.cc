@@ -1,5 +1,6 @@
 #include "lib/wire/session_link.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <zmq.h>
 
@@ -18,7 +19,17 @@
 namespace tetrion::wire {
 namespace {
 
+using ::testing::HasSubstr;
+
 constexpr std::uint64_t kEpoch = 3;
+
+int TimesIn(const std::string& text, const std::string& part) {
+  int times = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
+    ++times;
+  }
+  return times;
+}
 
 // Writes down what the link asks of it.
 class Owner final : public SessionOwner {
@@ -56,7 +67,9 @@ class SessionLinkTest : public ::testing::Test {
                                 [this] {
                                   ++asked_;
                                   if (on_asked_) on_asked_();
-                                  return CoordinatorPlace(endpoint_, told_run_, "mine");
+                                  CoordinatorPlace place(endpoint_, told_run_, "mine");
+                                  place.why_unknown = "no file tells it";
+                                  return place;
                                 }},
         owner_, clock_);
   }
@@ -188,6 +201,37 @@ TEST_F(SessionLinkTest, WithoutAnAddressNothingIsSentUntilThereIsOne) {
   endpoint_ = server_->endpoint();
   clock_.AdvanceMs(3000);
   Expect<Register>();
+}
+
+TEST_F(SessionLinkTest, WhyThereIsNoAddressIsTheProblemAndLoggedOnceAfterAWhile) {
+  endpoint_.clear();
+  link_->DoWork(0);
+  EXPECT_EQ(link_->problem(), "no file tells it");
+  ::testing::internal::CaptureStdout();
+  EXPECT_EQ(Wait(2), "");
+  EXPECT_EQ(::testing::internal::GetCapturedStdout(), "");
+  ::testing::internal::CaptureStdout();
+  EXPECT_EQ(Wait(100), "");
+  EXPECT_EQ(TimesIn(::testing::internal::GetCapturedStdout(), "no file tells it"), 1);
+  EXPECT_THAT(Wait(30), HasSubstr("(no file tells it)"));
+}
+
+TEST_F(SessionLinkTest, CoordinatorThatNeverAnswersIsTheProblemAndLoggedOnce) {
+  link_->DoWork(0);
+  EXPECT_EQ(link_->problem(), "the coordinator at " + endpoint_ + " has not answered yet");
+  ::testing::internal::CaptureStdout();
+  EXPECT_EQ(Wait(100), "");
+  const std::string said = "the coordinator at " + endpoint_ + " does not answer";
+  EXPECT_EQ(TimesIn(::testing::internal::GetCapturedStdout(), said), 1);
+  EXPECT_EQ(link_->problem(), said);
+}
+
+TEST_F(SessionLinkTest, NameThatDoesNotAnswerMayHaveNoAddress) {
+  endpoint_ = "tcp://localhost:1";
+  EXPECT_EQ(Wait(10), "");
+  EXPECT_EQ(link_->problem(),
+            "the coordinator at tcp://localhost:1 does not answer, or its name "
+            "has no address here");
 }
 
 TEST_F(SessionLinkTest, SilentCoordinatorIsReconnectedToWithThePreviousSession) {

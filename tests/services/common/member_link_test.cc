@@ -125,6 +125,14 @@ TEST_F(MemberLinkTest, RegistersWithWhatTheConfigurationSays) {
 TEST_F(MemberLinkTest, TheCoordinatorIsToldTheAdvertisedAddressForScrapers) {
   MemberOptions options = {.run_folder = "runs/a", .name = "actor-0"};
   EXPECT_EQ(MemberConfigOf(options, "127.0.0.1:9").http_endpoint, "127.0.0.1:9");
+  options.run_folder.clear();
+  for (const char* here : {"tcp://127.0.0.1:9000", "ipc:///run/c"}) {
+    options.coordinator = here;
+    EXPECT_EQ(MemberConfigOf(options, "127.0.0.1:9").http_endpoint, "127.0.0.1:9") << here;
+  }
+  options.coordinator = "tcp://head.example:9000";
+  EXPECT_EQ(MemberConfigOf(options, "127.0.0.1:9").http_endpoint, "") << "it would be the other's";
+  EXPECT_EQ(MemberConfigOf(options, "10.0.0.1:9").http_endpoint, "10.0.0.1:9");
   options.http_advertise = "actor-0.actors";
   EXPECT_EQ(MemberConfigOf(options, "0.0.0.0:9").http_endpoint, "actor-0.actors:9");
   EXPECT_EQ(MemberConfigOf(options, "").http_endpoint, "");  // serves no pages
