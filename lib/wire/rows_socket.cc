@@ -158,6 +158,10 @@ const std::string& RowsClient::HandshakeProblem() {
   return dealer_->HandshakeProblem();
 }
 
+bool RowsClient::refused() const {
+  return dealer_->refused();
+}
+
 bool RowsClient::Reopen() {
   return Reopen(endpoint(), server_key());
 }

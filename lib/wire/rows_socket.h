@@ -141,6 +141,8 @@ class RowsClient {
   const std::string& problem() const { return problem_; }
   // As ControlClient::HandshakeProblem.
   const std::string& HandshakeProblem();
+  // Whether it is the present connection's: nothing comes over it until it is opened anew.
+  bool refused() const;
   const LinkStats& stats() const { return stats_; }
 
  private:

@@ -11,7 +11,7 @@ Actor::Actor(ActorOptions options, SignalWatcher& signals)
     : options_(std::move(options)),
       host_(
           metrics_, options_.member.http_bind,
-          [this] { return MemberReadiness(link_->Problem(), host_.LinkCycleAgeNs()); },
+          [this] { return MemberReadiness(Problem(), host_.LinkCycleAgeNs()); },
           [&signals] { signals.RequestDrain(); }),
       workers_(options_, outbox_, metrics_,
                [this](std::exception_ptr error) { host_.Fail(error); }) {
@@ -34,6 +34,7 @@ PlayLink::Hooks Actor::LinkHooks() {
           .env_steps = [this] { return workers_.EnvSteps(); },
           .workers_drained = [this] { return workers_.Drained(); },
           .close_rings = [this] { workers_.Close(); },
+          .rows_left = [this] { return workers_.RowsLeft(); },
           .learner_is_at = [this](const std::string& rows,
                                   const std::string& key) { workers_.LearnerIsAt(rows, key); }};
 }
@@ -44,6 +45,11 @@ void Actor::Run() {
   workers_.LogClosed();
   log::info("drained: {} steps, {} episodes acknowledged, {} fenced", workers_.EnvSteps(),
             link_->acknowledged(), link_->fenced());
+}
+
+std::string Actor::Problem() const {
+  std::string problem = link_->Problem();
+  return problem.empty() ? workers_.Problem() : problem;
 }
 
 std::vector<wire::Stat> Actor::Stats() {

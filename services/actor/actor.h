@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "lib/metrics/registry.h"
@@ -28,6 +29,7 @@ class Actor {
  private:
   PlayLink::Hooks LinkHooks();
   std::vector<wire::Stat> Stats();
+  std::string Problem() const;
 
   const ActorOptions options_;
   MetricsRegistry metrics_;

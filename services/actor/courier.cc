@@ -1,6 +1,8 @@
 #include "services/actor/courier.h"
 
+#include <algorithm>
 #include <chrono>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -129,6 +131,7 @@ void Courier::Open(const Learner& learner) {
                                             .server_key = learner.key,
                                             .known_from = "the coordinator told us"}},
       clock_);
+  opened_ns_ = clock_.NowNs();
   delivery_.OnReconnect();
   log::info("rows go to the learner at {}{}", learner.endpoint,
             config_.keys.empty() ? "" : ", encrypted");
@@ -150,17 +153,31 @@ int Courier::Receive() {
   return kMaxReceived;
 }
 
-// Once for each change.
-void Courier::SayProblem() {
-  const std::string& problem = client_->HandshakeProblem();
-  if (problem == said_problem_) return;
-  said_problem_ = problem;
-  if (!problem.empty()) log::warn("no rows get through: {}", problem);
+std::string Courier::Problem() const {
+  MutexLock lock(mu_);
+  return problem_;
+}
+
+// Logs a handshake's once for each change.
+void Courier::SeeProblem() {
+  std::string problem = client_->HandshakeProblem();
+  delivery_.SetRefused(client_->refused());
+  if (problem != said_problem_) {
+    said_problem_ = problem;
+    if (!problem.empty()) log::warn("no rows get through: {}", problem);
+  }
+  const std::int64_t silent_ns = clock_.NowNs() - std::max(delivery_.heard_ns(), opened_ns_);
+  if (problem.empty() && silent_ns >= delivery_.usual_silence_ns()) {
+    problem = "the learner at " + client_->endpoint() + " has not answered this actor's rows for " +
+              std::to_string(silent_ns / kNanosPerSecond) + " s";
+  }
+  MutexLock lock(mu_);
+  problem_ = std::move(problem);
 }
 
 void Courier::ShowTotals() {
   totals_due_ns_ = clock_.NowNs() + kTotalsEveryNs;
-  SayProblem();
+  SeeProblem();
   const RowsDelivery::Totals totals = delivery_.totals();
   recorders_.link.Set(TotalsOf(client_->stats()));
   recorders_.rows.RaiseTo(static_cast<double>(totals.streams.rows));

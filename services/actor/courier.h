@@ -49,6 +49,8 @@ class Courier final : public Agent {
   void SetLearner(const std::string& endpoint, const std::string& key = "") TETRION_EXCLUDES(mu_);
   // Every worker has closed its ring, and the learner has all of its rows.
   bool Done() const { return done_.load(std::memory_order_acquire); }
+  // Why rows do not reach the learner at its known address, for people; empty: they do.
+  std::string Problem() const TETRION_EXCLUDES(mu_);
 
  private:
   class Port;
@@ -66,7 +68,7 @@ class Courier final : public Agent {
   void CheckKeys(const Learner& learner) const;
   void Open(const Learner& learner);
   int Receive();
-  void SayProblem();
+  void SeeProblem() TETRION_EXCLUDES(mu_);
   void ShowTotals();
 
   const Config config_;
@@ -74,12 +76,14 @@ class Courier final : public Agent {
   RowsDelivery delivery_;
   Recorders recorders_;
   std::unique_ptr<wire::RowsClient> client_;  // null until the learner's address is known
+  std::int64_t opened_ns_ = 0;                // when it became known
   std::string said_problem_;                  // of the handshake, as last logged
   std::int64_t totals_due_ns_ = 0;
   std::atomic<bool> done_{false};  // set by DoWork; pairs with Done
 
-  Mutex mu_;
+  mutable Mutex mu_;
   Learner learner_ TETRION_GUARDED_BY(mu_);
+  std::string problem_ TETRION_GUARDED_BY(mu_);
 };
 
 }  // namespace tetrion::actor

@@ -105,11 +105,12 @@ void RowsDelivery::OnRefused(const wire::OpenRefused& refused) const {
 }
 
 void RowsDelivery::OnReconnect() {
-  if (!progress_) {
+  if (!progress_ && !refused_) {
     doublings_ = std::min(doublings_ + 1, kMaxDoublings);
     halvings_ = std::min(halvings_ + 1, kMaxHalvings);
   }
   progress_ = false;
+  refused_ = false;
   connected_ns_ = clock_.NowNs();
   ping_due_ns_ = 0;
   for (RowStream& stream : streams_) stream.Reopen();
@@ -117,6 +118,7 @@ void RowsDelivery::OnReconnect() {
 }
 
 std::int64_t RowsDelivery::SilenceNs() const {
+  if (refused_) return kSilenceNs;
   return std::min(usual_silence_ns_ << doublings_, kMaxSilenceNs);
 }
 

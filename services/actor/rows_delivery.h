@@ -42,9 +42,16 @@ class RowsDelivery {
   // again.
   void OnReconnect();
 
+  // Whether the connection's handshake went wrong: it is silent after 3 s, which say nothing of how
+  // slow the network is.
+  void SetRefused(bool refused) { refused_ = refused; }
+
   // Nothing was heard for so long that the connection should be opened anew: 3 s, up to 24 s over a
   // slow connection.
   bool Silent() const;
+  // When any message came last, and the silence that is usual between two.
+  std::int64_t heard_ns() const { return heard_ns_; }
+  std::int64_t usual_silence_ns() const { return usual_silence_ns_; }
   // Every worker's rows were received and the learner knows that none follows.
   bool Done() const;
   Totals totals() const;
@@ -70,6 +77,7 @@ class RowsDelivery {
   // doubles that time and halves the batches.
   std::int64_t usual_silence_ns_;  // twice the one before the last answer to rows, 3 s at least
   int doublings_ = 0, halvings_ = 0;
+  bool refused_ = false;
   bool progress_ = true;  // rows arrived over this connection, or it is the first
 };
 

@@ -243,6 +243,15 @@ void Workers::Close() {
   for (const auto& worker : workers_) worker->sink->Close();
 }
 
+std::uint64_t Workers::RowsLeft() const {
+  std::uint64_t rows = 0;
+  for (const auto& worker : workers_) {
+    const RingProducer& ring = worker->sink->producer();
+    rows += ring.published() - ring.Released();
+  }
+  return rows;
+}
+
 void Workers::LearnerIsAt(const std::string& rows_endpoint, const std::string& rows_key) {
   if (courier_ != nullptr) courier_->SetLearner(rows_endpoint, rows_key);
 }
@@ -266,6 +275,11 @@ std::uint64_t Workers::EnvSteps() const {
   if (!built_.load(std::memory_order_acquire)) return 0;
   for (int w = 0; w < pool_.size(); ++w) steps += pool_.counters(w).env_steps.load();
   return steps;
+}
+
+std::string Workers::Problem() const {
+  if (!built_.load(std::memory_order_acquire) || courier_ == nullptr) return "";
+  return courier_->Problem();
 }
 
 FigureValues<kActorFigures> Workers::Figures() const {

@@ -48,6 +48,8 @@ class Workers {
   bool Drained();
   // Ends the workers' threads and tells the learner that no more rows come. May be called twice.
   void Close();
+  // After that: rows that the learner has not taken.
+  std::uint64_t RowsLeft() const;
   // Where the learner takes rows from the network, and its key there.
   void LearnerIsAt(const std::string& rows_endpoint, const std::string& rows_key);
   // Ends every thread. May be called twice.
@@ -58,6 +60,8 @@ class Workers {
 
   // --- any thread ---
   std::uint64_t EnvSteps() const;
+  // Why rows do not reach the learner, see Courier; empty: none is known.
+  std::string Problem() const;
   // Brings the scraped counters up to the workers' own.
   void RefreshMetrics() TETRION_EXCLUDES(refresh_mu_);
 

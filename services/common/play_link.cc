@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <string>
 #include <thread>
 #include <utility>
 #include <variant>
@@ -254,13 +255,22 @@ void PlayLink::StartDrain() {
   for (CreditQueue* queue : queues_) GiveBack("drain", queue->Drain());
 }
 
+void PlayLink::WarnOfLateDrain() const {
+  const std::string rows = hooks_.rows_left ? ": the learner has not taken " +
+                                                  std::to_string(hooks_.rows_left()) + " rows"
+                                            : "";
+  log::warn("the time of --drain-timeout is over before the workers were done{}", rows);
+}
+
 // After the workers' last rows: everything settled or given back, then the goodbye.
 void PlayLink::Drain() {
   if (member_.Draining()) {
-    if (!hooks_.workers_drained() && !member_.DrainIsLate()) return;
+    const bool drained = hooks_.workers_drained();
+    if (!drained && !member_.DrainIsLate()) return;
     Collect();
     SendReports();
     hooks_.close_rings();
+    if (!drained && acks_until_ns_ == 0) WarnOfLateDrain();
     acks_until_ns_ = acks_until_ns_ == 0 ? clock_.NowNs() + kAcksNs : acks_until_ns_;
     const bool late = clock_.NowNs() >= acks_until_ns_;
     if (!late && !(reports_.empty() && abandons_.empty())) return;

@@ -45,6 +45,8 @@ class PlayLink final : public Agent, private wire::SessionOwner {
     std::function<std::uint64_t()> env_steps;
     std::function<bool()> workers_drained;  // after their queues were drained
     std::function<void()> close_rings;      // after that
+    // Rows of closed rings that the learner has not taken. May be missing.
+    std::function<std::uint64_t()> rows_left = {};
     // Where the learner takes rows, with every answer that says so; empty: nowhere. May be missing.
     std::function<void(const std::string& rows_endpoint, const std::string& rows_key)>
         learner_is_at = {};
@@ -88,6 +90,7 @@ class PlayLink final : public Agent, private wire::SessionOwner {
   void RequestTokens();
   void StartDrain();
   void Drain();
+  void WarnOfLateDrain() const;
   void GiveBack(const std::string& reason, const std::vector<Token>& tokens);
 
   const Config config_;

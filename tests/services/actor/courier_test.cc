@@ -137,6 +137,28 @@ TEST_F(CourierTest, LearnerOfAnotherRunIsNotListenedTo) {
   }));
   EXPECT_EQ(ring_.released(), 0U);
 }
+TEST(CourierProblemTest, LearnerThatDoesNotAnswerIsOneUntilItDoes) {
+  FakeClock clock;
+  MetricsRegistry metrics;
+  WeightsInbox inbox;
+  Courier courier({.run_id = kRun, .process = 5}, inbox, metrics, clock);
+  SocketLearner learner(1);
+  clock.AdvanceMs(60'000);
+  courier.SetLearner(learner.host_port());
+  courier.DoWork();
+  EXPECT_EQ(courier.Problem(), "") << "it has had no time to answer";
+  clock.AdvanceMs(4'000);
+  courier.DoWork();
+  EXPECT_EQ(courier.Problem(),
+            "the learner at " + learner.endpoint() + " has not answered this actor's rows for 4 s");
+  const Deadline deadline(MonotonicClock::Get(), 20 * kNanosPerSecond);
+  while (!courier.Problem().empty() && !deadline.Passed()) {
+    clock.AdvanceMs(1);
+    courier.DoWork();
+    learner.Cycle();
+  }
+  EXPECT_EQ(courier.Problem(), "");
+}
 
 class EncryptedCourierTest : public CourierTest {
  protected:
@@ -188,6 +210,29 @@ TEST_F(EncryptedCourierTest, FollowsALearnerWithAnotherKeyBehindTheSameAddress) 
   courier.SetLearner(address, second_.public_key);
   ASSERT_EQ(released(12), 12U);
   EXPECT_EQ(learner->Stream().first, 8U);
+}
+
+TEST_F(EncryptedCourierTest, LearnerThatRefusesItsKeyIsTheProblemAndAskedAgainEveryThreeSeconds) {
+  FakeClock clock;
+  MetricsRegistry metrics;
+  SocketLearner learner(1, kRun, Security(first_));
+  Courier courier({.run_id = kRun, .process = 5, .keys = second_}, inbox_, metrics, clock);
+  courier.SetLearner(learner.host_port(), first_.public_key);
+  const Deadline deadline(MonotonicClock::Get(), 20 * kNanosPerSecond);
+  while (courier.Problem().empty() && !deadline.Passed()) {
+    courier.DoWork();
+    learner.Cycle();
+    clock.AdvanceMs(1);
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  EXPECT_THAT(courier.Problem(), HasSubstr("does not allow our key"));
+  for (const char* reconnects : {"1\n", "2\n"}) {
+    clock.AdvanceMs(3'000);
+    courier.DoWork();
+    EXPECT_THAT(
+        metrics.SerializeText(),
+        HasSubstr("tetrion_link_reconnects_total{peer=\"learner\"} " + std::string(reconnects)));
+  }
 }
 
 TEST_F(EncryptedCourierTest, RowsAreNotSentWhenOneEndAloneHasKeys) {

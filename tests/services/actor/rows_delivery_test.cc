@@ -64,6 +64,18 @@ TEST(RowsDeliveryTest, EachConnectionWithoutRowsThatArriveMayBeSilentForTwiceAsL
   }
 }
 
+TEST(RowsDeliveryTest, RefusedConnectionsAreOpenedAnewEveryThreeSeconds) {
+  FakeClock clock;
+  WeightsInbox inbox;
+  RowsDelivery delivery({}, inbox, clock);
+  for (int i = 0; i < 5; ++i) {
+    delivery.OnReconnect();
+    delivery.SetRefused(true);
+    clock.AdvanceMs(3'000);
+    EXPECT_TRUE(delivery.Silent()) << i;
+  }
+}
+
 // A slow uplink: there is room for one message at a time, and rows want all of it.
 TEST(RowsDeliveryTest, SignsOfLifeAndIdleStreamsOutliveAFullSocket) {
   FakeClock clock;

@@ -38,7 +38,8 @@ class PlayLinkTest : public ::testing::Test {
                         .stats = [] { return std::vector<wire::Stat>{}; },
                         .env_steps = [] { return std::uint64_t{42}; },
                         .workers_drained = [this] { return drained_; },
-                        .close_rings = [this] { closed_ = true; }},
+                        .close_rings = [this] { closed_ = true; },
+                        .rows_left = [this] { return closed_ ? std::uint64_t{23} : 0; }},
         outbox_, drain_, clock);
   }
 
@@ -408,6 +409,24 @@ TEST_F(PlayLinkGatherTest, DrainAsksForNoTokensAgain) {
     Expect<wire::Abandon>();  // repeated, and before it whatever else was
   }
   EXPECT_EQ(requests_.size(), heard);
+}
+
+TEST_F(PlayLinkGatherTest, DrainThatEndsWithItsTimeTellsOfTheRowsThatTheLearnerHasNotTaken) {
+  drain_ = true;
+  Expect<wire::Abandon>();
+  ::testing::internal::CaptureStdout();
+  clock_.AdvanceMs(999);
+  EXPECT_FALSE(SaysGoodbye());
+  for (int second = 0; second < 10; ++second) {
+    clock_.AdvanceMs(999);
+    Answer(wire::HeartbeatAck{.session = 7, .epoch = 1, .drain = true});
+  }
+  const std::string log = ::testing::internal::GetCapturedStdout();
+  const std::string said =
+      "--drain-timeout is over before the workers were done: the learner has "
+      "not taken 23 rows\n";
+  ASSERT_NE(log.find(said), std::string::npos) << log;
+  EXPECT_EQ(log.find(said), log.rfind(said)) << "once";
 }
 
 // As while the coordinator's store is paused: heartbeats are answered, reports are not.
