@@ -182,7 +182,8 @@ bool RingAttacher::TryTakeRemote(Waiting& ring, std::vector<std::unique_ptr<RowS
   }
   const std::string refusal = config_.remote->Refusal(info.path);
   const std::int64_t now_ns = clock_.NowNs();
-  const bool silent = OwnerHasEnded(info) || now_ns - ring.since_ns >= config_.remote_silence_ns;
+  const bool ended = OwnerHasEnded(info);
+  const bool silent = ended || now_ns - ring.since_ns >= config_.remote_silence_ns;
   if (refusal.empty() && !silent) {
     config_.remote->Expect(info.path);
     ring.next_try_ns = now_ns + config_.retry_every_ns;
@@ -193,8 +194,10 @@ bool RingAttacher::TryTakeRemote(Waiting& ring, std::vector<std::unique_ptr<RowS
     GiveUp(info, refusal);
     return true;
   }
-  log::warn("ring {} was never opened by its actor", info.path);
-  CountAsDead(info, "its actor never opened it: it does not reach the learner");
+  const std::string why = ended ? "its actor's session ended before it reached this learner"
+                                : "its actor never opened it: it does not reach the learner";
+  log::warn("ring {} is given up: {}", info.path, why);
+  CountAsDead(info, why);
   return true;
 }
 

@@ -255,6 +255,7 @@ TEST_F(RemoteRingAttacherTest, RemoteRingThatIsNeverOpenedCountsAsDeadAfterTheSi
   EXPECT_EQ(attacher_->waiting(), 1U);
   Cycle(200);
   EXPECT_EQ(TheEnded().end, wire::RingEnd::kOwnerDead) << "its actor may come back";
+  EXPECT_THAT(TheEnded().reason, HasSubstr("never opened it"));
   EXPECT_FALSE(remote_.Expects(path_));
   EXPECT_EQ(attacher_->given_up(), 0U);
 }
@@ -278,6 +279,7 @@ TEST_F(RemoteRingAttacherTest, RemoteRingThatWasNotOpenedWhenItsOwnersSessionEnd
   board_.SetList(++revision_, {{.path = path_, .slot = 0, .session = 0, .owner = 2}});
   Cycle(2);
   EXPECT_EQ(TheEnded().end, wire::RingEnd::kOwnerDead) << "its actor may come back";
+  EXPECT_THAT(TheEnded().reason, HasSubstr("its actor's session ended"));
   EXPECT_EQ(TheEnded().owner, 2U);
   EXPECT_TRUE(remote_.Ownerless(path_));
   EXPECT_FALSE(remote_.Expects(path_));
