@@ -44,7 +44,8 @@ std::optional<HostPort> PartsOf(const std::string& address) {
   const bool plain_ipv6 = !bracketed && colon != address.find(':');
   if (number.ec != std::errc() || number.ptr != end || plain_ipv6) return std::nullopt;
   parsed.host = address.substr(0, colon);
-  if (bracketed && parsed.host.back() == ']') {
+  if (bracketed) {
+    if (parsed.host.back() != ']') return std::nullopt;
     parsed.host = parsed.host.substr(1, parsed.host.size() - 2);
   }
   return parsed;
@@ -88,8 +89,10 @@ bool IsElsewhere(const std::string& endpoint) {
 }
 
 bool IsLoopback(const std::string& address) {
-  return address.starts_with("127.") || address.starts_with("localhost:") ||
-         address.starts_with("[::1]:");
+  const std::string host = address.substr(0, PortAt(address));
+  in_addr ipv4{};  // of which 127.0.0.0/8 is this machine; a name may begin with 127., too
+  if (inet_pton(AF_INET, host.c_str(), &ipv4) == 1) return ntohl(ipv4.s_addr) >> 24 == 127;
+  return host == "localhost" || host == "[::1]";
 }
 
 bool NamesHost(const std::string& endpoint) {

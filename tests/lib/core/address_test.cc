@@ -95,6 +95,20 @@ TEST(AddressTest, FreePortAndEveryHostAreForAListenerAlone) {
   }
 }
 
+TEST(AddressTest, LoopbackIsToldFromNamesThatBeginLikeIt) {
+  for (const char* loopback : {"127.0.0.1:1", "127.9.9.9:1", "localhost:1", "[::1]:1"}) {
+    EXPECT_TRUE(IsLoopback(loopback)) << loopback;
+  }
+  for (const char* other :
+       {"127.example.org:1", "localhost.example.org:1", "[::1:2]:1", "0.0.0.0:1"}) {
+    EXPECT_FALSE(IsLoopback(other)) << other;
+  }
+}
+
+TEST(AddressTest, BracketThatIsNotClosedIsNoAddress) {
+  EXPECT_THROW((void)ParseHostPort("HTTP", "[::1:80"), Error);
+}
+
 TEST(AddressTest, NameIsToldFromAnAddress) {
   EXPECT_TRUE(NamesHost("tcp://localhost:1"));
   EXPECT_TRUE(NamesHost("tcp://10.0.0.example:1"));
