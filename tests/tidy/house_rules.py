@@ -1,6 +1,6 @@
 """Rules about what belongs together: classes and their files, names of types, users of functions,
-metrics, layers, packages, environments. Each takes {path: text} and returns findings, as in
-rules.py. An entry of an allow-list that excuses nothing any more is a finding, too."""
+metrics, settings, layers, packages, environments. Each takes {path: text} and returns findings, as
+in rules.py. An entry of an allow-list that excuses nothing any more is a finding, too."""
 
 import collections
 import posixpath
@@ -194,6 +194,31 @@ def recorded_metrics(tree):
     return found
 
 
+_SETTINGS = re.compile(r"^struct \w+Settings \{\n(.*?)^\};", re.DOTALL | re.MULTILINE)
+_FIELD = re.compile(r"^  (?!static)[\w:]+ (\w+) = [^;()]*;", re.MULTILINE)
+
+
+def read_settings(tree):
+    """Every field of an algorithm's settings is read: as settings.NAME in its folder, or as the
+    run's, dreamer.NAME. A struct that has it, too, proves nothing: nothing may fill it."""
+    found = []
+    for path, text in _product(tree, ("_settings.h",)):
+        folder, code = posixpath.dirname(path), source.code_only(text)
+        own = "\n".join(source.code_only(text) for other, text in _product(tree)
+                        if other.startswith(folder + "/"))
+        every = "\n".join(source.code_only(text) for _, text in _product(tree))
+        for struct in _SETTINGS.finditer(code):
+            for field in _FIELD.finditer(struct.group(1)):
+                read = rf"\.{field.group(1)}\b(?!\s*=(?!=))"
+                if (re.search(r"\bsettings_?" + read, own) or
+                        re.search(rf"\b{posixpath.basename(folder)}" + read, every)):
+                    continue
+                line = code.count("\n", 0, struct.start(1) + field.start()) + 1
+                found.append(f"{path}:{line}: nothing reads the setting {field.group(1)}; use "
+                             f"settings.{field.group(1)} in {folder}")
+    return found
+
+
 def _edges(tree):
     """{(folder of lib, folder of lib that it includes): paths}."""
     edges = collections.defaultdict(set)
@@ -288,5 +313,5 @@ def one_thread_tests(tree):
     return found
 
 
-ENFORCED = (class_sources, type_names, product_users, recorded_metrics, layers_used, packages,
-            environment_names, one_thread_tests)
+ENFORCED = (class_sources, type_names, product_users, recorded_metrics, read_settings,
+            layers_used, packages, environment_names, one_thread_tests)

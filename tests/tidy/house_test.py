@@ -92,6 +92,24 @@ class HouseTest(RuleCase):
         with mock.patch.object(house_rules, "UNRECORDED", {"tetrion_c": "reason"}):
             self.refuses(house_rules.recorded_metrics, {**catalog, **recorded}, count=2)
 
+    def test_read_settings(self):
+        header = "lib/rl/vtrace/vtrace_settings.h"
+        tree = {header: "struct VtraceSettings {\n  static constexpr int kWindow = 1;\n"
+                        "  double clip = 1;\n  bool operator==(const A&) const = default;\n};\n"
+                        'v.Number("clip", clip);\n'}
+        trainer = "lib/rl/vtrace/vtrace_trainer.cc"
+        for code in ("config.settings.clip = 3;", "f({.clip = 1});", "coefficients.clip;",
+                     "// settings.clip", ""):
+            found = self.refuses(house_rules.read_settings, {**tree, trainer: code + "\n"})
+            self.assertTrue(found[0].startswith(f"{header}:3: nothing reads the setting clip"))
+        self.refuses(house_rules.read_settings,
+                     {**tree, "lib/rl/dreamer/a.cc": "f(settings.clip);\n",
+                      "tests/lib/rl/vtrace/a_test.cc": "f(settings.clip);\n"})
+        self.passes(house_rules.read_settings, {**tree, trainer: "f(config_.settings.clip);\n"})
+        self.passes(house_rules.read_settings, {**tree, trainer: "if (settings.clip == 1) f();\n"})
+        self.passes(house_rules.read_settings,
+                    {**tree, "services/learner/a.cc": "f(run.vtrace.clip);\n"})
+
     def test_layers_used(self):
         tree = {"lib/core/a.h": "", "lib/shm/b.h": '#include "lib/core/a.h"\n'}
         table = (layers.Layer("core", "", ()), layers.Layer("shm", "", ("core",)))

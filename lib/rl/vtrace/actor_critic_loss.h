@@ -4,10 +4,11 @@
 
 namespace tetrion {
 
+// Without defaults: the caller chooses every one.
 struct ActorCriticCoefficients {
-  double value_coef = 0.5;     // c_v
-  double entropy_coef = 0.01;  // c_e
-  double ppo_clip = 0.0;       // 0: plain policy gradient
+  double value_coef;    // c_v
+  double entropy_coef;  // c_e
+  double ppo_clip;      // 0: plain policy gradient
 };
 
 // N = T*B rows with actions; A actions. Rows with flag is_last have weight 0.

@@ -4,11 +4,12 @@
 
 namespace tetrion {
 
+// Without defaults: the caller chooses every one.
 struct VtraceConstants {
-  double discount = 0.997;  // gamma
-  double lambda = 1.0;
-  double rho_clip = 1.0;
-  double c_clip = 1.0;
+  double discount;  // gamma
+  double lambda;
+  double rho_clip;
+  double c_clip;
 };
 
 // Rows 0..T of B lanes, observation-aligned: reward and cont of row t+1 are what action_t led to.

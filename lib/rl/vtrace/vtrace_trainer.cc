@@ -248,8 +248,10 @@ const char* VtraceTrainer::ForwardAndLoss(const Minibatch& group, bool again, Up
   }
   ForEachPart([&](int part) { FindLogProbs(group, FirstOf(part), FirstOf(part + 1)); });
   const VtraceSummary summary =
-      ComputeVtrace({config_.settings.discount, config_.settings.lambda, config_.settings.rho_clip,
-                     config_.settings.c_clip},
+      ComputeVtrace({.discount = config_.settings.discount,
+                     .lambda = config_.settings.lambda,
+                     .rho_clip = config_.settings.rho_clip,
+                     .c_clip = config_.settings.c_clip},
                     {.steps = config_.window,
                      .lanes = group_lanes_,
                      .behaviour_log_prob = group.behaviour_log_prob.data(),
@@ -276,9 +278,11 @@ const char* VtraceTrainer::ForwardAndLoss(const Minibatch& group, bool again, Up
   valid_ = CountTrained(input);
   ActorCriticLoss parts[kParts], loss;
   ForEachPart([&](int part) {
-    parts[part] = ComputeActorCriticLoss(
-        {config_.settings.value_coef, config_.settings.entropy_coef, config_.settings.ppo_clip},
-        input, FirstOf(part), FirstOf(part + 1), valid_, grad_logits_.data(), grad_value_.data());
+    parts[part] = ComputeActorCriticLoss({.value_coef = config_.settings.value_coef,
+                                          .entropy_coef = config_.settings.entropy_coef,
+                                          .ppo_clip = config_.settings.ppo_clip},
+                                         input, FirstOf(part), FirstOf(part + 1), valid_,
+                                         grad_logits_.data(), grad_value_.data());
   });
   for (const ActorCriticLoss& part : parts) loss.Add(part);
   Figure(stats, "policy_loss") = loss.policy;

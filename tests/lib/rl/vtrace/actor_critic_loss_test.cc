@@ -11,6 +11,8 @@ namespace tetrion {
 namespace {
 
 constexpr float kMasked = -1e9F;
+constexpr ActorCriticCoefficients kUsualCoefficients = {
+    .value_coef = 0.5, .entropy_coef = 0.01, .ppo_clip = 0.0};
 
 // Three rows of three actions: the second is a last row, the third has a masked action.
 struct Tiny {
@@ -115,7 +117,7 @@ TEST_P(LossGradientTest, LossAndGradientMatchTheFormula) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Coefficients, LossGradientTest,
-                         ::testing::Values(ActorCriticCoefficients{},
+                         ::testing::Values(kUsualCoefficients,
                                            ActorCriticCoefficients{0.0, 0.0, 0.0},
                                            ActorCriticCoefficients{2.0, 0.3, 0.0},
                                            ActorCriticCoefficients{0.5, 0.01, 0.2},
@@ -127,7 +129,7 @@ TEST(ActorCriticLossTest, LastRowsHaveNoInfluenceAtAll) {
   changed.logits[3] = 50.0F;
   changed.value[1] = -1e6F;
   changed.advantage[1] = 1e6F;
-  EXPECT_EQ(plain.Run({}).total, changed.Run({}).total);
+  EXPECT_EQ(plain.Run(kUsualCoefficients).total, changed.Run(kUsualCoefficients).total);
   EXPECT_EQ(plain.grad_logits, changed.grad_logits);
   EXPECT_EQ(plain.grad_value, changed.grad_value);
 }
@@ -135,7 +137,7 @@ TEST(ActorCriticLossTest, LastRowsHaveNoInfluenceAtAll) {
 TEST(ActorCriticLossTest, OnlyLastRowsMeanNoLossAndZeroGradient) {
   Tiny tiny;
   tiny.flags.assign(3, kIsLast);
-  const ActorCriticLoss loss = tiny.Run({});
+  const ActorCriticLoss loss = tiny.Run(kUsualCoefficients);
   EXPECT_EQ(tiny.trained, 0);
   EXPECT_EQ(loss.total, 0.0);
   EXPECT_EQ(tiny.grad_logits, std::vector<float>(9, 0.0F));
@@ -145,16 +147,16 @@ TEST(ActorCriticLossTest, OnlyLastRowsMeanNoLossAndZeroGradient) {
 TEST(ActorCriticLossTest, NotANumberShowsInTheTotal) {
   Tiny tiny;
   tiny.advantage[0] = NAN;
-  EXPECT_FALSE(std::isfinite(tiny.Run({}).total));
+  EXPECT_FALSE(std::isfinite(tiny.Run(kUsualCoefficients).total));
   Tiny other;
   other.logits[1] = NAN;  // and with it the row's normaliser and entropy
-  EXPECT_FALSE(std::isfinite(other.Run({}).total));
+  EXPECT_FALSE(std::isfinite(other.Run(kUsualCoefficients).total));
 }
 
 TEST(ActorCriticLossTest, EntropyOfUniformLogitsIsTheLogarithmOfTheirNumber) {
   Tiny tiny;
   tiny.logits = {1.0F, 1.0F, 1.0F, 0, 0, 0, 2.0F, 2.0F, 2.0F};
-  EXPECT_NEAR(tiny.Run({}).entropy, std::log(3.0), 1e-6);
+  EXPECT_NEAR(tiny.Run(kUsualCoefficients).entropy, std::log(3.0), 1e-6);
 }
 
 TEST(ValueFitTest, IsOfRowsThatHaveATarget) {

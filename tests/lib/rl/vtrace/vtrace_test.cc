@@ -57,6 +57,10 @@ struct Rows {
   std::vector<float> target, advantage, unweighted, rho;
 };
 
+VtraceConstants Discounted(double discount) {
+  return {.discount = discount, .lambda = 1.0, .rho_clip = 1.0, .c_clip = 1.0};
+}
+
 // The definition as a sum over the future of one (t, lane), in double and without recursion over
 // targets: v_t = V_t + sum_{k >= t} (prod_{i=t}^{k-1} gamma_{i+1} c_i) delta_k.
 double SlowTarget(const VtraceConstants& constants, const Rows& rows, int t, int lane) {
@@ -97,14 +101,15 @@ void ExpectMatchesDefinition(const VtraceConstants& constants, Rows& rows) {
   }
 }
 
-constexpr VtraceConstants kDefaults = {};
-constexpr VtraceConstants kUnusual = {
+constexpr VtraceConstants kUsualConstants = {
+    .discount = 0.997, .lambda = 1.0, .rho_clip = 1.0, .c_clip = 1.0};
+constexpr VtraceConstants kUnusualConstants = {
     .discount = 0.9, .lambda = 0.8, .rho_clip = 1.4, .c_clip = 0.7};
 
 TEST(VtraceTest, MatchesTheDefinitionWithinOneEpisode) {
   for (const auto& [steps, lanes] :
        {std::pair{1, 1}, std::pair{1, 5}, std::pair{7, 1}, std::pair{32, 6}}) {
-    for (const VtraceConstants& constants : {kDefaults, kUnusual}) {
+    for (const VtraceConstants& constants : {kUsualConstants, kUnusualConstants}) {
       Rows rows(steps, lanes, 11);
       ExpectMatchesDefinition(constants, rows);
     }
@@ -112,7 +117,7 @@ TEST(VtraceTest, MatchesTheDefinitionWithinOneEpisode) {
 }
 
 TEST(VtraceTest, MatchesTheDefinitionWithTruncationTerminationAndTwoEpisodes) {
-  for (const VtraceConstants& constants : {kDefaults, kUnusual}) {
+  for (const VtraceConstants& constants : {kUsualConstants, kUnusualConstants}) {
     Rows rows(12, 5, 12);
     rows.End(5, 0, /*terminated=*/false);
     rows.End(5, 1, /*terminated=*/true);
@@ -130,7 +135,7 @@ TEST(VtraceTest, TruncationBootstrapsFromTheLastObservationAndTerminationFromNot
     Rows rows(3, 1, 13);
     rows.behaviour = rows.log_prob;
     rows.End(2, 0, terminated);
-    rows.Run({.discount = 0.5});
+    rows.Run(Discounted(0.5));
     const double bootstrap = terminated ? 0.0 : 0.5 * rows.value[2];
     EXPECT_NEAR(rows.target[1], rows.reward[2] + bootstrap, 1e-6);
     EXPECT_EQ(rows.target[2], rows.value[2]);
@@ -143,8 +148,8 @@ TEST(VtraceTest, NothingOfALaterEpisodeReachesAnEarlierOne) {
   rows.End(4, 0, false);
   changed.End(4, 0, false);
   for (int t = 5; t <= 8; ++t) changed.value[changed.At(t, 0)] += 100.0F;
-  rows.Run(kDefaults);
-  changed.Run(kDefaults);
+  rows.Run(kUsualConstants);
+  changed.Run(kUsualConstants);
   for (int t = 0; t <= 4; ++t) EXPECT_EQ(rows.target[rows.At(t, 0)], changed.target[rows.At(t, 0)]);
   EXPECT_NE(rows.target[6], changed.target[6]);
 }
@@ -152,7 +157,7 @@ TEST(VtraceTest, NothingOfALaterEpisodeReachesAnEarlierOne) {
 TEST(VtraceTest, OnPolicyWithLambdaOneIsTheDiscountedReturn) {
   Rows rows(4, 1, 15);
   rows.behaviour = rows.log_prob;
-  rows.Run({.discount = 0.9});
+  rows.Run(Discounted(0.9));
   double expected = rows.value[4];
   for (int t = 3; t >= 0; --t) {
     expected = rows.reward[rows.At(t + 1, 0)] + 0.9 * expected;
@@ -166,7 +171,7 @@ TEST(VtraceTest, SummaryCountsValidRowsAndClippedRatios) {
   rows.log_prob.assign(rows.log_prob.size(), -1.0F - std::log(2.0F));  // ratio 1/2
   rows.log_prob[rows.At(0, 1)] = 0.0F;                                 // ratio e: clipped to 1
   rows.End(1, 0, true);
-  const VtraceSummary summary = rows.Run(kDefaults);
+  const VtraceSummary summary = rows.Run(kUsualConstants);
   EXPECT_EQ(summary.valid, 5);
   EXPECT_NEAR(summary.clipped_fraction, 0.2, 1e-12);
   EXPECT_NEAR(summary.mean_rho, (1.0 + 4 * 0.5) / 5, 1e-6);
@@ -176,7 +181,7 @@ TEST(VtraceTest, WindowOfLastRowsOnlyHasNoValidRow) {
   Rows rows(1, 2, 17);
   rows.End(0, 0, true);
   rows.End(0, 1, false);
-  const VtraceSummary summary = rows.Run(kDefaults);
+  const VtraceSummary summary = rows.Run(kUsualConstants);
   EXPECT_EQ(summary.valid, 0);
   EXPECT_EQ(summary.mean_rho, 0.0);
   EXPECT_EQ(rows.target[0], rows.value[0]);
