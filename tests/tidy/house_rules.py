@@ -54,13 +54,8 @@ WITHOUT_PRODUCT_USER = {
 # Metric -> reason. Declared in the catalog and recorded by nothing.
 UNRECORDED = {}
 
-ENVIRONMENTS = ("cartpole", "catch", "tetris", "tetris-placement")
-ENVIRONMENT_HOME = "lib/envs/registry.cc"
-# Path -> reason. Names environments although it is not the registry.
+# Path -> reason. Names environments although no entry of the registry is made there.
 NAMES_ENVIRONMENTS = {
-    "lib/envs/cartpole/cartpole.cc": "its entry",
-    "lib/envs/catch/catch.cc": "its entry",
-    "lib/envs/tetris/tetris.cc": "their entries",
     "lib/run/run_config.h": "the default of a run",
     "lib/vector/obs_encoder.h": "the default of a vector environment",
     "tools/eval/linear_policy.cc": "known features of one environment",
@@ -273,12 +268,18 @@ def packages(tree):
     return found
 
 
+_ENTRY_NAME = re.compile(r'\bentry\.name = "([^"]+)"')
+
+
 def environment_names(tree):
-    """The registry names environments; everything else asks it."""
-    names = re.compile('"(?:' + "|".join(map(re.escape, ENVIRONMENTS)) + ')"')
+    """An environment's entry names it (`entry.name = "..."`); everything else asks the registry."""
+    entries = {(path, name) for path, text in _product(tree) if path.startswith("lib/envs/")
+               for name in _ENTRY_NAME.findall(source.without_comments(text))}
+    names = re.compile('"(?:' + ("|".join(re.escape(name) for _, name in entries) or "(?!)") + ')"')
+    homes = {path for path, _ in entries}
     found, excused = [], set()
     for path, text in _product(tree):
-        if path == ENVIRONMENT_HOME:
+        if path in homes:
             continue
         text = source.without_comments(text)
         for match in names.finditer(text):
@@ -286,7 +287,7 @@ def environment_names(tree):
                 excused.add(path)
                 continue
             found.append(f"{path}:{text.count(chr(10), 0, match.start()) + 1}: names "
-                         f"{match.group()}; ask {ENVIRONMENT_HOME}")
+                         f"{match.group()}; ask lib/envs/registry.h")
     return found + _stale(NAMES_ENVIRONMENTS, excused, tree, "NAMES_ENVIRONMENTS", lambda key: key)
 
 

@@ -138,12 +138,19 @@ class HouseTest(RuleCase):
                              "find_package(Threads REQUIRED)\n"})
 
     def test_environment_names(self):
-        self.refuses(house_rules.environment_names, {"services/actor/a.cc": 'e == "tetris";\n'})
-        self.refuses(house_rules.environment_names, {"lib/vector/a.h": 'e == "cartpole"\n'})
+        entries = {"lib/envs/tetris/tetris.cc": 'entry.name = "tetris";\ne.name = "tetris-two";\n'
+                                                'entry.name = "tetris-two";\n',
+                   "lib/envs/snake/snake.cc": '  entry.name = "snake";\n// entry.name = "chess"\n'}
+        for path, line in (("services/actor/a.cc", 'e == "tetris-two";\n'),
+                           ("lib/vector/a.h", 'e == "snake"\n'),
+                           ("lib/envs/registry.cc", 'entry == "tetris"\n')):
+            found = self.refuses(house_rules.environment_names, {**entries, path: line})
+            self.assertTrue(found[0].endswith("; ask lib/envs/registry.h"), found)
         self.passes(house_rules.environment_names, {
-            "lib/envs/registry.cc": '{"tetris-placement"}', "tests/a_test.cc": '"tetris"',
-            "lib/core/a.cc": '// "tetris"\nf("tetris.h", "the tetris");\n'})
-        self.refuses(house_rules.environment_names, {"tools/eval/linear_policy.cc": ""})  # stale
+            **entries, "tests/a_test.cc": '"tetris"',
+            "lib/core/a.cc": '// "tetris"\nf("tetris.h", "the tetris", "chess");\n'})
+        self.refuses(house_rules.environment_names,
+                     {**entries, "tools/eval/linear_policy.cc": ""})  # stale
 
     def test_one_thread_tests(self):
         cmake = "tetrion_cuda_test(a_test ONE_THREAD\n  SRCS cuda/a_test.cu LIBS a)\n"
