@@ -15,20 +15,14 @@ import options_doc  # noqa: E402
 OURS = ("coordinator", "learner", "learner-cuda", "actor")
 OTHERS = ("prometheus", "grafana")
 PROGRAMS = ("coordinator", "learner", "actor")
-# Sections of docs/options.md whose options the coordinator takes.
-RUN_SECTIONS = ("Run settings", "Settings of vtrace", "Settings of dreamer")
 # Defaults that are other ones in containers.
 OTHER_DEFAULTS = {"TETRION_RUN": "run", "TETRION_INSECURE": "true"}
-
-
-def variable(option):
-    return "TETRION_" + option.upper().replace("-", "_")
 
 
 def documented_options():
     """{section: {variable: default}} of docs/options.md."""
     doc = (ROOT / "docs" / "options.md").read_text(encoding="utf-8")
-    return {section: {variable(name): option[2] for name, option in options.items()}
+    return {section: {options_doc.variable(name): option[2] for name, option in options.items()}
             for section, options in options_doc.options_in(doc).items()}
 
 
@@ -116,10 +110,25 @@ class ComposeFile(unittest.TestCase):
         self.assertEqual(service["environment"]["TETRION_DEVICE"], "cuda")
 
     def test_the_coordinator_takes_every_setting_of_a_run(self):
-        sections = documented_options()
-        given = set(self.services["coordinator"]["environment"])
-        for section in RUN_SECTIONS:
-            self.assertEqual(set(sections[section]) - given, set(), section)
+        doc = (ROOT / "docs" / "options.md").read_text(encoding="utf-8")
+        settings = options_doc.run_settings(doc)
+        self.assertGreater(len(settings), 60)
+        self.assertEqual(set(settings) - set(self.services["coordinator"]["environment"]), set())
+        compose = read_compose()[0]
+        self.assertEqual(compose, options_doc.with_settings(compose, doc),
+                         "run tools/up/options_doc.py --bin build/cpu/bin")
+
+    def test_a_new_setting_is_written_into_the_compose_file_and_env(self):
+        doc = re.sub(r"(\n\| `--value-coef` .*)", r"\1\n| `--new` | 0 to 9 | | `2` | so and so |",
+                     (ROOT / "docs" / "options.md").read_text(encoding="utf-8"), count=1)
+        compose = options_doc.with_settings(read_compose()[0], doc)
+        self.assertIn("  TETRION_VALUE_COEF:\n  TETRION_NEW:\n  TETRION_ENTROPY_COEF:\n", compose)
+        self.assertEqual(compose.replace("  TETRION_NEW:\n", ""), read_compose()[0])
+        old = (ROOT / ".env").read_text(encoding="utf-8")
+        env = options_doc.with_comments(options_doc.with_knobs(old, doc), doc)
+        new = "# So and so.\n#TETRION_NEW=2\n"
+        self.assertIn(f"#TETRION_VALUE_COEF=0.5\n{new}# Weight of the entropy", env)
+        self.assertEqual(env.replace(new, ""), old)
 
     def test_env_holds_every_knob_and_no_other(self):
         read = set(re.findall(r"\$\{((?:TETRION|COMPOSE)_[A-Z0-9_]+)", self.text))
@@ -139,7 +148,7 @@ class ComposeFile(unittest.TestCase):
         # What has no default must be given.
         defaults |= dict.fromkeys(re.findall(r"\$\{([A-Z0-9_]+):\?", self.text), "")
         sections = documented_options()
-        for section in (*RUN_SECTIONS, *(f"tetrion-{name}" for name in PROGRAMS)):
+        for section in (*options_doc.RUN, *(f"tetrion-{name}" for name in PROGRAMS)):
             for name, default in sections[section].items():
                 defaults.setdefault(name, default)
         for name in set(self.env) - {"COMPOSE_PROFILES"}:

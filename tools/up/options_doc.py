@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Writes docs/options.md from what the programs say about themselves, and the comments of .env from
-that; or checks one program's part.
+"""Writes docs/options.md from what the programs say about themselves, and from that the comments of
+.env and the settings of runs in .env and docker-compose.yml; or checks one program's part.
 
-  options_doc.py --bin build/cpu/bin                 write docs/options.md and .env
+  options_doc.py --bin build/cpu/bin                 write all three
   options_doc.py --check PROGRAM    exit 1 unless docs/options.md begins as here and has the
                                     program's section
 """
@@ -13,8 +13,8 @@ import subprocess
 import sys
 import textwrap
 
-ENV = pathlib.Path(__file__).resolve().parents[2] / ".env"
-DOC = pathlib.Path(__file__).resolve().parents[2] / "docs" / "options.md"
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+ENV, COMPOSE, DOC = ROOT / ".env", ROOT / "docker-compose.yml", ROOT / "docs" / "options.md"
 PROGRAMS = ["tetrion-up", "tetrion-coordinator", "tetrion-learner", "tetrion-actor", "tetrion-eval",
             "tetrion-stream", "tetrion-load", "tetrion-shm-size"]
 HEAD = """# Options
@@ -44,9 +44,10 @@ def sections_of(text: str) -> dict[str, str]:
     return {part.split("\n", 1)[0]: "## " + part.rstrip("\n") + "\n" for part in parts}
 
 
+# Sections of docs/options.md with the settings of runs.
+RUN = ("Run settings", "Settings of vtrace", "Settings of dreamer")
 # Whose options the knobs of a part of .env are: sections of docs/options.md.
-KNOBS = {"The run": ("Run settings", "Settings of vtrace", "Settings of dreamer",
-                     "tetrion-coordinator"),
+KNOBS = {"The run": (*RUN, "tetrion-coordinator"),
          "Coordinator": ("tetrion-coordinator",), "Learner": ("tetrion-learner",),
          "Actors": ("tetrion-actor",), "All services": ("tetrion-actor",)}
 OTHER_MEANING = ("run",)  # in containers
@@ -96,6 +97,38 @@ def with_comments(env: str, doc: str) -> str:
     return "\n".join(out) + "\n"
 
 
+def variable(option: str) -> str:
+    return "TETRION_" + option.upper().replace("-", "_")
+
+
+def run_settings(doc: str) -> dict[str, str]:
+    """{variable: default} of the settings of runs, in their order; of a name that two algorithms
+    have, the first."""
+    options, found = options_in(doc), {}
+    for section in RUN:
+        for name, option in options[section].items():
+            found.setdefault(variable(name), option[2])
+    return found
+
+
+def with_knobs(env: str, doc: str) -> str:
+    """The text of .env with a line for each setting of runs, a new one behind the one before it."""
+    lines, before = env.splitlines(), ""
+    for name, default in run_settings(doc).items():
+        if not re.search(rf"^#?{name}=", env, re.MULTILINE):
+            after = next((at for at, line in enumerate(lines)
+                          if line.lstrip("#").startswith(f"{before}=")), len(lines) - 1)
+            lines.insert(after + 1, f"#{name}={default}")
+        before = name
+    return "\n".join(lines) + "\n"
+
+
+def with_settings(compose: str, doc: str) -> str:
+    """The text of docker-compose.yml that passes every setting of runs on."""
+    return re.sub(r"(?<=\nx-run-settings: &run-settings\n)(?:  TETRION_\w+:\n)*",
+                  "".join(f"  {name}:\n" for name in run_settings(doc)), compose)
+
+
 def write(folder: pathlib.Path) -> None:
     old = sections_of(DOC.read_text()) if DOC.exists() else {}
     parts = [HEAD, section(folder / "tetrion-up", "--help-markdown-run")]
@@ -105,7 +138,9 @@ def write(folder: pathlib.Path) -> None:
         if text:
             parts.append(text)
     DOC.write_text("\n".join(parts))
-    ENV.write_text(with_comments(ENV.read_text(), DOC.read_text()))
+    doc = DOC.read_text()
+    ENV.write_text(with_comments(with_knobs(ENV.read_text(), doc), doc))
+    COMPOSE.write_text(with_settings(COMPOSE.read_text(), doc))
 
 
 def main() -> int:
