@@ -12,7 +12,8 @@ namespace tetrion {
 
 // What a field means, and whether a run that is resumed may have another value. `help` of a visitor
 // is a text, or MayChange(text) for settings that nothing which outlives a process depends on, or
-// JoinedLater(text) for one that runs were made without: they have its default.
+// JoinedLater(text) for one that runs were made without: they have its default. Of a new setting
+// that may change, nothing needs to say so: it is not in the run's hash (RunConfigHash).
 struct FieldHelp {
   // Not explicit: a plain text is a field that stays for the run's life.
   constexpr FieldHelp(const char* meaning, bool changes = false, bool later = false)

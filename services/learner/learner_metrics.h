@@ -57,6 +57,8 @@ class LearnerMetrics {
 
   std::vector<Shard> shards_;
   FigureRecorders figures_, trainer_figures_;
+  // A new number that the status shows, too, is a figure with `.metric` (lib/metrics/figures.h) and
+  // comes through figures_; one that is served alone is a member here.
   HotCounter &updates_, &inference_wait_, &version_wait_, &sampled_, &overwritten_, &not_ready_;
   HotCounter &quarantined_, &unattachable_, &doorbells_;
   HotHistogram& inference_s_;

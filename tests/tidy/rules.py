@@ -1,6 +1,7 @@
 """The rules that tests/tidy enforces. Each takes {path: text} of the tree and returns findings,
 one sentence a finding, starting with path:line."""
 
+import collections
 import posixpath
 import re
 
@@ -299,22 +300,40 @@ def twins(tree):
                     if HERE in tree and path not in tree]
 
 
+def _anchors(text):
+    """What GitHub calls the headings of a Markdown file; a repeated one has a number."""
+    anchors, seen = set(), collections.Counter()
+    for heading in re.findall(r"^#+ +(.*?)[ #]*$", re.sub(r"^```.*?^```", "", text,
+                                                         flags=re.DOTALL | re.MULTILINE),
+                              re.MULTILINE):
+        shown = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading)
+        slug = re.sub(r"[^\w\- ]", "", shown.lower()).replace(" ", "-")
+        anchors.add(f"{slug}-{seen[slug]}" if seen[slug] else slug)
+        seen[slug] += 1
+    return anchors
+
+
 def links(tree):
-    """Relative links and pictures of Markdown files point at something."""
+    """Relative links and pictures of Markdown files point at something, their anchors at a
+    heading."""
     found = []
     folders = {posixpath.dirname(path) for path in tree}
     for path, text in sorted(tree.items()):
         if not path.endswith(".md"):
             continue
-        for match in re.finditer(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
-            target = match.group(1)
+        for match in re.finditer(r"\]\(([^)#\s]*)(?:#([^)]*))?\)", text):
+            target, anchor = match.groups()
             if re.match(r"[a-z]+:", target):
                 continue
+            where = f"{path}:{text.count(chr(10), 0, match.start()) + 1}: link to"
             resolved = posixpath.normpath(posixpath.join(posixpath.dirname(path), target))
+            if not target:
+                resolved = path
             if resolved not in tree and not any(
                     f == resolved or f.startswith(resolved + "/") for f in folders):
-                found.append(f"{path}:{text.count(chr(10), 0, match.start()) + 1}: "
-                             f"link to {target}, which is not there")
+                found.append(f"{where} {target}, which is not there")
+            elif anchor and resolved.endswith(".md") and anchor not in _anchors(tree[resolved]):
+                found.append(f"{where} {target}#{anchor}: {resolved} has no such heading")
     return found
 
 

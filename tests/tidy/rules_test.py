@@ -256,8 +256,16 @@ class RuleTest(RuleCase):
     def test_links(self):
         self.refuses(rules.links, {"README.md": "[x](docs/GONE.md)\n"})
         self.refuses(rules.links, {"docs/a.md": "![x](pictures/p.png)\n"})
-        self.passes(rules.links, {"README.md": "[x](docs/a.md#part) [y](https://e.org) [z](docs)",
-                                  "docs/a.md": "[up](../README.md)"})
+        self.refuses(rules.links, {"README.md": "[x](#gone)\n# Here\n"})
+        page = {"docs/a.md": "[up](../README.md)\n# A\n## Where `b`, [c](../README.md): d-e?\n"
+                             "```\n# no heading\n```\n## A\n"}
+        for anchor in ("gone", "no-heading", "a-2", "A", "where-b"):
+            found = self.refuses(rules.links, {**page, "README.md": f"[x](docs/a.md#{anchor})\n"})
+            self.assertIn(f"#{anchor}: docs/a.md has no such heading", found[0])
+        self.passes(rules.links, {
+            **page, "README.md": "[x](docs/a.md#where-b-c-d-e) [y](https://e.org#z) [z](docs) "
+                                 "[a](docs/a.md#a-1) [b](#over-there) [c](b.cc#L3)\n# Over there\n",
+            "b.cc": ""})
 
     def test_documented_layers(self):
         tree = {"lib/core/a.h": "", "lib/shm/b.h": ""}

@@ -12,7 +12,8 @@ TEST(MetricsDocTest, DocumentationIsUpToDate) {
   std::ifstream file(TETRION_SOURCE_DIR "/docs/metrics.md");
   std::stringstream text;
   text << file.rdbuf();
-  EXPECT_EQ(text.str(), GenerateMetricsDoc()) << "run tetrion-metrics-doc > docs/metrics.md";
+  EXPECT_EQ(text.str(), GenerateMetricsDoc())
+      << "run build/cpu/bin/tetrion-metrics-doc > docs/metrics.md";
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ TEST(PresetTableTest, DocumentationOfThePresetsIsUpToDate) {
   std::stringstream text;
   text << file.rdbuf();
   EXPECT_THAT(text.str(), HasSubstr("\n" + PresetsMarkdown() + "\n## "))
-      << "run tools/up/options_doc.py";
+      << "run tools/up/options_doc.py --bin build/cpu/bin";
 }
 
 }  // namespace

@@ -223,7 +223,8 @@ TEST(RunSetupTest, DocumentationOfTheRunSettingsIsUpToDate) {
   ServiceOptions options("tetrion-test", "", "A program.");
   std::vector<Setting> given;
   AddRunSettings(options, &given);
-  EXPECT_THAT(text.str(), HasSubstr(options.RunMarkdown())) << "run tools/up/options_doc.py";
+  EXPECT_THAT(text.str(), HasSubstr(options.RunMarkdown()))
+      << "run tools/up/options_doc.py --bin build/cpu/bin";
   EXPECT_THAT(options.RunMarkdown(), HasSubstr("environment: tetris, tetris-placement, cartpole"));
 }
 
