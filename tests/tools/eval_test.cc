@@ -286,21 +286,37 @@ TEST_F(EvalRunTest, RandomPolicyNeedsNoCheckpoint) {
   EXPECT_NE(Output(RunEval, options).find("random policy: 6 episodes"), std::string::npos);
 }
 
+TEST(SummaryTextTest, TetrisEndsByDeathAndOtherGamesByThemselves) {
+  EvalSummary summary;
+  summary.episodes = summary.deaths = 3;
+  summary.unfinished = 1;
+  summary.steps_per_death = {.estimate = 20, .low = 7, .high = 97};
+  const std::string other = SummaryText(summary);
+  EXPECT_EQ(other.find("death"), std::string::npos) << other;
+  EXPECT_NE(other.find("3 ended by themselves, 0 cut"), std::string::npos) << other;
+  EXPECT_NE(other.find("steps an end: 20.00; "), std::string::npos) << other;
+  summary.has_lines = true;
+  const std::string tetris = SummaryText(summary);
+  EXPECT_NE(tetris.find("3 ended by death, 0 cut"), std::string::npos) << tetris;
+  EXPECT_NE(tetris.find("lines a death: "), std::string::npos) << tetris;
+  EXPECT_NE(tetris.find("chi2 of 2 deaths)"), std::string::npos) << tetris;
+}
+
 TEST_F(EvalRunTest, UntilDeathsTellsWhatIsReachedADeath) {
   EvalOptions options = Options();
   options.policy = "random";
   options.deaths = 40;
   const std::string text = Output(RunEval, options);
-  EXPECT_NE(text.find(" ended by death, 0 cut, "), std::string::npos) << text;
-  EXPECT_NE(text.find("steps a death: 2"), std::string::npos)
+  EXPECT_NE(text.find(" ended by themselves, 0 cut, "), std::string::npos) << text;
+  EXPECT_NE(text.find("steps an end: 2"), std::string::npos)
       << "a life is 20 to 30 steps: " << text;
   EXPECT_EQ(text.find("median"), std::string::npos) << "the games that ended are the short ones";
   options.deaths = 1000;
   options.total_steps = 100;
   options.max_steps = 9;  // dying takes longer
   const std::string cut = Output(RunEval, options);
-  EXPECT_NE(cut.find("games: 0 ended by death, "), std::string::npos) << cut;
-  EXPECT_NE(cut.find("no death; 95% interval from "), std::string::npos) << cut;
+  EXPECT_NE(cut.find("games: 0 ended by themselves, "), std::string::npos) << cut;
+  EXPECT_NE(cut.find("no end; 95% interval from "), std::string::npos) << cut;
   options.json = true;
   EXPECT_NE(Output(RunEval, options).find("\"estimate\":null"), std::string::npos);
 }
@@ -308,11 +324,12 @@ TEST_F(EvalRunTest, UntilDeathsTellsWhatIsReachedADeath) {
 TEST_F(EvalRunTest, EpisodesThatWereCutAreCountedAndPlayCanGoOnBeyondTheRunsCap) {
   EvalOptions options = Options();
   options.policy = "random";
-  EXPECT_EQ(Output(RunEval, options).find("a death"), std::string::npos) << "none was cut";
+  EXPECT_EQ(Output(RunEval, options).find("an end"), std::string::npos) << "none was cut";
   options.max_steps = 9;
   const std::string cut = Output(RunEval, options);
   EXPECT_NE(cut.find("6 episodes, 54 steps"), std::string::npos) << cut;
-  EXPECT_NE(cut.find("games: 0 ended by death, 6 cut, 0 still in play"), std::string::npos) << cut;
+  EXPECT_NE(cut.find("games: 0 ended by themselves, 6 cut, 0 still in play"), std::string::npos)
+      << cut;
   config_.max_steps = 9;
   RunFolder::At(folder_).WriteConfig(config_);
   options.max_steps.reset();

@@ -30,10 +30,11 @@ void Declare(ServiceOptions& parser, EvalOptions& options, Changes& changes) {
   parser.AddFlag("sample", &options.sample, "draw actions as in training");
   parser.Add("seed", &options.seed, "seed of the episodes and of drawn actions", 0, UINT64_MAX);
   parser.Add("episodes", &options.episodes, "episodes; 0: 200 for eval, 1 for play", 0, 10'000'000);
-  parser.Add("deaths", &options.deaths,
-             "eval: instead of episodes, play until so many games have ended by death, and tell "
-             "what is reached a death; 0: play episodes",
-             0, 1'000'000, "games");
+  parser.Add(
+      "deaths", &options.deaths,
+      "eval: instead of episodes, play until so many games have ended by themselves (Tetris: "
+      "by death), and tell what is reached a death; 0: play episodes",
+      0, 1'000'000, "games");
   parser.Add("total-steps", &options.total_steps,
              "eval: with --deaths, end after so many steps all the same; 0: never", 0, UINT64_MAX,
              "steps");

@@ -47,12 +47,22 @@ std::string SpreadJson(const Spread& spread) {
       spread.mean, spread.median, spread.min, spread.max, spread.low, spread.high);
 }
 
-std::string PerDeathText(const char* name, const PerDeath& per_death) {
+// How a game's end is called that is no cut: Tetris is lost, other games may be won.
+struct EndWords {
+  const char *by, *article, *end;
+};
+EndWords EndWordsOf(const EvalSummary& summary) {
+  if (summary.has_lines) return {.by = "death", .article = "a", .end = "death"};
+  return {.by = "themselves", .article = "an", .end = "end"};
+}
+
+std::string PerDeathText(const char* name, const EndWords& words, const PerDeath& per_death) {
+  std::string text = Format("  %s %s %s: ", name, words.article, words.end);
   if (!std::isfinite(per_death.estimate)) {
-    return Format("  %s a death: no death; 95%% interval from %.2f\n", name, per_death.low);
+    return text + Format("no %s; 95%% interval from %.2f\n", words.end, per_death.low);
   }
-  return Format("  %s a death: %.2f; 95%% interval %.2f .. %.2f\n", name, per_death.estimate,
-                per_death.low, per_death.high);
+  return text + Format("%.2f; 95%% interval %.2f .. %.2f\n", per_death.estimate, per_death.low,
+                       per_death.high);
 }
 
 // Infinity is no number of JSON.
@@ -150,11 +160,14 @@ std::string SummaryText(const EvalSummary& summary) {
     text += SpreadText("length", summary.length);
   }
   if (cut == 0 && summary.unfinished == 0) return text;
-  text += Format("  games: %d ended by death, %d cut, %d still in play\n", summary.deaths, cut,
-                 summary.unfinished);
-  if (summary.has_lines) text += PerDeathText("lines", summary.lines_per_death);
-  text += PerDeathText("steps", summary.steps_per_death);
-  return text + "  (all / deaths, for lives of constant risk; interval 2 all / chi2 of 2 deaths)\n";
+  const EndWords words = EndWordsOf(summary);
+  text += Format("  games: %d ended by %s, %d cut, %d still in play\n", summary.deaths, words.by,
+                 cut, summary.unfinished);
+  if (summary.has_lines) text += PerDeathText("lines", words, summary.lines_per_death);
+  text += PerDeathText("steps", words, summary.steps_per_death);
+  return text +
+         Format("  (all / %ss, for lives of constant risk; interval 2 all / chi2 of 2 %ss)\n",
+                words.end, words.end);
 }
 
 std::string SummaryJson(const EvalSummary& summary) {

@@ -43,7 +43,7 @@ struct EvalSummary {
   bool has_lines = false;
   double wall_s = 0;
 
-  // Games that ended, by death or because they were cut, and those still in play at the end.
+  // Games that ended, by themselves (a death) or because they were cut, and those still in play.
   int episodes = 0, deaths = 0, unfinished = 0;
   long long env_steps = 0;                    // of all of them
   Spread episode_return, lines, length;       // over the games that ended, while none is in play
