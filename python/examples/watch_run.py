@@ -2,21 +2,17 @@
 
 import sys
 
+import gymnasium
 import tetrion
 
-ENVIRONMENTS = {
-    "tetris": tetrion.TetrisEnv,
-    "tetris-placement": tetrion.TetrisPlacementEnv,
-    "cartpole": tetrion.CartPoleEnv,
-    "catch": tetrion.CatchEnv,
-}
+IDS = {name: env_id for env_id, name in tetrion.envs.IDS.items()}
 TETRIS = ("queue_size", "iid_pieces", "board_rows", "reward")
 SETTINGS = {"tetris": TETRIS, "tetris-placement": (*TETRIS, "spawn_above", "illegal")}
 
 run = tetrion.Run(sys.argv[1] if len(sys.argv) > 1 else "runs/latest")
 policy = tetrion.load_policy(run, "best")
 settings = {key: run.config[key] for key in SETTINGS.get(policy.env, ()) if key in run.config}
-env = ENVIRONMENTS[policy.env](policy.obs, **settings)
+env = gymnasium.make(IDS[policy.env], obs=policy.obs, **settings)
 observation, info = env.reset(seed=0)
 terminated = truncated = False
 while not (terminated or truncated):
