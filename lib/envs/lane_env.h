@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <limits>
 #include <span>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -19,29 +21,44 @@
 
 namespace tetrion {
 
+// The games of all lanes, structure-of-arrays, for LaneEnv. Different lanes share nothing that they
+// write. Made from an EnvConfig, for config.lanes lanes.
+//   Record  what the record column holds
+//   Saved   what Step goes on from: without padding, of a multiple of 8 bytes
+template <typename G>
+concept KeepsGames =
+    std::constructible_from<G, const EnvConfig&> &&
+    std::is_trivially_copyable_v<typename G::Record> &&
+    std::is_trivially_copyable_v<typename G::Saved> &&
+    requires(G games, int lane, std::uint64_t seed, const Token& token,
+             const typename G::Saved& saved, bool running) {
+      games.Reset(lane, seed, token);  // starts the token's game; randomness is of (seed, id)
+      { games.record(lane) } -> std::convertible_to<typename G::Record>;
+      { games.Mask(lane) } -> std::same_as<std::uint64_t>;  // asked for where there are masks
+      { games.Save(lane) } -> std::same_as<typename G::Saved>;
+      // False where Step could not go on from it.
+      { games.Load(lane, seed, token, saved, running) } -> std::same_as<bool>;
+    };
+// A lane takes its step alone; the action is in range.
+template <typename G>
+concept StepsAlone = requires(G games, int lane, int action) {
+  { games.Step(lane, action) } -> std::same_as<LaneOutcome>;
+};
+// Up to kTogether neighbours are played faster together than one after the other.
+template <typename G>
+concept StepsTogether = requires(G games, int lane, std::size_t n, const std::int32_t* actions,
+                                 LaneOutcomes<G::kTogether>& outcomes,
+                                 const typename G::Saved& saved, typename G::Record* out) {
+  games.StepTogether(lane, n, actions, outcomes);  // actions[i], any number, in lane + i
+  games.Put(lane, saved);                          // what Save gave: an action is taken back
+  games.Records(lane, n, out);
+};
+template <typename G>
+concept LaneGames = KeepsGames<G> && (StepsAlone<G> || StepsTogether<G>);
+
 // A VecEnv out of one game's rules: LaneAccounts keeps the account of lanes (token, length, return,
-// flags), `Game` keeps the games, structure-of-arrays. Game provides
-//   Record                                  a POD, what the record column holds
-//   Game(const EnvConfig&)                  allocates for config.lanes
-//   void Reset(int lane, std::uint64_t seed, const Token&)
-//                                           starts the token's game; randomness is of (seed, id)
-//   LaneOutcome Step(int lane, int action)  the action is in range
-//   Record or const Record& record(int lane)
-//   std::uint64_t Mask(int lane)            only asked for if the environment has masks
-//   Saved                                   a POD without padding, of a multiple of 8 bytes,
-//                                           what Step goes on from
-//   Saved Save(int lane)
-//   bool Load(int lane, std::uint64_t seed, const Token&, const Saved&, bool running)
-//                                           false where Step could not go on from it
-// or, where neighbours are played faster together than one after the other, instead of Step
-//   kTogether                               how many at most
-//   void StepTogether(int first, std::size_t n, const std::int32_t* actions,
-//                     LaneOutcomes<kTogether>&)
-//                                           plays actions[i], any number, in lane first + i
-//   void Put(int lane, const Saved&)        what Save gave: an action is taken back
-//   void Records(int first, std::size_t n, Record*)
-// Different lanes share nothing that a game writes.
-template <typename Game>
+// flags), `Game` keeps the games.
+template <LaneGames Game>
 class LaneEnv final : public VecEnv {
  public:
   LaneEnv(EnvSpec spec, const EnvConfig& config)
@@ -66,7 +83,7 @@ class LaneEnv final : public VecEnv {
   }
 
   void Step(std::span<const int> active, const std::int32_t* actions, const RowView& row) override {
-    if constexpr (requires { Game::kTogether; }) {
+    if constexpr (StepsTogether<Game>) {
       ForEachRun(active, Game::kTogether, [&](int first, std::size_t n) {
         StepTogether(first, n, actions + accounts_.At(first), row);
       });
@@ -148,7 +165,8 @@ class LaneEnv final : public VecEnv {
     std::uint64_t running;  // 1, or 0 after the episode's end
     typename Game::Saved game;
   };
-  static_assert(sizeof(SavedLane) == sizeof(Token) + 24 + sizeof(typename Game::Saved));
+  static_assert(sizeof(SavedLane) == sizeof(Token) + 24 + sizeof(typename Game::Saved),
+                "Game::Saved must be a multiple of 8 bytes long: add a reserved field");
 
   // Writes the columns that say where the lane's game is.
   void Show(int lane, const RowView& row) {

@@ -22,27 +22,63 @@ std::deque<EnvEntry> BuiltIn() {
   };
 }
 
-std::deque<EnvEntry>& List() {
-  static std::deque<EnvEntry> envs = BuiltIn();
-  return envs;
-}
-
 void Append(std::string& list, const std::string& name) {
   list += (list.empty() ? "" : ", ") + name;
 }
 
-bool IsWhole(const ViewEntry& view) {
-  return view.elements != nullptr && view.record.bytes > 0 &&
-         view.is_float() == !view.networks.empty() &&
-         (view.parts == nullptr || view.expand_bytes != nullptr);
+// The first field that is missing, "" when none is.
+std::string Missing(const ViewEntry& view) {
+  if (view.name.empty()) return "name";
+  if (view.record.name.empty()) return "record.name";
+  if (view.record.bytes == 0) return "record.bytes";
+  if (view.elements == nullptr) return "elements";
+  if (view.is_float() && view.networks.empty()) return "networks, which read its floats";
+  if (!view.is_float() && !view.networks.empty()) return "expand, for its networks";
+  if (view.parts != nullptr && view.expand_bytes == nullptr) return "expand_bytes, for its parts";
+  return "";
 }
 
-bool IsWhole(const EnvEntry& entry) {
-  return std::all_of(entry.views.begin(), entry.views.end(),
-                     [](const ViewEntry& view) { return IsWhole(view); }) &&
-         !entry.actions.empty() && entry.max_steps > 0 && entry.make != nullptr &&
-         entry.picture.size != nullptr && entry.picture.draw != nullptr &&
-         entry.picture.text != nullptr;
+std::string Missing(const EnvEntry& entry) {
+  if (entry.name.empty()) return "name";
+  if (entry.python_name.empty()) return "python_name";
+  for (const ViewEntry& view : entry.views) {
+    const std::string field = Missing(view);
+    if (!field.empty()) return "in its view '" + view.name + "' " + field;
+  }
+  if (entry.actions.empty()) return "actions";
+  if (entry.max_steps == 0) return "max_steps";
+  if (entry.picture.size == nullptr) return "picture.size";
+  if (entry.picture.draw == nullptr) return "picture.draw";
+  if (entry.picture.text == nullptr) return "picture.text";
+  if (entry.make == nullptr) return "make";
+  return "";
+}
+
+void CheckWhole(const EnvEntry& entry) {
+  const std::string field = Missing(entry);
+  TETRION_CHECK(field.empty(),
+                ("the entry of environment '" + entry.name + "' lacks " + field).c_str());
+  static_cast<void>(entry.NetworkView(""));
+  static_cast<void>(entry.Observation(entry.default_obs));
+  static_cast<void>(entry.ViewOfRecord(entry.picture.record));
+}
+
+void AddTo(std::deque<EnvEntry>& envs, EnvEntry entry) {
+  CheckWhole(entry);
+  for (const EnvEntry& known : envs) {
+    TETRION_CHECK(known.name != entry.name,
+                  ("two environments have the name '" + entry.name + "'").c_str());
+  }
+  envs.push_back(std::move(entry));
+}
+
+std::deque<EnvEntry>& List() {
+  static std::deque<EnvEntry> envs = [] {
+    std::deque<EnvEntry> checked, entries = BuiltIn();
+    for (EnvEntry& entry : entries) AddTo(checked, std::move(entry));
+    return checked;
+  }();
+  return envs;
 }
 
 EnvSpec SpecOf(const EnvEntry& entry, const EnvConfig& config) {
@@ -125,14 +161,7 @@ bool EnvEntry::HasRecordOf(std::size_t bytes) const {
 }
 
 void RegisterEnv(EnvEntry entry) {
-  TETRION_CHECK(IsWhole(entry), "an environment's entry is not whole");
-  static_cast<void>(entry.NetworkView(""));
-  static_cast<void>(entry.Observation(entry.default_obs));
-  static_cast<void>(entry.ViewOfRecord(entry.picture.record));
-  for (const EnvEntry& known : List()) {
-    TETRION_CHECK(known.name != entry.name, "two environments of one name");
-  }
-  List().push_back(std::move(entry));
+  AddTo(List(), std::move(entry));
 }
 
 const std::deque<EnvEntry>& Envs() {

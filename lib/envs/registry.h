@@ -21,7 +21,7 @@ namespace tetrion {
 
 // A kind of record: what lanes keep, store and send.
 struct RecordKind {
-  std::string name;
+  std::string name;  // of the layout: views whose kinds have one name share the lanes' records
   std::uint32_t bytes = 0;
   CheckRecordsFn check = nullptr;  // null: views of any bytes are finite
 };
@@ -119,7 +119,7 @@ struct EnvEntry {
 };
 
 // Adds an environment. For the start of a program: not while another thread asks. CHECKs that the
-// name is new and the entry whole.
+// name is new and the entry whole, as it does for those of lib/envs, and names what is missing.
 void RegisterEnv(EnvEntry entry);
 // All of them, those of lib/envs first. References stay valid.
 const std::deque<EnvEntry>& Envs();

@@ -90,7 +90,7 @@ class BatchedTetrisCollector:
             unless there is a policy_fn).
         seed: with a job's number it fixes the episode's pieces, whatever workers, lanes and timing
             do.
-        env: "tetris", "tetris-placement", "cartpole" or "catch".
+        env: its name, a value of tetrion.envs.IDS: "tetris", say.
         queue_size: Tetris pieces in the preview, 0 to 7.
         iid_pieces: Tetris pieces are independent instead of coming in bags of seven.
         board_rows: of Tetris's field that are played on, 5 to 20.

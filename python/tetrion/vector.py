@@ -45,7 +45,7 @@ class TetrionVectorEnv(  # pyright: ignore[reportIncompatibleVariableOverride]
     """`num_envs` environments as one gymnasium.vector.VectorEnv. n = num_envs, A = actions.
 
     Args:
-        env: "tetris", "tetris-placement", "cartpole" or "catch".
+        env: its name, a value of tetrion.envs.IDS: "tetris", say.
         num_envs: how many, n.
         threads: C++ threads, each owning a range of environments; step() and reset() play along in
             the caller's thread, and with 0 everything does. None: one less than the cores that this

@@ -17,12 +17,17 @@ import tetrion
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"^```python([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+# Environments that are not Tetris: the name in the tables is the class's.
+GAMES = {
+    one.python_name: tuple(one.observations)
+    for one in tetrion._spaces.TABLE.values()
+    if "queue_size" not in one.options
+}
 ENVIRONMENTS = {
     "both Tetris": (tetrion.TetrisEnv, tetrion.TetrisPlacementEnv),
     "`tetris`": (tetrion.TetrisEnv,),
     "placement": (tetrion.TetrisPlacementEnv,),
-    "CartPole": (tetrion.CartPoleEnv,),
-    "Catch": (tetrion.CatchEnv,),
+    **{game: (getattr(tetrion.envs, f"{game}Env"),) for game in GAMES},
 }
 
 
@@ -109,12 +114,12 @@ def test_the_table_has_the_shapes_of_the_spaces(queue_size):
     told = {(kind, obs) for obs, kind, _, _ in rows}
     for obs, of, dtype, length in rows:
         for kind in ENVIRONMENTS[of]:
-            more = {} if of in ("CartPole", "Catch") else {"queue_size": queue_size}
+            more = {} if of in GAMES else {"queue_size": queue_size}
             space = kind(obs, **more).observation_space
             assert space.shape == (eval(length, {"Q": queue_size}),), (obs, of)
             assert space.dtype == dtype, (obs, of)
     wanted = {("both Tetris", obs) for obs in ("flat", "planes", "pixels", "compact", "packed2")}
-    wanted |= {(game, obs) for game in ("CartPole", "Catch") for obs in ("flat", "compact")}
+    wanted |= {(game, obs) for game, observations in GAMES.items() for obs in observations}
     wanted |= {("placement", f"afterstates{which}") for which in ("", "-dt", "-boards")}
     assert told == wanted | {("`tetris`", "drops")}
 

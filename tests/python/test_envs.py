@@ -10,12 +10,12 @@ import pytest
 import tetrion
 from gymnasium.utils.env_checker import check_env
 
-IDS = ("tetrion/Tetris-v0", "tetrion/TetrisPlacement-v0", "tetrion/CartPole-v0", "tetrion/Catch-v0")
-TETRIS_OBS = ("flat", "dict", "planes", "pixels", "compact", "packed2")
-AFTERSTATES = ("afterstates", "afterstates-dt", "afterstates-boards")
-CASES = [(IDS[0], obs) for obs in (*TETRIS_OBS, "drops")]
-CASES += [(IDS[1], obs) for obs in (*TETRIS_OBS, *AFTERSTATES)]
-CASES += [(env_id, obs) for env_id in IDS[2:] for obs in ("flat", "compact")]
+TETRIS, PLACEMENT, CARTPOLE = (f"tetrion/{x}-v0" for x in ("Tetris", "TetrisPlacement", "CartPole"))
+CASES = [
+    (env_id, obs)
+    for env_id, name in tetrion.envs.IDS.items()
+    for obs in tetrion._spaces.OBSERVATIONS[name]
+]
 HARD_DROP, SWAP, NOOP = 5, 6, 7
 
 
@@ -291,7 +291,9 @@ def test_a_smaller_board_has_bedrock_above_it_and_ends_sooner():
             tetrion.TetrisEnv(board_rows=rows)
 
 
-@pytest.mark.parametrize(("env_id", "steps"), [(IDS[0], 10_000), (IDS[1], 5_000), (IDS[2], 500)])
+@pytest.mark.parametrize(
+    ("env_id", "steps"), [(TETRIS, 10_000), (PLACEMENT, 5_000), (CARTPOLE, 500)]
+)
 def test_the_spec_has_the_real_limit(env_id, steps):
     env = gymnasium.make(env_id)
     assert env.spec.max_episode_steps == env.unwrapped.max_steps == steps
@@ -381,12 +383,12 @@ def test_there_is_no_mask_before_the_first_game():
 
 
 def test_masks_are_found_the_way_sb3_contrib_looks_for_them():
-    env = gymnasium.make(IDS[1])
+    env = gymnasium.make(PLACEMENT)
     env.reset(seed=1)
     masks = env.get_wrapper_attr("action_masks")()
     assert (masks.shape, masks.dtype) == ((40,), bool)
-    assert not gymnasium.make(IDS[0]).has_wrapper_attr("action_masks")
-    envs = gymnasium.vector.SyncVectorEnv([lambda: gymnasium.make(IDS[1])] * 2)
+    assert not gymnasium.make(TETRIS).has_wrapper_attr("action_masks")
+    envs = gymnasium.vector.SyncVectorEnv([lambda: gymnasium.make(PLACEMENT)] * 2)
     envs.reset(seed=1)
     np.testing.assert_array_equal(np.stack(envs.call("action_masks"))[0], masks)
 

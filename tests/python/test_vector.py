@@ -293,7 +293,7 @@ def test_bad_actions_are_named_and_nothing_moves(actions, error, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"env": "chess"}, "env must be one of tetris, tetris-placement, cartpole, catch, not 'c"),
+        ({"env": "chess"}, "env must be one of tetris, tetris-placement, .*, not 'chess'"),
         ({"obs": "rgb"}, "choose one of flat, dict, planes, pixels, compact, packed2"),
         ({"num_envs": 0}, "num_envs must be 1 to 1048576, not 0"),
         ({"num_envs": 1 << 31}, "num_envs must be 1 to 1048576, not 2147483648"),
@@ -611,7 +611,7 @@ def test_gymnasiums_vector_wrappers_fit():
     assert seen > 4
 
 
-IDS = ("tetrion/Tetris-v0", "tetrion/TetrisPlacement-v0", "tetrion/CartPole-v0", "tetrion/Catch-v0")
+IDS = tuple(tetrion.envs.IDS)
 
 
 @pytest.mark.parametrize("env_id", IDS)
@@ -675,7 +675,7 @@ def test_the_single_environments_keywords_are_the_vectors(env_id):
 def test_wrong_keywords_are_named_in_one_sentence():
     for make, owner in (
         (lambda **more: tetrion.vector.make("tetris", 2, **more), "TetrionVectorEnv"),
-        (lambda **more: gymnasium.make_vec(IDS[0], 2, **more), "make_vec of tetris"),
+        (lambda **more: gymnasium.make_vec("tetrion/Tetris-v0", 2, **more), "make_vec of tetris"),
     ):
         with pytest.raises(TypeError, match=f"{owner} has no keyword 'thread': did you mean 'thr"):
             make(thread=2)

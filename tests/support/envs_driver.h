@@ -3,12 +3,21 @@
 #include <cstdint>
 #include <memory>
 #include <numeric>
+#include <string>
 #include <vector>
 
 #include "lib/core/philox.h"
+#include "lib/envs/registry.h"
 #include "lib/envs/vec_env.h"
 
 namespace tetrion::testing {
+
+// The name of every environment that there is.
+inline std::vector<std::string> AllEnvNames() {
+  std::vector<std::string> names;
+  for (const EnvEntry& entry : Envs()) names.push_back(entry.name);
+  return names;
+}
 
 // Uniform draws that follow from a seed; not for concurrent use.
 class Draws {

@@ -78,8 +78,8 @@ class GifTest : public ::testing::Test {
 };
 
 TEST_F(GifTest, FramesOfAGameReadBackAsTheyWereDrawn) {
-  for (const char* env : {"tetris", "tetris-placement", "cartpole"}) {
-    const EnvEntry& entry = EnvOf(env);
+  for (const EnvEntry& entry : Envs()) {
+    const std::string& env = entry.name;
     testing::RowedEnv rows(
         {.name = env, .view = entry.ViewOfRecord(entry.picture.record), .illegal_is_noop = true});
     RecordPicture picture(rows.env->spec());

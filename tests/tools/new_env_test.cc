@@ -101,7 +101,7 @@ TEST_F(NewEnvTest, UpPlansARunOfItAndHelpNamesIt) {
     static_cast<void>(PlanRun(options, "planned", /*cores=*/4));
     ADD_FAILURE() << "accepted";
   } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("tetris, tetris-placement, cartpole, catch, snake"));
+    EXPECT_THAT(error.what(), HasSubstr("choose one of " + EnvNames()));
   }
   ServiceOptions parser("tetrion-test", "", "A program.");
   std::vector<Setting> given;

@@ -106,7 +106,7 @@ TEST(DigestTest, AMillionRandomTetrisStepsAreTheGoldenOnesForEveryLaneCount) {
 TEST(DigestTest, LaneOrderDoesNotMatter) {
   const auto tokens = Tokens(2000);
   std::vector<std::uint64_t> backwards(tokens.rbegin(), tokens.rend());
-  for (const char* name : {"tetris", "tetris-placement", "cartpole", "catch"}) {
+  for (const std::string& name : testing::AllEnvNames()) {
     const Played forwards = DigestRun(name, 33, tokens).Run();
     EXPECT_EQ(forwards, DigestRun(name, 33, backwards).Run()) << name;
     EXPECT_EQ(forwards, DigestRun(name, 500, tokens).Run()) << name;

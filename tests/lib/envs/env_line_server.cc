@@ -2,16 +2,16 @@
 // real VecEnv beside other implementations of the same games. Every request is one line and gets
 // one line:
 //
-//   open NAME SEED QUEUE IID NOOP [VIEW] -> ok                  (IID, NOOP: 0 or 1)
+//   open NAME SEED QUEUE IID NOOP ROWS [VIEW] -> ok             (IID, NOOP: 0 or 1)
 //   pieces TOKEN COUNT              -> COUNT ids 0..6 of the token
 //   reset TOKEN MAX_STEPS           -> a row
 //   step ACTION                     -> a row
 //   view                            -> floats of the view of the last record
 //   flat                            -> the view as float32 in hexadecimal bytes
-//   dict                            -> DictLayout of the last record, hexadecimal (view `flat`
-//   only) rgb SCALE                       -> its picture, hexadecimal (view `flat` only) start
-//   TOKEN                     -> CartPole's start in double (hexadecimal), also starts `push` push
-//   ACTION                     -> CartPole's state in double after the action
+//   dict                            -> DictLayout of the last record, hexadecimal (view `flat`)
+//   rgb SCALE                       -> its picture, hexadecimal (view `flat`)
+//   start TOKEN                     -> CartPole's start in double (hexadecimal), starts `push`, too
+//   push ACTION                     -> CartPole's state in double after the action
 //
 // A row is: reward flags cont episode_lines mask record(hexadecimal bytes).
 #include <cstdio>
