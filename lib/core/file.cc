@@ -6,13 +6,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <ctime>
 
 #include "lib/core/clock.h"
-#include "lib/core/error.h"
 
 namespace tetrion {
 namespace {
@@ -23,6 +23,12 @@ namespace {
 }
 
 }  // namespace
+
+bool IsSetUpWrong(int error) {
+  return error == ENOENT || error == ENOTDIR || error == EACCES || error == EPERM ||
+         error == EROFS || error == ELOOP || error == ENAMETOOLONG || error == EOPNOTSUPP ||
+         error == EISDIR || error == EEXIST || error == ENXIO;
+}
 
 FileDescriptor::~FileDescriptor() {
   if (fd_ >= 0) close(fd_);
@@ -74,6 +80,16 @@ std::string FileReplacement::folder() const {
   const std::size_t slash = path_.rfind('/');
   if (slash == std::string::npos) return ".";
   return slash == 0 ? "/" : path_.substr(0, slash);
+}
+
+bool ReadRest(int fd, std::string& text) {
+  std::array<char, 4096> buffer;
+  while (true) {
+    const ssize_t bytes = read(fd, buffer.data(), buffer.size());
+    if (bytes == 0) return true;
+    if (bytes < 0 && errno != EINTR) return false;
+    if (bytes > 0) text.append(buffer.data(), static_cast<std::size_t>(bytes));
+  }
 }
 
 bool TryLockExclusive(int fd) {

@@ -8,7 +8,19 @@
 #include <string_view>
 #include <utility>
 
+#include "lib/core/error.h"
+
 namespace tetrion {
+
+// Whether errno's value, after a call on a path, says what a person has to change. Anything else
+// may pass by itself: a want of descriptors or memory, a full disk, a disk or a file server that
+// fails.
+[[nodiscard]] bool IsSetUpWrong(int error);
+// What to end with after such a call: `wrong` where a person has to change something, else
+// kTryAgain.
+[[nodiscard]] inline ExitCode CodeOfFault(int error, ExitCode wrong) {
+  return IsSetUpWrong(error) ? wrong : ExitCode::kTryAgain;
+}
 
 // Owns a file descriptor and closes it.
 class FileDescriptor {
@@ -71,6 +83,9 @@ class FileReplacement {
   bool placed_ = false;
   FileDescriptor file_;
 };
+
+// Appends what is left to read of an open file. False with errno set when it cannot be read.
+[[nodiscard]] bool ReadRest(int fd, std::string& text);
 
 // Takes the exclusive flock of an open file unless another process holds it for longer than a probe
 // does: tries for 50 ms. False with errno set, EWOULDBLOCK where another holds it.

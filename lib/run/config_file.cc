@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <toml++/toml.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -12,7 +11,6 @@
 
 #include "lib/core/error.h"
 #include "lib/core/file.h"
-#include "lib/run/refuse.h"
 #include "lib/run/value_text.h"
 
 namespace tetrion {
@@ -48,8 +46,13 @@ void Collect(const toml::table& table, const std::string& path, const std::strin
   }
 }
 
-[[noreturn]] void CannotRead(const std::string& path, const std::string& reason) {
-  Refuse("cannot read the config file " + path + ": " + reason);
+[[noreturn]] void CannotRead(const std::string& path, const std::string& reason,
+                             ExitCode code = ExitCode::kUsage) {
+  throw Error(code, "cannot read the config file " + path + ": " + reason);
+}
+
+[[noreturn]] void CannotRead(const std::string& path, int error) {
+  CannotRead(path, std::strerror(error), CodeOfFault(error, ExitCode::kUsage));
 }
 
 // All of a regular file. The parser would take a folder for an empty file. A pipe can be read once
@@ -58,19 +61,14 @@ std::string TextOfFile(const std::string& path) {
   // Opening a pipe must not wait for its writer.
   const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat status{};
-  if (!file.valid() || fstat(file.get(), &status) != 0) CannotRead(path, std::strerror(errno));
+  if (!file.valid() || fstat(file.get(), &status) != 0) CannotRead(path, errno);
   if (S_ISDIR(status.st_mode)) CannotRead(path, "it is a folder");
   if (!S_ISREG(status.st_mode)) {
     CannotRead(path, "it is no regular file, and may be read more than once: give a file's path");
   }
   std::string text;
-  std::array<char, 4096> buffer;
-  while (true) {
-    const ssize_t bytes = read(file.get(), buffer.data(), buffer.size());
-    if (bytes == 0) return text;
-    if (bytes < 0 && errno != EINTR) CannotRead(path, std::strerror(errno));
-    if (bytes > 0) text.append(buffer.data(), static_cast<std::size_t>(bytes));
-  }
+  if (!ReadRest(file.get(), text)) CannotRead(path, errno);
+  return text;
 }
 
 toml::table ParseFile(const std::string& path) {

@@ -19,7 +19,8 @@ bool IsConfigSection(const std::string& name);
 
 // Reads a config file. Throws Error(kUsage) with file, line and reason: a file that cannot be read
 // or is no regular file (a folder, a pipe), TOML errors, keys outside a section, unknown sections,
-// values that are neither string, number nor boolean.
+// values that are neither string, number nor boolean. Throws Error(kTryAgain) where the file cannot
+// be read for now, as for want of descriptors.
 ConfigSections ReadConfigFile(const std::string& path);
 
 }  // namespace tetrion

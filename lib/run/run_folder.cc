@@ -4,6 +4,7 @@
 #include <sys/file.h>
 
 #include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -25,6 +26,19 @@ namespace fs = std::filesystem;
 std::string WithoutTrailingSlash(std::string path) {
   while (path.size() > 1 && path.back() == '/') path.pop_back();
   return path;
+}
+
+// What changes.jsonl holds; nothing where there is none.
+std::string EarlierChanges(const std::string& path) {
+  const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  std::string text;
+  if (!file.valid() && errno == ENOENT) return text;
+  if (!file.valid() || !ReadRest(file.get(), text)) {
+    throw Error(CodeOfFault(errno, ExitCode::kConfig),
+                "cannot read " + path + ": " + std::strerror(errno) +
+                    "; it holds the run's earlier changes: make it readable, or move it away");
+  }
+  return text;
 }
 
 // The last change of each key in the lines of changes.jsonl; what is no such line is passed over.
@@ -69,8 +83,9 @@ bool IsMissing(const std::error_code& error) {
 
 [[noreturn]] void CannotRead(const std::string& path, const std::error_code& error) {
   const bool forbidden = error == std::errc::permission_denied;
-  Refuse("cannot read " + path + ": " + error.message() +
-         (forbidden ? "; is the run another user's?" : ""));
+  throw Error(CodeOfFault(error.value(), ExitCode::kUsage),
+              "cannot read " + path + ": " + error.message() +
+                  (forbidden ? "; is the run another user's?" : ""));
 }
 
 // What is at `path`, not_found included.
@@ -205,9 +220,8 @@ void RunFolder::WriteConfig(const RunConfig& config) const {
 void RunFolder::RecordChanges(const std::vector<SettingChange>& changes,
                               std::int64_t update) const {
   if (changes.empty()) return;
-  std::stringstream text;
-  if (std::ifstream before(changes_jsonl()); before.peek() != EOF) text << before.rdbuf();
-  const std::map<std::string, nlohmann::ordered_json> last = LastChanges(text.str());
+  std::string text = EarlierChanges(changes_jsonl());
+  const std::map<std::string, nlohmann::ordered_json> last = LastChanges(text);
   for (const SettingChange& change : changes) {
     // A death before the settings were written: the resume that follows finds the same change.
     const auto same = last.find(change.key);
@@ -220,9 +234,9 @@ void RunFolder::RecordChanges(const std::vector<SettingChange>& changes,
                                          {"after", change.after},
                                          {"update", update},
                                          {"unix_s", std::time(nullptr)}};
-    text << line.dump() << "\n";
+    text += line.dump() + "\n";
   }
-  WriteAtomically(changes_jsonl(), text.str());
+  WriteAtomically(changes_jsonl(), text);
 }
 
 RunConfig RunFolder::ReadConfig() const {
@@ -234,7 +248,9 @@ RunConfig RunFolder::ReadConfig() const {
     ApplyAll(run->second, config);
     return config;
   } catch (const Error& error) {
-    throw Error(ExitCode::kConfig, config_toml() + ": " + error.what());
+    const bool may_pass = error.code() == ExitCode::kTryAgain;
+    throw Error(may_pass ? ExitCode::kTryAgain : ExitCode::kConfig,
+                config_toml() + ": " + error.what());
   }
 }
 

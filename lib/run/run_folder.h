@@ -46,7 +46,7 @@ class RunFolder {
   void MakeFolders() const;
   // An existing run by name, by "latest" (the run whose config.toml is newest: begun or gone on
   // with last) or, when `name` holds a slash, by path. Throws Error(kUsage) saying what is missing
-  // when that is no run, and why where the folder cannot be read.
+  // when that is no run, and why where the folder cannot be read (kTryAgain: for now).
   static RunFolder Open(const std::string& runs_dir, const std::string& name);
   // The folder at `path` as it is, unchecked: for services that are started by `--run-folder`
   // before the coordinator has filled it.
@@ -54,8 +54,8 @@ class RunFolder {
 
   const std::string& path() const { return path_; }
   std::string name() const;
-  // Whether the run was begun: it has its config.toml. Throws Error(kUsage) where that cannot be
-  // read.
+  // Whether the run was begun: it has its config.toml. Throws Error where that cannot be told:
+  // kUsage, or kTryAgain for what may pass.
   bool HasConfig() const;
   // Whether a coordinator holds the run's lock, the folder's own flock. The look takes the lock for
   // an instant: for somebody who is about to start a coordinator. False where it cannot be told.
@@ -75,9 +75,10 @@ class RunFolder {
   void WriteConfig(const RunConfig& config) const;
   // Adds a line for each change to changes.jsonl: {"key", "before", "after", "update" of the
   // learner from which it holds, "unix_s"}, but none for one that is the key's last line already.
-  // Durable when it returns.
+  // Durable when it returns. Throws Error, with the file as it was, where that cannot be read:
+  // kConfig, or kTryAgain for what may pass.
   void RecordChanges(const std::vector<SettingChange>& changes, std::int64_t update) const;
-  // Throws Error(kConfig) naming file and key.
+  // Throws Error(kConfig) naming file and key, kTryAgain where the file cannot be read for now.
   RunConfig ReadConfig() const;
 
  private:

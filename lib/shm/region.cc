@@ -163,7 +163,8 @@ std::unique_ptr<Region::Impl> Region::Impl::Create(const std::string& path, Regi
   TETRION_CHECK(bytes >= kRegionHeaderBytes, "a region is at least its header");
   FileDescriptor file = OpenNoFollow(path, O_RDWR | O_CREAT | O_EXCL);
   if (!file.valid()) {
-    throw ErrnoError(ExitCode::kUsage, "cannot create the shared region " + path, errno,
+    throw ErrnoError(CodeOfFault(errno, ExitCode::kUsage),
+                     "cannot create the shared region " + path, errno,
                      "check the --shm-dir and that no other process of the run uses the name");
   }
   try {

@@ -90,8 +90,8 @@ void EnsureShmDir(const std::string& dir) {
   const std::string advice =
       "choose another --shm-dir or make this one a folder of yours, mode 0700";
   if (mkdir(dir.c_str(), 0700) != 0 && errno != EEXIST) {
-    throw ErrnoError(ExitCode::kUsage, "cannot make the shared-memory folder " + dir, errno,
-                     advice);
+    throw ErrnoError(CodeOfFault(errno, ExitCode::kUsage),
+                     "cannot make the shared-memory folder " + dir, errno, advice);
   }
   struct stat info = {};
   if (lstat(dir.c_str(), &info) != 0) {
@@ -135,7 +135,7 @@ ShmDirLock::ShmDirLock(const std::string& dir) {
   const std::string path = dir + "/.lock";
   FileDescriptor fd = OpenDirLock(dir);
   if (!fd.valid()) {
-    throw ErrnoError(ExitCode::kUsage, "cannot open " + path, errno,
+    throw ErrnoError(CodeOfFault(errno, ExitCode::kUsage), "cannot open " + path, errno,
                      "check that the --shm-dir exists and is yours");
   }
   const Deadline deadline = Deadline::AfterMs(kDirLockTimeoutMs);

@@ -14,7 +14,7 @@ namespace tetrion {
 // "/dev/shm/tetrion-<uid>".
 std::string DefaultShmDir();
 // Creates the folder (mode 0700) unless it exists. Throws Error(kUsage) when it is no folder,
-// belongs to another user, is open to others, or cannot be made.
+// belongs to another user, is open to others, or cannot be made (kTryAgain: for now).
 void EnsureShmDir(const std::string& dir);
 
 // "<run_id as 16 hex digits>.ring.<pid>-<random as 8 hex digits>.<worker>".
@@ -30,7 +30,7 @@ bool IsStreamPath(const std::string& path);
 std::string LearnerName(std::uint64_t run_id);
 
 // Creating, adopting and removing regions happen one at a time: an exclusive flock of <dir>/.lock.
-// The constructor blocks up to 30 s, then throws Error(kTryAgain).
+// The constructor blocks up to 30 s, then throws Error(kTryAgain), as for a want of files or room.
 class ShmDirLock {
  public:
   explicit ShmDirLock(const std::string& dir);

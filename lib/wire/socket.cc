@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "lib/core/error.h"
+#include "lib/core/file.h"
 #include "lib/wire/channel_ends.h"
 #include "lib/wire/zmq_socket.h"
 
@@ -35,7 +36,8 @@ constexpr std::string_view kIpcScheme = "ipc://";
 // Holds "<socket path>.lock" for as long as the server listens.
 class ControlServer::PathLock {
  public:
-  // Throws Error(kUsage) when another process holds it.
+  // Throws Error(kUsage) when another process holds it or it cannot be made, kTryAgain where that
+  // may pass.
   explicit PathLock(const std::string& socket_path)
       : socket_path_(socket_path), path_(socket_path + ".lock") {
     constexpr int kTries = 8;  // a predecessor may remove the file between our open and our flock
@@ -53,8 +55,9 @@ class ControlServer::PathLock {
       if (same) return;
       close(fd_);
     }
-    throw Error(ExitCode::kUsage, "cannot lock " + path_ + ": " + std::strerror(errno) +
-                                      "; the folder of the socket must exist and be writable");
+    throw Error(CodeOfFault(errno, ExitCode::kUsage),
+                "cannot lock " + path_ + ": " + std::strerror(errno) +
+                    "; the folder of the socket must exist and be writable");
   }
   // After the server's socket is closed, which ZeroMQ leaves in the file system.
   ~PathLock() {

@@ -58,7 +58,7 @@ class ControlServer {
   // Binds at once. `endpoint`: "tcp://127.0.0.1:0" picks a port; "ipc:///path" is held by a flock
   // of "/path.lock", because ZeroMQ would take the path from a living server. `run_id` goes into
   // every answer. `security`: none, or who may connect. Throws Error(kUsage) when the address is in
-  // use or unusable.
+  // use or unusable, kTryAgain for want of files or room.
   explicit ControlServer(const std::string& endpoint, std::uint64_t run_id = 0,
                          const ServerSecurity& security = {});
   ~ControlServer();

@@ -2,7 +2,11 @@
 
 #include <sqlite3.h>
 
+#include <cerrno>
+#include <cstring>
+
 #include "lib/core/error.h"
+#include "lib/core/file.h"
 
 namespace tetrion::coordinator {
 namespace {
@@ -32,9 +36,14 @@ Database::Database(const std::string& path) : path_(path) {
   const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
   if (sqlite3_open_v2(path.c_str(), &handle_, flags, nullptr) != SQLITE_OK) {
     const std::string reason = handle_ != nullptr ? sqlite3_errmsg(handle_) : "out of memory";
+    const int error = handle_ != nullptr ? sqlite3_system_errno(handle_) : ENOMEM;
     sqlite3_close(handle_);
-    throw Error(ExitCode::kUsage, "cannot open the store " + path + ": " + reason +
-                                      "; the run folder must be writable");
+    throw Error(CodeOfFault(error, ExitCode::kUsage),
+                "cannot open the store " + path + ": " + reason +
+                    (error != 0 ? std::string(": ") + std::strerror(error) : "") +
+                    (IsSetUpWrong(error) ? "; the run folder must be writable"
+                                         : "; check the disk and the limit of open files (ulimit "
+                                           "-n), then start again with --resume"));
   }
   sqlite3_busy_timeout(handle_, kBusyTimeoutMs);
   // In place of SQLite's own hook, which copies within a commit, after each one while a reader

@@ -21,6 +21,7 @@ struct StorePaused {
 // Error(kTryAgain). One thread.
 class Database {
  public:
+  // Throws Error where the file cannot be opened: kUsage, or kTryAgain for what may pass.
   explicit Database(const std::string& path);
   ~Database();
   Database(const Database&) = delete;

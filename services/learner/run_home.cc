@@ -21,13 +21,6 @@ std::string PathOf(const LearnerOptions& options, const wire::Registered& regist
   return registered.run_folder;
 }
 
-// What a person has to change; anything else may pass.
-bool IsSetUpWrong(int error) {
-  return error == ENOENT || error == ENOTDIR || error == EACCES || error == EPERM ||
-         error == EROFS || error == ELOOP || error == ENAMETOOLONG || error == EOPNOTSUPP ||
-         error == EISDIR;
-}
-
 [[noreturn]] void Refuse(const std::string& what, int error) {
   if (!IsSetUpWrong(error)) {
     throw Error(ExitCode::kTryAgain, what + ": " + std::strerror(error));

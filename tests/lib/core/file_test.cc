@@ -174,6 +174,28 @@ TEST_F(FileTest, ReadersOfAnAtomicallyWrittenFileNeverSeeHalfOfIt) {
   EXPECT_EQ(Files(), 1) << "left-overs";
 }
 
+TEST_F(FileTest, RestOfAFileIsAppendedHoweverLongItIs) {
+  const std::string path = folder_ + "/file";
+  WriteAtomically(path, "ab" + std::string(10'000, 'x'));
+  const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  ASSERT_EQ(lseek(file.get(), 1, SEEK_SET), 1);
+  std::string text = "a";
+  EXPECT_TRUE(ReadRest(file.get(), text));
+  EXPECT_EQ(text, "ab" + std::string(10'000, 'x'));
+  const FileDescriptor folder(open(folder_.c_str(), O_RDONLY | O_CLOEXEC));
+  EXPECT_FALSE(ReadRest(folder.get(), text));
+  EXPECT_EQ(errno, EISDIR);
+}
+
+TEST(FileFaultTest, WhatAPersonHasToChangeIsToldFromWhatMayPass) {
+  for (const int error : {ENOENT, EACCES, EROFS, ELOOP, EISDIR}) {
+    EXPECT_EQ(CodeOfFault(error, ExitCode::kConfig), ExitCode::kConfig) << error;
+  }
+  for (const int error : {EMFILE, ENFILE, ENOMEM, EIO, ESTALE, ENOSPC, EDQUOT}) {
+    EXPECT_EQ(CodeOfFault(error, ExitCode::kConfig), ExitCode::kTryAgain) << error;
+  }
+}
+
 TEST_F(FileTest, FailedWriteNamesThePathAndLeavesNothing) {
   fs::create_directory(folder_ + "/folder");
   for (const std::string& path : {folder_ + "/no/file", folder_ + "/folder"}) {

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "lib/core/error.h"
+#include "tests/support/no_open_files.h"
 
 namespace tetrion {
 namespace {
@@ -25,11 +26,11 @@ class ConfigFileTest : public ::testing::Test {
   ~ConfigFileTest() override { fs::remove_all(folder_); }
 
   // What reading `path` is refused with.
-  static std::string Refusal(const std::string& path) {
+  static std::string Refusal(const std::string& path, ExitCode code = ExitCode::kUsage) {
     try {
       (void)ReadConfigFile(path);
     } catch (const Error& error) {
-      EXPECT_EQ(static_cast<int>(error.code()), 2);
+      EXPECT_EQ(static_cast<int>(error.code()), static_cast<int>(code));
       return error.what();
     }
     return "";
@@ -63,6 +64,13 @@ TEST_F(ConfigFileTest, FolderIsRefusedAsOne) {
 TEST_F(ConfigFileTest, ReasonOfTheSystemIsTold) {
   EXPECT_THAT(Refusal(folder_ + "/none.toml"), HasSubstr("none.toml: No such file or directory"));
   EXPECT_THAT(Refusal(folder_ + "/" + std::string(300, 'x')), HasSubstr("File name too long"));
+}
+
+TEST_F(ConfigFileTest, WantOfOpenFilesIsForNowNotForGood) {
+  if (!testing::kCanForbidFiles) GTEST_SKIP() << "UBSan needs open files";
+  std::ofstream(folder_ + "/c.toml") << "[run]\n";
+  const testing::NoOpenFiles none;
+  EXPECT_THAT(Refusal(folder_ + "/c.toml", ExitCode::kTryAgain), HasSubstr("Too many open files"));
 }
 
 TEST_F(ConfigFileTest, FileOfAnotherUserIsRefusedWithThatReason) {

@@ -11,6 +11,7 @@
 #include "lib/core/file.h"
 #include "lib/run/config_file.h"
 #include "lib/run/program.h"
+#include "tests/support/no_open_files.h"
 
 namespace tetrion {
 namespace {
@@ -175,6 +176,25 @@ TEST_F(RunFolderTest, SpoiltConfigurationNamesFileAndKey) {
   const std::string message = ErrorOf([&] { (void)folder.ReadConfig(); }, ExitCode::kConfig);
   EXPECT_THAT(message, HasSubstr("config.toml"));
   EXPECT_THAT(message, HasSubstr("lanes"));
+}
+
+// ./tetrion up ends a run whose coordinator says that its settings are wrong.
+TEST_F(RunFolderTest, ConfigurationThatCannotBeReadForNowIsNoWrongOne) {
+  if (!testing::kCanForbidFiles) GTEST_SKIP() << "UBSan needs open files";
+  const RunFolder folder = RunFolder::Create(runs_, "a");
+  folder.WriteConfig({});
+  const testing::NoOpenFiles none;
+  EXPECT_THAT(ErrorOf([&] { (void)folder.ReadConfig(); }, ExitCode::kTryAgain),
+              HasSubstr(folder.config_toml()));
+}
+
+TEST_F(RunFolderTest, EarlierChangesThatCannotBeReadAreNotReplaced) {
+  const RunFolder folder = RunFolder::Create(runs_, "a");
+  fs::create_symlink("changes.jsonl", folder.changes_jsonl());  // a loop: refuses root, too
+  const std::string error = ErrorOf(
+      [&] { folder.RecordChanges({{"lanes", "1", "2"}}, /*update=*/3); }, ExitCode::kConfig);
+  EXPECT_THAT(error, HasSubstr("cannot read " + folder.changes_jsonl()));
+  EXPECT_TRUE(fs::is_symlink(folder.changes_jsonl()));
 }
 
 TEST_F(RunFolderTest, EndpointsRoundTrip) {

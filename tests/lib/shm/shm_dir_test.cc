@@ -11,6 +11,7 @@
 
 #include "lib/shm/region.h"
 #include "tests/lib/shm/scratch_dir.h"
+#include "tests/support/no_open_files.h"
 
 namespace tetrion {
 namespace {
@@ -229,6 +230,14 @@ TEST(ShmDirTest, TriesAreRefusedAtOnceWhileTheFolderIsLocked) {
 }
 
 // Files left by killed owners are seen as dead every time, live ones never.
+TEST(ShmDirTest, LockThatCannotBeOpenedForNowIsTriedAgain) {
+  if (!testing::kCanForbidFiles) GTEST_SKIP() << "UBSan needs open files";
+  const ScratchDir dir;
+  EXPECT_EQ(ErrorOf([&] { ShmDirLock lock(dir.path() + "/none"); }).code(), ExitCode::kUsage);
+  const testing::NoOpenFiles none;
+  EXPECT_EQ(ErrorOf([&] { ShmDirLock lock(dir.path()); }).code(), ExitCode::kTryAgain);
+}
+
 TEST(ShmDirTest, KilledOwnersFilesAreRemovedAHundredTimes) {
   const ScratchDir scratch;
   const std::string& dir = scratch.path();

@@ -7,6 +7,7 @@
 
 #include "lib/core/error.h"
 #include "tests/lib/wire/raw_peer_for_test.h"
+#include "tests/support/no_open_files.h"
 
 namespace tetrion::wire {
 namespace {
@@ -60,6 +61,17 @@ TEST(SocketTest, SocketInTheFileSystemIsItsUsersAlone) {
     }
   }
   umask(before);
+}
+
+TEST(SocketTest, WantOfOpenFilesIsForNowNotForGood) {
+  if (!testing::kCanForbidFiles) GTEST_SKIP() << "UBSan needs open files";
+  const testing::NoOpenFiles none;
+  try {
+    ControlServer server("ipc:///tmp/tetrion_socket_test.sock");
+    FAIL() << "the lock's file is open";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kTryAgain) << error.what();
+  }
 }
 
 TEST(SocketTest, PortInUseNamesAddressAndWhatToDo) {

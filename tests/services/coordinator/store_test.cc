@@ -10,6 +10,7 @@
 #include "lib/core/error.h"
 #include "tests/services/coordinator/durable_files.h"
 #include "tests/services/coordinator/fixture.h"
+#include "tests/support/no_open_files.h"
 
 namespace tetrion::coordinator {
 namespace {
@@ -273,6 +274,23 @@ TEST_F(StoreTest, FileThatIsNoDatabaseIsRefusedForGood) {
   const std::string error = LoadError();
   EXPECT_NE(error.find(path() + " is damaged"), std::string::npos) << error;
   EXPECT_EQ(error.find("PRAGMA"), std::string::npos) << error;
+}
+
+TEST_F(StoreTest, FileThatCannotBeOpenedForNowIsTriedAgainOneThatNeverCanIsNot) {
+  const auto code = [](const std::string& path) {
+    try {
+      const Database database(path);
+    } catch (const Error& error) {
+      return error.code();
+    }
+    return ExitCode::kOk;
+  };
+  EXPECT_EQ(code(path()), ExitCode::kOk);
+  EXPECT_EQ(code(path() + "/no folder/x.db"), ExitCode::kUsage);
+  EXPECT_EQ(code(std::filesystem::path(path()).parent_path()), ExitCode::kUsage);
+  if (!testing::kCanForbidFiles) GTEST_SKIP() << "UBSan needs open files";
+  const testing::NoOpenFiles none;
+  EXPECT_EQ(code(path()), ExitCode::kTryAgain);
 }
 
 TEST_F(StoreTest, FileOfAnOlderLayoutIsRefusedUntouched) {
