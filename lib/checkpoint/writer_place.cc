@@ -24,6 +24,12 @@ bool HasNoLocks(int error) {
   return error == ENOLCK || error == EOPNOTSUPP || error == ENOSYS;
 }
 
+// The file could not be made: no earlier taker has left one. On a disk that is read-only no turn
+// follows.
+bool IsNotThere(int error) {
+  return error == ENOENT || error == ENOSPC || error == EDQUOT || error == EROFS;
+}
+
 }  // namespace
 
 WriterPlace::WriterPlace(const std::string& folder, std::int64_t wait_ms)
@@ -68,7 +74,11 @@ bool WriterPlace::Take() {
   taken_ = false;
   holder_.clear();
   const FileDescriptor file = Lock();
-  if (!file.valid()) return false;
+  if (!file.valid()) {
+    if (IsNotThere(errno)) return false;
+    throw Error(CodeOfFault(errno, ExitCode::kConfig),
+                "cannot tell who writes beside " + path_ + ": " + std::strerror(errno));
+  }
   ReadHolder(file);
   return WriteToken(file);
 }

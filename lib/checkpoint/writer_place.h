@@ -30,7 +30,8 @@ class WriterPlace {
 
   // Takes the place; the folder must exist. Waits for a turn that is under way, so that what it
   // writes is there afterwards. False where the disk refuses: then the next turn takes it, unless
-  // another process has meanwhile. Throws Error(kTryAgain) when a turn takes too long.
+  // another process has meanwhile. Throws Error when it cannot be told who has the place:
+  // kTryAgain, also when a turn takes too long, or kConfig for what a person has to change.
   bool Take();
 
   // Begins a turn, which ends when the descriptor is closed; an invalid one, which is a turn too,

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "tests/lib/shm/scratch_dir.h"
+#include "tests/support/no_open_files.h"
 
 namespace tetrion {
 namespace {
@@ -82,6 +83,21 @@ TEST(WriterPlaceTest, APlaceThatCouldNotBeTakenIsNotTakenBackFromALaterOne) {
   ASSERT_TRUE(late.Take());
   EXPECT_THROW((void)early.BeginTurn(), PlaceTaken);
   EXPECT_TRUE(late.BeginTurn().valid());
+}
+
+// Who has the place is not known then: the predecessor's turns would look like a successor's.
+TEST(WriterPlaceTest, APlaceThatCannotBeLookedAtIsNotTaken) {
+  if (!testing::kCanForbidFiles) GTEST_SKIP() << "UBSan needs open files";
+  const ScratchDir dir;
+  WriterPlace first(dir.path()), second(dir.path());
+  ASSERT_TRUE(first.Take());
+  {
+    const testing::NoOpenFiles none;
+    EXPECT_EQ(ErrorOf([&] { (void)second.Take(); }).code(), ExitCode::kTryAgain);
+  }
+  EXPECT_TRUE(first.BeginTurn().valid());
+  ASSERT_TRUE(second.Take());
+  EXPECT_TRUE(second.BeginTurn().valid());
 }
 
 TEST(WriterPlaceTest, AFileThatWasRemovedOrEmptiedIsTakenAgain) {
