@@ -141,7 +141,7 @@ bool Dealer::Reopen(const std::string& endpoint, const std::string& server_key, 
 }
 
 const std::string& Dealer::HandshakeProblem() {
-  while (open_->monitor != nullptr) {
+  while (open_ != nullptr && open_->monitor != nullptr) {
     const std::optional<Handshake> ended = open_->monitor->Next();
     if (!ended.has_value()) break;
     handshake_problem_ = ClientProblem(*ended, config_.endpoint, config_.security);

@@ -74,7 +74,8 @@ class Dealer {
   // Connects in the background. Throws Error(kUsage) for an address that cannot be parsed.
   Dealer(const ChannelPolicy& policy, Config config, const Clock& clock);
 
-  void* socket() const { return open_->socket.socket; }
+  // Null after a reopening that has failed: nothing is sent or heard until one succeeds.
+  void* socket() const { return open_ != nullptr ? open_->socket.socket : nullptr; }
   const std::string& endpoint() const { return config_.endpoint; }
   const std::string& server_key() const { return config_.security.server_key; }
   // Returns at once; kFull while the queue to the server has no room. Copies the frames.
@@ -90,6 +91,7 @@ class Dealer {
   // last reopening was too recent. Returns whether it did. Blocks for milliseconds, and for 0.1 s
   // while a host name is being looked up. ZeroMQ takes one address of a name, in one family: that
   // is IPv4's at first, and until something was heard the other family's with each reopening.
+  // Throws Error(kTryAgain) for want of files.
   bool Reopen(const std::string& endpoint, const std::string& server_key, LinkStats& stats);
   // What was wrong with the last handshake, for people; empty when it went well, is still to come,
   // or the context is shared.

@@ -2,6 +2,7 @@
 
 #include <zmq.h>
 
+#include <cerrno>
 #include <chrono>
 #include <exception>
 #include <future>
@@ -9,14 +10,16 @@
 #include <thread>
 #include <utility>
 
-#include "lib/core/check.h"
 #include "lib/core/error.h"
 
 namespace tetrion::wire {
 
 SocketContext::SocketContext(const Config& config)
     : handle_(zmq_ctx_new()), most_wait_ms_(config.most_wait_ms) {
-  TETRION_CHECK(handle_ != nullptr, "no ZeroMQ context");
+  if (handle_ == nullptr) {
+    throw Error(ExitCode::kTryAgain, std::string("cannot open a socket: ") + zmq_strerror(errno) +
+                                         "; raise the open-files limit");
+  }
   const int limit = zmq_ctx_get(handle_, ZMQ_SOCKET_LIMIT);
   if (config.max_sockets <= limit && config.io_threads > 0 &&
       zmq_ctx_set(handle_, ZMQ_MAX_SOCKETS, config.max_sockets) == 0 &&

@@ -23,7 +23,8 @@ class SocketContext {
     std::optional<int> most_wait_ms;
   };
 
-  // Throws Error(kUsage) for more sockets than ZeroMQ can have, or no thread.
+  // Throws Error(kUsage) for more sockets than ZeroMQ can have, or no thread; kTryAgain for want of
+  // files.
   explicit SocketContext(const Config& config);
   // Blocks until the sockets, all closed by now, have left, or for `most_wait_ms`. LINGER is 0, so
   // that they take milliseconds unless a name is being looked up.

@@ -61,7 +61,10 @@ std::uint16_t PortOf(const std::string& endpoint) {
 
 Readiness PollSocket(void* socket, int timeout_ms, int extra_fd) {
   zmq_pollitem_t items[2] = {{socket, 0, ZMQ_POLLIN, 0}, {nullptr, extra_fd, ZMQ_POLLIN, 0}};
-  const int ready = zmq_poll(items, extra_fd >= 0 ? 2 : 1, timeout_ms);
+  // Without a socket ZeroMQ would take the item for descriptor 0.
+  const bool has_socket = socket != nullptr;
+  const int ready = zmq_poll(has_socket ? items : items + 1,
+                             (has_socket ? 1 : 0) + (extra_fd >= 0 ? 1 : 0), timeout_ms);
   if (ready <= 0) return {};  // time-out, or a signal: the caller's loop comes back
   return {items[0].revents != 0, extra_fd >= 0 && items[1].revents != 0};
 }

@@ -65,6 +65,7 @@ std::size_t SkipRest(Frame& frame, void* socket);
 std::uint16_t PortOf(const std::string& endpoint);
 
 // Blocks until a message is there, `extra_fd` (if >= 0) is readable, or `timeout_ms` has passed.
+// `socket` may be null: no message comes.
 Readiness PollSocket(void* socket, int timeout_ms, int extra_fd);
 
 }  // namespace tetrion::wire

@@ -1,7 +1,9 @@
 #include "lib/wire/channel_ends.h"
 
 #include <gtest/gtest.h>
+#include <zmq.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -106,6 +108,32 @@ TEST(ChannelEndsTest, ReopeningWaitsUnlessSomethingWasHeard) {
   dealer.Heard();
   EXPECT_TRUE(dealer.Reopen(first.Endpoint(), "", stats));
   EXPECT_EQ(stats.reconnects, 2U);
+}
+
+// As for want of files. What ends after that still asks the client for its last words.
+TEST(ChannelEndsTest, ClientThatCouldNotBeOpenedAnewSendsAndHearsNothing) {
+  const Router router = MakeRouter("tcp://127.0.0.1:0");
+  Dealer::Config config = ClientOf(router.Endpoint());
+  config.context = std::make_shared<SocketContext>(SocketContext::Config{});
+  FakeClock clock;
+  Dealer dealer(kPolicy, config, clock);
+  LinkStats stats;
+  ASSERT_EQ(zmq_ctx_shutdown(config.context->handle()), 0);  // it gives no socket any more
+  for (int i = 0; i < 2; ++i) {
+    clock.AdvanceMs(10'000);
+    try {
+      (void)dealer.Reopen(router.Endpoint(), "", stats);
+      FAIL() << "a context that has ended gave a socket";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::kTryAgain) << error.what();
+    }
+    EXPECT_EQ(dealer.Send({Bytes(10), std::nullopt}, stats), SendStatus::kFull);
+    Frame frame;
+    EXPECT_FALSE(dealer.Receive(frame, 1));
+    EXPECT_EQ(dealer.HandshakeProblem(), "");
+  }
+  EXPECT_EQ(stats.reconnects, 0U);
+  EXPECT_EQ(stats.dropped_out, 2U);
 }
 
 }  // namespace

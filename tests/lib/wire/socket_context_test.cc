@@ -11,6 +11,7 @@
 
 #include "lib/core/error.h"
 #include "lib/wire/socket.h"
+#include "tests/support/no_open_files.h"
 
 namespace tetrion::wire {
 namespace {
@@ -93,6 +94,17 @@ TEST(SocketContextTest, SocketBeyondTheMostIsAnErrorThatNamesTheLimit) {
 TEST(SocketContextTest, MoreSocketsThanZeroMqCanHaveAndNoThreadAreRefused) {
   EXPECT_THROW(SocketContext({.max_sockets = 1 << 20}), Error);
   EXPECT_THROW(SocketContext({.io_threads = 0}), Error);
+}
+
+TEST(SocketContextTest, WantOfOpenFilesIsForNow) {
+  if (!testing::kCanForbidFiles) GTEST_SKIP() << "UBSan needs open files";
+  const testing::NoOpenFiles none;
+  try {
+    const SocketContext context(SocketContext::Config{});
+    FAIL() << "a context needs files";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kTryAgain) << error.what();
+  }
 }
 
 }  // namespace
