@@ -2,10 +2,11 @@
 
 #include <array>
 #include <chrono>
+#include <string>
 #include <thread>
 #include <utility>
 
-#include "lib/core/log.h"
+#include "lib/core/error.h"
 
 namespace tetrion::learner {
 
@@ -32,6 +33,7 @@ int TrainerAgent::DoWork() {
 
 int TrainerAgent::Train() {
   if (!published_ && !Publish()) {
+    CheckSlotIsNotAhead();
     // The version block is used up; the next heartbeat brings another.
     const std::int64_t start_ns = MonotonicClock::Get().NowNs();
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -80,6 +82,18 @@ bool TrainerAgent::Publish() {
   MutexLock lock(mu_);
   progress_.version = version;
   return true;
+}
+
+// A limit is committed before a version below it is published, so the account has gone back.
+void TrainerAgent::CheckSlotIsNotAhead() const {
+  const std::uint32_t newest = writer_.NewestVersion();
+  const std::uint32_t limit = versions_.limit();
+  if (newest == 0 || newest < limit) return;
+  throw Error(ExitCode::kConfig,
+              config_.region + " holds weights of version " + std::to_string(newest) +
+                  ", the account reserves those below " + std::to_string(limit) +
+                  ": tetrion.db is older than the region; end the run's actors, remove " +
+                  config_.region + " and start the learner again");
 }
 
 void TrainerAgent::CheckpointIfDue() {

@@ -35,7 +35,9 @@ struct TrainerProgress {
 };
 
 // Trains: one batch, up to `reuse` updates, weights published, now and then a checkpoint. Ends with
-// an Error when training has diverged (training_watch.h); the weights are those before it.
+// an Error when training has diverged (training_watch.h); the weights are those before it. Also
+// with one when the weights slot holds a version that the account has never reserved: no heartbeat
+// would bring a higher one.
 //
 // Thread role: DoWork on the trainer thread. Publishing is one copy into the weights slot that
 // waits for no reader, so the trainer does it itself.
@@ -46,6 +48,7 @@ class TrainerAgent final : public Agent {
     int batch_windows = 1;  // replay windows of one batch
     EntropyRange entropy;   // what the policy's can be
     std::int64_t checkpoint_every_ns = 30 * kNanosPerSecond;
+    std::string region;  // path of what the writer publishes in
   };
   struct Hooks {
     // Called after every batch, on the trainer thread; must be quick.
@@ -75,6 +78,7 @@ class TrainerAgent final : public Agent {
   // One batch; returns how many, 0 without one.
   int Train();
   bool Publish();
+  void CheckSlotIsNotAhead() const;
   // Hands a snapshot over where one is due and the last one written lacks updates.
   void CheckpointIfDue();
   CheckpointInfo Describe() const;

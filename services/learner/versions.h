@@ -20,8 +20,9 @@ class Versions {
   std::uint32_t After(std::uint32_t last) const {
     const std::uint32_t first = first_.load(std::memory_order_relaxed);
     const std::uint64_t next = std::max<std::uint64_t>(std::uint64_t{last} + 1, first);
-    return next < limit_.load(std::memory_order_relaxed) ? static_cast<std::uint32_t>(next) : 0;
+    return next < limit() ? static_cast<std::uint32_t>(next) : 0;
   }
+  std::uint32_t limit() const { return limit_.load(std::memory_order_relaxed); }
 
  private:
   static void Raise(std::atomic<std::uint32_t>& value, std::uint32_t to) {

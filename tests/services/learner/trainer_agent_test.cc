@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <string>
+#include <vector>
 
 #include "tests/lib/shm/scratch_dir.h"
 #include "tests/services/learner/fake_trainer.h"
@@ -20,7 +22,9 @@ class TrainerAgentTest : public ::testing::Test {
   std::unique_ptr<TrainerAgent> Make(std::uint64_t resumed_updates = 0,
                                      std::int64_t checkpoint_every_ns = 3600 * kNanosPerSecond) {
     return std::make_unique<TrainerAgent>(
-        TrainerAgent::Config{.batch_steps = 64, .checkpoint_every_ns = checkpoint_every_ns},
+        TrainerAgent::Config{.batch_steps = 64,
+                             .checkpoint_every_ns = checkpoint_every_ns,
+                             .region = "/shm/learner.region"},
         TrainerAgent::Hooks{
             .on_update =
                 [this](UpdateStats stats) { told_.push_back(Figure(stats, "policy_loss")); },
@@ -104,6 +108,29 @@ TEST_F(TrainerAgentTest, RestartedLearnerGoesOnAboveTheVersionsInTheSlot) {
   (void)agent->DoWork();
   EXPECT_EQ(trainer_.versions.back(), 1001U);
   EXPECT_EQ(slots_.Newest(), 1002U);
+}
+
+// An older tetrion.db was put back beside a region that has stayed.
+TEST_F(TrainerAgentTest, SlotWithAVersionThatTheAccountHasNotReservedEndsTheLearner) {
+  slots_.Writer().Publish(3, std::vector<std::byte>(TestSlots::kBlobBytes));
+  versions_.Allow(1, 3);
+  const auto agent = Make();
+  const Error error = ErrorOf([&] { (void)agent->DoWork(); });
+  EXPECT_EQ(error.code(), ExitCode::kConfig);
+  for (const char* part : {"learner.region", "version 3", "below 3"}) {
+    EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
+  }
+  EXPECT_TRUE(trainer_.versions.empty());
+}
+
+TEST_F(TrainerAgentTest, SlotWithTheLastReservedVersionWaitsForTheNextBlock) {
+  slots_.Writer().Publish(3, std::vector<std::byte>(TestSlots::kBlobBytes));
+  versions_.Allow(1, 4);
+  const auto agent = Make();
+  EXPECT_EQ(agent->DoWork(), 0);
+  versions_.Allow(1, 1004);
+  EXPECT_EQ(agent->DoWork(), 1);
+  EXPECT_EQ(trainer_.versions, (std::vector<std::uint32_t>{4}));
 }
 
 TEST_F(TrainerAgentTest, ABatchThatIsNotReadyIsCountedAndPublishesNothing) {
