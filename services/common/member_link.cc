@@ -94,7 +94,7 @@ void MemberLink::SayGoodbye(std::uint64_t session, std::uint64_t env_steps) {
   }
 }
 
-void MemberLink::LeaveUnused() {
+void MemberLink::LeaveAtOnce() {
   if (link_.session() == 0 || !(Running() || Draining())) return;
   StartGoodbye();
   for (int i = 0; i < kLeaveTries && !Done(); ++i) {

@@ -73,10 +73,10 @@ class MemberLink {
   void StartGoodbye();
   // Every cycle; does nothing unless the phase is goodbye. `session` 0: none to say it for.
   void SayGoodbye(std::uint64_t session, std::uint64_t env_steps);
-  // For a member whose start has failed, when its thread ends: says goodbye at once, so that the
-  // session does not last as long as its lease. Blocks until it is answered, about half a second at
-  // most. Does nothing without a session.
-  void LeaveUnused();
+  // For a member whose start or last work has failed, when its thread ends: says goodbye at once,
+  // so that the session does not last as long as its lease. Blocks until it is answered, about half
+  // a second at most. Does nothing without a session.
+  void LeaveAtOnce();
   void OnGoodbyeAck();
   // A member that leaves has nothing to say under a new session.
   void OnFenced();

@@ -58,7 +58,7 @@ class PlayLink final : public Agent, private wire::SessionOwner {
   std::string name() const override { return config_.agent_name; }
   int DoWork() override;
   void OnClose() override {
-    if (!built_) member_.LeaveUnused();
+    if (!built_) member_.LeaveAtOnce();
   }
 
   // Any thread; see MemberLink.

@@ -129,6 +129,28 @@ std::string LearnerLinkAgent::Awaited() const {
   return hooks_.batch_waits() ? "rows still wait to be trained" : "";
 }
 
+bool LearnerLinkAgent::Stopped() {
+  try {
+    return hooks_.stopped();
+  } catch (...) {
+    unsaved_ = true;
+    throw;
+  }
+}
+
+// On updates and rows; heartbeats end here.
+void LearnerLinkAgent::SayLastWord() {
+  wire::Heartbeat last = MakeHeartbeat();
+  last.session = link_.session();
+  link_.Send(last);
+}
+
+// After any other failure what trains may still go on, and with it the session.
+void LearnerLinkAgent::OnClose() {
+  if (unsaved_) SayLastWord();
+  if (unsaved_ || !built_) member_.LeaveAtOnce();
+}
+
 void LearnerLinkAgent::Drain() {
   if (member_.Draining()) {
     if (!stopping_) {
@@ -138,11 +160,8 @@ void LearnerLinkAgent::Drain() {
       if (built_) hooks_.start_stop();
       stopping_ = built_;
     }
-    if (stopping_ && !hooks_.stopped()) return;  // the session goes on meanwhile
-    // The last word on updates and rows; heartbeats end here.
-    wire::Heartbeat last = MakeHeartbeat();
-    last.session = link_.session();
-    link_.Send(last);
+    if (stopping_ && !Stopped()) return;  // the session goes on meanwhile
+    SayLastWord();
     member_.StartGoodbye();
   }
   member_.SayGoodbye(link_.session(), /*env_steps=*/0);

@@ -50,9 +50,7 @@ class LearnerLinkAgent final : public Agent, private wire::SessionOwner {
 
   std::string name() const override { return "link"; }
   int DoWork() override;
-  void OnClose() override {
-    if (!built_) member_.LeaveUnused();
-  }
+  void OnClose() override;
 
   // Any thread; see MemberLink.
   bool Done() const { return member_.Done(); }
@@ -75,6 +73,8 @@ class LearnerLinkAgent final : public Agent, private wire::SessionOwner {
   void ReportEnded();
   void StartDrain();
   void Drain();
+  bool Stopped();
+  void SayLastWord();
   std::string Awaited() const;
 
   const Hooks hooks_;
@@ -88,6 +88,7 @@ class LearnerLinkAgent final : public Agent, private wire::SessionOwner {
   bool building_ = false;
   bool built_ = false;      // and so the learner's region is held, until the process ends
   bool stopping_ = false;   // a drain has begun to stop what trains
+  bool unsaved_ = false;    // which is over, and has failed
   bool have_list_ = false;  // a ring list came in this session
   std::int64_t next_report_ns_ = 0;
   std::size_t reported_ = 0;  // ended rings told at least once

@@ -378,6 +378,26 @@ TEST_F(LearnerLinkTest, ACheckpointThatCannotBeWrittenAtTheEndEndsTheAgent) {
   EXPECT_THROW(work(), Error);
 }
 
+// Otherwise the coordinator would wait for its lease.
+TEST_F(LearnerLinkTest, LearnerWhoseLastCheckpointFailedTellsItsLastUpdatesAndSaysGoodbye) {
+  stopped_ = []() -> bool { throw Error(ExitCode::kTryAgain, "the disk is full"); };
+  BeginSession();
+  GiveList(1, {});
+  drain_ = true;
+  EXPECT_THROW(Expect<wire::Goodbye>(), Error);
+  agent_->OnClose();
+  wire::Heartbeat last;
+  wire::Goodbye goodbye;
+  while (goodbye.session == 0 && server_.Poll(10'000).socket) {
+    const Message message = wire::Decode(server_.Receive()->bytes).message;
+    if (const auto* heartbeat = std::get_if<wire::Heartbeat>(&message)) last = *heartbeat;
+    if (const auto* bye = std::get_if<wire::Goodbye>(&message)) goodbye = *bye;
+  }
+  EXPECT_EQ(goodbye.session, 7U);
+  EXPECT_EQ(last.policy_version, 13U);
+  EXPECT_EQ(last.session, 7U);
+}
+
 TEST_F(LearnerLinkTest, LastHeartbeatOfADrainTellsOfTheLastUpdates) {
   BeginSession();
   GiveList(1, {});
