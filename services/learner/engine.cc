@@ -80,6 +80,16 @@ std::unique_ptr<UpdatePlace> UpdatePlaceOf(const DeviceChoice& choice, const Run
   return place;
 }
 
+// Of the lanes that the learner plays itself; none where it plays none.
+ResidentAgent::Parts ResidentPartsOf(const RunConfig& run, const ReplayShape& shape,
+                                     const wire::Registered& registered, ReplayMemory& memory) {
+  if (shape.groups == 0) return {};
+  return MakeResidentParts(run, shape, memory.on_device()->device,
+                           WeightsReader::Config{.shm_dir = registered.shm_dir,
+                                                 .run_id = registered.run_id,
+                                                 .spec_hash = RunConfigHash(run)});
+}
+
 }  // namespace
 
 Engine::Engine(const Surroundings& around, const wire::Registered& registered,
@@ -94,6 +104,7 @@ Engine::Engine(const Surroundings& around, const wire::Registered& registered,
       trainer_(MakeTrainer(run_, memory_.rows().layout().spec,
                            TrainerThreads(run_, around.options.threads, UsableCpus()),
                            UpdatePlaceOf(around.options.replay, run_, memory_))),
+      resident_parts_(ResidentPartsOf(run_, shape_, registered, memory_)),
       region_(LearnerRegion::CreateOrAdopt(registered.shm_dir, registered.run_id,
                                            trainer_->PolicyBlobBytes(), RunConfigHash(run_))),
       checkpoints_(checkpoint_folder_, around.options.keep_checkpoints,
@@ -140,7 +151,7 @@ Engine::Engine(const Surroundings& around, const wire::Registered& registered,
   checkpoints_.GoOnFrom(resumed_.updates);
   log::info("replay of {} shards x {} rows x {} lanes: {} bytes", shape_.shards, run_.replay_rows,
             shape_.lanes, memory_.rows().memory_bytes());
-  if (shape_.groups > 0) MakeResident(registered);
+  if (shape_.groups > 0) MakeResident();
   if (rows != nullptr) MakeRows(registered, std::move(rows));
 }
 
@@ -167,7 +178,7 @@ void Engine::MakeRows(const wire::Registered& registered,
 }
 
 // The lanes that the learner plays itself, and their session.
-void Engine::MakeResident(const wire::Registered& registered) {
+void Engine::MakeResident() {
   ReplayMemory::OnDevice& device = *memory_.on_device();
   MemberConfig member = MemberConfigOf(around_.options.member, /*http_address=*/"");
   const std::string suffix = "-lanes";
@@ -181,11 +192,8 @@ void Engine::MakeResident(const wire::Registered& registered) {
           .member = std::move(member),
           .groups = shape_.groups,
           .agent = {.group_lanes = run_.lanes, .commit_stride = run_.commit_stride}},
-      MakeResidentParts(run_, shape_, device.device,
-                        WeightsReader::Config{.shm_dir = registered.shm_dir,
-                                              .run_id = registered.run_id,
-                                              .spec_hash = RunConfigHash(run_)}),
-      replay_, *device.rows, device.writer, around_.metrics, around_.drain_lanes, around_.on_error);
+      std::move(resident_parts_), replay_, *device.rows, device.writer, around_.metrics,
+      around_.drain_lanes, around_.on_error);
   log::info("{} resident lanes of {}, {} workers of the account", shape_.lanes, run_.env,
             shape_.groups);
 }

@@ -25,6 +25,7 @@
 #include "services/learner/rate_meter.h"
 #include "services/learner/replay_memory.h"
 #include "services/learner/replay_source.h"
+#include "services/learner/resident_agent.h"
 #include "services/learner/resident_lanes.h"
 #include "services/learner/ring_attacher.h"
 #include "services/learner/rows_agent.h"
@@ -79,7 +80,7 @@ class Engine {
 
  private:
   CheckpointInfo Describe() const;
-  void MakeResident(const wire::Registered& registered);
+  void MakeResident();
   void MakeRows(const wire::Registered& registered, std::unique_ptr<wire::RowsServer> socket);
   PlayedRows Played() const;
   std::uint64_t Rows() const;  // that came into the replay
@@ -92,6 +93,8 @@ class Engine {
   const ReplayShape shape_;
   ReplayMemory memory_;
   const std::unique_ptr<Trainer> trainer_;
+  // Before region and checkpoints are taken, for they may be refused; MakeResident uses them up.
+  ResidentAgent::Parts resident_parts_;
   // Before the checkpoint is read: while this learner's predecessor lives, it may write another.
   LearnerRegion region_;
   CheckpointAgent checkpoints_;

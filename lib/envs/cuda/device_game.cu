@@ -117,7 +117,10 @@ const GameEntry& GameOf(const std::string& env) {
   const auto* game = std::find_if(std::begin(kGames), std::end(kGames),
                                   [&](const GameEntry& entry) { return entry.env().name == env; });
   if (game != std::end(kGames)) return *game;
-  throw Error(ExitCode::kUsage, "environment '" + env + "' has no device lanes");
+  std::string names;
+  for (const GameEntry& entry : kGames) names += (names.empty() ? "" : ", ") + entry.env().name;
+  throw Error(ExitCode::kUsage,
+              "environment '" + env + "' has no device lanes; these have: " + names);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "lib/core/philox.h"
 #include "lib/envs/cartpole/cartpole.h"
 #include "lib/envs/cuda/device_game.h"
+#include "lib/envs/cuda/device_lanes.h"
 #include "lib/envs/tetris/colour_record.h"
 #include "lib/envs/tetris/tetris_pieces.h"
 #include "lib/envs/tetris/tetris_step.h"
@@ -128,6 +129,20 @@ TEST(DeviceExpandOfTest, OtherViewsAreRefusedWithTheNamesThereAre) {
     EXPECT_EQ(error.code(), ExitCode::kUsage);
     EXPECT_EQ(std::string(error.what()),
               "view afterstates is not made on a device: choose planes or vector");
+  }
+}
+
+TEST(DeviceGameTest, EnvironmentWithoutDeviceLanesIsToldThoseThatHaveThem) {
+  DeviceLanesConfig config;
+  config.env.name = "catch";
+  try {
+    (void)DeviceShowOf(config);
+    FAIL() << "no kernels play it";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kUsage);
+    const std::string text = error.what();
+    EXPECT_NE(text.find("'catch'"), std::string::npos) << text;
+    EXPECT_NE(text.find("tetris, tetris-placement, cartpole"), std::string::npos) << text;
   }
 }
 
