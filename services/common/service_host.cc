@@ -1,11 +1,14 @@
 #include "services/common/service_host.h"
 
 #include <chrono>
+#include <exception>
+#include <string>
 #include <thread>
 #include <utility>
 
 #include "lib/core/clock.h"
 #include "lib/core/file_limit.h"
+#include "lib/core/log.h"
 #include "lib/metrics/shared_recorders.h"
 #include "lib/run/program.h"
 
@@ -14,6 +17,16 @@ namespace {
 
 constexpr std::chrono::milliseconds kWait{10};
 constexpr std::uint64_t kFewestFiles = 64;  // HTTP connections, regions, logs
+
+std::string TextOf(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& exception) {
+    return exception.what();
+  } catch (...) {
+    return "unknown exception";
+  }
+}
 
 }  // namespace
 
@@ -63,12 +76,17 @@ void ServiceHost::Stop() {
 }
 
 void ServiceHost::Fail(std::exception_ptr error) {
+  std::exception_ptr first;
   {
     MutexLock lock(mu_);
-    if (error_) return;
-    error_ = std::move(error);
+    first = error_;
+    if (!error_) error_ = error;
   }
-  on_error_();
+  if (!first) {
+    on_error_();
+  } else if (error != first) {  // not the same one on its way through another thread
+    log::error("another failure: {}", TextOf(error));
+  }
 }
 
 bool ServiceHost::failed() const {

@@ -49,7 +49,8 @@ class ServiceHost {
   void Run(Agent& link, const Steps& steps) TETRION_EXCLUDES(mu_);
 
   // --- any thread ---
-  // Keeps the error if it is the first; the caller's thread ends. Fits AgentRunner's on_error.
+  // Keeps the error if it is the first, and logs a later one; the caller's thread ends. Fits
+  // AgentRunner's on_error.
   void Fail(std::exception_ptr error) TETRION_EXCLUDES(mu_);
   bool failed() const TETRION_EXCLUDES(mu_);
 

@@ -111,13 +111,17 @@ TEST_F(ServiceHostTest, FirstErrorOfAnyThreadIsTheOneThatIsThrown) {
     host_.Fail(std::make_exception_ptr(Error(ExitCode::kTryAgain, text)));
   };
   EXPECT_FALSE(host_.failed());
+  ::testing::internal::CaptureStdout();
   const std::string thrown = ErrorOfRun(link, {.done = [this] { return host_.failed(); },
                                                .wait =
                                                    [&] {
                                                      fail("first");
                                                      fail("second");
                                                    }});
+  const std::string logged = ::testing::internal::GetCapturedStdout();
   EXPECT_EQ(thrown, "first");
+  EXPECT_EQ(logged.find("first"), std::string::npos) << logged;
+  EXPECT_NE(logged.find("second"), std::string::npos) << logged;
   EXPECT_EQ(errors_, 1) << "the end is asked for once";
 }
 
