@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstring>
 #include <thread>
+#include <utility>
 
 #include "lib/core/address.h"
 #include "lib/core/clock.h"
@@ -104,9 +105,18 @@ void HttpEndpoint::Impl::Bind(const std::string& bind, const HostPort& wanted) {
 // system has no file or buffer left.
 void HttpEndpoint::Impl::Serve() {
   server.listen_after_bind();
+  bool told = false;  // why the port cannot be bound
   while (WaitToListenAgain()) {
+    errno = 0;
+    if (!server.bind_to_port(host, port)) {
+      const int reason = errno;
+      if (std::exchange(told, true)) continue;
+      log::warn("HTTP on port {} is not served, since it cannot be bound again: {}; still trying",
+                port, reason != 0 ? std::strerror(reason) : "address not usable");
+      continue;
+    }
+    told = false;
     log::warn("HTTP on port {} could not accept a connection; listening again", port);
-    if (!server.bind_to_port(host, port)) continue;
     server.SetBacklog(kBacklog);
     server.listen_after_bind();
   }

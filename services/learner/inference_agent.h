@@ -25,7 +25,7 @@ struct InferenceCounters {
   std::atomic<std::uint64_t> rows{0};        // rows answered
   std::atomic<std::uint64_t> batches{0};     // calls of the policy
   std::atomic<std::uint64_t> not_finite{0};  // rows on which the policy failed
-  std::atomic<std::int64_t> wait_ns{0};      // slept for rows or weights
+  std::atomic<std::int64_t> wait_ns{0};      // slept for rows
 };
 
 // Decides the rows of streamed workers: one call of the policy for the waiting rows of all streams,

@@ -10,9 +10,11 @@
 #include <deque>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "lib/core/clock.h"
 #include "lib/core/error.h"
+#include "lib/core/file.h"
 #include "lib/http/http_get.h"
 
 namespace tetrion {
@@ -214,6 +216,25 @@ int ListeningSocket(std::uint16_t port) {
   return -1;
 }
 
+// A socket that has `port`; an invalid one where another has it.
+FileDescriptor BoundTo(std::uint16_t port) {
+  FileDescriptor file(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int on = 1;  // over connections of the port that have ended
+  setsockopt(file.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_port = htons(port);
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const bool bound = bind(file.get(), reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0;
+  return bound && listen(file.get(), 1) == 0 ? std::move(file) : FileDescriptor();
+}
+
+std::size_t CountOf(const std::string& part, const std::string& text) {
+  std::size_t count = 0;
+  for (std::size_t at = 0; (at = text.find(part, at)) != std::string::npos; ++at) ++count;
+  return count;
+}
+
 bool Answers(const std::string& address) {
   try {
     return HttpGet(address, "/livez", 1000) == "{\"alive\":true}\n";
@@ -231,6 +252,28 @@ TEST_F(HttpEndpointTest, PortIsServedAgainAfterAConnectionCouldNotBeAccepted) {
     while (!Answers(endpoint_.address()) && !deadline.Passed()) std::this_thread::yield();
     EXPECT_TRUE(Answers(endpoint_.address()));
   }
+}
+
+TEST_F(HttpEndpointTest, PortThatAnotherHasTakenMeanwhileIsToldOnceAndServedWhenItIsFree) {
+  ::testing::internal::CaptureStdout();
+  const std::uint16_t port = PortOf(endpoint_.address());
+  std::size_t closed = 0;
+  {
+    FileDescriptor other;
+    for (; !other.valid(); ++closed) {  // again where the endpoint was faster
+      const int listening = ListeningSocket(port);
+      if (listening >= 0) shutdown(listening, SHUT_RDWR);
+      other = BoundTo(port);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1000));  // a few tries
+  }
+  const Deadline deadline = Deadline::AfterMs(kTimeoutMs);
+  while (!Answers(endpoint_.address()) && !deadline.Passed()) std::this_thread::yield();
+  EXPECT_TRUE(Answers(endpoint_.address()));
+  const std::string logged = ::testing::internal::GetCapturedStdout();
+  EXPECT_LE(CountOf("could not accept", logged), closed) << logged;
+  EXPECT_LE(CountOf("still trying", logged), 1U) << logged;
+  EXPECT_EQ(CountOf("still trying", logged), CountOf("Address already in use; still", logged));
 }
 
 TEST_F(HttpEndpointTest, StopsWhileItsPortWaitsToBeServedAgain) {
