@@ -10,7 +10,7 @@ enum class ExitCode : int {
   kOk = 0,
   kInternal = 1,      // a bug of ours
   kUsage = 2,         // unknown or out-of-range option, port in use, unusable path
-  kUnsaved = 74,      // EX_IOERR: the run has ended, and its last part could not be stored
+  kUnsaved = 74,      // EX_IOERR: a run's last part could not be stored, or a result not be printed
   kTryAgain = 75,     // EX_TEMPFAIL: a peer or a resource is gone; the supervisor decides
   kConfig = 78,       // EX_CONFIG: configuration or version mismatch; the message gives both
   kTerminated = 143,  // second SIGTERM or SIGINT, or too long after a SIGHUP

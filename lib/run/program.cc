@@ -1,10 +1,13 @@
 #include "lib/run/program.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <new>
 #include <string>
@@ -39,13 +42,41 @@ int Report(std::string_view program, const char* what, ExitCode code) noexcept {
   return static_cast<int>(code);
 }
 
+// A standard stream that the caller closed must not become the number of the first file opened: its
+// results or its log would land in a checkpoint. Opened the wrong way round, it fails as before.
+void OccupyStandardStreams() noexcept {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(fd, F_GETFD) != -1) continue;
+    if (open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd) return;
+  }
+}
+
+// Why a part of what was printed is not in standard output, as an errno; 0 when all is, or when the
+// reader has closed the pipe, as `head` does, since it wants no more. Only results and --help are
+// printed by stdio. Logs and the table of `up` go by NoWaitWriter, which may drop them: there the
+// run counts, not the text.
+int UnwrittenOutput() noexcept {
+  const bool failed_before = std::ferror(stdout) != 0;
+  errno = 0;
+  // The stream keeps no reason: one more byte fails for the same.
+  if (failed_before) (void)std::fputc('\n', stdout);
+  if (std::fflush(stdout) == 0 && !failed_before) return 0;
+  if (errno == EPIPE) return 0;
+  return errno == 0 ? EIO : errno;
+}
+
 }  // namespace
 
 int GuardedMain(int argc, const char* const* argv,
                 const std::function<int(int, const char* const*)>& fn) noexcept {
   const std::string_view program = ProgramName(argc, argv);
+  OccupyStandardStreams();
   try {
-    return fn(argc, argv);
+    const int code = fn(argc, argv);
+    const int reason = code == 0 ? UnwrittenOutput() : 0;
+    if (reason == 0) return code;
+    const std::string text = std::string("cannot write standard output: ") + std::strerror(reason);
+    return Report(program, text.c_str(), ExitCode::kUnsaved);
   } catch (const Error& error) {
     const std::string text = error.what() + NoteOnVariables(error.what());
     return Report(program, text.c_str(), error.code());

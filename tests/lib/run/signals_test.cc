@@ -1,5 +1,6 @@
 #include "lib/run/signals.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sched.h>
@@ -216,6 +217,56 @@ TEST(MainGuardTest, OtherExceptionsAreInternalAndResultsPass) {
   EXPECT_EQ(GuardedMain(1, argv, [](int argc, const char* const*) { return argc + 41; }), 42);
   EXPECT_NE(::testing::internal::GetCapturedStderr().find("tetrion-actor: error: "),
             std::string::npos);
+}
+
+// The exit code of a program that prints `bytes` while its stdout is `fd`, closed when that is -1.
+int CodeOfPrinting(int fd, std::size_t bytes, bool flushes = false) {
+  std::fflush(stdout);
+  const int status = StatusOfChild([&] {
+    if (fd >= 0) dup2(fd, STDOUT_FILENO);
+    if (fd < 0) close(STDOUT_FILENO);
+    std::clearerr(stdout);  // the tests' own stdout may be closed, too
+    const char* argv[] = {"tetrion-eval"};
+    return GuardedMain(1, argv, [&](int, const char* const*) {
+      SignalWatcher watcher;
+      std::fputs(std::string(bytes, '.').c_str(), stdout);
+      if (flushes) std::fflush(stdout);
+      return 0;
+    });
+  });
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST(MainGuardTest, ResultThatCannotBeWrittenIsAnErrorAlsoWhereItsStreamHasForgottenWhy) {
+  const int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+  ASSERT_GE(full, 0);
+  const std::string no_space =
+      "tetrion-eval: error: cannot write standard output: No space left on device\n";
+  for (const bool flushes : {false, true}) {
+    for (const std::size_t bytes : {std::size_t{1}, std::size_t{1} << 20}) {
+      ::testing::internal::CaptureStderr();
+      EXPECT_EQ(CodeOfPrinting(full, bytes, flushes), 74) << bytes;
+      EXPECT_EQ(::testing::internal::GetCapturedStderr(), no_space) << bytes;
+    }
+  }
+  EXPECT_EQ(CodeOfPrinting(full, 0), 0);
+  close(full);
+}
+
+TEST(MainGuardTest, ClosedStandardOutputIsNotTheFirstFileThatIsOpened) {
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(CodeOfPrinting(-1, 1), 74);  // its SignalWatcher opens files that take what is written
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(),
+            "tetrion-eval: error: cannot write standard output: Bad file descriptor\n");
+  EXPECT_EQ(CodeOfPrinting(-1, 0), 0);
+}
+
+TEST(MainGuardTest, ReaderOfTheResultMayLeave) {
+  int fds[2];
+  ASSERT_EQ(pipe(fds), 0);
+  close(fds[0]);
+  for (const bool flushes : {false, true}) EXPECT_EQ(CodeOfPrinting(fds[1], 1, flushes), 0);
+  close(fds[1]);
 }
 
 }  // namespace
