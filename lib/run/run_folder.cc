@@ -135,8 +135,7 @@ std::string LatestRun(const std::string& runs_dir) {
 
 void CheckRunName(const std::string& name) {
   if (IsPlainName(name) && name != "latest") return;
-  Refuse("run name '" + name +
-         "': expected 1 to 64 letters, digits, '.', '_' or '-', and not 'latest'");
+  Refuse("run name '" + name + "': expected " + kPlainNames + ", and not 'latest'");
 }
 
 std::string RunArguments(const std::string& runs_dir, const std::string& name) {

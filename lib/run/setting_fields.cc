@@ -18,7 +18,7 @@ std::string NameOf(const std::string& key) {
 
 std::string ExpectedText(const std::string& range, const std::string& unit, bool is_flag) {
   if (is_flag) return "true or false";
-  if (range.empty()) return "1 to 64 letters, digits, '.', '_' or '-'";
+  if (range.empty()) return kPlainNames;
   const bool numeric = range.find(" to ") != std::string::npos;
   return (numeric ? "" : "one of ") + range + (unit.empty() ? "" : " " + unit);
 }

@@ -36,8 +36,9 @@ std::string RangeText(T min, T max) {
 
 // Whether `value` is one of the alternatives of "a|b|c".
 bool IsOneOf(std::string_view value, std::string_view alternatives);
-// 1 to 64 letters, digits, '.', '_' or '-', not starting with '.' or '-': safe as file name and in
-// TOML.
+// Safe as file name and in TOML: what kPlainNames says.
+inline constexpr const char* kPlainNames =
+    "1 to 64 letters, digits, '.', '_' or '-', not beginning with '.' or '-'";
 bool IsPlainName(std::string_view text);
 
 // When the run ends by itself. Both zero: never.

@@ -221,6 +221,21 @@ TEST_F(RunFolderTest, EndpointsAreMissingOrWrongWithDifferentCodes) {
   }
 }
 
+TEST(RunNameTest, RefusalSaysAllThatANameMustBe) {
+  for (const std::string good : {"a", "_a", "0.a-b"}) EXPECT_NO_THROW(CheckRunName(good));
+  for (const std::string bad : {"-a", ".a", "a b", "", "latest"}) {
+    try {
+      CheckRunName(bad);
+      FAIL() << bad;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.what(),
+                "run name '" + bad +
+                    "': expected 1 to 64 letters, digits, '.', '_' or '-', not beginning with '.' "
+                    "or '-', and not 'latest'");
+    }
+  }
+}
+
 TEST(RunNameTest, DefaultNameCarriesEnvironmentAndTime) {
   std::tm local{};
   local.tm_year = 126;
