@@ -4,6 +4,7 @@
 #include <sys/file.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -54,9 +55,24 @@ std::map<std::string, nlohmann::ordered_json> LastChanges(const std::string& lin
   return last;
 }
 
+// "link -> target" of the link on the way to `path` that leads nowhere; "" where there is none.
+std::string DanglingLink(const fs::path& path) {
+  std::error_code error;
+  for (fs::path at = path; at != at.parent_path(); at = at.parent_path()) {
+    const bool missing = fs::status(at, error).type() == fs::file_type::not_found;
+    if (!missing || !fs::is_symlink(fs::symlink_status(at, error))) continue;
+    return at.string() + " -> " + fs::read_symlink(at, error).string();
+  }
+  return "";
+}
+
 void MakeFolder(const std::string& path) {
   std::error_code error;
   fs::create_directories(path, error);
+  if (const std::string link = error ? DanglingLink(path) : ""; !link.empty()) {
+    Refuse("cannot make the folder " + path + ": a link leads nowhere (" + link +
+           "); make the folder that it names or choose another with --runs-dir");
+  }
   if (error) {
     Refuse("cannot make the folder " + path + ": " + error.message() +
            "; make its parent writable or choose another with --runs-dir");
@@ -136,6 +152,11 @@ std::string LatestRun(const std::string& runs_dir) {
 void CheckRunName(const std::string& name) {
   if (IsPlainName(name) && name != "latest") return;
   Refuse("run name '" + name + "': expected " + kPlainNames + ", and not 'latest'");
+}
+
+std::string DefaultRunsDir() {
+  const char* told = std::getenv("TETRION_DEFAULT_RUNS_DIR");
+  return told == nullptr || *told == '\0' ? "runs" : told;
 }
 
 std::string RunArguments(const std::string& runs_dir, const std::string& name) {

@@ -20,6 +20,11 @@ struct Endpoints {
   std::uint64_t run_id = 0;  // 0: unknown
 };
 
+// Folder of the run folders where no flag, variable or config file names one: "runs", or what
+// TETRION_DEFAULT_RUNS_DIR says, with which ./tetrion keeps runs in its checkout when it is called
+// from elsewhere.
+std::string DefaultRunsDir();
+
 // How ./tetrion is told of a run, for the lines that it prints: the name, and --runs-dir where that
 // is not "runs"; quoted for a shell where needed.
 std::string RunArguments(const std::string& runs_dir, const std::string& name);

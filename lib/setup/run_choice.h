@@ -5,6 +5,7 @@
 
 #include "lib/run/options.h"
 #include "lib/run/run_config.h"
+#include "lib/run/run_folder.h"
 
 namespace tetrion {
 
@@ -14,7 +15,7 @@ struct RunChoice {
   std::string resume;     // name of a run to go on with, or "latest"
   std::string init_from;  // of a new run: RUN, RUN/newest or RUN/best
   std::string stop_after;
-  std::string runs_dir = "runs";
+  std::string runs_dir = DefaultRunsDir();
   std::string shm_dir;         // empty: /dev/shm/tetrion-<uid>
   std::vector<Setting> given;  // run settings of command line and config file
 };

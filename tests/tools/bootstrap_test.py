@@ -33,7 +33,8 @@ if [[ " $* " == *" -n "* ]]; then exit; fi
 echo "compiled $*" >>"$CALLS"
 [[ -f $2/../../broken ]] && { echo "error: expected a semicolon"; exit 1; }
 mkdir -p "$2/bin"
-printf '#!/bin/bash\\nprintf "[%%s]" "$0" "$@"\\n' >"$2/bin/tetrion-up"
+echo '#!/bin/bash' >"$2/bin/tetrion-up"
+echo 'printf "[%s]" "runs: $TETRION_DEFAULT_RUNS_DIR" "$0" "$@"' >>"$2/bin/tetrion-up"
 cp "$2/bin/tetrion-up" "$2/bin/tetrion-eval"
 chmod +x "$2"/bin/*
 touch "$2/built"
@@ -122,26 +123,11 @@ class Bootstrap(unittest.TestCase):
         self.assertIn("tetrion-learner", self.builds()[0])
 
     def test_runs_stay_in_this_folder_wherever_it_is_called_from(self):
-        runs = f"[--runs-dir][{self.root}/runs]"
-        self.assertTrue(self.run_it("up", "a", cwd="/").stdout.endswith(f"]{runs}[a]"))
-        self.assertTrue(self.run_it("play", "a", cwd="/").stdout.endswith(f"][play]{runs}[a]"))
-        own = self.run_it("up", "--runs-dir=b", cwd="/").stdout
-        self.assertTrue(own.endswith("tetrion-up][--runs-dir=b]"), own)
-        chosen = self.run_it("up", "a", cwd="/", TETRION_RUNS_DIR="/b").stdout
-        self.assertTrue(chosen.endswith("tetrion-up][a]"), chosen)
-
-    def test_a_config_file_says_where_runs_go_from_wherever_it_is_called(self):
-        self.write("runs.toml", '[up]\nruns_dir = "b"\n')
-        self.write("other.toml", '[up]\nactors = 2\n[coordinator]\nruns_dir = "c"\n')
-        there, other = self.root / "runs.toml", self.root / "other.toml"
-        for arguments, variables in ((("--config", there), {}), ((f"--config={there}",), {}),
-                                     ((), {"TETRION_CONFIG": str(there)})):
-            said = self.run_it("up", *map(str, arguments), cwd="/", **variables).stdout
-            self.assertNotIn("--runs-dir", said)
-        said = self.run_it("up", f"--config={other}", cwd="/", TETRION_CONFIG=str(there)).stdout
-        self.assertIn(f"[--runs-dir][{self.root}/runs]", said)
-        said = self.run_it("play", "a", cwd="/", TETRION_CONFIG=str(there)).stdout
-        self.assertIn(f"[--runs-dir][{self.root}/runs]", said, "play does not read [up]")
+        for verb in ("up", "play"):
+            here, elsewhere = (self.run_it(verb, "a", cwd=cwd).stdout for cwd in (self.root, "/"))
+            self.assertTrue(here.startswith("[runs: ]["), here)
+            self.assertTrue(elsewhere.startswith(f"[runs: {self.root}/runs]["), elsewhere)
+            self.assertEqual(elsewhere.split("][")[1:], here.split("][")[1:])
 
     def test_a_second_call_does_nothing_but_start_the_program(self):
         self.run_it("up")
@@ -198,7 +184,31 @@ class Bootstrap(unittest.TestCase):
             self.assertEqual(self.run_it("jobs").stdout, f"{jobs}\n")
         self.assertEqual(self.run_it("jobs", TETRION_JOBS="5").stdout, "5\n")
         self.assertEqual(self.run_it("jobs", TETRION_JOBS="").stdout, "64\n")
+        for words in ("0", "many", "-1", "1.5"):
+            for verb in ("jobs", "up"):
+                said = self.run_it(verb, TETRION_JOBS=words, status=2)
+                self.assertEqual(said.stderr, f"tetrion: TETRION_JOBS={words}: expected a number "
+                                              "from 1\n")
+                self.assertEqual(said.stdout, "")
         self.assertEqual((self.called("cmake"), self.builds()), ([], []))
+
+    def test_a_checkout_that_another_user_has_built_says_what_to_do(self):
+        self.run_it("up")
+        owner = pathlib.Path(self.root).owner()
+        if os.geteuid() == 0:
+            for path in (self.base, self.root, self.root / ".deps"):
+                path.chmod(0o755)
+            command = ["setpriv", "--reuid=65534", "--clear-groups", "--"]
+        else:
+            command = []
+            (self.root / ".deps/lock").chmod(0o400)
+        done = subprocess.run([*command, str(self.root / "tetrion"), "up"], cwd=self.root,
+                              env=self.environment(), capture_output=True, text=True, timeout=60,
+                              check=False)
+        self.assertEqual(done.returncode, 2)
+        self.assertEqual(done.stderr, f"tetrion: cannot write '{self.root}/.deps/lock' (owner: "
+                                      f"{owner}): work in a checkout of your own, or start what "
+                                      f"is built here: '{self.root}/build/cpu/bin/tetrion-up'\n")
 
     def test_a_failed_build_shows_the_end_of_its_log(self):
         self.write("broken", "")
@@ -310,6 +320,18 @@ class Bootstrap(unittest.TestCase):
         self.assertEqual(self.called("pip"), [])
         made = self.root / ".deps/py/bin/pip"
         self.assertIn(str(made.parent), made.read_text(encoding="utf-8"))
+
+    def test_an_environment_of_another_checkout_that_deps_is_a_link_to_is_used_as_it_is(self):
+        self.write("deploy/wheels.txt", "some-torch==1.2 --hash=sha256:0\n")
+        self.fake_pip("exit 1\n")
+        self.root.joinpath(".deps").rename(self.base / "theirs")
+        pip = self.base / "theirs/py/bin/pip"
+        pip.write_text(pip.read_text().replace(f"{self.root}/.deps", f"{self.base}/theirs"))
+        self.root.joinpath(".deps").symlink_to("../theirs")
+        before = pip.read_text()
+        self.run_it("install", "wheels", status=1)
+        self.assertEqual(len(self.called("pip")), 1)
+        self.assertEqual(pip.read_text(), before)
 
     def test_a_failed_download_leaves_nothing_that_looks_finished(self):
         self.write("deploy/wheels.txt", "some-torch==1.2 --hash=sha256:0\n")

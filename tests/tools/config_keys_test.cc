@@ -79,6 +79,17 @@ TEST_F(ConfigKeysTest, ThreadsAndDeviceOfTheLearnerAreThoseThatUpPlansWith) {
   EXPECT_EQ(Parsed(file, {"--trainer-device", "auto"}).replay.trainer, "auto");
 }
 
+TEST_F(ConfigKeysTest, FolderOfRunsBeatsTheDefaultOfTheScriptHoweverTheFileSaysIt) {
+  constexpr const char* kDefault = "TETRION_DEFAULT_RUNS_DIR";
+  setenv(kDefault, "/checkout/runs", 1);
+  for (const char* file : {"[up]\nruns_dir = \"..\"\n", "up.runs_dir = \"..\"\n",
+                           "[up]\n\"runs-dir\" = '..'\n", "up = { runs_dir = \"..\" }\n"}) {
+    EXPECT_EQ(Parsed(file).runs_dir, "..") << file;
+  }
+  EXPECT_EQ(Parsed("[up]\nactors = 2\n").runs_dir, "/checkout/runs");
+  unsetenv(kDefault);
+}
+
 TEST_F(ConfigKeysTest, DeviceOfTheLearnerIsJudgedBeforeAnythingIsMade) {
   EXPECT_THAT(RefusalOf("[learner]\ndevice = \"tpu\"\n"), HasSubstr("--device tpu"));
   EXPECT_THAT(RefusalOf("[learner]\ntrainer_device = \"device\"\n"), HasSubstr("give --device"));

@@ -4,12 +4,14 @@
 #include <optional>
 #include <string>
 
+#include "lib/run/run_folder.h"
+
 namespace tetrion {
 
 struct EvalOptions {
   std::string command;  // eval, play or dream
   std::string run;      // name, path or "latest"
-  std::string runs_dir = "runs";
+  std::string runs_dir = DefaultRunsDir();
   std::string policy = "checkpoint";  // checkpoint, random or linear
   bool best = false;               // the checkpoint with the best mean return instead of the newest
   bool sample = false;             // draw actions instead of taking the most probable

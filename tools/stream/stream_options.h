@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "lib/run/run_folder.h"
+
 namespace tetrion {
 
 struct StreamOptions {
@@ -20,7 +22,7 @@ struct StreamOptions {
 
   // Of the kernel.
   std::string policy = "linear";  // linear, random or checkpoint:RUN
-  std::string runs_dir = "runs";
+  std::string runs_dir = DefaultRunsDir();
   std::int64_t episodes = 0;  // 0: no end
   std::int64_t steps = 0;     // 0: no end
 

@@ -22,8 +22,12 @@ class EnvironmentTest : public ::testing::Test {
     return names;
   }
 
-  static constexpr const char* kNames[] = {"TETRION_LANES", "TETRION_LANSE", "TETRION_SHM_DIR",
-                                           "TETRION_JOBS", "XTETRION_LANES"};
+  static constexpr const char* kNames[] = {"TETRION_LANES",
+                                           "TETRION_LANSE",
+                                           "TETRION_SHM_DIR",
+                                           "TETRION_JOBS",
+                                           "TETRION_DEFAULT_RUNS_DIR",
+                                           "XTETRION_LANES"};
 };
 
 TEST_F(EnvironmentTest, AVariableIsTheOptionInCapitals) {
@@ -38,6 +42,7 @@ TEST_F(EnvironmentTest, AVariableIsTheOptionInCapitals) {
 TEST_F(EnvironmentTest, EmptyOnesAndThoseOfTheScriptsAreNone) {
   setenv("TETRION_LANES", "", 1);
   setenv("TETRION_JOBS", "3", 1);
+  setenv("TETRION_DEFAULT_RUNS_DIR", "/r", 1);
   setenv("XTETRION_LANES", "3", 1);
   EXPECT_THAT(Names(), ElementsAre());
 }

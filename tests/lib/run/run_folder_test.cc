@@ -221,6 +221,29 @@ TEST_F(RunFolderTest, EndpointsAreMissingOrWrongWithDifferentCodes) {
   }
 }
 
+TEST_F(RunFolderTest, LinkThatLeadsNowhereIsNamed) {
+  const std::string link = runs_ + "/link";
+  fs::create_symlink(runs_ + "/gone", link);
+  for (const std::string& runs_dir : {link, link + "/", link + "/below"}) {
+    EXPECT_THAT(ErrorOf([&] { RunFolder::Create(runs_dir, "a"); }),
+                HasSubstr(": a link leads nowhere (" + link + " -> " + runs_ +
+                          "/gone); make the "
+                          "folder that it names"));
+  }
+  fs::create_directory(runs_ + "/gone");
+  EXPECT_EQ(ErrorOf([&] { RunFolder::Create(link + "/below", "a"); }), "");
+}
+
+TEST(DefaultRunsDirTest, IsRunsOrWhatTheScriptSays) {
+  constexpr const char* kName = "TETRION_DEFAULT_RUNS_DIR";
+  EXPECT_EQ(DefaultRunsDir(), "runs");
+  setenv(kName, "", 1);
+  EXPECT_EQ(DefaultRunsDir(), "runs");
+  setenv(kName, "/checkout/runs", 1);
+  EXPECT_EQ(DefaultRunsDir(), "/checkout/runs");
+  unsetenv(kName);
+}
+
 TEST(RunNameTest, RefusalSaysAllThatANameMustBe) {
   for (const std::string good : {"a", "_a", "0.a-b"}) EXPECT_NO_THROW(CheckRunName(good));
   for (const std::string bad : {"-a", ".a", "a b", "", "latest"}) {
