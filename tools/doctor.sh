@@ -9,8 +9,13 @@ root=$(cd -- "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/.." && pwd)
 shm_dir=${TETRION_SHM_DIR:-/dev/shm/tetrion-$(id -u)}
 usage="usage: ./tetrion doctor [--shm-dir DIR | --shm [SETTING...]]"
 case ${1:-} in
-  --shm-dir) shm_dir=${2:?--shm-dir needs a folder} ;;
-  --shm-dir=*) shm_dir=${1#*=} ;;
+  --shm-dir | --shm-dir=*)
+    if [[ $1 == *=* ]]; then shm_dir=${1#*=}; else shm_dir=${2:-}; fi
+    if [[ -z $shm_dir ]]; then
+      echo "--shm-dir needs a folder; $usage" >&2
+      exit 2
+    fi
+    ;;
   --shm)
     program=$root/build/cpu/bin/tetrion-shm-size
     if [[ ! -x $program ]]; then

@@ -13,6 +13,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 INK, SOFT, GRID = "#22303c", "#6b7a88", "#e3e8ec"
+MOST_NAMED = 8  # runs in a message
 BLUE, ORANGE, GREEN, RED, PURPLE = "#2f6fbb", "#e08a1e", "#3c9a5f", "#c8443f", "#7d5bb5"
 
 
@@ -20,20 +21,26 @@ class PlotError(Exception):
     """What is wrong, where, and what to do: one sentence."""
 
 
+def newest_first(runs_dir):
+    """The config.toml of each run, which is written when a run is begun or gone on with."""
+    return sorted(runs_dir.glob("*/config.toml"), key=lambda file: -file.stat().st_mtime)
+
+
 def find_run(runs_dir, name):
     """The folder of a run: a name below runs_dir, a path, or the newest one for "latest"."""
     if name == "latest":
-        runs = list(runs_dir.glob("*/config.toml"))
+        runs = newest_first(runs_dir)
         if not runs:
             raise PlotError(f"no run in {runs_dir}; start one with ./tetrion up")
-        return max(runs, key=lambda file: file.stat().st_mtime).parent
+        return runs[0].parent
     folders = [runs_dir / name, pathlib.Path(name)]
     for folder in reversed(folders) if "/" in name else folders:
         if folder.is_dir():
             return folder
-    known = sorted(p.name for p in runs_dir.glob("*/"))
+    known = [file.parent.name for file in newest_first(runs_dir)]
+    are = "there are" if len(known) <= MOST_NAMED else "the newest are"
     raise PlotError(f"no run \"{name}\" in {runs_dir}; "
-                    f"there {'are ' + ', '.join(known[-8:]) if known else 'is none'}")
+                    f"{are + ' ' + ', '.join(known[:MOST_NAMED]) if known else 'there is none'}")
 
 
 def read_samples(folder):

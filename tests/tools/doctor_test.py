@@ -122,6 +122,8 @@ class Doctor(unittest.TestCase):
 
     def test_unknown_arguments_are_usage_errors(self):
         self.examine(2, "--fix")
+        for nothing in (("--shm-dir=",), ("--shm-dir", ""), ("--shm-dir",)):
+            self.assertEqual(self.examine(2, *nothing), "")
 
 
 if __name__ == "__main__":

@@ -108,7 +108,17 @@ class Plot(unittest.TestCase):
         self.assertEqual(plot.find_run(self.runs, "latest").name, "new")
         self.assertEqual(plot.find_run(self.runs, "old").name, "old")
         self.assertEqual(plot.find_run(self.runs, str(new)), new)
-        self.refuses("old", plot.find_run, self.runs, "gone")
+        self.refuses("; there are new, old", plot.find_run, self.runs, "gone")
+
+    def test_a_run_that_is_not_there_is_told_the_newest_ones(self):
+        self.refuses("; there is none", plot.find_run, self.runs, "gone")
+        (self.runs / "z-no-run").mkdir()
+        for number in range(9):
+            config = self.run_folder(f"run-{9 - number}", []) / "config.toml"
+            os.utime(config, (number, number))
+        newest = ", ".join(f"run-{number}" for number in range(1, 9))
+        with self.assertRaisesRegex(plot.PlotError, f"; the newest are {newest}$"):
+            plot.find_run(self.runs, "gone")
 
     def test_figures_are_read_nested_and_flat_and_missing_is_nan(self):
         sample = {"learner": {"entropy": 1.5}, "actor_wait_ring_s": 2, "flag": True, "text": "3"}
