@@ -87,7 +87,7 @@ class PyPool {
     }
     const PoolResult result = Sent(all_, actions.data());
     if (result.status == PoolStatus::kBusy) {
-      throw nb::value_error(
+      throw std::runtime_error(
           "another step has not ended (a second thread's, or one that was interrupted): reset to "
           "begin anew, or recv after send");
     }

@@ -63,7 +63,8 @@ class EnvConfig:
 
 class VectorPool:
     """n environments stepped by threads (0: by the caller). Every wait is without the GIL and sees
-    signals. ValueError: an argument, by environment; RuntimeError: closed, forked, never reset."""
+    signals. ValueError: an argument, by environment; RuntimeError: closed, forked, never reset; a
+    step while another runs."""
 
     def __init__(self, config: EnvConfig, num_envs: int, threads: int, batch_size: int) -> None: ...
     def reset(self, envs: NDArray[np.int32], seeds: NDArray[np.uint64]) -> None:

@@ -31,9 +31,13 @@ class VecEnv(vec_env.VecEnv):  # type: ignore[misc, unused-ignore]
                 "copy=False: stable-baselines3 stores a step's observations after the next step,"
                 " which would have overwritten them; leave copy out"
             )
-        self.envs = vector.TetrionVectorEnv(
-            env, num_envs, autoreset_mode=AutoresetMode.SAME_STEP, **options
-        )
+        mode = options.setdefault("autoreset_mode", AutoresetMode.SAME_STEP)
+        if mode not in (AutoresetMode.SAME_STEP, AutoresetMode.SAME_STEP.value):
+            raise ValueError(
+                f"autoreset_mode={mode!r}: stable-baselines3 needs episodes that restart in the"
+                " step that ends them, SameStep; leave autoreset_mode out"
+            )
+        self.envs = vector.TetrionVectorEnv(env, num_envs, **options)
         self._actions: np.ndarray | None = None
         self._seed: int | None = None
         self.render_mode = self.envs.render_mode

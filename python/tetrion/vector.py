@@ -194,7 +194,7 @@ class TetrionVectorEnv(  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def step(self, actions: Any) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
         """Plays an action in each environment. ValueError names the first whose action is out of
-        range; nothing has moved then.
+        range, RuntimeError says that another step has not ended; nothing has moved then.
 
         Args:
             actions: integers [n] in 0 .. A-1.

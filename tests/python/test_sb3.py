@@ -1,5 +1,6 @@
 """stable-baselines3 over our vector environment. Skips where it is missing: torch is gigabytes."""
 
+import gymnasium
 import numpy as np
 import pytest
 import tetrion
@@ -17,6 +18,13 @@ def sb3():
 def test_arrays_that_the_next_step_overwrites_are_refused(sb3):
     with pytest.raises(ValueError, match="copy=False: stable-baselines3 stores"):
         sb3.VecEnv("tetris", 4, copy=False)
+
+
+@pytest.mark.parametrize("mode", ["NextStep", gymnasium.vector.AutoresetMode.DISABLED, 3])
+def test_other_modes_than_the_one_that_it_needs_are_refused(sb3, mode):
+    with pytest.raises(ValueError, match=r"autoreset_mode=.*stable-baselines3 needs .* SameStep"):
+        sb3.VecEnv("tetris", 4, autoreset_mode=mode)
+    sb3.VecEnv("tetris", 4, autoreset_mode="SameStep").close()
 
 
 def test_steps_are_those_of_the_same_step_mode_with_its_final_observations(sb3):

@@ -363,7 +363,7 @@ def test_who_is_named_twice_or_steps_into_a_step_is_told_so():
     with pytest.raises(ValueError, match="environment 1 is named twice"):
         envs.send([0, 0, 0], [0, 1, 1])
     envs.send([0, 0, 0])
-    with pytest.raises(ValueError, match=r"another step has not ended .* reset to begin anew"):
+    with pytest.raises(RuntimeError, match=r"another step has not ended .* reset to begin anew"):
         envs.step([0, 0, 0])
     envs.recv()
     envs.step([0, 0, 0])
