@@ -184,6 +184,7 @@ CompatResult CompatKernel::Connect(std::int64_t timeout_ns) {
     return impl.config.stop != nullptr && impl.config.stop->load(std::memory_order_relaxed);
   };
   Impl::CallTime time(impl.clock, timeout_ns);
+  impl.problem.clear();
   impl.barrier_due = true;
   CompatResult result = impl.Barrier(time);
   while ((result == CompatResult::kPeerLost || result == CompatResult::kRefused) &&
@@ -196,6 +197,7 @@ CompatResult CompatKernel::Connect(std::int64_t timeout_ns) {
     result = impl.parts.command.Drained() ? impl.Barrier(left)
                                           : impl.AwaitResponse(kCompatPing, response, left);
   }
+  if (result == CompatResult::kOk) impl.problem.clear();  // of a host that this one succeeded
   return result == CompatResult::kPeerLost ? CompatResult::kTimeout : result;
 }
 

@@ -63,7 +63,8 @@ class CompatKernel {
   bool adopted() const;                // whether the region had been laid out before
   std::uint32_t epoch() const;         // of the command ring
   std::uint32_t error_result() const;  // `result` of the last ERROR response
-  const std::string& problem() const;  // after kCorrupt, kSeqError, kRefused: what happened
+  // After kCorrupt, kSeqError, kRefused and kBusy: what happened. Connect forgets it.
+  const std::string& problem() const;
   const CompatStats& stats() const;
 
  private:

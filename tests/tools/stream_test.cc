@@ -282,6 +282,16 @@ TEST(StreamOutcomeTest, EachBadEndHasItsCodeAndSaysWhere) {
   }
 }
 
+TEST(StreamOutcomeTest, SilenceOfTheOtherEndHasAReasonToo) {
+  const StreamOptions kernel = {.command = "kernel", .peer_timeout_ms = 300};
+  EXPECT_EQ(ReasonOf({CompatResult::kPeerLost, "of an earlier refusal"}, kernel),
+            "the host has shown no sign of life for 300 ms");
+  EXPECT_EQ(ReasonOf({CompatResult::kPeerLost}, {.command = "host", .peer_timeout_ms = 9}),
+            "the kernel has shown no sign of life for 9 ms");
+  EXPECT_EQ(ReasonOf({CompatResult::kTimeout}, kernel), "the host did not answer");
+  EXPECT_EQ(ReasonOf({CompatResult::kRefused, "for a reason"}, kernel), "for a reason");
+}
+
 TEST(RetryPauseTest, DoublesToASecondUntilSomethingIsAchieved) {
   RetryPause pause;
   for (std::int64_t time_ms = 1; time_ms < 1000; time_ms *= 2)

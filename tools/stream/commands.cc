@@ -146,7 +146,8 @@ StreamOutcome PlayOn(const StreamOptions& options, const std::atomic<bool>& stop
     if (!options.stay || !Survivable(outcome.result)) return outcome;
     if (connected) {
       ++losses;
-      log::warn("{}: {}; waiting for a host", CompatResultName(outcome.result), outcome.problem);
+      log::warn("{}: {}; waiting for a host", CompatResultName(outcome.result),
+                ReasonOf(outcome, options));
     }
     if (player.steps() > steps_before) pause.Reset();
     SleepUnlessStopped(pause.NextNs(), stop);

@@ -69,6 +69,16 @@ std::optional<CompatRegion> OpenRegion(const StreamOptions& options, CompatRole 
   return CompatRegion::Open(options.region, role, bytes, patience_ns);
 }
 
+std::string ReasonOf(const StreamOutcome& outcome, const StreamOptions& options) {
+  const std::string other = options.command == "kernel" ? "the host" : "the kernel";
+  if (outcome.result == CompatResult::kPeerLost) {
+    return other + " has shown no sign of life for " + std::to_string(options.peer_timeout_ms) +
+           " ms";
+  }
+  const bool no_answer = outcome.result == CompatResult::kTimeout && outcome.problem.empty();
+  return no_answer ? other + " did not answer" : outcome.problem;
+}
+
 void ThrowUnlessGood(const StreamOutcome& outcome, const StreamOptions& options) {
   const std::string where = options.region + ": ";
   const std::string other = options.command == "kernel" ? "host" : "kernel";
@@ -80,8 +90,7 @@ void ThrowUnlessGood(const StreamOutcome& outcome, const StreamOptions& options)
       return;
     case CompatResult::kPeerLost:
       throw Error(ExitCode::kTryAgain,
-                  where + "peer_lost: the " + other + " has shown no sign of life for " +
-                      std::to_string(options.peer_timeout_ms) + " ms; start it and try again");
+                  where + "peer_lost: " + ReasonOf(outcome, options) + "; start it and try again");
     case CompatResult::kTimeout:
       throw Error(ExitCode::kTryAgain,
                   where + "timeout: the " + other + " did not answer" + why + "; is it running?");

@@ -47,6 +47,9 @@ struct StreamOutcome {
   std::uint32_t error_result = 0;  // with kRefused: CompatErrorCode
 };
 
+// Why it ended: `problem`, or what the silence of the other end was.
+std::string ReasonOf(const StreamOutcome& outcome, const StreamOptions& options);
+
 // Throws the Error that an outcome deserves: kTryAgain when the other end is gone or silent,
 // kConfig when it broke the protocol or the region is damaged. Nothing for kOk and kStopped.
 void ThrowUnlessGood(const StreamOutcome& outcome, const StreamOptions& options);

@@ -320,6 +320,19 @@ TEST(CompatAdoptTest, KernelConnectsWhenTheHostComesAndGivesUpWhenNoneDoes) {
   EXPECT_EQ(world.kernel->Connect(20 * kNanosPerSecond), CompatResult::kOk);
 }
 
+TEST(CompatAdoptTest, ConnectForgetsWhatAnEarlierHostRefused) {
+  Streaming world;
+  ASSERT_EQ(world.kernel->Step(9, world.obs), CompatResult::kRefused);
+  ASSERT_FALSE(world.kernel->problem().empty());
+  ASSERT_EQ(world.kernel->Connect(kNanosPerSecond), CompatResult::kOk);
+  EXPECT_EQ(world.kernel->problem(), "");
+  ASSERT_EQ(world.kernel->Reset(world.obs), CompatResult::kOk);
+  ASSERT_EQ(world.kernel->Step(9, world.obs), CompatResult::kRefused);
+  world.sleeper.pump = nullptr;
+  EXPECT_EQ(world.kernel->Connect(kNanosPerSecond), CompatResult::kTimeout);
+  EXPECT_EQ(world.kernel->problem(), "");
+}
+
 // The kernel connects; at its first sleep a host takes the PING and is killed. `new_host_ns` later
 // the next one starts.
 CompatResult ConnectAcrossAKill(CompatWorld& world, CompatEnv& env, std::int64_t new_host_ns) {
