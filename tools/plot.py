@@ -23,7 +23,12 @@ class PlotError(Exception):
 
 def newest_first(runs_dir):
     """The config.toml of each run, which is written when a run is begun or gone on with."""
-    return sorted(runs_dir.glob("*/config.toml"), key=lambda file: -file.stat().st_mtime)
+    def age(file):
+        try:
+            return -file.stat().st_mtime
+        except FileNotFoundError:  # the run was removed meanwhile
+            return 0
+    return sorted(runs_dir.glob("*/config.toml"), key=age)
 
 
 def find_run(runs_dir, name):

@@ -30,6 +30,11 @@ bool IsSetUpWrong(int error) {
          error == EISDIR || error == EEXIST || error == ENXIO;
 }
 
+bool IsWantOfResources(int error) {
+  return error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS ||
+         error == ENOSPC;
+}
+
 FileDescriptor::~FileDescriptor() {
   if (fd_ >= 0) close(fd_);
 }

@@ -22,6 +22,10 @@ namespace tetrion {
   return IsSetUpWrong(error) ? wrong : ExitCode::kTryAgain;
 }
 
+// Whether errno's value, after a call that makes a socket or gives it an address, is a want of
+// descriptors or memory, which may pass.
+[[nodiscard]] bool IsWantOfResources(int error);
+
 // Owns a file descriptor and closes it.
 class FileDescriptor {
  public:

@@ -8,6 +8,7 @@
 #include "lib/core/address.h"
 #include "lib/core/clock.h"
 #include "lib/core/error.h"
+#include "lib/core/file.h"
 #include "lib/core/json.h"
 #include "lib/core/log.h"
 #include "lib/core/mutex.h"
@@ -91,7 +92,7 @@ void HttpEndpoint::Impl::Bind(const std::string& bind, const HostPort& wanted) {
                                                                     : -1;
   if (bound <= 0) {
     const int reason = errno;
-    throw Error(ExitCode::kUsage,
+    throw Error(IsWantOfResources(reason) ? ExitCode::kTryAgain : ExitCode::kUsage,
                 "cannot serve HTTP on " + bind + ": " +
                     (reason != 0 ? std::strerror(reason) : "address not usable") +
                     "; choose another with --http-bind (port 0 takes a free one)");

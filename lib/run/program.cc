@@ -53,7 +53,7 @@ void OccupyStandardStreams() noexcept {
 
 // Why a part of what was printed is not in standard output, as an errno; 0 when all is, or when the
 // reader has closed the pipe, as `head` does, since it wants no more. Only results and --help are
-// printed by stdio. Logs and the table of `up` go by NoWaitWriter, which may drop them: there the
+// printed to stdout. Logs and the table of `up` go by NoWaitWriter, which may drop them: there the
 // run counts, not the text.
 int UnwrittenOutput() noexcept {
   const bool failed_before = std::ferror(stdout) != 0;

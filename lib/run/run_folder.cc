@@ -66,6 +66,12 @@ std::string DanglingLink(const fs::path& path) {
   return "";
 }
 
+[[noreturn]] void CannotMake(const std::string& path, const std::error_code& error) {
+  throw Error(CodeOfFault(error.value(), ExitCode::kUsage),
+              "cannot make the folder " + path + ": " + error.message() +
+                  "; make its parent writable or choose another with --runs-dir");
+}
+
 void MakeFolder(const std::string& path) {
   std::error_code error;
   fs::create_directories(path, error);
@@ -73,10 +79,7 @@ void MakeFolder(const std::string& path) {
     Refuse("cannot make the folder " + path + ": a link leads nowhere (" + link +
            "); make the folder that it names or choose another with --runs-dir");
   }
-  if (error) {
-    Refuse("cannot make the folder " + path + ": " + error.message() +
-           "; make its parent writable or choose another with --runs-dir");
-  }
+  if (error) CannotMake(path, error);
 }
 
 std::string Absolute(const std::string& path) {
@@ -117,8 +120,7 @@ bool MakeNew(const std::string& path) {
   std::error_code error;
   if (fs::create_directory(path, error)) return true;
   if (!error) return false;
-  Refuse("cannot make the folder " + path + ": " + error.message() +
-         "; make its parent writable or choose another with --runs-dir");
+  CannotMake(path, error);
 }
 
 // The run below `runs_dir` whose config.toml was written last. Throws Error(kUsage) when there is
@@ -283,7 +285,11 @@ std::string DefaultRunName(const std::string& env, std::time_t time) {
 }
 
 Endpoints ReadEndpoints(const std::string& path) {
+  errno = 0;
   std::ifstream file(path);
+  if (!file && errno != 0 && errno != ENOENT) {
+    throw Error(ExitCode::kTryAgain, "cannot read " + path + ": " + std::strerror(errno));
+  }
   if (!file) {
     throw Error(ExitCode::kTryAgain, "no coordinator yet: " + path +
                                          " is missing; start "

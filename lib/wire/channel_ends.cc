@@ -8,6 +8,7 @@
 
 #include "lib/core/address.h"
 #include "lib/core/error.h"
+#include "lib/core/file.h"
 
 namespace tetrion::wire {
 namespace {
@@ -70,6 +71,10 @@ Router::Router(const std::string& endpoint, const ServerSecurity& security,
   AllowIpv6(socket(), endpoint);
   if (zmq_bind(socket(), endpoint.c_str()) == 0) return;
   const int error = zmq_errno();
+  if (IsWantOfResources(error)) {
+    throw Error(ExitCode::kTryAgain,
+                "cannot bind " + config.what + " to '" + endpoint + "': " + zmq_strerror(error));
+  }
   throw Error(ExitCode::kUsage,
               "cannot bind " + config.what + " to '" + endpoint + "': " + zmq_strerror(error) +
                   (error == EADDRINUSE

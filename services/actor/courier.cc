@@ -59,8 +59,10 @@ int Courier::DoWork() {
     std::this_thread::sleep_for(kUnknownPause);
     return 0;
   }
+  const bool refused = client_->refused();
   if (delivery_.Silent() && client_->Reopen()) {
-    log::warn("learner's rows at {} silent: connecting anew", client_->endpoint());
+    // A refusal has been told, and is asked about every 3 s.
+    if (!refused) log::warn("learner's rows at {} silent: connecting anew", client_->endpoint());
     delivery_.OnReconnect();
   }
   // What a dead learner said is read before its successor, behind the same address, is spoken to:
@@ -92,6 +94,7 @@ bool Courier::Connected() {
     Open(learner);
   } else if (client_->Reopen(learner.endpoint, learner.key)) {
     log::info("learner's rows have moved to {}", learner.endpoint);
+    opened_ns_ = clock_.NowNs();
     delivery_.OnReconnect();
   }
   return true;

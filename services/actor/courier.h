@@ -76,7 +76,7 @@ class Courier final : public Agent {
   RowsDelivery delivery_;
   Recorders recorders_;
   std::unique_ptr<wire::RowsClient> client_;  // null until the learner's address is known
-  std::int64_t opened_ns_ = 0;                // when it became known
+  std::int64_t opened_ns_ = 0;                // when it became known, or another
   std::string said_problem_;                  // of the handshake, as last logged
   std::int64_t totals_due_ns_ = 0;
   std::atomic<bool> done_{false};  // set by DoWork; pairs with Done

@@ -17,7 +17,8 @@ std::string ToldHttp(const MemberOptions& options, const std::string& http_addre
       IsLoopback(http_address)) {
     log::info(
         "no scraper is told of the pages at {}: this machine alone reaches them, and the "
-        "coordinator is on another; give --http-bind 0.0.0.0:PORT or --http-advertise HOST[:PORT]",
+        "coordinator is called by an address that other machines have; give --http-bind "
+        "0.0.0.0:PORT or --http-advertise HOST[:PORT]",
         http_address);
     return "";
   }

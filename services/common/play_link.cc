@@ -256,9 +256,9 @@ void PlayLink::StartDrain() {
 }
 
 void PlayLink::WarnOfLateDrain() const {
-  const std::string rows = hooks_.rows_left ? ": the learner has not taken " +
-                                                  std::to_string(hooks_.rows_left()) + " rows"
-                                            : "";
+  const std::uint64_t left = hooks_.rows_left ? hooks_.rows_left() : 0;
+  const std::string rows =
+      left > 0 ? ": the learner has not taken " + std::to_string(left) + " rows" : "";
   log::warn("the time of --drain-timeout is over before the workers were done{}", rows);
 }
 

@@ -194,7 +194,7 @@ bool RingAttacher::TryTakeRemote(Waiting& ring, std::vector<std::unique_ptr<RowS
     GiveUp(info, refusal);
     return true;
   }
-  const std::string why = ended ? "its actor's session ended before it reached this learner"
+  const std::string why = ended ? "its actor's session ended before its rows reached this learner"
                                 : "its actor never opened it: it does not reach the learner";
   log::warn("ring {} is given up: {}", info.path, why);
   CountAsDead(info, why);

@@ -179,8 +179,7 @@ class BadCheckpoints(harness.Case):
         run.start_up(resume=True)
         run.expect_progress()
         run.drain()
-        self.assertRegex(run.log("up"), rf"{files[-1].name} is corrupt: .*; "
-                                        rf"going on from update {int(files[-2].stem)}\n")
+        self.assertIn(f"{files[-1].name} is missing or has another length", run.log("up"))
         said = run.log("learner")
         self.assertIn(files[-1].name, said.split(" W [learner")[1].splitlines()[0])
         self.assertIn(f"resumed from {files[-2]}", said)

@@ -97,7 +97,8 @@ class Bootstrap(unittest.TestCase):
         command = [str(self.root / "tetrion"), *args]
         if os.geteuid() == 0:
             subprocess.run(["chown", "-R", "65534", self.base], check=True)
-            command = ["setpriv", "--reuid=65534", "--clear-groups", "--", *command]
+            command = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--",
+                       *command]
         done = subprocess.run(command, cwd=self.root, env=self.environment(), stdin=stdin,
                               capture_output=True, text=True, timeout=60, check=False)
         self.assertEqual(done.returncode, status, done.stdout + done.stderr)
@@ -198,7 +199,7 @@ class Bootstrap(unittest.TestCase):
         if os.geteuid() == 0:
             for path in (self.base, self.root, self.root / ".deps"):
                 path.chmod(0o755)
-            command = ["setpriv", "--reuid=65534", "--clear-groups", "--"]
+            command = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"]
         else:
             command = []
             (self.root / ".deps/lock").chmod(0o400)

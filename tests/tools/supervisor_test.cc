@@ -486,6 +486,8 @@ TEST_F(SupervisorTest, LearnersReplacementThatHasWorkedAndThenLosesTheRunIsAFail
 // The run ended before the learner had read what it was given.
 TEST_F(SupervisorTest, RefusedSettingWhileDrainingIsTheExitCode) {
   supervisor_.Drain("test");
+  host_.End("coordinator", {false, 75});  // first, and less to the point
+  supervisor_.Tick();
   host_.End("learner", {false, 78});
   supervisor_.Tick();
   host_.EndAll({false, 0});

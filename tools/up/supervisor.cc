@@ -192,8 +192,9 @@ void Supervisor::OnExitWhileDraining(const Child& child, const ChildExit& exit) 
     return;
   }
   log::warn("{} ended with {} while draining", child.spec.name, Describe(exit));
-  if (exit_code_ != 0) return;
   const bool is_fatal = Judge(exit) == ExitVerdict::kFatal;
+  const bool only_lost = exit_code_ == static_cast<int>(ExitCode::kTryAgain);
+  if (exit_code_ != 0 && !(is_fatal && only_lost)) return;
   exit_code_ = is_fatal ? exit.code : static_cast<int>(ExitCode::kTryAgain);
   failed_child_ = child.spec.name;
 }

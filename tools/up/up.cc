@@ -60,16 +60,20 @@ Up::Up(const UpOptions& options, RunPlan plan, SignalWatcher& signals)
   });
 }
 
-// What a run that goes on has lost already, which its learner tells its log alone.
+// What a run that goes on has lost already, as far as the manifest and a look at the newest file
+// say it; its learner tells its log all of it.
 void Up::WarnOfLostTraining() const {
   if (!plan_.resuming) return;
   try {
-    const auto newest = CheckpointStore(folder_.checkpoints(), 1).LoadNewest();
-    if (!newest) {
+    const auto listed = CheckpointStore(folder_.checkpoints(), 1).Manifest();
+    if (listed.empty()) {
       log::warn("no checkpoint in {}: training starts from the beginning", folder_.checkpoints());
-    } else if (!newest->warning.empty()) {
-      log::warn("{}; going on from update {}", newest->warning, newest->info.updates);
+      return;
     }
+    const std::string newest = folder_.checkpoints() + "/" + listed.back().file;
+    std::error_code error;
+    if (fs::file_size(newest, error) == listed.back().bytes && !error) return;
+    log::warn("{} is missing or has another length: training goes on from an earlier one", newest);
   } catch (const Error& error) {
     log::debug("{}; the learner will say so", error.what());
   }

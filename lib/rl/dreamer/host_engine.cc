@@ -48,6 +48,7 @@ class HostEngine final : public DreamerEngine {
   ReturnScale return_scale_;
   const std::unique_ptr<GradientSync> sync_;
   DreamerRows rows_;
+  bool has_worked_ = false;  // an update, in this process
   // Buffers, overwritten by every update.
   DreamerTerms terms_;
   std::vector<float> critic_before_, counted_;
@@ -73,7 +74,8 @@ HostEngine::HostEngine(const DreamerEngineConfig& config, const DreamerState& st
 
 bool HostEngine::Update(UpdateStats& stats) {
   bool taken = false;
-  WithHostErrors(optimiser_.steps() > 0, [&] { taken = UpdateInMemory(stats); });
+  WithHostErrors(has_worked_, [&] { taken = UpdateInMemory(stats); });
+  has_worked_ = has_worked_ || taken;
   return taken;
 }
 

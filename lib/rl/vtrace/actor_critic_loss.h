@@ -4,7 +4,7 @@
 
 namespace tetrion {
 
-// Without defaults: the caller chooses every one.
+// The caller chooses every one: what is left out is 0.
 struct ActorCriticCoefficients {
   double value_coef;    // c_v
   double entropy_coef;  // c_e

@@ -4,7 +4,7 @@
 
 namespace tetrion {
 
-// Without defaults: the caller chooses every one.
+// The caller chooses every one: what is left out is 0.
 struct VtraceConstants {
   double discount;  // gamma
   double lambda;

@@ -196,6 +196,15 @@ TEST(FileFaultTest, WhatAPersonHasToChangeIsToldFromWhatMayPass) {
   }
 }
 
+TEST(WantOfResourcesTest, IsNoMatterOfTheAddress) {
+  for (const int want : {EMFILE, ENFILE, ENOMEM, ENOBUFS, ENOSPC}) {
+    EXPECT_TRUE(IsWantOfResources(want)) << want;
+  }
+  for (const int other : {0, EADDRINUSE, EADDRNOTAVAIL, EACCES, ENODEV}) {
+    EXPECT_FALSE(IsWantOfResources(other)) << other;
+  }
+}
+
 TEST_F(FileTest, FailedWriteNamesThePathAndLeavesNothing) {
   fs::create_directory(folder_ + "/folder");
   for (const std::string& path : {folder_ + "/no/file", folder_ + "/folder"}) {

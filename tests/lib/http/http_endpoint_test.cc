@@ -257,10 +257,11 @@ TEST_F(HttpEndpointTest, PortIsServedAgainAfterAConnectionCouldNotBeAccepted) {
 TEST_F(HttpEndpointTest, PortThatAnotherHasTakenMeanwhileIsToldOnceAndServedWhenItIsFree) {
   ::testing::internal::CaptureStdout();
   const std::uint16_t port = PortOf(endpoint_.address());
+  const Deadline taken = Deadline::AfterMs(kTimeoutMs);
   std::size_t closed = 0;
   {
     FileDescriptor other;
-    for (; !other.valid(); ++closed) {  // again where the endpoint was faster
+    for (; !other.valid() && !taken.Passed(); ++closed) {  // again where the endpoint was faster
       const int listening = ListeningSocket(port);
       if (listening >= 0) shutdown(listening, SHUT_RDWR);
       other = BoundTo(port);

@@ -236,6 +236,7 @@ TEST_F(RunFolderTest, LinkThatLeadsNowhereIsNamed) {
 
 TEST(DefaultRunsDirTest, IsRunsOrWhatTheScriptSays) {
   constexpr const char* kName = "TETRION_DEFAULT_RUNS_DIR";
+  unsetenv(kName);
   EXPECT_EQ(DefaultRunsDir(), "runs");
   setenv(kName, "", 1);
   EXPECT_EQ(DefaultRunsDir(), "runs");
