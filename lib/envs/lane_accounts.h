@@ -1,8 +1,10 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 
 #include "lib/core/check.h"
@@ -84,8 +86,18 @@ class LaneAccounts {
   std::size_t ListBeginning(int first, std::size_t n, int* listed) const {
     const std::size_t at = At(first);
     TETRION_CHECK(n <= lanes() - at, "no such lane");
-    std::size_t count = 0;
-    for (std::size_t i = 0; i < n; ++i) {
+    std::size_t count = 0, i = 0;
+    // Few begin: eight phases are looked at together, a byte of `others` for each.
+    for (std::uint64_t others; i + sizeof(others) <= n; i += sizeof(others)) {
+      std::memcpy(&others, phase_.data() + at + i, sizeof(others));
+      others ^= 0x0101010101010101ULL * static_cast<std::uint64_t>(Phase::kRunning);
+      while (others != 0) {
+        const auto byte = static_cast<std::size_t>(std::countr_zero(others)) / 8;
+        listed[count++] = first + static_cast<int>(i + byte);
+        others &= ~(std::uint64_t{0xFF} << (8 * byte));
+      }
+    }
+    for (; i < n; ++i) {
       listed[count] = first + static_cast<int>(i);
       count += phase_[at + i] != Phase::kRunning ? 1 : 0;
     }

@@ -47,10 +47,11 @@ concept StepsAlone = requires(G games, int lane, int action) {
 // Up to kTogether neighbours are played faster together than one after the other.
 template <typename G>
 concept StepsTogether = requires(G games, int lane, std::size_t n, const std::int32_t* actions,
-                                 LaneOutcomes<G::kTogether>& outcomes,
-                                 const typename G::Saved& saved, typename G::Record* out) {
+                                 LaneOutcomes<G::kTogether>& outcomes, const typename G::Kept& kept,
+                                 typename G::Record* out) {
   games.StepTogether(lane, n, actions, outcomes);  // actions[i], any number, in lane + i
-  games.Put(lane, saved);                          // what Save gave: an action is taken back
+  { games.Keep(lane) } -> std::same_as<typename G::Kept>;
+  games.Put(lane, kept);  // the action since Keep is taken back
   games.Records(lane, n, out);
 };
 template <typename G>
@@ -181,11 +182,11 @@ class LaneEnv final : public VecEnv {
     // Lanes whose episode begins take no action: they are played with the others, so that all of
     // them are neighbours, and put back.
     std::array<int, Game::kTogether> listed;
-    std::array<typename Game::Saved, Game::kTogether> before;
+    std::array<typename Game::Kept, Game::kTogether> before;
     const std::span<const int> beginning =
         std::span(listed).first(accounts_.ListBeginning(first, n, listed.data()));
     CheckActions(first, std::span(actions, n));
-    for (std::size_t k = 0; k < beginning.size(); ++k) before[k] = game_.Save(beginning[k]);
+    for (std::size_t k = 0; k < beginning.size(); ++k) before[k] = game_.Keep(beginning[k]);
     LaneOutcomes<Game::kTogether> outcomes;
     game_.StepTogether(first, n, actions, outcomes);
     for (std::size_t k = 0; k < beginning.size(); ++k) game_.Put(beginning[k], before[k]);

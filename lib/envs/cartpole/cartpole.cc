@@ -44,6 +44,8 @@ class CartPoleGames {
     const auto at = static_cast<std::size_t>(lane);
     return {x_[at], x_dot_[at], theta_[at], theta_dot_[at]};
   }
+  using Kept = Saved;
+  Kept Keep(int lane) const { return Save(lane); }
   void Put(int lane, const Saved& saved) {
     const auto at = static_cast<std::size_t>(lane);
     x_[at] = saved.x;

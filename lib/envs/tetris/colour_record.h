@@ -92,4 +92,24 @@ class LockedColours {
   ColourRecord* record_;
 };
 
+// The state that the rules play on, and who keeps its colours, of either kind of record.
+TETRION_HOST_DEVICE inline TetrisRecord& CompactOf(TetrisRecord& record) {
+  return record;
+}
+TETRION_HOST_DEVICE inline const TetrisRecord& CompactOf(const TetrisRecord& record) {
+  return record;
+}
+TETRION_HOST_DEVICE inline TetrisRecord& CompactOf(ColourRecord& record) {
+  return record.compact;
+}
+TETRION_HOST_DEVICE inline const TetrisRecord& CompactOf(const ColourRecord& record) {
+  return record.compact;
+}
+TETRION_HOST_DEVICE inline NoColours ColoursOf(TetrisRecord&) {
+  return {};
+}
+TETRION_HOST_DEVICE inline LockedColours ColoursOf(ColourRecord& record) {
+  return LockedColours(record);
+}
+
 }  // namespace tetrion

@@ -1,34 +1,23 @@
 #include "lib/envs/tetris/tetris.h"
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "lib/core/own_lines.h"
 #include "lib/envs/lane_env.h"
 #include "lib/envs/tetris/colour_record.h"
 #include "lib/envs/tetris/tetris_pieces.h"
 #include "lib/envs/tetris/tetris_step.h"
+#include "lib/envs/tetris/tetris_together.h"
 #include "lib/envs/views/gym_views.h"
 #include "lib/envs/views/packed2.h"
 #include "lib/envs/views/views.h"
 
 namespace tetrion {
 namespace {
-
-// The state that the rules play on, and who keeps its colours, of either kind of record.
-TetrisRecord& CompactOf(TetrisRecord& record) {
-  return record;
-}
-TetrisRecord& CompactOf(ColourRecord& record) {
-  return record.compact;
-}
-NoColours ColoursOf(TetrisRecord&) {
-  return {};
-}
-LockedColours ColoursOf(ColourRecord& record) {
-  return LockedColours(record);
-}
 
 // `record` with colours, unknown ones where it has none.
 ColourRecord Coloured(const TetrisRecord& record) {
@@ -91,10 +80,6 @@ class TetrisGames {
     TetrisReset(compact(lane), setup_, pieces(lane), colours(lane));
   }
 
-  LaneOutcome Step(int lane, int action) {
-    return Row(TetrisStep(compact(lane), action, pieces(lane), colours(lane)));
-  }
-
   const Record& record(int lane) const { return record_[static_cast<std::size_t>(lane)]; }
   std::uint64_t Mask(int) const { return (1U << kTetrisActions) - 1; }
 
@@ -117,7 +102,9 @@ class TetrisGames {
   }
 
  protected:
-  LaneOutcome Row(const TetrisOutcome& outcome) const { return ForRow(outcome, setup_.reward); }
+  TetrisReward reward() const { return setup_.reward; }
+  // Neighbours follow.
+  Record* records(int lane) { return &record_[static_cast<std::size_t>(lane)]; }
   TetrisRecord& compact(int lane) { return CompactOf(record_[static_cast<std::size_t>(lane)]); }
   auto colours(int lane) { return ColoursOf(record_[static_cast<std::size_t>(lane)]); }
   PhiloxPieces& pieces(int lane) { return pieces_[static_cast<std::size_t>(lane)]; }
@@ -127,8 +114,38 @@ class TetrisGames {
 
   const TetrisSetup setup_;
   const bool iid_pieces_;
-  std::vector<Record> record_;        // [M]
+  OwnLinesVector<Record> record_;     // [M]; no compact one lies in two cache lines
   std::vector<PhiloxPieces> pieces_;  // [M]
+};
+
+// The same games played by key presses.
+template <typename RecordType>
+class KeyGames : public TetrisGames<RecordType> {
+ public:
+  using TetrisGames<RecordType>::TetrisGames;
+
+  static constexpr std::size_t kTogether = 128;
+  void StepTogether(int first, std::size_t n, const std::int32_t* actions,
+                    LaneOutcomes<kTogether>& outcomes) {
+    TetrisStepTogether(n, this->records(first), &this->pieces(first), actions, this->reward(),
+                       outcomes);
+  }
+  void Records(int first, std::size_t n, RecordType* out) {
+    std::copy_n(this->records(first), n, out);
+  }
+
+  struct Kept {
+    RecordType record;
+    std::uint32_t drawn, bag;  // of PhiloxPieces
+  };
+  Kept Keep(int lane) {
+    return {this->record(lane), this->pieces(lane).drawn, this->pieces(lane).bag};
+  }
+  void Put(int lane, const Kept& kept) {
+    *this->records(lane) = kept.record;
+    this->pieces(lane).drawn = kept.drawn;
+    this->pieces(lane).bag = kept.bag;
+  }
 };
 
 // The same games played by placements.
@@ -139,8 +156,9 @@ class PlacementGames : public TetrisGames<RecordType> {
       : TetrisGames<RecordType>(config), illegal_is_noop_(config.illegal_is_noop) {}
 
   LaneOutcome Step(int lane, int action) {
-    return this->Row(PlacementStep(this->compact(lane), action, illegal_is_noop_,
-                                   this->pieces(lane), this->colours(lane)));
+    return ForRow(PlacementStep(this->compact(lane), action, illegal_is_noop_, this->pieces(lane),
+                                this->colours(lane)),
+                  this->reward());
   }
   std::uint64_t Mask(int lane) { return PlacementMask(this->compact(lane)); }
 
@@ -287,7 +305,7 @@ EnvEntry TetrisEntry() {
                   {"vtrace.lambda", "0.95"},
                   {"ring_rows", "16"},
                   {"vtrace.reward_scale", "symlog"}};
-  entry.make = MakeGames<TetrisGames>;
+  entry.make = MakeGames<KeyGames>;
   return entry;
 }
 

@@ -29,7 +29,7 @@ struct PhiloxPieces {
     return {seed, token_id, 0, iid ? kIid : kEmptyBag};
   }
 
-  TETRION_HOST_DEVICE int Next() {
+  TETRION_HOST_DEVICE_INLINE int Next() {
     if (bag == kIid) {
       const PhiloxBlock block = PhiloxDraw(seed, token_id, drawn / 4, PhiloxPurpose::kIidPieces);
       return static_cast<int>(BoundedDraw(block.word[drawn++ % 4], kTetrisPieces));

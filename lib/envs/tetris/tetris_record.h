@@ -55,6 +55,11 @@ inline constexpr std::uint16_t kTetrisEmptyRow = 0xE007;
 inline constexpr std::uint16_t kTetrisFullRow = 0xFFFF;
 inline constexpr std::uint16_t kTetrisFloorRow = 0xFFFE;
 inline constexpr int kTetrisFieldShift = 3;  // bit of field column 0 in a row word
+// What a turn, a column and a row add to TetrisRecord::active; kActiveTurns: bits of its rotation.
+inline constexpr int kActiveTurn = 1 << 3;
+inline constexpr int kActiveTurns = 3 << 3;
+inline constexpr int kActiveColumn = 1 << 5;
+inline constexpr int kActiveRow = 1 << 9;
 inline constexpr std::uint8_t kTetrisSwapped = 1;
 inline constexpr std::uint8_t kTetrisSpawnsAbove = 1 << 5;  // of the holder's byte
 
@@ -74,7 +79,8 @@ struct NoColours {
 };
 
 TETRION_HOST_DEVICE inline std::uint16_t PackActive(const TetrisPiece& piece) {
-  return static_cast<std::uint16_t>(piece.id | piece.rotation << 3 | piece.x << 5 | piece.y << 9);
+  return static_cast<std::uint16_t>(piece.id | piece.rotation * kActiveTurn |
+                                    piece.x * kActiveColumn | piece.y * kActiveRow);
 }
 
 TETRION_HOST_DEVICE inline TetrisPiece UnpackActive(std::uint16_t active) {

@@ -79,6 +79,19 @@ TETRION_HOST_DEVICE constexpr PieceTable MakePieceTable() {
   return table;
 }
 
+// The same at a place, indexed as bits 0-8 of TetrisRecord::active: row i in bits 16i.., bits of it
+// as of a record's row words.
+struct CellTable {
+  std::uint64_t rows[512];
+};
+
+TETRION_HOST_DEVICE constexpr CellTable MakeCellTable() {
+  const PieceTable pieces = MakePieceTable();
+  CellTable table = {};
+  for (int at = 32; at < 512; ++at) table.rows[at] = pieces.rows[at & 31] << ((at >> 5) - 1);
+  return table;
+}
+
 // Legal placements of the oriented pieces: bit column * 4 + rotations.
 struct MaskTable {
   std::uint64_t mask[32];
@@ -105,6 +118,16 @@ TETRION_HOST_DEVICE constexpr MaskTable MakeMaskTable() {
 TETRION_HOST_DEVICE inline std::uint64_t PieceRows(int id, int rotation) {
   static constexpr tetris_tables::PieceTable kTable = tetris_tables::MakePieceTable();
   return kTable.rows[id | rotation << 3];
+}
+
+// Cells of a piece packed as TetrisRecord::active, in the four rows from its box's top edge on.
+TETRION_HOST_DEVICE inline std::uint64_t CellRows(std::uint32_t active) {
+#if defined(__CUDA_ARCH__)
+  return PieceRows(active & 7, active >> 3 & 3) << ((active >> 5 & 15) - 1);
+#else
+  static constexpr tetris_tables::CellTable kTable = tetris_tables::MakeCellTable();
+  return kTable.rows[active & 511];
+#endif
 }
 
 // Four consecutive row words, the first in bits 0-15.
@@ -137,6 +160,12 @@ TETRION_HOST_DEVICE inline bool AnyFullRow(std::uint64_t rows) {
 TETRION_HOST_DEVICE inline bool Collides(const TetrisRecord& record, const TetrisPiece& piece) {
   return (LoadRows(record.row + piece.y) & PieceRows(piece.id, piece.rotation) << (piece.x - 1)) !=
          0;
+}
+
+// The same of the active piece.
+TETRION_HOST_DEVICE inline bool Collides(const TetrisRecord& record) {
+  const std::uint32_t active = record.active;
+  return (LoadRows(record.row + active / kActiveRow) & CellRows(active)) != 0;
 }
 
 // Actions a placement game accepts now: those whose dropped piece stays clear of bedrock.
