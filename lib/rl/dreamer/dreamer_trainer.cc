@@ -6,7 +6,7 @@
 
 #include "lib/core/error.h"
 #include "lib/core/setting_check.h"
-#include "lib/nn/torch/torch_pch.h"
+#include "lib/nn/torch/use_threads.h"
 #include "lib/rl/dreamer/dreamer_engine.h"
 #include "lib/rl/dreamer/dreamer_figures.h"
 #include "lib/rl/dreamer/model_shape.h"
@@ -97,7 +97,7 @@ UpdateStats DreamerTrainer::Step(BatchSource& source, std::uint32_t) {
   timer.AddTo(stats.wait_s);
   stats.status = batch.status();
   if (stats.status != BatchStatus::kReady) return stats;
-  if (at::get_num_threads() != config_.threads) at::set_num_threads(config_.threads);
+  UseThreads(config_.threads);
   batch_.Fill(env_, batch);
   timer.AddTo(stats.sample_s);
   if (!engine_->Update(stats)) {
