@@ -27,14 +27,23 @@ struct ThreadTeam::Loop {
 };
 
 ThreadTeam::ThreadTeam(int size, const std::string& name) {
-  for (int member = 1; member < size; ++member) {
-    helpers_.emplace_back([this, member] { Help(member); });
-    const std::string comm = (name + '-' + std::to_string(member)).substr(0, 15);
-    pthread_setname_np(helpers_.back().native_handle(), comm.c_str());
+  try {
+    for (int member = 1; member < size; ++member) {
+      helpers_.emplace_back([this, member] { Help(member); });
+      const std::string comm = (name + '-' + std::to_string(member)).substr(0, 15);
+      pthread_setname_np(helpers_.back().native_handle(), comm.c_str());
+    }
+  } catch (...) {
+    Stop();
+    throw;
   }
 }
 
 ThreadTeam::~ThreadTeam() {
+  Stop();
+}
+
+void ThreadTeam::Stop() {
   {
     MutexLock lock(mu_);
     stop_ = true;

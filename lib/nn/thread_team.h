@@ -17,7 +17,8 @@ namespace tetrion {
 class ThreadTeam {
  public:
   // `size` members, the caller's thread included; size - 1 threads are started, called `name`-1,
-  // `name`-2, ... (the kernel shows the first 15 bytes).
+  // `name`-2, ... (the kernel shows the first 15 bytes). Throws what std::thread throws when one
+  // cannot be started, and leaves none behind.
   explicit ThreadTeam(int size, const std::string& name = "scorer");
   ~ThreadTeam();
   ThreadTeam(const ThreadTeam&) = delete;
@@ -33,6 +34,7 @@ class ThreadTeam {
  private:
   struct Loop;
   void Help(int member);
+  void Stop();  // Blocks until all helpers have ended.
 
   Mutex mu_;
   CondVar changed_;

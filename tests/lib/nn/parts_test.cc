@@ -1,6 +1,9 @@
 // The small parts of lib/nn: thread team, scorer rows.
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -11,6 +14,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -78,6 +82,29 @@ TEST(ThreadTeamTest, HelpersAreNamedAfterTheirTeamWhoeverMadeThem) {
   EXPECT_EQ(names.count("scorer-1"), 1U);
   EXPECT_EQ(names.count("scorer-2"), 1U);
   EXPECT_EQ(names.count("a-name-of-17-by"), 1U);
+}
+
+// For want of room for their stacks, which fails as a limit of threads does.
+TEST(ThreadTeamTest, HelperThatCannotBeStartedIsAnExceptionAndTheOthersEnd) {
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    std::uint64_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    const rlim_t bytes = pages * static_cast<rlim_t>(::getpagesize()) + (rlim_t{32} << 20);
+    const rlimit limit = {.rlim_cur = bytes, .rlim_max = bytes};
+    if (::setrlimit(RLIMIT_AS, &limit) != 0) ::_exit(100);
+    try {
+      const ThreadTeam team(1000);
+      ::_exit(101);
+    } catch (const std::system_error& error) {
+      ::_exit(error.code() == std::errc::resource_unavailable_try_again ? 0 : 102);
+    }
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 TEST(ScorerRowsTest, DistinctLegalAfterstatesGetOneRowEach) {
