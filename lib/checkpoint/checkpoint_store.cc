@@ -36,22 +36,32 @@ constexpr std::uint64_t kMaxCheckpointBytes = std::uint64_t{16} << 30;
   throw Error(ExitCode::kTryAgain, "cannot " + what + " " + path + ": " + std::strerror(errno));
 }
 
-// The file's bytes. Throws Error(kConfig) when it is missing, no plain file or larger than `limit`,
-// and Error(kTryAgain) when it cannot be read now: it may be whole all the same.
-std::vector<std::byte> ReadFile(const std::string& path, std::uint64_t limit) {
+// The file's bytes. Throws Error(kConfig) when it is missing, no plain file, larger than `limit` or
+// not of the length that the manifest says (`listed`), and Error(kTryAgain) when it cannot be read
+// now: it may be whole all the same.
+std::vector<std::byte> ReadFile(const std::string& path, std::uint64_t limit,
+                                std::optional<std::uint64_t> listed = std::nullopt) {
   const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
   struct stat info = {};
   if (!file.valid() || ::fstat(file.get(), &info) != 0) {
-    const bool is_none = errno == ENOENT || errno == ENOTDIR || errno == ELOOP;
+    if (errno == ELOOP) {
+      throw Error(ExitCode::kConfig, path + " is a symbolic link: put the file itself there");
+    }
+    const bool is_none = errno == ENOENT || errno == ENOTDIR;
     throw Error(is_none ? ExitCode::kConfig : ExitCode::kTryAgain,
                 path + " cannot be read: " + std::strerror(errno) +
                     (is_none ? "" : "; if it is lost, move it away: the one before is taken then"));
   }
   if (!S_ISREG(info.st_mode)) throw Error(ExitCode::kConfig, path + " is no plain file");
-  if (static_cast<std::uint64_t>(info.st_size) > limit) {
+  const auto size = static_cast<std::uint64_t>(info.st_size);
+  if (listed && size != *listed) {
+    throw Error(ExitCode::kConfig, path + " is corrupt: it has " + std::to_string(size) +
+                                       " bytes, the manifest says " + std::to_string(*listed));
+  }
+  if (size > limit) {
     throw Error(ExitCode::kConfig, path + " is larger than any checkpoint of ours");
   }
-  std::vector<std::byte> bytes(static_cast<std::size_t>(info.st_size));
+  std::vector<std::byte> bytes(size);
   std::size_t done = 0;
   while (done < bytes.size()) {
     const ssize_t count = ::read(file.get(), bytes.data() + done, bytes.size() - done);
@@ -68,22 +78,18 @@ std::vector<std::byte> BytesOf(const std::string& text) {
   return {data, data + text.size()};
 }
 
-SafetensorsFile FileOf(const TrainerState& state, const CheckpointInfo& info) {
-  SafetensorsFile file{.tensors = state.tensors, .metadata = MetadataOf(info)};
+std::vector<std::byte> FileOf(const TrainerState& state, const CheckpointInfo& info) {
+  std::map<std::string, std::string> metadata = MetadataOf(info);
   for (const auto& [name, value] : state.counters) {
-    file.metadata[kCounterPrefix + name] = std::to_string(value);
+    metadata[kCounterPrefix + name] = std::to_string(value);
   }
-  return file;
+  return EncodeSafetensors(state.tensors, metadata);
 }
 
 // The bytes of one file as they were saved. Throws Error(kConfig) with the reason when it has
 // others.
 std::vector<std::byte> ReadBytes(const std::string& path, const ManifestEntry& entry) {
-  std::vector<std::byte> bytes = ReadFile(path, kMaxCheckpointBytes);
-  if (bytes.size() != entry.bytes) {
-    throw Error(ExitCode::kConfig, path + " is corrupt: it has " + std::to_string(bytes.size()) +
-                                       " bytes, the manifest says " + std::to_string(entry.bytes));
-  }
+  std::vector<std::byte> bytes = ReadFile(path, kMaxCheckpointBytes, entry.bytes);
   if (XXH64(bytes.data(), bytes.size(), 0) != entry.xxhash64) {
     throw Error(ExitCode::kConfig, path + " is corrupt: its xxhash64 differs from the manifest's");
   }
@@ -208,7 +214,7 @@ void CheckpointStore::Save(const TrainerState& state, const CheckpointInfo& info
   read_all_ = true;
   // What a Save that died has left would keep the room that this one may need.
   RemoveUnlisted(entries);
-  const std::vector<std::byte> bytes = EncodeSafetensors(FileOf(state, info));
+  const std::vector<std::byte> bytes = FileOf(state, info);
   entries.push_back({.file = FreshName(info.updates, entries),
                      .xxhash64 = XXH64(bytes.data(), bytes.size(), 0),
                      .bytes = bytes.size(),

@@ -136,17 +136,18 @@ SafetensorsFile Reader::Read(std::span<const std::byte> bytes) const {
   return file;
 }
 
-std::string HeaderOf(const SafetensorsFile& file) {
+std::string HeaderOf(std::span<const TrainerState::Tensor> tensors,
+                     const std::map<std::string, std::string>& metadata) {
   std::string header = "{";
   header += JsonQuoted(std::string(kMetadataKey)) + ":{";
   const char* comma = "";
-  for (const auto& [key, value] : file.metadata) {
+  for (const auto& [key, value] : metadata) {
     header += comma + JsonQuoted(key) + ":" + JsonQuoted(value);
     comma = ",";
   }
   header += "}";
   std::uint64_t offset = 0;
-  for (const TrainerState::Tensor& tensor : file.tensors) {
+  for (const TrainerState::Tensor& tensor : tensors) {
     header += "," + JsonQuoted(tensor.name) + ":{\"dtype\":\"F32\",\"shape\":[";
     comma = "";
     for (std::int64_t extent : tensor.shape) {
@@ -165,12 +166,13 @@ std::string HeaderOf(const SafetensorsFile& file) {
 
 }  // namespace
 
-std::vector<std::byte> EncodeSafetensors(const SafetensorsFile& file) {
-  const std::string header = HeaderOf(file);
-  TETRION_CHECK(header.size() <= kMaxHeaderBytes && file.tensors.size() < kMaxTensors,
+std::vector<std::byte> EncodeSafetensors(std::span<const TrainerState::Tensor> tensors,
+                                         const std::map<std::string, std::string>& metadata) {
+  const std::string header = HeaderOf(tensors, metadata);
+  TETRION_CHECK(header.size() <= kMaxHeaderBytes && tensors.size() < kMaxTensors,
                 "our own reader must accept what we write");
   std::size_t data_bytes = 0;
-  for (const TrainerState::Tensor& tensor : file.tensors) {
+  for (const TrainerState::Tensor& tensor : tensors) {
     std::int64_t floats = 1;
     for (std::int64_t extent : tensor.shape) floats *= extent;
     TETRION_CHECK(static_cast<std::size_t>(floats) == tensor.data.size(),
@@ -182,7 +184,7 @@ std::vector<std::byte> EncodeSafetensors(const SafetensorsFile& file) {
   std::memcpy(bytes.data(), &header_bytes, kLengthBytes);
   std::memcpy(bytes.data() + kLengthBytes, header.data(), header.size());
   std::size_t at = kLengthBytes + header.size();
-  for (const TrainerState::Tensor& tensor : file.tensors) {
+  for (const TrainerState::Tensor& tensor : tensors) {
     if (tensor.data.empty()) continue;
     std::memcpy(bytes.data() + at, tensor.data.data(), tensor.data.size() * sizeof(float));
     at += tensor.data.size() * sizeof(float);

@@ -25,7 +25,9 @@ struct SafetensorsFile {
   std::map<std::string, std::string> metadata;  // without a prefix
 };
 
-std::vector<std::byte> EncodeSafetensors(const SafetensorsFile& file);
+// A file of these tensors, in this order.
+std::vector<std::byte> EncodeSafetensors(std::span<const TrainerState::Tensor> tensors,
+                                         const std::map<std::string, std::string>& metadata);
 
 // Throws Error(kConfig) with one sentence naming `origin` when the bytes are truncated, foreign or
 // corrupt.

@@ -45,6 +45,28 @@ CheckpointInfo InfoOf(int tag, double mean_return = 0) {
           .mean_return = mean_return};
 }
 
+// What a process ends with that has only so many bytes more for `work`: 0 when it does it.
+int ExitWithRoom(std::uint64_t room_bytes, const std::function<void()>& work) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    std::uint64_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    const rlim_t bytes = pages * static_cast<rlim_t>(::getpagesize()) + room_bytes;
+    const rlimit limit = {.rlim_cur = bytes, .rlim_max = bytes};
+    if (::setrlimit(RLIMIT_AS, &limit) != 0) ::_exit(100);
+    try {
+      work();
+      ::_exit(::testing::Test::HasFailure() ? 101 : 0);
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "%s\n", error.what());
+      ::_exit(102);
+    }
+  }
+  int status = 0;
+  if (child < 0 || ::waitpid(child, &status, 0) != child) return -1;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
 class CheckpointStoreTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -213,6 +235,39 @@ TEST_F(CheckpointStoreTest, CorruptNewestFallsBackToThePreviousAndSaysSo) {
   EXPECT_EQ(store.LoadNewest()->info.updates, 2);
   fs::remove(folder_ / newest);
   EXPECT_EQ(store.LoadNewest()->info.updates, 2);
+}
+
+TEST_F(CheckpointStoreTest, NewestThatHasGrownBeyondMemoryIsPassedOver) {
+  CheckpointStore store(folder_, 3);
+  for (int tag = 1; tag <= 2; ++tag) store.Save(StateOf(tag), InfoOf(tag));
+  fs::resize_file(folder_ / NewestFile(), std::uintmax_t{2} << 30);
+  EXPECT_EQ(ExitWithRoom(std::uint64_t{512} << 20,
+                         [&] {
+                           ASSERT_EQ(store.LoadNewest()->info.updates, 1);
+                           store.Save(StateOf(3), InfoOf(3));
+                         }),
+            0);
+  EXPECT_EQ(store.LoadNewest()->info.updates, 3);
+}
+
+TEST_F(CheckpointStoreTest, SaveTakesTheRoomOfOneFileMore) {
+  constexpr std::size_t kFloats = std::size_t{16} << 20;  // 64 MiB
+  CheckpointStore store(folder_, 1);
+  const TrainerState state = StateOf(1, kFloats);
+  EXPECT_EQ(ExitWithRoom(std::uint64_t{96} << 20, [&] { store.Save(state, InfoOf(1)); }), 0);
+  EXPECT_EQ(store.LoadNewest()->info.updates, 1);
+}
+
+TEST_F(CheckpointStoreTest, LinkInTheFilesPlaceIsToldAsOneAndPassedOver) {
+  CheckpointStore store(folder_, 3);
+  for (int tag = 1; tag <= 2; ++tag) store.Save(StateOf(tag), InfoOf(tag));
+  const fs::path newest = folder_ / NewestFile();
+  fs::rename(newest, folder_ / "elsewhere");
+  fs::create_symlink("elsewhere", newest);
+  const auto loaded = store.LoadNewest();
+  ASSERT_TRUE(loaded.has_value());
+  EXPECT_EQ(loaded->info.updates, 1);
+  EXPECT_EQ(loaded->warning, newest.string() + " is a symbolic link: put the file itself there");
 }
 
 TEST_F(CheckpointStoreTest, NoUsableFileIsAnErrorThatNamesEach) {

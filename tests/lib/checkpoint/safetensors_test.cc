@@ -32,6 +32,10 @@ bool Equal(const SafetensorsFile& a, const SafetensorsFile& b) {
   return a.metadata == b.metadata;
 }
 
+std::vector<std::byte> Encoded(const SafetensorsFile& file) {
+  return EncodeSafetensors(file.tensors, file.metadata);
+}
+
 // A file with a header of our choice.
 std::vector<std::byte> FileWith(const std::string& header, std::size_t data_bytes) {
   std::vector<std::byte> bytes(8 + header.size() + data_bytes);
@@ -53,12 +57,12 @@ std::string RefusalOf(const std::vector<std::byte>& bytes) {
 }
 
 TEST(SafetensorsTest, WhatIsWrittenIsRead) {
-  EXPECT_TRUE(Equal(DecodeSafetensors(EncodeSafetensors(Sample()), "x"), Sample()));
-  EXPECT_TRUE(Equal(DecodeSafetensors(EncodeSafetensors({}), "x"), {}));
+  EXPECT_TRUE(Equal(DecodeSafetensors(Encoded(Sample()), "x"), Sample()));
+  EXPECT_TRUE(Equal(DecodeSafetensors(EncodeSafetensors({}, {}), "x"), {}));
 }
 
 TEST(SafetensorsTest, DataStartsEightByteAligned) {
-  const std::vector<std::byte> bytes = EncodeSafetensors(Sample());
+  const std::vector<std::byte> bytes = Encoded(Sample());
   std::uint64_t header = 0;
   std::memcpy(&header, bytes.data(), 8);
   EXPECT_EQ(header % 8, 0u);
@@ -78,7 +82,7 @@ TEST(SafetensorsTest, FilesOfOtherWritersAreReadWhateverTheirKeyOrder) {
 }
 
 TEST(SafetensorsTest, EveryTruncationIsRefusedInOneSentence) {
-  const std::vector<std::byte> bytes = EncodeSafetensors(Sample());
+  const std::vector<std::byte> bytes = Encoded(Sample());
   for (std::size_t size = 0; size < bytes.size(); ++size) {
     EXPECT_NE(RefusalOf({bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size)}), "")
         << size;
@@ -155,7 +159,7 @@ TEST(SafetensorsTest, PickleUnderOurNameIsRefused) {
 TEST(SafetensorsTest, ImpossibleHeaderLengthsAreRefused) {
   for (const std::uint64_t length : {std::uint64_t{0}, ~std::uint64_t{0}, std::uint64_t{1} << 63,
                                      static_cast<std::uint64_t>(kMaxHeaderBytes + 1)}) {
-    std::vector<std::byte> bytes = EncodeSafetensors(Sample());
+    std::vector<std::byte> bytes = Encoded(Sample());
     std::memcpy(bytes.data(), &length, 8);
     EXPECT_NE(RefusalOf(bytes), "") << length;
   }
@@ -165,7 +169,7 @@ TEST(SafetensorsTest, ImpossibleHeaderLengthsAreRefused) {
 // decodes to tensors whose shapes fit their data; under ASan this also shows that no byte outside
 // is read.
 TEST(SafetensorsTest, FortyThousandMutationsAreRefusedOrConsistent) {
-  const std::vector<std::byte> original = EncodeSafetensors(Sample());
+  const std::vector<std::byte> original = Encoded(Sample());
   int refused = 0;
   for (std::uint64_t round = 0; round < 40000; ++round) {
     std::vector<std::byte> bytes = original;
