@@ -29,6 +29,8 @@ constexpr char kFileSuffix[] = ".safetensors";
 constexpr char kDigits[] = "0123456789";
 constexpr int kNameDigits = 12;  // of a file's name at least: its updates
 constexpr char kCounterPrefix[] = "counter.";
+// Read by one load at most: each after the first means that a save was made meanwhile.
+constexpr int kMostLists = 16;
 constexpr std::uint64_t kMaxManifestBytes = std::uint64_t{16} << 20;
 constexpr std::uint64_t kMaxCheckpointBytes = std::uint64_t{16} << 30;
 
@@ -151,6 +153,38 @@ std::vector<ManifestEntry> Keep(const std::vector<ManifestEntry>& entries, int k
   return kept;
 }
 
+std::vector<ManifestEntry> NewestFirst(std::vector<ManifestEntry> entries) {
+  std::reverse(entries.begin(), entries.end());
+  return entries;
+}
+
+std::vector<ManifestEntry> BestFirst(std::vector<ManifestEntry> left) {
+  std::vector<ManifestEntry> entries;
+  while (const ManifestEntry* best = BestOf(left)) {
+    entries.push_back(*best);
+    left.erase(left.begin() + (best - left.data()));
+  }
+  return entries;
+}
+
+bool Lists(const std::vector<ManifestEntry>& entries, const ManifestEntry& wanted) {
+  return std::any_of(entries.begin(), entries.end(), [&](const ManifestEntry& entry) {
+    return entry.file == wanted.file && entry.xxhash64 == wanted.xxhash64;
+  });
+}
+
+// `expected_config_hash`: 0 accepts any.
+void CheckConfiguration(const Checkpoint& checkpoint, std::uint64_t expected_config_hash) {
+  const std::uint64_t have = checkpoint.info.config_hash;
+  if (expected_config_hash == 0 || have == expected_config_hash) return;
+  char text[96];
+  std::snprintf(text, sizeof text, " has configuration %016llx, this run %016llx",
+                static_cast<unsigned long long>(have),
+                static_cast<unsigned long long>(expected_config_hash));
+  throw Error(ExitCode::kConfig,
+              checkpoint.path + text + ": give the settings it was made with, or --force");
+}
+
 }  // namespace
 
 CheckpointStore::CheckpointStore(std::string folder, int keep_last)
@@ -266,29 +300,33 @@ std::vector<ManifestEntry> CheckpointStore::Manifest() const {
   return DecodeManifest({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path);
 }
 
-std::optional<Checkpoint> CheckpointStore::LoadFirstGood(
-    const std::vector<ManifestEntry>& candidates, std::uint64_t expected_config_hash,
-    bool force) const {
+std::optional<Checkpoint> CheckpointStore::LoadFirstGood(Order order,
+                                                         std::uint64_t expected_config_hash,
+                                                         bool force) const {
+  std::vector<ManifestEntry> candidates = order(Manifest());
+  if (pause_hook_ != nullptr) pause_hook_(SavePoint::kListRead);
   std::string warning;
-  for (const ManifestEntry& entry : candidates) {
+  int lists = 1;
+  for (std::size_t next = 0; next < candidates.size();) {
+    const ManifestEntry entry = candidates[next];
     std::optional<Checkpoint> checkpoint;
     try {
       checkpoint = ReadCheckpoint(folder_ + "/" + entry.file, entry);
     } catch (const Error& bad) {
       // Going on from an older one would lose what this one has as soon as new ones replace it.
       if (bad.code() == ExitCode::kTryAgain) throw;
+      std::vector<ManifestEntry> listed = order(Manifest());
+      if (!Lists(listed, entry) && lists++ < kMostLists) {
+        candidates = std::move(listed);
+        warning.clear();
+        next = 0;
+        continue;
+      }
       warning += (warning.empty() ? "" : "; ") + std::string(bad.what());
+      ++next;
       continue;
     }
-    const std::uint64_t have = checkpoint->info.config_hash;
-    if (!force && expected_config_hash != 0 && have != expected_config_hash) {
-      char text[96];
-      std::snprintf(text, sizeof text, " has configuration %016llx, this run %016llx",
-                    static_cast<unsigned long long>(have),
-                    static_cast<unsigned long long>(expected_config_hash));
-      throw Error(ExitCode::kConfig,
-                  checkpoint->path + text + ": give the settings it was made with, or --force");
-    }
+    CheckConfiguration(*checkpoint, force ? 0 : expected_config_hash);
     checkpoint->warning = warning;
     return checkpoint;
   }
@@ -300,19 +338,12 @@ std::optional<Checkpoint> CheckpointStore::LoadFirstGood(
 
 std::optional<Checkpoint> CheckpointStore::LoadNewest(std::uint64_t expected_config_hash,
                                                       bool force) const {
-  std::vector<ManifestEntry> candidates = Manifest();
-  std::reverse(candidates.begin(), candidates.end());
-  return LoadFirstGood(candidates, expected_config_hash, force);
+  return LoadFirstGood(NewestFirst, expected_config_hash, force);
 }
 
 std::optional<Checkpoint> CheckpointStore::LoadBest(std::uint64_t expected_config_hash,
                                                     bool force) const {
-  std::vector<ManifestEntry> left = Manifest(), candidates;
-  while (const ManifestEntry* best = BestOf(left)) {
-    candidates.push_back(*best);
-    left.erase(left.begin() + (best - left.data()));
-  }
-  return LoadFirstGood(candidates, expected_config_hash, force);
+  return LoadFirstGood(BestFirst, expected_config_hash, force);
 }
 
 std::vector<std::byte> PolicyBlobOf(const TrainerState& state) {

@@ -40,7 +40,8 @@ struct ManifestEntry {
   CheckpointInfo info;
 };
 
-// Where a Save can be interrupted by a test; see CheckpointStore::SetPauseHook.
+// Where a Save, or at kListRead a load, can be interrupted by a test; see
+// CheckpointStore::SetPauseHook.
 enum class SavePoint : int {
   kFileWritten = 0,
   kFileSynced,
@@ -50,6 +51,7 @@ enum class SavePoint : int {
   kManifestSynced,
   kManifestRenamed,
   kManifestFolderSynced,
+  kListRead,
 };
 
 // Checkpoints of one run in one folder: <updates>.safetensors files and manifest.json, which names
@@ -81,7 +83,8 @@ class CheckpointStore {
   void Save(const TrainerState& state, const CheckpointInfo& info);
 
   // The newest usable checkpoint; nothing when the folder holds none at all. Files that are
-  // missing, corrupt or foreign are passed over and named in Checkpoint::warning.
+  // missing, corrupt or foreign are passed over and named in Checkpoint::warning, unless a save
+  // beside this call has taken them off the list: its new list is read then.
   // `expected_config_hash`: 0 accepts any; a checkpoint of another configuration throws
   // Error(kConfig) unless `force`. Throws Error(kConfig) when checkpoints are listed and none is
   // usable.
@@ -95,13 +98,16 @@ class CheckpointStore {
   // not one, or when there are checkpoints without it.
   std::vector<ManifestEntry> Manifest() const;
 
-  // Tests only: called on the saving thread after each step of Save.
+  // Tests only: called on the saving thread after each step of Save, on the loading one after the
+  // list was read.
   using PauseHook = void (*)(SavePoint);
   void SetPauseHook(PauseHook hook) { pause_hook_ = hook; }
 
  private:
-  std::optional<Checkpoint> LoadFirstGood(const std::vector<ManifestEntry>& candidates,
-                                          std::uint64_t expected_config_hash, bool force) const;
+  // Entries in the order in which they are tried.
+  using Order = std::vector<ManifestEntry> (*)(std::vector<ManifestEntry>);
+  std::optional<Checkpoint> LoadFirstGood(Order order, std::uint64_t expected_config_hash,
+                                          bool force) const;
   void WriteDurably(const std::string& name, const std::vector<std::byte>& bytes,
                     std::optional<SavePoint> written) const;
   void RefuseUnlisted() const;

@@ -12,6 +12,8 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <set>
 #include <thread>
 
@@ -268,6 +270,37 @@ TEST_F(CheckpointStoreTest, LinkInTheFilesPlaceIsToldAsOneAndPassedOver) {
   ASSERT_TRUE(loaded.has_value());
   EXPECT_EQ(loaded->info.updates, 1);
   EXPECT_EQ(loaded->warning, newest.string() + " is a symbolic link: put the file itself there");
+}
+
+// Saves between the reading of the list and that of the files, which they remove.
+class SaveBesideALoadTest : public CheckpointStoreTest {
+ protected:
+  void SetUp() override {
+    CheckpointStoreTest::SetUp();
+    writer_ = std::make_unique<CheckpointStore>(folder_, 1);
+    Save();
+    reader_.emplace(folder_, 1);
+    reader_->SetPauseHook([](SavePoint point) {
+      if (point == SavePoint::kListRead) Save();
+    });
+  }
+  static void Save() {
+    ++updates_;
+    writer_->Save(StateOf(updates_), InfoOf(updates_, updates_));
+  }
+
+  std::optional<CheckpointStore> reader_;
+  static inline std::unique_ptr<CheckpointStore> writer_;
+  static inline int updates_ = 0;
+};
+
+TEST_F(SaveBesideALoadTest, IsWhatTheLoadFinds) {
+  for (const bool best : {false, true}) {
+    const auto loaded = best ? reader_->LoadBest() : reader_->LoadNewest();
+    ASSERT_TRUE(loaded.has_value());
+    EXPECT_EQ(loaded->info.updates, updates_);
+    EXPECT_EQ(loaded->warning, "");
+  }
 }
 
 TEST_F(CheckpointStoreTest, NoUsableFileIsAnErrorThatNamesEach) {
