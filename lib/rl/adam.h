@@ -21,7 +21,8 @@ class Adam {
 
   // parameters -= learning_rate * (corrected mean / (sqrt(corrected square) + epsilon)
   //                                + weight_decay * parameters). A gradient whose square is beyond
-  // a float's range leaves parameters that are not finite.
+  // a float's range leaves an infinite square and finite parameters; the step after it leaves
+  // parameters that are not.
   void Step(std::span<float> parameters, std::span<const float> gradients, double learning_rate);
 
   std::span<float> mean() { return mean_; }

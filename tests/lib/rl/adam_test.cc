@@ -79,6 +79,16 @@ TEST(AdamTest, FirstStepIsTheLearningRateWhateverTheGradient) {
   }
 }
 
+TEST(AdamTest, GradientWhoseSquareIsBeyondAFloatSpoilsTheStepAfterItsOwn) {
+  Adam adam({}, 1);
+  std::vector<float> parameter = {1.0F};
+  adam.Step(parameter, std::vector<float>{1e20F}, 0.25);
+  EXPECT_EQ(parameter[0], 1.0F);
+  EXPECT_TRUE(std::isinf(adam.square()[0]));
+  adam.Step(parameter, std::vector<float>{1.0F}, 0.25);
+  EXPECT_FALSE(std::isfinite(parameter[0]));
+}
+
 TEST(GlobalNormTest, IsEuclideanAndShowsNotANumber) {
   EXPECT_DOUBLE_EQ(GlobalNorm(std::vector<float>{3.0F, 4.0F}), 5.0);
   EXPECT_EQ(GlobalNorm({}), 0.0);
