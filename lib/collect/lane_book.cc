@@ -1,18 +1,22 @@
 #include "lib/collect/lane_book.h"
 
+#include <algorithm>
+
 namespace tetrion {
 namespace {
 
 // Episodes that may wait for their publication before the worker allocates: every lane twice per
 // commit stride is far beyond what an environment can end.
-constexpr std::size_t kEndedReserve = 4096;
+constexpr std::size_t kEndedALane = 2;
+constexpr std::size_t kLeastEnded = 4096;
 
 }  // namespace
 
 LaneBook::LaneBook(int lanes) : need_token_(lanes), playing_(static_cast<std::size_t>(lanes), 0) {
   taken_.reserve(playing_.size());
-  ended_.reserve(kEndedReserve);
-  announced_.reserve(kEndedReserve);
+  const std::size_t ended = std::max(kLeastEnded, kEndedALane * playing_.size());
+  ended_.reserve(ended);
+  announced_.reserve(ended);
 }
 
 void LaneBook::Begin(int lane) {

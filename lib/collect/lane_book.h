@@ -13,8 +13,8 @@ namespace tetrion {
 
 // Which lanes of a worker play and which need a token, and the episodes that ended but are not
 // announced yet. A lane needs a token from the row on in which its episode ends by the rules, is
-// cut, or is dropped. Allocates nothing after construction while episodes are announced in time.
-// One worker thread.
+// cut, or is dropped. Allocates nothing after construction while no more than two episodes a lane
+// wait to be announced (4,096 with few lanes). One worker thread.
 class LaneBook {
  public:
   explicit LaneBook(int lanes);
@@ -33,8 +33,8 @@ class LaneBook {
   // Cuts every lane that still plays: its column of `row` becomes the last of an unfinished
   // episode. Returns the tokens, valid until the next call.
   std::span<const Token> Cut(const RowView& row, const VecEnv& env);
-  // Marks all playing lanes as needing a token and leaves the published row as it is. Returns the
-  // tokens, valid until the next call.
+  // Marks all playing lanes as needing a token and leaves the published row as it is: where the
+  // policy failed, its end has cut it. Returns the tokens, valid until the next call.
   std::span<const Token> Drop(const VecEnv& env);
 
   bool HasEnded() const { return !ended_.empty(); }

@@ -25,7 +25,8 @@ namespace tetrion {
 // which there is no token may stay idle (TakeResult::kIdle): its column then holds an empty record
 // with is_last.
 //
-// Nothing is allocated after construction while rows flow.
+// Nothing is allocated after construction while rows flow and episodes are announced as LaneBook
+// expects.
 
 enum class [[nodiscard]] RunResult {
   kRow,      // one row was made

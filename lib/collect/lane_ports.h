@@ -26,7 +26,7 @@ class TokenSource {
   // Waits at most `timeout_ns` for a token. Worker thread only.
   virtual TakeResult Take(Token& token, std::int64_t timeout_ns) = 0;
   // What the next Take would say without a token (kDrain, kFenced), else kToken; lets the worker
-  // see a drain between rows. One relaxed load.
+  // see a drain between rows. One atomic load.
   virtual TakeResult State() const = 0;
   // The worker has cut its lanes after kFenced; tokens of the new session may be taken.
   virtual void AcceptFence() = 0;

@@ -24,7 +24,8 @@ namespace tetrion {
 //   OBS       row of RowLayout, environment -> policy. Row t is record t. The environment's end
 //             leaves the columns action, log_prob and the header's policy_version empty; the
 //             policy's end fills them in place and thereby completes the row for the replay, which
-//             alone releases it.
+//             alone releases it. Where the policy failed, it also adds is_last and truncated to the
+//             flags of the lanes that still play.
 //   ACTION    ActionRecord, policy -> environment: one per row, in order, seq = the row's number.
 //   COMMAND   StreamCommand, policy -> environment.
 //   RESPONSE  StreamResponse, environment -> policy.

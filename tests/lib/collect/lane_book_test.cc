@@ -1,6 +1,7 @@
 #include "lib/collect/lane_book.h"
 
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <vector>
@@ -67,6 +68,29 @@ TEST_F(LaneBookTest, CutMarksTheRowOfLanesThatPlayAndLeavesEndedOnes) {
   EXPECT_EQ(book.Announce(1, recorder), 1U);
   EXPECT_EQ(recorder.episodes[0].token_id, 8U);
   EXPECT_EQ(book.need_token(), 2);
+}
+
+std::size_t AllocatedBytes() {
+  const struct mallinfo2 info = ::mallinfo2();
+  return info.uordblks + info.hblkhd;
+}
+
+TEST(LaneBookOfManyLanesTest, HoldsTwoEndedEpisodesALaneWithoutAllocating) {
+  constexpr std::uint32_t kLanes = 4096;
+  const RowLayout layout({.record_bytes = 16, .lanes = kLanes, .has_mask = false});
+  std::vector<std::byte> memory(layout.row_bytes);
+  const RowView row(layout, memory.data());
+  std::fill_n(row.flags, kLanes, std::uint8_t{kIsLast});
+  CountingEnv env(kLanes);
+  LaneBook book(kLanes);
+  const std::size_t before = AllocatedBytes();
+  for (std::uint64_t number = 0; number < 2; ++number) {
+    for (int lane = 0; lane < static_cast<int>(kLanes); ++lane) book.Begin(lane);
+    book.EndEpisodes(row, number, 1, env);
+  }
+  EXPECT_EQ(AllocatedBytes(), before);
+  Recorder recorder;
+  EXPECT_EQ(book.Announce(2, recorder), 2 * kLanes);
 }
 
 TEST_F(LaneBookTest, DropGivesEveryPlayingLanesTokenBackAndLeavesTheRow) {
