@@ -72,11 +72,13 @@ void DreamerActing::ObserveSome(int n, const Before& before, float* deter, float
 void DreamerActing::ActorLogits(int n, const float* deter, const float* stoch,
                                 float* logits) const {
   UseThreads(kThreads);
-  const c10::InferenceMode guard;
   const DreamerSize& size = shape_.size;
-  const Tensor feature = model_->model.Feature(View(deter, {n, size.deter}),
-                                               View(stoch, {n, size.stoch, size.classes}));
-  CopyOut(model_->model.ActorLogits(feature), logits);
+  InHostMemory([&] {
+    const c10::InferenceMode guard;
+    const Tensor feature = model_->model.Feature(View(deter, {n, size.deter}),
+                                                 View(stoch, {n, size.stoch, size.classes}));
+    CopyOut(model_->model.ActorLogits(feature), logits);
+  });
 }
 
 }  // namespace tetrion

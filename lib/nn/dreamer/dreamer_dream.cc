@@ -7,6 +7,7 @@
 #include "lib/nn/dreamer/draw_latents.h"
 #include "lib/nn/dreamer/dreamer_model.h"
 #include "lib/nn/dreamer/primitives.h"
+#include "lib/nn/torch/host_memory.h"
 #include "lib/nn/torch/torch_pch.h"
 #include "lib/nn/torch/use_threads.h"
 
@@ -65,29 +66,33 @@ DreamerDream::~DreamerDream() = default;
 DreamtRows DreamerDream::Dream(const PlayedRows& played, int context, std::uint64_t seed) const {
   TETRION_CHECK(context >= 1 && played.rows >= context, "a dream begins behind rows that are seen");
   UseThreads(kThreads);
-  const c10::InferenceMode guard;
-  const DreamerModel& model = model_->model;
-  const Tensor view =
-      torch::from_blob(const_cast<float*>(played.view), {played.rows, shape_.floats});
-  Tensor deter = torch::zeros({1, shape_.size.deter});
-  Tensor stoch = torch::zeros({1, shape_.size.stoch, shape_.size.classes});
-  std::vector<Tensor> features;
-  for (int row = 0; row < played.rows; ++row) {
-    const Tensor action = torch::zeros({1, shape_.actions});
-    if (row > 0) action[0][played.action[row - 1]] = 1.0F;
-    deter = model.Core(deter, stoch, action);
-    const Tensor log_probs =
-        row < context ? model.PosteriorLogProbs(deter, model.Encode(view.narrow(0, row, 1)))
-                      : model.PriorLogProbs(deter);
-    stoch = Drawn(log_probs, {.seed = seed, .token = 0, .step = static_cast<std::uint32_t>(row)});
-    features.push_back(model.Feature(deter, stoch));
-  }
-  const Tensor feature = torch::cat(features);
-  const Tensor decoded = model.Decode(feature);
-  return {.view = Numbers(ViewOf(decoded, shape_.input)),
-          .loss = Numbers(model.ReconstructionLoss(decoded, view)),
-          .reward = Numbers(TwoHotMean(model.RewardLogits(feature))),
-          .cont = Numbers(torch::sigmoid(model.ContinueLogit(feature)))};
+  DreamtRows rows;
+  InHostMemory([&] {
+    const c10::InferenceMode guard;
+    const DreamerModel& model = model_->model;
+    const Tensor view =
+        torch::from_blob(const_cast<float*>(played.view), {played.rows, shape_.floats});
+    Tensor deter = torch::zeros({1, shape_.size.deter});
+    Tensor stoch = torch::zeros({1, shape_.size.stoch, shape_.size.classes});
+    std::vector<Tensor> features;
+    for (int row = 0; row < played.rows; ++row) {
+      const Tensor action = torch::zeros({1, shape_.actions});
+      if (row > 0) action[0][played.action[row - 1]] = 1.0F;
+      deter = model.Core(deter, stoch, action);
+      const Tensor log_probs =
+          row < context ? model.PosteriorLogProbs(deter, model.Encode(view.narrow(0, row, 1)))
+                        : model.PriorLogProbs(deter);
+      stoch = Drawn(log_probs, {.seed = seed, .token = 0, .step = static_cast<std::uint32_t>(row)});
+      features.push_back(model.Feature(deter, stoch));
+    }
+    const Tensor feature = torch::cat(features);
+    const Tensor decoded = model.Decode(feature);
+    rows = {.view = Numbers(ViewOf(decoded, shape_.input)),
+            .loss = Numbers(model.ReconstructionLoss(decoded, view)),
+            .reward = Numbers(TwoHotMean(model.RewardLogits(feature))),
+            .cont = Numbers(torch::sigmoid(model.ContinueLogit(feature)))};
+  });
+  return rows;
 }
 
 }  // namespace tetrion

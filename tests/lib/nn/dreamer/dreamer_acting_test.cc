@@ -1,8 +1,15 @@
 #include "lib/nn/dreamer/dreamer_acting.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <exception>
+#include <fstream>
+#include <new>
 #include <vector>
 
 #include "lib/nn/dreamer/dreamer_model.h"
@@ -51,6 +58,39 @@ TEST(DreamerActingTest, OneStepIsThatOfTheWholeModel) {
   EXPECT_TRUE(torch::allclose(Copy(logits, {kLanes, 2}),
                               model.ActorLogits(model.Feature(expected_next, Copy(stoch, groups))),
                               1e-5, 1e-6));
+}
+
+// As everything else of ours, and unlike the tensor library.
+TEST(DreamerActingTest, LogitsForWantOfMemoryAreBadAlloc) {
+  constexpr int kMany = 1 << 16;
+  const DreamerShape shape = DreamerShapeOf(testing::VectorEnv(), "nano");
+  const DreamerActing acting(shape);
+  const auto zeros = [](std::int64_t width) {
+    return std::vector<float>(static_cast<std::size_t>(kMany * width));
+  };
+  const std::vector<float> deter = zeros(shape.size.deter), stoch = zeros(shape.stoch_floats());
+  std::vector<float> logits = zeros(shape.actions);
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    std::uint64_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    const rlim_t bytes = pages * static_cast<rlim_t>(::getpagesize()) + (rlim_t{16} << 20);
+    const rlimit limit = {.rlim_cur = bytes, .rlim_max = bytes};
+    if (::setrlimit(RLIMIT_AS, &limit) != 0) ::_exit(100);
+    try {
+      acting.ActorLogits(kMany, deter.data(), stoch.data(), logits.data());
+      ::_exit(101);
+    } catch (const std::bad_alloc&) {
+      ::_exit(0);
+    } catch (const std::exception&) {
+      ::_exit(102);
+    }
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 }  // namespace
