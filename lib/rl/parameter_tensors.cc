@@ -1,5 +1,7 @@
 #include "lib/rl/parameter_tensors.h"
 
+#include "lib/core/error.h"
+
 namespace tetrion {
 
 void AppendTensors(const std::vector<ParameterInfo>& layout, const std::string& prefix,
@@ -15,6 +17,15 @@ void ReadTensors(const std::vector<ParameterInfo>& layout, const std::string& pr
   for (const ParameterInfo& info : layout) {
     ReadTensor(state, prefix + info.name, info.shape, values.subspan(info.offset, info.size));
   }
+}
+
+std::int64_t ReadUpdates(const TrainerState& state) {
+  const auto updates = state.counters.find(kUpdatesCounter);
+  if (updates == state.counters.end() || updates->second < 0) {
+    throw Error(ExitCode::kConfig,
+                "the checkpoint has no counter \"updates\": it is not a trainer's");
+  }
+  return updates->second;
 }
 
 }  // namespace tetrion

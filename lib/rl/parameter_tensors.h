@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,5 +17,10 @@ void AppendTensors(const std::vector<ParameterInfo>& layout, const std::string& 
 // The reverse, into `values`. Throws as ReadTensor does; `values` may then be partly written.
 void ReadTensors(const std::vector<ParameterInfo>& layout, const std::string& prefix,
                  const TrainerState& state, std::span<float> values);
+
+// A trainer's counter of its updates.
+inline constexpr char kUpdatesCounter[] = "updates";
+// Throws Error(kConfig) when it is missing or negative.
+std::int64_t ReadUpdates(const TrainerState& state);
 
 }  // namespace tetrion

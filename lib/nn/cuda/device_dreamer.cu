@@ -81,10 +81,10 @@ DeviceDreamer::DeviceDreamer(const cuda::Device& device, const DreamerShape& sha
       states_{{deter_.data<float>(), deter_.bytes() / sizeof(float)},
               {stoch_.data<std::uint8_t>(), stoch_.bytes()},
               {action_.data<std::int32_t>(), PositiveLanes(lanes)}} {
-  std::vector<float> initial(FloatsOf(DreamerLayout(shape)));
+  std::vector<float> initial(FloatsOf(layout_));
   FillDreamerInitial(shape, seed, initial);
   cuda::Stream stream(device, "initial weights");
-  Load(std::as_bytes(std::span(initial).first(FloatsOf(layout_))), 0, stream);
+  Load(std::as_bytes(std::span(initial)), 0, stream);
   static_assert(kNoDreamerAction == -1, "all bits set");
   cuda::SetBytes(action_.data<std::uint8_t>(), 0xFF, action_.bytes(), stream);
   stream.Synchronize();

@@ -233,9 +233,11 @@ void FillDreamerInitial(const DreamerShape& shape, std::uint64_t seed,
   // A normal distribution cut at two deviations has a deviation of 1 / 1.1368.
   constexpr double kCutDeviation = 1.1368;
   const ParameterLayout layout = DreamerLayout(shape);
-  TETRION_CHECK(parameters.size() == FloatsOf(layout), "one value a parameter");
+  TETRION_CHECK(parameters.size() == FloatsOf(layout) || parameters.size() == ActingFloats(shape),
+                "one value a parameter");
   std::uint64_t piece = 0;
   for (const ParameterInfo& info : layout) {
+    if (info.offset >= parameters.size()) break;
     const std::span<float> values = parameters.subspan(info.offset, info.size);
     CutNormals normals(seed, ++piece);
     if (!info.name.ends_with(".weight")) {

@@ -86,7 +86,7 @@ const std::vector<std::string>& DreamerModules();
 
 // Initial values, a pure function of (seed, shape): weights normal, cut at two deviations and
 // scaled by their inputs; biases 0; scales 1. The last layers of reward and value are 0, so that
-// both predict exactly 0 at first. `parameters` holds the whole buffer.
+// both predict exactly 0 at first. `parameters` is the whole buffer, or its first ActingFloats.
 void FillDreamerInitial(const DreamerShape& shape, std::uint64_t seed, std::span<float> parameters);
 
 }  // namespace tetrion

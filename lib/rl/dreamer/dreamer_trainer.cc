@@ -1,5 +1,6 @@
 #include "lib/rl/dreamer/dreamer_trainer.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,7 +25,6 @@ LatentSpec DreamerLatents(const DreamerSettings& settings) {
 
 namespace {
 
-constexpr char kUpdatesCounter[] = "updates";
 constexpr char kReturnRange[] = "return_range";
 const std::vector<std::int64_t> kReturnRangeShape = {2};
 
@@ -62,16 +62,23 @@ class DreamerTrainer final : public Trainer {
   std::unique_ptr<DreamerEngine> engine_;
 };
 
+// All 0.
+DreamerState BlankState(const ParameterLayout& layout, const DreamerSlice& critic) {
+  DreamerState state;
+  for (auto* buffer : {&state.parameters, &state.mean, &state.square}) {
+    buffer->resize(FloatsOf(layout));
+  }
+  state.slow.resize(critic.size);
+  return state;
+}
+
 DreamerState InitialState(const DreamerShape& shape, std::uint64_t seed) {
   const ParameterLayout layout = DreamerLayout(shape);
   const DreamerSlice critic = DreamerModule(layout, "value");
-  DreamerState state;
-  state.parameters.resize(FloatsOf(layout));
+  DreamerState state = BlankState(layout, critic);
   FillDreamerInitial(shape, seed, state.parameters);
-  state.mean.resize(state.parameters.size());
-  state.square.resize(state.parameters.size());
-  const auto first = state.parameters.begin() + static_cast<std::ptrdiff_t>(critic.offset);
-  state.slow.assign(first, first + static_cast<std::ptrdiff_t>(critic.size));
+  std::copy_n(state.parameters.begin() + static_cast<std::ptrdiff_t>(critic.offset), critic.size,
+              state.slow.begin());
   return state;
 }
 
@@ -143,13 +150,9 @@ TrainerState DreamerTrainer::Save() const {
 }
 
 void DreamerTrainer::Load(const TrainerState& state) {
-  const auto updates = state.counters.find(kUpdatesCounter);
-  if (updates == state.counters.end() || updates->second < 0) {
-    throw Error(ExitCode::kConfig,
-                "the checkpoint has no counter \"updates\": it is not a trainer's");
-  }
+  const std::int64_t updates = ReadUpdates(state);
   // Everything is read before anything is replaced.
-  DreamerState read = InitialState(shape_, config_.seed);
+  DreamerState read = BlankState(layout_, critic_);
   std::vector<float> range(2);
   ReadTensors(layout_, kModelPrefix, state, read.parameters);
   ReadTensors(layout_, kLaPropMeanPrefix, state, read.mean);
@@ -161,7 +164,7 @@ void DreamerTrainer::Load(const TrainerState& state) {
     throw Error(ExitCode::kConfig, "the checkpoint has tensors that this trainer does not know");
   }
   read.range = {range[0], range[1]};
-  read.updates = updates->second;
+  read.updates = updates;
   engine_->Write(read);
 }
 

@@ -26,8 +26,6 @@
 namespace tetrion {
 namespace {
 
-constexpr char kUpdatesCounter[] = "updates";
-
 [[noreturn]] void Refuse(const std::string& what) {
   throw Error(ExitCode::kUsage, what);
 }
@@ -362,11 +360,7 @@ TrainerState VtraceTrainer::Save() const {
 }
 
 void VtraceTrainer::Load(const TrainerState& state) {
-  const auto updates = state.counters.find(kUpdatesCounter);
-  if (updates == state.counters.end() || updates->second < 0) {
-    throw Error(ExitCode::kConfig,
-                "the checkpoint has no counter \"updates\": it is not a trainer's");
-  }
+  const std::int64_t updates = ReadUpdates(state);
   // Everything is read before anything is replaced.
   std::vector<float> played(network_->parameters().size()), parameters(played), mean(played),
       square(played);
@@ -383,7 +377,7 @@ void VtraceTrainer::Load(const TrainerState& state) {
   if (mean_.is_on()) std::copy(played.begin(), played.end(), mean_.values().begin());
   std::copy(mean.begin(), mean.end(), adam_.adam().mean().begin());
   std::copy(square.begin(), square.end(), adam_.adam().square().begin());
-  adam_.adam().set_steps(updates->second);
+  adam_.adam().set_steps(updates);
 }
 
 }  // namespace

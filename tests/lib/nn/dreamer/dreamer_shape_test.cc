@@ -161,5 +161,12 @@ TEST_F(InitialTest, IsAPureFunctionOfTheSeed) {
   EXPECT_NE(other, values_);
 }
 
+TEST_F(InitialTest, OfThePartThatActsIsThatOfTheWhole) {
+  std::vector<float> acting(ActingFloats(shape_), -1.0F);
+  FillDreamerInitial(shape_, 7, acting);
+  values_.resize(acting.size());
+  EXPECT_EQ(acting, values_);
+}
+
 }  // namespace
 }  // namespace tetrion
