@@ -232,6 +232,26 @@ void VtraceTrainer::Skip(const std::string& problem, UpdateStats& stats) {
   if (stats.skipped++ == 0) stats.problem = problem;
 }
 
+void FillFigures(const ActorCriticLoss& loss, const VtraceSummary& summary, const ValueFit& fit,
+                 UpdateStats& stats) {
+  Figure(stats, "policy_loss") = loss.policy;
+  Figure(stats, "value_loss") = loss.value;
+  Figure(stats, "entropy") = loss.entropy;
+  Figure(stats, "loss") = loss.total;
+  Figure(stats, "mean_rho") = summary.mean_rho;
+  Figure(stats, "clipped_fraction") = summary.clipped_fraction;
+  Figure(stats, "explained_variance") = fit.explained_variance;
+  Figure(stats, "target_square") = fit.target_square;
+}
+
+const char* FirstNotFinite(std::span<const float> reward, std::span<const float> value,
+                           std::span<const float> log_prob) {
+  return !AllFinite(reward)     ? "a reward"
+         : !AllFinite(value)    ? "the value of a state"
+         : !AllFinite(log_prob) ? "the log-probability of an action"
+                                : "the loss";
+}
+
 const char* VtraceTrainer::ForwardAndLoss(const Minibatch& group, bool again, UpdateStats& stats) {
   const std::uint64_t* mask = group.mask.empty() ? nullptr : group.mask.data();
   // The last row's action is not trained: its value bootstraps, nothing more.
@@ -283,20 +303,8 @@ const char* VtraceTrainer::ForwardAndLoss(const Minibatch& group, bool again, Up
                                          grad_logits_.data(), grad_value_.data());
   });
   for (const ActorCriticLoss& part : parts) loss.Add(part);
-  Figure(stats, "policy_loss") = loss.policy;
-  Figure(stats, "value_loss") = loss.value;
-  Figure(stats, "entropy") = loss.entropy;
-  Figure(stats, "loss") = loss.total;
-  Figure(stats, "mean_rho") = summary.mean_rho;
-  Figure(stats, "clipped_fraction") = summary.clipped_fraction;
-  const ValueFit fit = MeasureFit(input);
-  Figure(stats, "explained_variance") = fit.explained_variance;
-  Figure(stats, "target_square") = fit.target_square;
-  if (std::isfinite(loss.total)) return nullptr;
-  return !AllFinite(group.reward) ? "a reward"
-         : !AllFinite(value_)     ? "the value of a state"
-         : !AllFinite(log_prob_)  ? "the log-probability of an action"
-                                  : "the loss";
+  FillFigures(loss, summary, MeasureFit(input), stats);
+  return std::isfinite(loss.total) ? nullptr : FirstNotFinite(group.reward, value_, log_prob_);
 }
 
 void VtraceTrainer::FindLogProbs(const Minibatch& group, std::int64_t begin, std::int64_t end) {
