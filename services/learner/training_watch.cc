@@ -26,15 +26,16 @@ TrainingWatch::TrainingWatch(const EntropyRange& entropy, std::span<const Figure
       range_(entropy),
       entropy_at_(PlaceOf("entropy", figures)),
       explained_at_(PlaceOf("explained_variance", figures)),
-      value_loss_at_(PlaceOf("value_loss", figures)),
-      target_square_at_(PlaceOf("target_square", figures)) {}
+      target_square_at_(PlaceOf("target_square", figures)),
+      // A trainer without the targets' square has a value loss in nats.
+      half_error_at_(target_square_at_ ? PlaceOf("value_loss", figures) : std::nullopt) {}
 
 void TrainingWatch::Look(const UpdateStats& stats) {
   LookAtSkipped(stats);
   if (stats.updates == 0) return;  // its figures are of an update that was not taken
   entropy_ += ValueAt(stats, entropy_at_, /*missing=*/range_.largest);
   unexplained_ += ValueAt(stats, explained_at_, /*missing=*/0) < 0 ? 1 : 0;
-  error_square_ += 2 * ValueAt(stats, value_loss_at_, /*missing=*/0);
+  error_square_ += 2 * ValueAt(stats, half_error_at_, /*missing=*/0);
   target_square_ += ValueAt(stats, target_square_at_, /*missing=*/0);
   if (++averaged_ < kAveraged) return;
   const double entropy = entropy_ / averaged_;

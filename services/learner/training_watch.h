@@ -53,7 +53,8 @@ class TrainingWatch {
 
   const Clock& clock_;
   const EntropyRange range_;
-  const std::optional<std::size_t> entropy_at_, explained_at_, value_loss_at_, target_square_at_;
+  const std::optional<std::size_t> entropy_at_, explained_at_, target_square_at_;
+  const std::optional<std::size_t> half_error_at_;  // half the values' mean square error
   int skipped_in_a_row_ = 0;
   std::uint64_t skipped_ = 0;
   std::string first_problem_;  // of the batches in a row

@@ -134,5 +134,18 @@ TEST_F(TrainingWatchTest, FiguresThatATrainerDoesNotReportAreNotJudged) {
   EXPECT_EQ(std::filesystem::file_size(log_), before);
 }
 
+// As DreamerV3's, which is in nats.
+TEST_F(TrainingWatchTest, ValueLossWithoutTheTargetsSquareIsNotTakenForAnError) {
+  constexpr FigureInfo kFigures[] = {{.name = "value_loss", .unit = "nats"},
+                                     {.name = "explained_variance", .unit = "ratio"}};
+  TrainingWatch watch({.largest = std::log(double{kActions})}, kFigures, clock_);
+  UpdateStats stats = {.status = BatchStatus::kReady, .updates = 1};
+  stats.figures[0] = 5.0;
+  stats.figures[1] = -5.0;
+  const auto before = std::filesystem::file_size(log_);
+  for (int i = 0; i < 2 * TrainingWatch::kAveraged; ++i) watch.Look(stats);
+  EXPECT_EQ(std::filesystem::file_size(log_), before);
+}
+
 }  // namespace
 }  // namespace tetrion::learner
