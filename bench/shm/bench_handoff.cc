@@ -16,6 +16,8 @@ namespace tetrion::bench {
 namespace {
 
 constexpr int kWindows = 5;
+// Rows that wait at most, as in iceoryx's longest queue: a longer ring has its lines further away.
+constexpr std::uint64_t kRingRows = 256;
 
 // One contestant's windows.
 struct Column {
@@ -54,10 +56,10 @@ template <std::size_t kBytes>
 void OurWindow(Column& column, std::int64_t length_ns) {
   double rate = 0;
   {
-    OurLink<kBytes> link(kMaxBatch);
+    OurLink<kBytes> link(kMaxBatch, kRingRows);
     rate = RateWindow(link, Peer::kProcess, length_ns);
   }
-  OurLink<kBytes> there(1), back(1);
+  OurLink<kBytes> there(1, kRingRows), back(1, kRingRows);
   column.Add(rate, RoundTripWindow(there, back, Peer::kProcess, length_ns));
 }
 

@@ -61,9 +61,9 @@ class OurLink {
  public:
   static constexpr bool kPin = true;
   static constexpr std::size_t kStride = AlignUp(kBytes, 64);
-  explicit OurLink(std::uint32_t batch)
+  explicit OurLink(std::uint32_t batch, std::uint64_t capacity = kCapacity)
       : batch_(batch),
-        spec_{.capacity = kCapacity, .record_bytes = kBytes, .spec_hash = 1},
+        spec_{.capacity = capacity, .record_bytes = kBytes, .spec_hash = 1},
         memory_(MapShared<std::byte>(RingMemoryBytes(spec_))),
         producer_(RingProducer::Over(memory_, spec_)),
         consumer_(RingConsumer::Over(memory_, spec_)) {}
