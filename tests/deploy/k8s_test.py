@@ -205,6 +205,25 @@ class EveryRendering(unittest.TestCase):
                                  ["__meta_kubernetes_pod_label_app_kubernetes_io_component"])
                 self.assertLessEqual(components, known)
 
+    def test_pods_that_mount_the_volume_stand_on_one_node_whichever_comes_first(self):
+        for _, things in self.each():
+            for where, pod in templates(things):
+                self.where = where
+                mounts = any(volume.get("persistentVolumeClaim", {}).get("claimName") == "runs"
+                             for volume in pod["spec"]["volumes"])
+                label = pod["metadata"]["labels"].get("tetrion/volume")
+                self.assertEqual(label, "runs" if mounts else None)
+                if not mounts:
+                    continue
+                # A pod that fits its own term may be the first: no two wait for each other.
+                [term] = pod["spec"]["affinity"]["podAffinity"][
+                    "requiredDuringSchedulingIgnoredDuringExecution"]
+                self.assertEqual(term["topologyKey"], "kubernetes.io/hostname")
+                chosen = term["labelSelector"]["matchLabels"]
+                self.assertEqual(chosen["tetrion/volume"], "runs")
+                self.assertLessEqual(chosen.items(), pod["metadata"]["labels"].items())
+                self.assertNotIn("app.kubernetes.io/component", chosen)
+
     def test_services_and_budgets_select_pods_that_are_there(self):
         for _, things in self.each():
             labels = [pod["metadata"]["labels"].items() for _, pod in templates(things)]
@@ -308,6 +327,9 @@ class EachOverlay(unittest.TestCase):
         for metric in re.findall(r"\btetrion_\w+", query):
             self.assertIn(f'"{metric}"', catalog)
         self.assertIn('reason=~"token|ring"', query)
+        # An empty answer is an error, not 0: then `fallback` decides, which takes no actor away.
+        self.assertEqual(trigger["metadata"]["ignoreNullValues"], "false")
+        self.assertEqual(spec["fallback"]["behavior"], "currentReplicasIfHigher")
 
 
 if __name__ == "__main__":
