@@ -127,6 +127,8 @@ EnvEntry CatchEntry() {
   entry.actions = {{"left", 'a'}, {"stay", 's'}, {"right", 'd'}};
   entry.max_steps = kCatchRows;  // an episode has one less
   entry.preset = {{"lanes", "16"},
+                  // With the default, the policy is sure before it has often met the ball.
+                  {"vtrace.entropy_coef", "0.1"},
                   {"dreamer.lanes", "8"},
                   {"dreamer.ring_rows", "16"},  // rows in a ring are of older policies
                   {"dreamer.window", "16"},
