@@ -162,7 +162,7 @@ std::string DefaultRunsDir() {
 }
 
 std::string RunArguments(const std::string& runs_dir, const std::string& name) {
-  if (runs_dir == "runs") return name;
+  if (runs_dir == DefaultRunsDir()) return name;
   constexpr const char* kPlain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+,:@";
   std::string quoted = runs_dir;

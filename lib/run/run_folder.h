@@ -26,7 +26,7 @@ struct Endpoints {
 std::string DefaultRunsDir();
 
 // How ./tetrion is told of a run, for the lines that it prints: the name, and --runs-dir where that
-// is not "runs"; quoted for a shell where needed.
+// is not the default one; quoted for a shell where needed.
 std::string RunArguments(const std::string& runs_dir, const std::string& name);
 
 // Throws Error(kUsage) when a new run cannot be called `name`: it is no file name, or "latest".

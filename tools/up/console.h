@@ -24,7 +24,7 @@ std::string StatusLine(const RunStatus& status);
 struct SummaryInput {
   RunStatus status;
   std::string run;
-  std::string runs_dir;    // named in the commands when it is not "runs"
+  std::string runs_dir;    // named in the commands when it is not the default
   std::string checkpoint;  // path; empty: none was written
   double wall_s = 0;
   int exit_code = 0;   // of the run

@@ -242,7 +242,11 @@ TEST(DefaultRunsDirTest, IsRunsOrWhatTheScriptSays) {
   EXPECT_EQ(DefaultRunsDir(), "runs");
   setenv(kName, "/checkout/runs", 1);
   EXPECT_EQ(DefaultRunsDir(), "/checkout/runs");
+  EXPECT_EQ(RunArguments("/checkout/runs", "a"), "a");
+  EXPECT_EQ(RunArguments("runs", "a"), "a --runs-dir runs") << "./tetrion would look elsewhere";
   unsetenv(kName);
+  EXPECT_EQ(RunArguments("runs", "a"), "a");
+  EXPECT_EQ(RunArguments("/checkout/runs", "a"), "a --runs-dir /checkout/runs");
 }
 
 TEST(RunNameTest, RefusalSaysAllThatANameMustBe) {
