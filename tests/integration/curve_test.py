@@ -94,6 +94,21 @@ class Curve(harness.Case):
         for secret in self.keys.texts():
             self.assertNotIn(secret.encode(), written)
 
+    def test_the_load_of_a_coordinator_has_keys_as_a_member_has(self):
+        run = self.new_run()
+        self.keys = keys.Keys(self, self.base)
+        run.start_coordinator(bind="tcp://127.0.0.1:0", **self.keys.server())
+        run.wait_for("the coordinator", lambda _: True)
+        load = ["tetrion-load", "--run-folder", run.folder, "--sessions", "3", "--seconds", "2"]
+        code, said = self.call(*load, "--curve-key", self.keys.secret("actor"),
+                               "--curve-server", self.keys.public("coordinator"))
+        self.assertEqual(code, 0, said)
+        self.assertIn('"registered": 3', said)
+        code, said = self.call(*load)
+        self.assertEqual(code, TRY_AGAIN, said)
+        self.assertRegex(said, r"no session has registered.*give --curve-key and --curve-server")
+        run.drain()
+
     def test_wrong_keys_end_with_a_sentence_and_the_others_go_on(self):
         run = self.start()
         run.expect_progress()

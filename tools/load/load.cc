@@ -44,6 +44,8 @@ std::optional<int> ParseLoadOptions(int argc, const char* const* argv, LoadOptio
              "folder of the run; its endpoints.json says where the coordinator is");
   parser.Add("coordinator", &options.coordinator,
              "address of the coordinator instead, tcp://host:port or ipc:///path");
+  AddCurveKey(parser, options.curve);
+  AddCurveServer(parser, options.curve);
   parser.Add("sessions", &options.sessions, "members to play", 1, kMaxSessions);
   parser.Add("seconds", &options.seconds,
              "how long they stay; 0: until the run ends or a signal comes", 0, 86400, "s");
@@ -56,14 +58,16 @@ std::optional<int> ParseLoadOptions(int argc, const char* const* argv, LoadOptio
                 "say which coordinator: --run-folder runs/NAME or --coordinator tcp://host:port");
   }
   CheckTcp("--coordinator", options.coordinator, TcpUse::kConnect);
+  CheckCurveOptions(options.curve);
   return std::nullopt;
 }
 
 Load::Load(const LoadOptions& options, const Clock& clock) : options_(options), clock_(clock) {
   RaiseFileLimit(kFilesPerMember * static_cast<std::uint64_t>(options.sessions) + kOwnFiles,
                  std::to_string(options.sessions) + " sessions");
-  wire::SessionLink::Config link =
-      LinkConfigOf({.run_folder = options.run_folder, .coordinator = options.coordinator});
+  wire::SessionLink::Config link = LinkConfigOf({.run_folder = options.run_folder,
+                                                 .coordinator = options.coordinator,
+                                                 .curve = options.curve});
   link.context = std::make_shared<wire::SocketContext>(
       wire::SocketContext::Config{.max_sockets = 2 * options.sessions + 1});
   place_ = link.endpoint;
@@ -149,8 +153,11 @@ int Load::Run(const std::atomic<bool>& drain, std::FILE* out) {
     const std::string address = place_().endpoint;
     log::error(
         "no session has registered with the coordinator at {}: see that it runs and is reached "
-        "there",
-        address.empty() ? options_.run_folder + " (no endpoints.json)" : address);
+        "there{}",
+        address.empty() ? options_.run_folder + " (no endpoints.json)" : address,
+        options_.curve.key.empty()
+            ? "; where it wants keys, give --curve-key and --curve-server"
+            : "; that it allows our --curve-key, and that --curve-server is its own");
   }
   return fenced || epoch_ == 0 ? static_cast<int>(ExitCode::kTryAgain) : 0;
 }

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "lib/core/clock.h"
+#include "lib/setup/curve_options.h"
 #include "tools/load/load_member.h"
 
 namespace tetrion {
@@ -16,6 +17,7 @@ namespace tetrion {
 struct LoadOptions {
   std::string run_folder;   // one of these two says where the coordinator is
   std::string coordinator;  // its address
+  CurveOptions curve;       // a key for all of them, and the coordinator's
   int sessions = 1000;
   double seconds = 10;              // how long they stay; 0: until the run drains or a signal comes
   bool grants = false;              // each session also asks for a range of tokens, and keeps it
