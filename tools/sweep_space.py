@@ -50,12 +50,27 @@ class Range:
         return f"{trial.suggest_float(self.key, self.least, self.most, log=self.log):.4g}"
 
 
+def value_of(key, up_options):
+    """What up's options give a key, the last of them; None where they do not."""
+    value = None
+    for at, word in enumerate(up_options):
+        option, equals, behind = word.partition("=")
+        if option.startswith("--") and key_of(option) == key:
+            value = behind if equals else " ".join(up_options[at + 1:at + 2])
+    return value
+
+
 def space_of(texts, up_options=()):
     """The ranges of --tune, by default those of V-trace's settings that are not among up's options.
-    SweepError for two of a key, or one that is among them."""
+    SweepError for two of a key, one that is among them, or the default ones beside another
+    algorithm."""
     fixed = {key_of(word.partition("=")[0]) for word in up_options if word.startswith("--")}
     ranges = [Range(text) for text in (texts or DEFAULT_SPACE)]
     if not texts:
+        algorithm = value_of("algo", up_options)
+        if algorithm not in (None, "vtrace"):
+            raise SweepError(f"--algo {algorithm} after --, but the default ranges are V-trace's: "
+                             f"name those of {algorithm} by --tune KEY=LEAST..MOST")
         ranges = [one for one in ranges if one.key not in fixed]
     keys = [one.key for one in ranges]
     for key in keys:

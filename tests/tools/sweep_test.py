@@ -315,6 +315,16 @@ class Words(unittest.TestCase):
         with self.assertRaisesRegex(sweep.SweepError, "name one to look for by --tune"):
             keys(*(f"--{key.replace('_', '-')}=1" for key in keys()))
 
+    def test_the_default_ranges_are_refused_to_another_algorithm(self):
+        for up_options in (["--algo", "dreamer"], ["--algo=dreamer"],
+                           ["--algo", "vtrace", "--env", "catch", "--algo", "dreamer"]):
+            with self.assertRaisesRegex(sweep.SweepError, "--algo dreamer after --, but the "
+                                        "default ranges are V-trace's: name those of dreamer by"):
+                sweep.space_of(None, up_options)
+            [one] = sweep.space_of(["horizon=5..15"], up_options)
+            self.assertEqual(one.key, "horizon")
+        self.assertGreater(len(sweep.space_of(None, ["--algo", "vtrace"])), 3)
+
     def test_what_is_no_range_is_refused_with_its_text(self):
         for text in ("lanes", "=1..2", "lanes=", "lanes=1..", "lanes=5..2", "lanes=a..b",
                      "lanes=1..2..3", "rate=1..inf"):
