@@ -14,6 +14,7 @@
 #include <tuple>
 
 #include "lib/checkpoint/checkpoint_store.h"
+#include "lib/core/clock.h"
 #include "lib/core/error.h"
 #include "lib/envs/tetris/tetris_record.h"
 #include "lib/envs/views/views.h"
@@ -21,6 +22,7 @@
 #include "lib/rl/vtrace/vtrace_trainer.h"
 #include "lib/run/run_folder.h"
 #include "lib/setup/run_setup.h"
+#include "tools/eval/deaths_notice.h"
 #include "tools/eval/episode_player.h"
 #include "tools/eval/eval.h"
 #include "tools/eval/linear_policy.h"
@@ -321,6 +323,21 @@ TEST_F(EvalRunTest, UntilDeathsTellsWhatIsReachedADeath) {
   EXPECT_NE(Output(RunEval, options).find("\"estimate\":null"), std::string::npos);
 }
 
+TEST(DeathsNoticeTest, TellsEveryTenSecondsHowFarItHasCome) {
+  FakeClock clock;
+  DeathsNotice notice(clock, 40);
+  EXPECT_EQ(notice.After(0, 0), "");
+  clock.AdvanceNs(10 * kNanosPerSecond - 1);
+  EXPECT_EQ(notice.After(1, 800), "");
+  clock.AdvanceNs(1);
+  EXPECT_EQ(notice.After(1, 900),
+            "1 of 40 games have ended by themselves after 900 steps; Ctrl-C tells what is "
+            "reached\n");
+  EXPECT_EQ(notice.After(2, 1000), "") << "once in ten seconds";
+  clock.AdvanceNs(25 * kNanosPerSecond);
+  EXPECT_EQ(notice.After(3, 2000).substr(0, 7), "3 of 40");
+}
+
 TEST_F(EvalRunTest, EpisodesThatWereCutAreCountedAndPlayCanGoOnBeyondTheRunsCap) {
   EvalOptions options = Options();
   options.policy = "random";
@@ -377,6 +394,29 @@ TEST_F(EvalRunTest, PlayDrawsEveryStepAndStopsWhenAsked) {
   EXPECT_EQ(text.find('\x1b'), std::string::npos) << "no terminal, no cursor movement";
   stop_ = true;
   EXPECT_EQ(Output(RunPlay, options), "");
+}
+
+TEST_F(EvalRunTest, PlayEndsWhereNobodySeesIt) {
+  SaveCheckpoint();
+  EvalOptions options = Options();
+  options.steps = 5;
+  options.fps = 1e6;
+  int tries = 0;
+  const cookie_io_functions_t full = {
+      .read = nullptr,
+      .write = [](void* count, const char*, std::size_t) -> ssize_t {
+        ++*static_cast<int*>(count);
+        return 0;
+      },
+      .seek = nullptr,
+      .close = nullptr};
+  std::FILE* out = fopencookie(&tries, "w", full);
+  ASSERT_NE(out, nullptr);
+  const std::atomic<bool> stop{false};
+  EXPECT_EQ(RunPlay(options, stop, out), 0);
+  EXPECT_EQ(tries, 1) << "a frame";
+  EXPECT_NE(std::ferror(out), 0) << "of which main makes exit status 74";
+  std::fclose(out);
 }
 
 TEST_F(EvalRunTest, PlayIsCutAtTheSmallerOfItsTwoLimits) {

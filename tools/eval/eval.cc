@@ -10,6 +10,7 @@
 
 #include "lib/core/clock.h"
 #include "lib/core/error.h"
+#include "tools/eval/deaths_notice.h"
 #include "tools/eval/episode_player.h"
 #include "tools/eval/gif_writer.h"
 #include "tools/eval/session.h"
@@ -82,10 +83,12 @@ PlayedGames PlayUntilDeaths(const EvalOptions& options, const Session& session,
                        session.config.max_steps);
   const std::uint64_t most =
       options.total_steps == 0 ? std::numeric_limits<std::uint64_t>::max() : options.total_steps;
+  DeathsNotice notice(MonotonicClock::Get(), options.deaths);
   // A row takes an action in every lane but those that begin a game in it.
   for (std::uint64_t steps = 0; player.deaths() < options.deaths && steps < most;
        steps += static_cast<std::uint64_t>(session.env->lanes())) {
     if (stop.load(std::memory_order_acquire) || !player.Step()) break;
+    std::fputs(notice.After(player.deaths(), steps).c_str(), stderr);
   }
   PlayedGames games = {.unfinished = player.Unfinished(),
                        .deaths = player.deaths(),
@@ -134,7 +137,7 @@ int RunPlay(const EvalOptions& options, const std::atomic<bool>& stop, std::FILE
                  session.summary.run.c_str(), session.summary.policy.c_str(), number,
                  options.episodes, episode.length_steps,
                  static_cast<double>(episode.episode_return), episode.lines);
-    std::fflush(out);
+    if (std::fflush(out) != 0) break;  // nobody sees the rest; main tells why
     next_ns += frame_ns;
     SleepUntil(next_ns, stop);
   }

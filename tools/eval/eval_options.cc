@@ -33,7 +33,8 @@ void Declare(ServiceOptions& parser, EvalOptions& options, Changes& changes) {
   parser.Add(
       "deaths", &options.deaths,
       "eval: instead of episodes, play until so many games have ended by themselves (Tetris: "
-      "by death), and tell what is reached a death; 0: play episodes",
+      "by death), and tell what is reached a death; a policy whose games are all cut never gets "
+      "there, which --total-steps bounds; 0: play episodes",
       0, 1'000'000, "games");
   parser.Add("total-steps", &options.total_steps,
              "eval: with --deaths, end after so many steps all the same; 0: never", 0, UINT64_MAX,
