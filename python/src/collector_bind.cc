@@ -220,9 +220,13 @@ class PyCollector {
     const std::int32_t* const data = given.data();
     const GilRelease release;  // `given` keeps its memory; the copy is what is checked
     std::vector<std::int32_t> actions(data, data + rows * steps);
+    bool ended = false;  // what follows in its row is ignored
     for (std::size_t i = 0; i < actions.size(); ++i) {
-      const std::int32_t least = i % steps == 0 ? 0 : -1;
-      if (actions[i] < least || actions[i] >= this->actions()) RefuseAction(actions[i], i, steps);
+      const bool begins = i % steps == 0;
+      ended = !begins && (ended || actions[i] == -1);
+      if (!ended && (actions[i] < 0 || actions[i] >= this->actions())) {
+        RefuseAction(actions[i], i, steps);
+      }
     }
     return actions;
   }

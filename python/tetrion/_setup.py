@@ -131,7 +131,7 @@ class Setup:
 class EnvState:
     """One environment at one moment: what get_state() gives and set_state() takes.
 
-    Small (of Tetris `saved` is 248 bytes, and the state less than 500 pickled): the game, the
+    Small (of Tetris `saved` is 256 bytes, and the state less than 500 pickled): the game, the
     account of its episode, and where its seed's pieces and episodes stand. The continuation is the
     same, bit for bit, in any environment of the same settings, single or a row of a vector
     environment, whatever its obs; one that shows colours wants has_colours. Equal states go on

@@ -285,7 +285,8 @@ def test_given_actions_are_played_and_replay_a_batch():
         assert again.log_probs is None
         same(played._replace(log_probs=None), again)
         actions = np.zeros((2, 25), np.int64)
-        actions[0, 4] = -1
+        actions[0, 4:6] = -1
+        actions[0, 6:] = 99  # ignored, as all behind a -1
         cut = c.request_episodes(2, actions=actions)
     assert cut.lengths.tolist() == [4, 25]
     assert cut.truncated.all()

@@ -71,6 +71,12 @@ def test_a_restored_environment_goes_on_as_it_did(kind, options, before):
     assert len(pickle.dumps(state)) < 600
 
 
+def test_a_saved_state_of_tetris_has_the_size_that_its_documentation_tells():
+    env = tetrion.TetrisEnv()
+    env.reset(seed=1)
+    assert f"`saved` is {len(env.get_state().saved)} bytes" in tetrion.EnvState.__doc__
+
+
 @pytest.mark.parametrize(("kind", "options"), KINDS)
 def test_an_ended_episode_stays_ended(kind, options):
     env = kind(**options)
