@@ -104,6 +104,11 @@ void RunFiles::Finish() {
   } catch (const Error& error) {
     log::error("no summary: {}", error.what());
   }
+  try {
+    endpoints_.ClearTargets();
+  } catch (const Error& error) {
+    log::warn("Prometheus is not told that the run has ended: {}", error.what());
+  }
 }
 
 void RunFiles::Report(File file, const std::string& problem) {
@@ -151,6 +156,10 @@ void EndpointsWriter::Write(const std::vector<Member>& members) const {
   }
   WriteEndpoints(folder_.endpoints_json(), endpoints);
   WriteAtomically(folder_.path() + "/file_sd.json", FileSdText(endpoints.run, targets));
+}
+
+void EndpointsWriter::ClearTargets() const {
+  WriteAtomically(folder_.path() + "/file_sd.json", FileSdText(folder_.name(), {}));
 }
 
 std::string FileSdText(const std::string& run, const std::vector<ScrapeTarget>& targets) {

@@ -22,6 +22,9 @@ class EndpointsWriter {
                   const std::string& http);
   // Throws Error(kTryAgain) when the run folder cannot be written.
   void Write(const std::vector<Member>& members) const;
+  // The run has ended: nothing is left to scrape, and another program may get the ports. Throws as
+  // Write; endpoints.json stays, for the coordinator that goes on with the run.
+  void ClearTargets() const;
 
  private:
   const RunFolder folder_;
@@ -57,10 +60,10 @@ struct ToldAddresses {
 };
 
 // The files that a run's coordinator keeps for members and people: endpoints.json and file_sd.json
-// when members change (at most once a second), a line of metrics.jsonl every 5 s, summary.json at
-// the end. What cannot be written (full disk, no descriptors) is counted and shown by Problem until
-// it can: the first two are tried again each second, metrics.jsonl with its next line. It never
-// ends the run. Main thread, Problem any thread.
+// when members change (at most once a second), a line of metrics.jsonl every 5 s; at the end
+// summary.json, and a file_sd.json without targets. What cannot be written (full disk, no
+// descriptors) is counted and shown by Problem until it can: the first two are tried again each
+// second, metrics.jsonl with its next line. It never ends the run. Main thread, Problem any thread.
 class RunFiles {
  public:
   // References outlive the object.
@@ -69,7 +72,7 @@ class RunFiles {
 
   // Some times a second.
   void Tick();
-  // The last line and the summary; one attempt.
+  // The last line, the summary, and no targets any more; one attempt.
   void Finish();
   // Which files cannot be written and why, for readiness; empty: all can.
   std::string Problem() const TETRION_EXCLUDES(mu_);

@@ -117,6 +117,9 @@ TEST_F(RunFilesTest, PrometheusIsToldWhatAMemberIsWhateverItIsCalled) {
   EXPECT_THAT(text, HasSubstr(R"("service":"coordinator","job":"coordinator")"));
   EXPECT_THAT(text, HasSubstr(R"("service":"gpu0","job":"learner")"));
   EXPECT_THAT(text, ContainsRegex(R"("service":"coordinator\.session-[0-9]+","job":"actor")"));
+  files_->Finish();
+  std::ifstream ended(run_.path() + "/file_sd.json");
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(ended), {}), "[\n]\n");
 }
 
 TEST_F(RunFilesTest, StatusIsALineEachFiveSecondsAndASummaryAtTheEnd) {
