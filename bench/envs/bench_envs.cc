@@ -3,6 +3,7 @@
 // with flat observations; time of one afterstates, drops, flat, dict and packed2 view, and of one
 // picture; packed2 beside plain copies of as many bytes. Prints one JSON line a figure. --quick:
 // shorter windows.
+#include <algorithm>
 #include <bit>
 #include <cstdio>
 #include <cstring>
@@ -49,8 +50,9 @@ class CheapPolicy {
   }
 
  private:
-  static constexpr std::size_t kRows = 61;  // L2 cache
-  std::vector<std::int32_t> drawn_;         // [kRows][kLanes]
+  // 244 KiB of actions, which stay in the second-level cache; each lane repeats its 61.
+  static constexpr std::size_t kRows = 61;
+  std::vector<std::int32_t> drawn_;  // [kRows][kLanes]
   std::size_t next_ = 0;
 };
 
@@ -64,8 +66,10 @@ class Lanes {
   int Step() {
     policy_.Fill(rows_.actions);
     rows_.StepAll();
-    constexpr int kEight = 8;  // few games end: eight flags are looked at together
+    constexpr int kEight = 8;
+    static_assert(kLanes % kEight == 0);
     constexpr std::uint64_t kAnyLast = 0x0101010101010101ULL * kIsLast;
+    // Few games end: eight flags are looked at together.
     for (int lane = 0; lane < kLanes; lane += kEight) {
       std::uint64_t last = 0;
       std::memcpy(&last, rows_.row.flags + lane, kEight);

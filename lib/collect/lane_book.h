@@ -34,7 +34,8 @@ class LaneBook {
   // episode. Returns the tokens, valid until the next call.
   std::span<const Token> Cut(const RowView& row, const VecEnv& env);
   // Marks all playing lanes as needing a token and leaves the published row as it is: where the
-  // policy failed, its end has cut it. Returns the tokens, valid until the next call.
+  // policy failed, the policy's process has marked the row's lanes as cut. Returns the tokens,
+  // valid until the next call.
   std::span<const Token> Drop(const VecEnv& env);
 
   bool HasEnded() const { return !ended_.empty(); }

@@ -99,12 +99,12 @@ class Curve(harness.Case):
         self.keys = keys.Keys(self, self.base)
         run.start_coordinator(bind="tcp://127.0.0.1:0", **self.keys.server())
         run.wait_for("the coordinator", lambda _: True)
-        load = ["tetrion-load", "--run-folder", run.folder, "--sessions", "3", "--seconds", "2"]
-        code, said = self.call(*load, "--curve-key", self.keys.secret("actor"),
+        load = ["tetrion-load", "--run-folder", run.folder, "--sessions", "3"]
+        code, said = self.call(*load, "--seconds", "15", "--curve-key", self.keys.secret("actor"),
                                "--curve-server", self.keys.public("coordinator"))
         self.assertEqual(code, 0, said)
         self.assertIn('"registered": 3', said)
-        code, said = self.call(*load)
+        code, said = self.call(*load, "--seconds", "2")
         self.assertEqual(code, TRY_AGAIN, said)
         self.assertRegex(said, r"no session has registered.*give --curve-key and --curve-server")
         run.drain()

@@ -88,7 +88,8 @@ PlayedGames PlayUntilDeaths(const EvalOptions& options, const Session& session,
   for (std::uint64_t steps = 0; player.deaths() < options.deaths && steps < most;
        steps += static_cast<std::uint64_t>(session.env->lanes())) {
     if (stop.load(std::memory_order_acquire) || !player.Step()) break;
-    std::fputs(notice.After(player.deaths(), steps).c_str(), stderr);
+    const std::uint64_t taken = steps + static_cast<std::uint64_t>(session.env->lanes());
+    std::fputs(notice.After(player.deaths(), taken).c_str(), stderr);
   }
   PlayedGames games = {.unfinished = player.Unfinished(),
                        .deaths = player.deaths(),

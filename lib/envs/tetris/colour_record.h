@@ -92,7 +92,7 @@ class LockedColours {
   ColourRecord* record_;
 };
 
-// The state that the rules play on, and who keeps its colours, of either kind of record.
+// The state that the rules play on, and what keeps its colours, of either kind of record.
 TETRION_HOST_DEVICE inline TetrisRecord& CompactOf(TetrisRecord& record) {
   return record;
 }

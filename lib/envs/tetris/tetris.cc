@@ -103,7 +103,7 @@ class TetrisGames {
 
  protected:
   TetrisReward reward() const { return setup_.reward; }
-  // Neighbours follow.
+  // The lane's record; those of the next lanes lie behind it.
   Record* records(int lane) { return &record_[static_cast<std::size_t>(lane)]; }
   TetrisRecord& compact(int lane) { return CompactOf(record_[static_cast<std::size_t>(lane)]); }
   auto colours(int lane) { return ColoursOf(record_[static_cast<std::size_t>(lane)]); }

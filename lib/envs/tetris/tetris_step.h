@@ -158,7 +158,8 @@ TETRION_HOST_DEVICE_INLINE int LandingRow(const TetrisRecord& record, std::uint6
     const __m256i is_free = _mm256_cmpeq_epi16(met, _mm256_setzero_si256());
     return std::uint64_t{static_cast<std::uint32_t>(_mm256_movemask_epi8(is_free))};
   };
-  // Rows 1 to 16 and 5 to 20, where no piece is free: it would lie in the floor.
+  // Rows 1 to 16, and 5 to 20. In row 20 no piece is free, it would lie in the floor: a bit is
+  // always found.
   const std::uint64_t taken = ~(free_rows(1) | free_rows(5) << 8);
   return y + std::countr_zero(taken >> (2 * y)) / 2;
 #else

@@ -87,8 +87,8 @@ template <typename Record>
 }  // namespace tetris_together
 
 // One action of each of n <= kMost games, whose records and piece sources are [n]: what TetrisStep
-// does to each, and what it brought as the row wants it. Actions outside 0..7 are taken for some in
-// it. Not for games whose pieces appear above the field.
+// does to each, and what it brought as the row wants it. Of an action outside 0..7 the lowest
+// three bits count. Not for games whose pieces appear above the field.
 template <std::size_t kMost, typename Record, typename Pieces>
 void TetrisStepTogether(std::size_t n, Record* records, Pieces* pieces, const std::int32_t* actions,
                         TetrisReward reward, LaneOutcomes<kMost>& outcomes) {

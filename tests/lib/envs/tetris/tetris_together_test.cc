@@ -30,7 +30,10 @@ class Twice {
   void Step(std::size_t first, std::size_t n, Draws& draws) {
     std::vector<std::int32_t> actions(n);
     for (auto& action : actions) action = draws.Below(kTetrisActions);
-    TetrisStepTogether(n, together_.data() + first, together_pieces_.data() + first, actions.data(),
+    // Lanes that begin may be given any number: the lowest three bits count.
+    std::vector<std::int32_t> given = actions;
+    for (auto& action : given) action += kTetrisActions * (draws.Below(3) - 1);
+    TetrisStepTogether(n, together_.data() + first, together_pieces_.data() + first, given.data(),
                        setup_.reward, outcomes_);
     for (std::size_t i = 0; i < n; ++i) {
       const std::size_t at = first + i;
