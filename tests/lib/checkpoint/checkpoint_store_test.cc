@@ -1,7 +1,6 @@
 #include "lib/checkpoint/checkpoint_store.h"
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,6 +18,7 @@
 
 #include "lib/core/error.h"
 #include "tests/lib/shm/scratch_dir.h"
+#include "tests/support/little_memory.h"
 
 namespace tetrion {
 namespace {
@@ -45,28 +45,6 @@ CheckpointInfo InfoOf(int tag, double mean_return = 0) {
           .policy_version = tag * 2,
           .env_steps = tag * 1000,
           .mean_return = mean_return};
-}
-
-// What a process ends with that has only so many bytes more for `work`: 0 when it does it.
-int ExitWithRoom(std::uint64_t room_bytes, const std::function<void()>& work) {
-  const pid_t child = ::fork();
-  if (child == 0) {
-    std::uint64_t pages = 0;
-    std::ifstream("/proc/self/statm") >> pages;
-    const rlim_t bytes = pages * static_cast<rlim_t>(::getpagesize()) + room_bytes;
-    const rlimit limit = {.rlim_cur = bytes, .rlim_max = bytes};
-    if (::setrlimit(RLIMIT_AS, &limit) != 0) ::_exit(100);
-    try {
-      work();
-      ::_exit(::testing::Test::HasFailure() ? 101 : 0);
-    } catch (const std::exception& error) {
-      std::fprintf(stderr, "%s\n", error.what());
-      ::_exit(102);
-    }
-  }
-  int status = 0;
-  if (child < 0 || ::waitpid(child, &status, 0) != child) return -1;
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
 class CheckpointStoreTest : public ::testing::Test {
@@ -243,12 +221,12 @@ TEST_F(CheckpointStoreTest, NewestThatHasGrownBeyondMemoryIsPassedOver) {
   CheckpointStore store(folder_, 3);
   for (int tag = 1; tag <= 2; ++tag) store.Save(StateOf(tag), InfoOf(tag));
   fs::resize_file(folder_ / NewestFile(), std::uintmax_t{2} << 30);
-  EXPECT_EQ(ExitWithRoom(std::uint64_t{512} << 20,
-                         [&] {
-                           ASSERT_EQ(store.LoadNewest()->info.updates, 1);
-                           store.Save(StateOf(3), InfoOf(3));
-                         }),
-            0);
+  const int status = testing::ExitWithRoom(std::uint64_t{512} << 20, [&] {
+    if (store.LoadNewest()->info.updates != 1) return 1;
+    store.Save(StateOf(3), InfoOf(3));
+    return 0;
+  });
+  EXPECT_EQ(status, 0);
   EXPECT_EQ(store.LoadNewest()->info.updates, 3);
 }
 
@@ -256,7 +234,11 @@ TEST_F(CheckpointStoreTest, SaveTakesTheRoomOfOneFileMore) {
   constexpr std::size_t kFloats = std::size_t{16} << 20;  // 64 MiB
   CheckpointStore store(folder_, 1);
   const TrainerState state = StateOf(1, kFloats);
-  EXPECT_EQ(ExitWithRoom(std::uint64_t{96} << 20, [&] { store.Save(state, InfoOf(1)); }), 0);
+  const int status = testing::ExitWithRoom(std::uint64_t{96} << 20, [&] {
+    store.Save(state, InfoOf(1));
+    return 0;
+  });
+  EXPECT_EQ(status, 0);
   EXPECT_EQ(store.LoadNewest()->info.updates, 1);
 }
 

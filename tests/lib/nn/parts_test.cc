@@ -1,9 +1,6 @@
 // The small parts of lib/nn: thread team, scorer rows.
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -24,6 +21,7 @@
 #include "lib/nn/scorer_rows.h"
 #include "lib/nn/thread_team.h"
 #include "tests/lib/nn/test_envs.h"
+#include "tests/support/little_memory.h"
 
 namespace tetrion {
 namespace {
@@ -86,25 +84,15 @@ TEST(ThreadTeamTest, HelpersAreNamedAfterTheirTeamWhoeverMadeThem) {
 
 // For want of room for their stacks, which fails as a limit of threads does.
 TEST(ThreadTeamTest, HelperThatCannotBeStartedIsAnExceptionAndTheOthersEnd) {
-  const pid_t child = ::fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
-    std::uint64_t pages = 0;
-    std::ifstream("/proc/self/statm") >> pages;
-    const rlim_t bytes = pages * static_cast<rlim_t>(::getpagesize()) + (rlim_t{32} << 20);
-    const rlimit limit = {.rlim_cur = bytes, .rlim_max = bytes};
-    if (::setrlimit(RLIMIT_AS, &limit) != 0) ::_exit(100);
+  const int status = testing::ExitWithRoom(std::uint64_t{32} << 20, [] {
     try {
       const ThreadTeam team(1000);
-      ::_exit(101);
+      return 1;
     } catch (const std::system_error& error) {
-      ::_exit(error.code() == std::errc::resource_unavailable_try_again ? 0 : 102);
+      return error.code() == std::errc::resource_unavailable_try_again ? 0 : 2;
     }
-  }
-  int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  ASSERT_TRUE(WIFEXITED(status));
-  EXPECT_EQ(WEXITSTATUS(status), 0);
+  });
+  EXPECT_EQ(status, 0);
 }
 
 TEST(ScorerRowsTest, DistinctLegalAfterstatesGetOneRowEach) {

@@ -1,19 +1,15 @@
 #include "lib/nn/dreamer/dreamer_acting.h"
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
-#include <exception>
-#include <fstream>
 #include <new>
 #include <vector>
 
 #include "lib/nn/dreamer/dreamer_model.h"
 #include "tests/lib/nn/test_envs.h"
+#include "tests/support/little_memory.h"
 
 namespace tetrion {
 namespace {
@@ -70,27 +66,15 @@ TEST(DreamerActingTest, LogitsForWantOfMemoryAreBadAlloc) {
   };
   const std::vector<float> deter = zeros(shape.size.deter), stoch = zeros(shape.stoch_floats());
   std::vector<float> logits = zeros(shape.actions);
-  const pid_t child = ::fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
-    std::uint64_t pages = 0;
-    std::ifstream("/proc/self/statm") >> pages;
-    const rlim_t bytes = pages * static_cast<rlim_t>(::getpagesize()) + (rlim_t{16} << 20);
-    const rlimit limit = {.rlim_cur = bytes, .rlim_max = bytes};
-    if (::setrlimit(RLIMIT_AS, &limit) != 0) ::_exit(100);
+  const int status = testing::ExitWithRoom(std::uint64_t{16} << 20, [&] {
     try {
       acting.ActorLogits(kMany, deter.data(), stoch.data(), logits.data());
-      ::_exit(101);
+      return 1;
     } catch (const std::bad_alloc&) {
-      ::_exit(0);
-    } catch (const std::exception&) {
-      ::_exit(102);
+      return 0;
     }
-  }
-  int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  ASSERT_TRUE(WIFEXITED(status));
-  EXPECT_EQ(WEXITSTATUS(status), 0);
+  });
+  EXPECT_EQ(status, 0);
 }
 
 }  // namespace
