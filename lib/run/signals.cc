@@ -76,9 +76,8 @@ void SignalWatcher::RequestDrain() {
 }
 
 void SignalWatcher::SetEmergencyHook(std::function<void()> hook) {
-  TETRION_CHECK(!hook_set_.load(std::memory_order_relaxed), "the emergency hook is set once");
+  MutexLock lock(hook_mu_);
   hook_ = std::move(hook);
-  hook_set_.store(true, std::memory_order_release);
 }
 
 void SignalWatcher::UnblockInChild() {
@@ -89,7 +88,8 @@ void SignalWatcher::UnblockInChild() {
 }
 
 void SignalWatcher::EndAtOnce() {
-  if (hook_set_.load(std::memory_order_acquire)) hook_();
+  MutexLock lock(hook_mu_);
+  if (hook_) hook_();
   _exit(static_cast<int>(ExitCode::kTerminated));
 }
 

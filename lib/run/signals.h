@@ -5,6 +5,8 @@
 #include <functional>
 #include <thread>
 
+#include "lib/core/mutex.h"
+
 namespace tetrion {
 
 // A service's limit for SignalWatcher: its drain time-out for the rings and once more for goodbyes,
@@ -45,7 +47,9 @@ class SignalWatcher {
   // Drains without a signal: a service that ends for a reason of its own.
   void RequestDrain();
   // Runs on the watcher's thread at the second signal, before _exit (also at the hangup limit). It
-  // must be quick: it has no deadline but the user's patience. Set it before signals can come.
+  // must be quick: it has no deadline but the user's patience. Takes the place of the hook before,
+  // an empty one leaves none. Any thread; does not return once a hook runs: what that hook uses
+  // lives on until _exit.
   void SetEmergencyHook(std::function<void()> hook);
 
   // Restores the default mask in a child between fork and exec. Async-signal-safe.
@@ -56,8 +60,8 @@ class SignalWatcher {
   [[noreturn]] void EndAtOnce();
 
   std::atomic<bool> draining_{false};  // set by Run and RequestDrain; pairs with Draining
-  std::atomic<bool> hook_set_{false};  // published after hook_; pairs with the load in Run
-  std::function<void()> hook_;
+  Mutex hook_mu_;
+  std::function<void()> hook_ TETRION_GUARDED_BY(hook_mu_);
   const std::int64_t hangup_limit_ms_;
   int signal_fd_ = -1;
   int drain_fd_ = -1;

@@ -10,9 +10,7 @@
 #include "lib/checkpoint/checkpoint_store.h"
 #include "lib/core/error.h"
 #include "lib/core/log.h"
-#include "lib/http/http_get.h"
 #include "lib/run/value_text.h"
-#include "lib/shm/shm_dir.h"
 
 namespace tetrion {
 namespace {
@@ -21,8 +19,6 @@ namespace fs = std::filesystem;
 
 constexpr std::int64_t kTickMs = 50;
 constexpr std::int64_t kPollPeriodNs = kNanosPerSecond / 2;
-constexpr int kPollTimeoutMs = 500;
-constexpr std::uint64_t kNoRun = 0;
 
 std::string Players(const UpOptions& options, const RunPlan& plan) {
   if (options.replay.resident_lanes > 0) {
@@ -47,17 +43,13 @@ bool HasTimeLimit(const UpOptions& options) {
 Up::Up(const UpOptions& options, RunPlan plan, SignalWatcher& signals)
     : options_(options),
       plan_(std::move(plan)),
-      folder_(RunFolder::At(plan_.folder)),
       signals_(signals),
-      processes_(folder_.logs()),
-      supervisor_(plan_.children, options.drain_timeout_s * kNanosPerSecond, processes_,
-                  MonotonicClock::Get()),
+      services_(options_, plan_, kPollPeriodNs),
+      folder_(services_.folder()),
+      supervisor_(services_.supervisor()),
       out_(STDOUT_FILENO),
       console_(isatty(STDOUT_FILENO) != 0, MonotonicClock::Get()) {
-  signals_.SetEmergencyHook([this] {
-    processes_.KillAll();
-    ReapSharedMemory(kNoRun);
-  });
+  signals_.SetEmergencyHook([this] { services_.EndAtOnce(kNoRun); });
 }
 
 // What a run that goes on has lost already, as far as the manifest and a look at the newest file
@@ -82,7 +74,7 @@ void Up::WarnOfLostTraining() const {
 int Up::Run() {
   const std::int64_t start_ns = MonotonicClock::Get().NowNs();
   const RunStatus before = LastStatusOf(folder_.metrics_jsonl()).value_or(RunStatus());
-  ReapSharedMemory(EarlierRunId());  // what a kill -9 of an earlier run left
+  services_.ReapSharedMemory(RunIdIn(folder_));  // what a kill -9 of an earlier run left
   Print(Greeting(options_, plan_));
   WarnOfLostTraining();
   supervisor_.StartAll();
@@ -93,47 +85,20 @@ int Up::Run() {
     } else {
       signals_.WaitFor(kTickMs);
     }
-    PollStatus();
+    status_ = services_.Poll();
     if (status_) Print(console_.Show(*status_, supervisor_.ActorsUp(), LogLines()));
   }
   const std::int64_t wall_ns = MonotonicClock::Get().NowNs() - start_ns;
   LookAtTheWhole(before);
   // Rings that no learner has emptied wait for the one of the resumed run.
-  ReapSharedMemory(supervisor_.exit_code() == 0 ? kNoRun : EarlierRunId());
-  ReportFailure();
+  services_.ReapSharedMemory(supervisor_.exit_code() == 0 ? kNoRun : RunIdIn(folder_));
+  services_.ReportFailure();
   PrintSummary(static_cast<double>(wall_ns) / kNanosPerSecond);
   return supervisor_.exit_code();
 }
 
-// A coordinator that is not there (yet, or any more) is no error: the supervisor sees to it.
-void Up::PollStatus() {
-  const std::int64_t now_ns = MonotonicClock::Get().NowNs();
-  const pid_t coordinator = supervisor_.PidOf("coordinator");
-  if (now_ns < next_poll_ns_ || coordinator == 0) return;
-  next_poll_ns_ = now_ns + kPollPeriodNs;
-  try {
-    const Endpoints endpoints = ReadEndpoints(folder_.endpoints_json());
-    const auto http = endpoints.http.find("coordinator");
-    if (endpoints.pid != coordinator || http == endpoints.http.end()) return;
-    const std::optional<RunStatus> status =
-        ParseStatus(HttpGet(http->second, "/status", kPollTimeoutMs));
-    if (status) status_ = Follow(status_, *status);
-  } catch (const Error& error) {
-    log::debug("no status: {}", error.what());
-  }
-}
-
 void Up::Print(const std::string& text) {
   (void)out_.Write(text);
-}
-
-void Up::ReportFailure() const {
-  if (supervisor_.failed_child().empty()) return;
-  std::string text = supervisor_.failed_child() + " failed; its last lines:\n";
-  for (const std::string& line : processes_.LastLines(supervisor_.failed_child())) {
-    text += "  " + line + "\n";
-  }
-  (void)NoWaitWriter(STDERR_FILENO).Write(text);
 }
 
 // A run whose services only died is no success, however it ended.
@@ -162,27 +127,6 @@ void Up::PrintSummary(double wall_s) {
                      .exit_code = supervisor_.exit_code(),
                      .failed = supervisor_.failed_child(),
                      .log = folder_.logs() + "/" + supervisor_.failed_child() + ".log"}));
-}
-
-// Of the run that is resumed; kNoRun where there is none.
-std::uint64_t Up::EarlierRunId() const {
-  try {
-    return ReadEndpoints(folder_.endpoints_json()).run_id;
-  } catch (const Error&) {
-    return kNoRun;
-  }
-}
-
-// What killed services leave, of this run and of others. Regions that a process holds (an actor
-// started by hand) stay, and the rings of `resumed`, which its learner empties.
-void Up::ReapSharedMemory(std::uint64_t resumed) const {
-  const std::string dir = options_.shm_dir.empty() ? DefaultShmDir() : options_.shm_dir;
-  if (ListRegions(dir).empty()) return;
-  try {
-    RemoveStale(dir, resumed);
-  } catch (const Error& error) {
-    log::warn("shared memory may be left in {}: {}", dir, error.what());
-  }
 }
 
 std::string Up::NewestCheckpoint() const {

@@ -5,12 +5,10 @@
 #include <string>
 
 #include "lib/core/nowait_writer.h"
-#include "lib/run/run_folder.h"
 #include "lib/run/signals.h"
-#include "tools/up/child_processes.h"
 #include "tools/up/console.h"
+#include "tools/up/run_services.h"
 #include "tools/up/run_status.h"
-#include "tools/up/supervisor.h"
 #include "tools/up/up_options.h"
 
 namespace tetrion {
@@ -26,26 +24,21 @@ class Up {
   int Run();
 
  private:
-  void PollStatus();
   void Print(const std::string& text);
-  void ReportFailure() const;
   void WarnOfLostTraining() const;
   void LookAtTheWhole(const RunStatus& before);
   void PrintSummary(double wall_s);
-  std::uint64_t EarlierRunId() const;
-  void ReapSharedMemory(std::uint64_t resumed) const;
   std::string NewestCheckpoint() const;
 
   const UpOptions options_;
   const RunPlan plan_;
-  const RunFolder folder_;
   SignalWatcher& signals_;
-  ChildProcesses processes_;
-  Supervisor supervisor_;
+  RunServices services_;
+  const RunFolder& folder_;  // of services_, as the next
+  Supervisor& supervisor_;
   NoWaitWriter out_;
   Console console_;
   std::optional<RunStatus> status_;  // the newest seen
-  std::int64_t next_poll_ns_ = 0;
 };
 
 }  // namespace tetrion

@@ -74,6 +74,32 @@ TEST(SignalWatcherTest, SecondSignalRunsTheHookAndEndsWith143) {
   close(pipe_fds[0]);
 }
 
+TEST(SignalWatcherTest, NewestHookCountsAndAnEmptyOneLeavesNone) {
+  int pipe_fds[2];
+  ASSERT_EQ(pipe(pipe_fds), 0);
+  const auto say = [&](char letter) {
+    return [&, letter] { (void)!write(pipe_fds[1], &letter, 1); };
+  };
+  for (const bool taken_away : {false, true}) {
+    const int status = StatusOfChild([&] {
+      SignalWatcher watcher;
+      watcher.SetEmergencyHook(say('a'));
+      watcher.SetEmergencyHook(taken_away ? std::function<void()>() : say('b'));
+      kill(getpid(), SIGTERM);
+      if (!watcher.WaitFor(kDeadlineMs)) return 1;
+      kill(getpid(), SIGTERM);
+      while (true) pause();
+      return 2;
+    });
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 143);
+  }
+  close(pipe_fds[1]);
+  char text[8] = {};
+  EXPECT_EQ(read(pipe_fds[0], text, sizeof text), 1);
+  EXPECT_STREQ(text, "b");
+  close(pipe_fds[0]);
+}
+
 // A closing terminal: shell, kernel and systemd each send a SIGHUP, in any order with a SIGTERM.
 TEST(SignalWatcherTest, HangupNeverCountsAsTheSecondSignal) {
   const std::vector<std::vector<int>> orders = {
