@@ -166,7 +166,10 @@ void ChildProcesses::KillAll() {
   const Deadline deadline = Deadline::AfterMs(2000);
   for (auto& slot : live_) {
     const pid_t pid = slot.load();
-    while (pid != 0 && waitpid(pid, nullptr, WNOHANG) == 0 && !deadline.Passed()) usleep(1000);
+    while (pid != 0 && waitpid(pid, nullptr, WNOHANG) == 0 && !deadline.Passed()) {
+      kill(-pid, SIGKILL);  // again: Start may have made it since
+      usleep(1000);
+    }
     slot.store(0);
   }
 }
