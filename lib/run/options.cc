@@ -47,6 +47,19 @@ void ServiceOptions::AddNumber(const std::string& name, const std::string& help,
   impl_->list.Add(std::move(spec));
 }
 
+void ServiceOptions::AddNumberOr(const std::string& name, const std::string& word,
+                                 std::optional<int>* value, const std::string& help, int min,
+                                 int max, const std::string& unit) {
+  AddNumber(name, help, *value ? ValueText(**value) : word, word + " or " + RangeText(min, max),
+            unit, [value, word, min, max](const std::string& text) {
+              int number = 0;
+              const bool is_number = ParseValue(text, min, max, number);
+              if (!is_number && text != word) return false;
+              *value = is_number ? std::optional<int>(number) : std::nullopt;
+              return true;
+            });
+}
+
 void ServiceOptions::Add(const std::string& name, std::string* value, const std::string& help) {
   AddNumber(name, help, *value, "", "", [value](const std::string& text) {
     *value = text;

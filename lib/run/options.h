@@ -46,6 +46,9 @@ class ServiceOptions {
         name, help, ValueText(*value), RangeText<T>(min, max), unit,
         [value, min, max](const std::string& text) { return ParseValue(text, min, max, *value); });
   }
+  // A number in [min, max], or `word`, which makes *value nullopt.
+  void AddNumberOr(const std::string& name, const std::string& word, std::optional<int>* value,
+                   const std::string& help, int min, int max, const std::string& unit = "");
   // Any text.
   void Add(const std::string& name, std::string* value, const std::string& help);
   // One of `allowed`.

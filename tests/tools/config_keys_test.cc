@@ -79,6 +79,15 @@ TEST_F(ConfigKeysTest, ThreadsAndDeviceOfTheLearnerAreThoseThatUpPlansWith) {
   EXPECT_EQ(Parsed(file, {"--trainer-device", "auto"}).replay.trainer, "auto");
 }
 
+TEST_F(ConfigKeysTest, ThreadsAreMeasuredWhereUpIsToldAndOnlyThere) {
+  EXPECT_EQ(Parsed("[up]\nthreads = \"auto\"\n").threads, std::nullopt);
+  EXPECT_EQ(Parsed("[up]\nthreads = \"auto\"\n", {"--threads", "3"}).threads, 3);
+  EXPECT_EQ(Parsed("[learner]\nthreads = 16\n", {"--threads", "auto"}).threads, std::nullopt);
+  EXPECT_THAT(RefusalOf("[learner]\nthreads = \"auto\"\n"),
+              AllOf(HasSubstr("[learner] threads = 'auto': is no number from 0 to 256"),
+                    HasSubstr("auto belongs in [up]")));
+}
+
 TEST_F(ConfigKeysTest, FolderOfRunsBeatsTheDefaultOfTheScriptHoweverTheFileSaysIt) {
   constexpr const char* kDefault = "TETRION_DEFAULT_RUNS_DIR";
   setenv(kDefault, "/checkout/runs", 1);

@@ -258,6 +258,17 @@ TEST_F(PlanRunTest, WorkersFollowTheCoresAndTheThreadsThatTrainOnTheirRows) {
   EXPECT_EQ(workers(96), 1) << "the learner trains with one thread";
 }
 
+TEST_F(PlanRunTest, BeforeThreadsAreMeasuredThePlanIsTheUsualOne) {
+  options_.config_file = "/t.toml";  // so that the learner is told its threads
+  options_.threads = std::nullopt;
+  const RunPlan plan = Plan(96);
+  EXPECT_EQ(plan.workers, 2);
+  EXPECT_EQ(plan.most_slots, kMaxWorkersOfRun);
+  EXPECT_THAT(Joined(plan.children[1].command), HasSubstr("--threads 0"));
+  options_.given = {{"max_workers", "3"}};
+  EXPECT_EQ(Plan(96).most_slots, 3);
+}
+
 TEST_F(PlanRunTest, ActorsShareTheWorkersThatTheCoresAllowAndHaveOneEach) {
   options_.threads = 40;
   options_.actors = 4;

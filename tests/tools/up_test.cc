@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lib/checkpoint/manifest.h"
+#include "lib/core/cpu_count.h"
 #include "tests/tools/scripted_run.h"
 
 namespace tetrion {
@@ -54,9 +55,9 @@ class UpTest : public ::testing::Test {
     }
     const std::string runs = scratch_.File("runs"), bin = scratch_.File(""),
                       shm = scratch_.File("shm");
-    execl(TETRION_UP, "tetrion-up", "--run", "r", "--runs-dir", runs.c_str(), "--bin-dir",
+    execl(TETRION_UP, "tetrion-up", which_, "r", "--runs-dir", runs.c_str(), "--bin-dir",
           bin.c_str(), "--shm-dir", shm.c_str(), "--actors", "2", "--workers", "1", "--env",
-          "cartpole", "--stop-after", stop_after_, nullptr);
+          "cartpole", "--stop-after", stop_after_, "--threads", threads_, nullptr);
     _exit(99);
   }
   // Exit code, or minus the signal.
@@ -75,7 +76,9 @@ class UpTest : public ::testing::Test {
   std::string Err() { return ReadText(scratch_.File("err")); }
 
   Scratch scratch_;
+  const char* which_ = "--run";
   const char* stop_after_ = "1000000steps";
+  const char* threads_ = "0";
   int out_fd_ = -1;  // where output and errors go instead of files
 };
 
@@ -254,6 +257,94 @@ TEST_F(UpTest, KilledUpLetsTheServicesDrain) {
   kill(up, SIGKILL);
   EXPECT_EQ(Wait(up), -SIGKILL);
   EXPECT_TRUE(Eventually([&] { return scratch_.NobodyLeft() && Exists("saved"); }));
+}
+
+// With --threads auto, where trials come before the run. These never train, so that none ends.
+class UpTrialsTest : public UpTest {
+ protected:
+  UpTrialsTest() {
+    threads_ = "auto";
+    std::filesystem::create_directory(scratch_.File("tmp"));
+    setenv("TMPDIR", scratch_.File("tmp").c_str(), 1);
+    setenv("XDG_CACHE_HOME", scratch_.File("cache").c_str(), 1);
+    setenv("TETRION_MAX_STEPS", "77", 1);
+  }
+  ~UpTrialsTest() override {
+    for (const char* name : {"TMPDIR", "XDG_CACHE_HOME", "TETRION_MAX_STEPS"}) unsetenv(name);
+  }
+  void SetUp() override {
+    if (UsableCpus() == 1) GTEST_SKIP() << "one core leaves no choice, so there are no trials";
+  }
+  // What the newest service of that name was told, once it was started.
+  std::string Told(const std::string& program) {
+    EXPECT_TRUE(Eventually([&] { return Exists("told-" + program); }));
+    return ReadText(scratch_.File("told-" + program));
+  }
+  void LetTell(const std::string& program) {
+    scratch_.Script(program,
+                    "echo \"$@\" > $S/told.$$; mv $S/told.$$ $S/told-" + program + "\n" + kForEver,
+                    kObey);
+  }
+  void ExpectNothingLeft() {
+    EXPECT_TRUE(scratch_.NobodyLeft());
+    EXPECT_TRUE(std::filesystem::is_empty(scratch_.File("tmp")));
+    EXPECT_FALSE(Exists("cache"));
+  }
+};
+
+TEST_F(UpTrialsTest, RunsSettingsArePlayedWithTheSplitInATemporaryFolder) {
+  for (const char* program : {"tetrion-coordinator", "tetrion-learner", "tetrion-actor"}) {
+    LetTell(program);
+  }
+  const pid_t up = Start();
+  const std::string coordinator = Told("tetrion-coordinator");
+  EXPECT_THAT(coordinator,
+              AllOf(HasSubstr("--run trial"), HasSubstr("--runs-dir " + scratch_.File("tmp/")),
+                    HasSubstr("--env=cartpole"), HasSubstr("--max-steps=77"),
+                    Not(HasSubstr("1000000steps"))));
+  EXPECT_THAT(Told("tetrion-learner"), HasSubstr("--threads 1"));  // cartpole's usual number
+  EXPECT_THAT(Told("tetrion-actor"), HasSubstr("--workers 1"));
+  kill(up, SIGTERM);
+  EXPECT_EQ(Wait(up), 0) << Err();
+  EXPECT_THAT(Out(), AllOf(HasSubstr("the run was not begun"), Not(HasSubstr("takes"))));
+  EXPECT_FALSE(Exists("runs"));
+  ExpectNothingLeft();
+}
+
+TEST_F(UpTrialsTest, TrialOfARunThatGoesOnIsANewRunOfItsSettings) {
+  std::filesystem::create_directories(scratch_.File("runs/r"));
+  std::ofstream(scratch_.File("runs/r/config.toml"))
+      << "[run]\nenv = \"cartpole\"\nlanes = 3\nmax_workers = 2\n[run.vtrace]\nreuse = 5\n";
+  which_ = "--resume";
+  LetTell("tetrion-coordinator");
+  const pid_t up = Start();
+  EXPECT_THAT(
+      Told("tetrion-coordinator"),
+      AllOf(HasSubstr("--run trial"), HasSubstr("--env=cartpole"), HasSubstr("--lanes=3"),
+            HasSubstr("--reuse=5"), HasSubstr("--max-steps=77"), Not(HasSubstr("--resume"))));
+  kill(up, SIGTERM);
+  EXPECT_EQ(Wait(up), 0) << Err();
+  ExpectNothingLeft();
+}
+
+TEST_F(UpTrialsTest, ServiceThatWouldFailTheRunFailsItsTrialWithTheSameStatusAndLines) {
+  scratch_.Script("tetrion-learner", "echo 'tetrion-learner: error: no room' >&2; exit 78", kObey);
+  EXPECT_EQ(Wait(Start()), 78);
+  EXPECT_THAT(Err(), AllOf(HasSubstr("learner failed; its last lines:"),
+                           HasSubstr("  tetrion-learner: error: no room")));
+  EXPECT_THAT(Out(), HasSubstr("FAILED (exit status 78): learner ended"));
+  ExpectNothingLeft();
+}
+
+TEST_F(UpTrialsTest, SecondSignalLeavesNothingEither) {
+  LetTell("tetrion-actor");
+  const pid_t up = Start();
+  (void)Told("tetrion-actor");
+  kill(up, SIGINT);
+  kill(up, SIGTERM);
+  EXPECT_THAT(Wait(up), ::testing::AnyOf(0, 143));  // the first one may have been enough
+  EXPECT_TRUE(Eventually([&] { return scratch_.NobodyLeft(); }));
+  ExpectNothingLeft();
 }
 
 TEST_F(UpTest, ExistingRunStartsNothing) {

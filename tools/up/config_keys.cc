@@ -74,9 +74,9 @@ void HearServiceSections(const ServiceOptions& parser, UpOptions& options) {
     return ToTake(file, parser, options, {"learner", name}, option);
   };
   const auto threads = taken("threads", "threads");
-  if (threads && !ParseValue(*threads, 0, kMostTrainerThreads, options.threads)) {
+  if (threads && !ParseValue(*threads, 0, kMostTrainerThreads, options.threads.emplace())) {
     Refuse(Where(options, {"learner", "threads"}, *threads) + "is no number from 0 to " +
-           std::to_string(kMostTrainerThreads));
+           std::to_string(kMostTrainerThreads) + "; auto belongs in [up]");
   }
   if (const auto device = taken("device", "device")) options.replay.device = *device;
   if (const auto trainer = taken("trainer_device", "trainer-device")) {

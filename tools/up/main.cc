@@ -8,6 +8,7 @@
 #include "lib/run/run_folder.h"
 #include "lib/run/signals.h"
 #include "lib/setup/run_setup.h"
+#include "tools/up/core_choice.h"
 #include "tools/up/up.h"
 #include "tools/up/up_options.h"
 
@@ -33,9 +34,14 @@ int Main(int argc, const char* const* argv) {
     const std::string env = tetrion::MakeRunConfig(options.given).env;
     name = tetrion::DefaultRunName(env, std::time(nullptr));
   }
-  tetrion::RunPlan plan = tetrion::PlanRun(options, name, tetrion::UsableCpus());
+  const int cores = tetrion::UsableCpus();
+  tetrion::RunPlan plan = tetrion::PlanRun(options, name, cores);
   tetrion::SignalWatcher signals;
   tetrion::log::debug("tetrion-up {} ({})", tetrion::Version(), tetrion::Revision());
+  if (!options.threads) {
+    if (const auto code = tetrion::ChooseCores(plan, cores, signals, options)) return *code;
+    plan = tetrion::PlanRun(options, name, cores);
+  }
   tetrion::Up up(options, std::move(plan), signals);
   return up.Run();
 }

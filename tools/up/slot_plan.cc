@@ -20,11 +20,14 @@ int RoundedUp(int number, int divisor) {
 
 int WorkersPerActor(const UpOptions& options, const RunConfig& config, int most_slots, int cores) {
   if (options.workers > 0) return options.workers;
-  const int threads = TrainerThreads(config, options.threads, cores);
+  const int threads = TrainerThreads(config, options.threads.value_or(0), cores);
   const int all =
       std::min(RoundedUp(cores, kCoresPerWorker), RoundedUp(threads, kThreadsPerWorker));
-  const int slots = most_slots / (options.actors * options.GroupsOfWorker());
-  return std::clamp(std::min(all / options.actors, slots), 1, 64);
+  return std::clamp(all / options.actors, 1, MostWorkersPerActor(options, most_slots));
+}
+
+int MostWorkersPerActor(const UpOptions& options, int most_slots) {
+  return std::clamp(most_slots / (options.actors * options.GroupsOfWorker()), 1, kMostWorkers);
 }
 
 SlotNeed SlotNeedOf(const UpOptions& options, const RunConfig& config, int workers) {

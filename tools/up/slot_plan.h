@@ -13,6 +13,8 @@ inline constexpr int kMostWorkers = 64;  // of an actor
 // Worker threads of each actor: those that were asked for, or what the cores make of it. `config`:
 // the run's; `most_slots`: replay slots that it has or may be given; `cores` may be used.
 int WorkersPerActor(const UpOptions& options, const RunConfig& config, int most_slots, int cores);
+// The most that an actor can have with so many slots, at least 1.
+int MostWorkersPerActor(const UpOptions& options, int most_slots);
 
 // Replay slots that the actors' workers need, or the lanes that the learner plays itself.
 struct SlotNeed {

@@ -82,7 +82,8 @@ ChildSpec Learner(const UpOptions& options, const RunPlan& plan,
   // The section of a config file may say otherwise than what is usual.
   const bool all = !options.config_file.empty();
   const DeviceChoice& replay = options.replay;
-  if (all || options.threads > 0) Append(command, {"--threads", std::to_string(options.threads)});
+  const int threads = options.threads.value_or(0);
+  if (all || threads > 0) Append(command, {"--threads", std::to_string(threads)});
   if (all || replay.device != "cpu") Append(command, {"--device", replay.device});
   if (replay.resident_lanes > 0) {
     Append(command, {"--resident-lanes", std::to_string(replay.resident_lanes)});
@@ -95,15 +96,11 @@ ChildSpec Learner(const UpOptions& options, const RunPlan& plan,
 }
 
 ChildSpec Actor(const UpOptions& options, const RunPlan& plan, const std::vector<Setting>& given,
-                int number, int workers) {
+                int number) {
   const std::string name = "actor-" + std::to_string(number);
-  Command command = {options.bin_dir + "/tetrion-actor",
-                     "--run-folder",
-                     plan.folder,
-                     "--name",
-                     name,
-                     "--workers",
-                     std::to_string(workers)};
+  Command command = {
+      options.bin_dir + "/tetrion-actor", "--run-folder", plan.folder, "--name", name, "--workers",
+      std::to_string(plan.workers)};
   if (options.Streamed()) {
     Append(command, {"--inference", "streamed", "--groups", std::to_string(options.groups)});
   }
@@ -113,11 +110,11 @@ ChildSpec Actor(const UpOptions& options, const RunPlan& plan, const std::vector
 }
 
 std::vector<ChildSpec> ChildrenOf(const UpOptions& options, const RunPlan& plan,
-                                  const std::vector<Setting>& given, int workers) {
+                                  const std::vector<Setting>& given) {
   std::vector<ChildSpec> children = {Coordinator(options, plan, given),
                                      Learner(options, plan, given)};
   const int actors = options.replay.resident_lanes > 0 ? 0 : options.actors;
-  for (int i = 0; i < actors; ++i) children.push_back(Actor(options, plan, given, i, workers));
+  for (int i = 0; i < actors; ++i) children.push_back(Actor(options, plan, given, i));
   return children;
 }
 
@@ -177,11 +174,13 @@ std::optional<int> ParseUpOptions(int argc, const char* const* argv, UpOptions& 
   parser.Add("workers", &o.workers,
              "worker threads of an actor; 0: one for every six cores, and no more than one for "
              "every five threads of the learner, shared by the actors",
-             0, 64, "threads");
+             0, kMostWorkers, "threads");
   AddInference(parser, o);
   AddGroups(parser, o);
-  parser.Add("threads", &o.threads, "the learner's compute threads; 0: its default", 0,
-             kMostTrainerThreads, "threads");
+  parser.AddNumberOr("threads", "auto", &o.threads,
+                     "the learner's compute threads; 0: its default; auto: short trial runs choose "
+                     "them, and the workers where --workers is 0, and the choice is remembered",
+                     0, kMostTrainerThreads, "threads");
   AddDeviceChoice(parser, o.replay);
   AddRunChoice(parser, o);
   parser.Add("bin-dir", &o.bin_dir, "folder of the services' programs; empty: this program's");
@@ -205,9 +204,9 @@ RunPlan PlanRun(const UpOptions& options, const std::string& default_name, int c
   if (!plan.resuming) plan.config = ConfigOfNew(options);
   std::vector<Setting> given = options.given;
   const bool may_grow = !plan.resuming && !GivesSlots(given);
-  const int most_slots = may_grow ? kMaxWorkersOfRun : plan.config.max_workers;
-  const int workers = WorkersPerActor(options, plan.config, most_slots, cores);
-  const SlotNeed need = SlotNeedOf(options, plan.config, workers);
+  plan.most_slots = may_grow ? kMaxWorkersOfRun : plan.config.max_workers;
+  plan.workers = WorkersPerActor(options, plan.config, plan.most_slots, cores);
+  const SlotNeed need = SlotNeedOf(options, plan.config, plan.workers);
   if (need.slots > kMaxWorkersOfRun) {
     Refuse(need.text + ", a run has at most " + std::to_string(kMaxWorkersOfRun) + "; give " +
            need.less);
@@ -220,7 +219,7 @@ RunPlan PlanRun(const UpOptions& options, const std::string& default_name, int c
     Refuse(need.text + ", the run has " + std::to_string(plan.config.max_workers) +
            "; give fewer, or start a run with --max-workers " + std::to_string(need.slots));
   }
-  plan.children = ChildrenOf(options, plan, given, workers);
+  plan.children = ChildrenOf(options, plan, given);
   return plan;
 }
 

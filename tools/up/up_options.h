@@ -14,8 +14,9 @@ namespace tetrion {
 
 struct UpOptions : RunChoice, InferenceChoice {
   int actors = 1;
-  int workers = 0;      // per actor; 0: what cores and the learner's threads allow
-  int threads = 0;      // the learner's; 0: its own default
+  int workers = 0;  // per actor; 0: what cores and the learner's threads allow
+  // The learner's; 0: its own default; nullopt: to be measured (core_choice.h), else as 0.
+  std::optional<int> threads = 0;
   DeviceChoice replay;  // with resident lanes there are no actors
   std::string bin_dir;  // folder of the services' programs; empty: this program's
   std::string config_file;
@@ -36,6 +37,8 @@ struct RunPlan {
   std::string folder;
   RunConfig config;
   bool resuming = false;
+  int workers = 0;     // of each actor
+  int most_slots = 0;  // replay slots that the run has, or may be given
   std::vector<ChildSpec> children;
 };
 // `default_name` names a new run that was given none; `cores` are those that may be used. Throws

@@ -24,6 +24,7 @@ struct Program {
   std::int64_t offset = -5;
   std::uint64_t big = 7;
   double rate = 0.5;
+  std::optional<int> threads = 0;
   std::string folder = "runs";
   std::string mode = "fast";
   bool resume = false;
@@ -37,6 +38,7 @@ struct Program {
     options.Add("port", &port, "HTTP port", 0, 65535);
     options.Add("offset", &offset, "an offset", -10, 10);
     options.Add("big", &big, "a large number", 0, 1ULL << 63);
+    options.AddNumberOr("threads", "auto", &threads, "compute threads", 0, 8, "threads");
     options.Add("lease-rate", &rate, "a rate", 0.0, 1.0, "1/s");
     options.Add("run-folder", &folder, "the run's folder");
     options.Add("mode", &mode, "how", {"fast", "slow"});
@@ -109,13 +111,15 @@ TEST(OptionsTest, DefaultsStayWithoutArguments) {
 TEST(OptionsTest, EveryKindOfValueIsRead) {
   Program program;
   EXPECT_EQ(program.Parse({"--workers", "64", "--port=65535", "--offset", "-10", "--big",
-                           "9223372036854775808", "--lease-rate", "1e-3", "--run-folder",
-                           "/tmp/x y", "--mode=slow", "--resume", "play", "--log-format", "json"}),
+                           "9223372036854775808", "--threads", "4", "--lease-rate", "1e-3",
+                           "--run-folder", "/tmp/x y", "--mode=slow", "--resume", "play",
+                           "--log-format", "json"}),
             std::nullopt);
   EXPECT_EQ(program.workers, 64);
   EXPECT_EQ(program.port, 65535U);
   EXPECT_EQ(program.offset, -10);
   EXPECT_EQ(program.big, 1ULL << 63);
+  EXPECT_EQ(program.threads, 4);
   EXPECT_EQ(program.rate, 1e-3);
   EXPECT_EQ(program.folder, "/tmp/x y");
   EXPECT_EQ(program.mode, "slow");
@@ -129,6 +133,17 @@ TEST(OptionsTest, LastOfRepeatedOptionsWins) {
   Program program;
   EXPECT_EQ(program.Parse({"--workers", "3", "--workers", "4"}), std::nullopt);
   EXPECT_EQ(program.workers, 4);
+}
+
+TEST(OptionsTest, WordInPlaceOfANumberIsNoNumber) {
+  Program program;
+  EXPECT_EQ(program.Parse({"--threads", "3", "--threads", "auto"}), std::nullopt);
+  EXPECT_EQ(program.threads, std::nullopt);
+  EXPECT_THAT(program.options.Help(), HasSubstr("(auto or 0 to 8 threads, default 0)"));
+  for (const char* wrong : {"9", "-1", "auto ", ""}) {
+    EXPECT_EQ(Complaint({"--threads", wrong}),
+              "--threads " + std::string(wrong) + ": expected auto or 0 to 8 threads");
+  }
 }
 
 TEST(OptionsTest, RefusalNamesOptionValueAndRange) {
