@@ -14,6 +14,7 @@
 
 #include "bench/nn/fma_peak.h"
 #include "lib/core/clock.h"
+#include "lib/core/freed_memory.h"
 #include "lib/core/philox.h"
 #include "lib/nn/dense_kernels.h"
 #include "lib/nn/network.h"
@@ -182,6 +183,7 @@ void MeasureProduct(const DenseKernels& kernels, double seconds) {
 }  // namespace tetrion
 
 int main(int argc, char** argv) {
+  tetrion::KeepFreedMemory();  // as the learner does
   const std::string_view flag = argc > 1 ? argv[1] : "";
   const bool smoke = flag == "--smoke";  // measures nothing, shows that every network runs
   const double seconds = smoke ? 0.0 : flag == "--quick" ? 0.1 : 0.5;

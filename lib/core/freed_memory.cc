@@ -5,11 +5,13 @@
 namespace tetrion {
 
 void KeepFreedMemory() {
-  constexpr int kMostKept = 32 << 20;     // the largest threshold that glibc takes
-  constexpr int kNoTrim = 0x7FFFFFFF;     // bytes at the end of the heap
-  constexpr int kAskedAtOnce = 16 << 20;  // from the kernel, when the heap grows
-  (void)mallopt(M_MMAP_THRESHOLD, kMostKept);
-  (void)mallopt(M_TRIM_THRESHOLD, kNoTrim);
+  constexpr int kOneHeap = 1;    // the heaps of other threads go back to the kernel when empty
+  constexpr int kNoneApart = 0;  // else every block above 32 MiB is a mapping, made for it alone
+  constexpr int kNever = -1;
+  constexpr int kAskedAtOnce = 16 << 20;  // bytes from the kernel, when the heap grows
+  (void)mallopt(M_ARENA_MAX, kOneHeap);
+  (void)mallopt(M_MMAP_MAX, kNoneApart);
+  (void)mallopt(M_TRIM_THRESHOLD, kNever);
   (void)mallopt(M_TOP_PAD, kAskedAtOnce);
 }
 

@@ -35,7 +35,8 @@ struct NetworkConfig {
 // one copy. N states of a call, F = view_floats, A = actions.
 //
 // Thread role: one thread at a time; the instance owns its helper threads and all buffers. After
-// construction no call allocates, but for what the tensor library does in network conv.
+// construction no call allocates, but for what the tensor library does in network conv
+// (lib/core/freed_memory.h).
 class Network {
  public:
   virtual ~Network() = default;

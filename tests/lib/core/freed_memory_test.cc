@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
+#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <thread>
@@ -10,7 +12,7 @@
 namespace tetrion {
 namespace {
 
-constexpr std::size_t kBytes = 24 << 20;
+constexpr std::size_t kMiB = std::size_t{1} << 20;
 
 long PageFaults() {
   rusage usage = {};
@@ -18,32 +20,71 @@ long PageFaults() {
   return usage.ru_minflt;
 }
 
-// Page faults of the second block of this size, after the first was freed.
-long FaultsOfAnother() {
+void* Used(std::size_t bytes) {
+  void* memory = std::malloc(bytes);
+  std::memset(memory, 1, bytes);
+  asm volatile("" : : "r"(memory) : "memory");  // the block is used
+  return memory;
+}
+
+// Page faults of four blocks of this size, after four were freed.
+long FaultsOfOthers(std::size_t bytes) {
   long faults = 0;
-  for (int block = 0; block < 2; ++block) {
+  for (int round = 0; round < 2; ++round) {
     const long before = PageFaults();
-    void* memory = std::malloc(kBytes);
-    std::memset(memory, 1, kBytes);
-    asm volatile("" : : "r"(memory) : "memory");  // the block is used
+    std::array<void*, 4> blocks = {};
+    for (void*& block : blocks) block = Used(bytes);
     faults = PageFaults() - before;
-    std::free(memory);
+    for (void* block : blocks) std::free(block);
   }
   return faults;
 }
 
-// In a process of its own: what is set holds for all of it.
-TEST(FreedMemoryDeathTest, ABlockOfTheSameSizeFindsItsPagesThere) {
+// Whether blocks of this size find their pages there, in this thread and in another.
+bool FindPagesThere(std::size_t bytes) {
+  long here = -1, elsewhere = -1;
+  here = FaultsOfOthers(bytes);
+  std::thread([&] { elsewhere = FaultsOfOthers(bytes); }).join();
+  return here < 100 && elsewhere < 100;
+}
+
+// In processes of their own: what is set holds for all of a process.
+class FreedMemoryDeathTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "the sanitizer's allocator is not glibc's";
+    GTEST_SKIP() << "the sanitizer's allocator is not glibc's";
 #endif
+  }
+};
+
+TEST_F(FreedMemoryDeathTest, BlocksOfTheSameSizeFindTheirPagesThere) {
   EXPECT_EXIT(
       {
         KeepFreedMemory();
-        const long here = FaultsOfAnother();
-        long elsewhere = -1;
-        std::thread([&] { elsewhere = FaultsOfAnother(); }).join();
-        std::exit(here < 100 && elsewhere < 100 ? 0 : 1);
+        std::exit(FindPagesThere(24 * kMiB) ? 0 : 1);
+      },
+      ::testing::ExitedWithCode(0), "");
+}
+
+TEST_F(FreedMemoryDeathTest, SoDoBlocksLargerThanGlibcKeepsOtherwise) {
+  EXPECT_EXIT(
+      {
+        KeepFreedMemory();
+        std::exit(FindPagesThere(40 * kMiB) ? 0 : 1);
+      },
+      ::testing::ExitedWithCode(0), "");
+}
+
+TEST_F(FreedMemoryDeathTest, GigabytesThatAreFreedAreKept) {
+  EXPECT_EXIT(
+      {
+        KeepFreedMemory();
+        void* memory = std::malloc(3 * 1024 * kMiB);  // its pages are not touched
+        asm volatile("" : : "r"(memory) : "memory");
+        const void* end = sbrk(0);
+        std::free(memory);
+        std::exit(sbrk(0) == end ? 0 : 1);
       },
       ::testing::ExitedWithCode(0), "");
 }

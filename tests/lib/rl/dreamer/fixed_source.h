@@ -94,7 +94,7 @@ class FixedSource final : public BatchSource {
   int ActionOf(int t, int lane) const { return t == EndOf(lane) ? 0 : (t + lane) % 2; }
 
  private:
-  static constexpr int kCapacity = 16;  // rows
+  static constexpr int kCapacity = 64;  // rows
 
   bool Idles(int t, int lane) const {
     return lane >= fixed_.lanes - fixed_.idle_lanes && t > EndOf(lane);
