@@ -1,6 +1,6 @@
 """A real Prometheus, with the configuration of deploy/, scrapes real runs: all targets are up, each
-query of every dashboard has data, no alert fires while all is well, and one does when no actor is
-left or one is frozen.
+query of every dashboard has data, no alert fires while all is well or when the run has ended, and
+one does when no actor or no learner is left or one is frozen.
 
 Skipped where Prometheus is not installed. The dashboards' own files: tests/deploy.
 """
@@ -85,11 +85,11 @@ class Monitoring(harness.Case):
         except AssertionError as error:
             raise AssertionError(f"{error}; without data: {missing}") from None
 
-    def expect_quiet(self, server, seconds):
+    def expect_quiet(self, server, seconds, but=frozenset()):
         """Long enough for what was pending meanwhile to fire."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            self.assertEqual(self.firing(server), set())
+            self.assertEqual(self.firing(server) - but, set())
             time.sleep(1)
 
     def jobs(self, server):
@@ -133,6 +133,23 @@ class Monitoring(harness.Case):
         harness.wait_until("the alert is over", lambda: "NoActors" not in server.alerts(),
                            DEADLINE_S)
         self.finish(run, server)
+
+    def test_a_dead_learner_is_an_alert_and_the_run_s_end_is_none(self):
+        run = self.new_run().start_by_hand(actors=1)
+        server = self.watch(run, ["coordinator", "learner", "actor-0"])
+        run.kill("learner")
+        harness.wait_until("the alert fires", lambda: "LearnerDown" in self.firing(server),
+                           DEADLINE_S)
+        self.assertNotIn("learner", server.targets(), "a dead learner is no target")
+        run.start_learner(resume=True)
+        harness.wait_until("the alert is over", lambda: "LearnerDown" not in server.alerts(),
+                           DEADLINE_S)
+        run.expect_progress()
+        run.drain()
+        harness.wait_until("no target is left", lambda: not server.targets(), DEADLINE_S)
+        self.expect_quiet(server, 2 * HOLD_S, but={"LeaseExpiries"})  # the killed learner's
+        server.close()
+        run.check_ended()
 
     def test_a_frozen_actor_s_lease_is_an_alert_of_its_own(self):
         run = self.new_run().start_by_hand(actors=2)
