@@ -7,7 +7,10 @@
 namespace tetrion::actor {
 namespace {
 
-constexpr std::uint32_t kWindowChunks = 4;  // asked for ahead: 128 KiB on their way
+constexpr std::uint32_t kMaxWindowChunks = 4;  // asked for ahead: 128 KiB on their way
+// What is on its way behind the first chunk may take the line for so long: an answer to rows waits
+// for it. At 3 Mbit/s one chunk of 32 KiB takes 87 ms, and two are asked for; at 1 Mbit/s one.
+constexpr std::int64_t kAheadNs = 100 * kNanosPerMilli;
 // What does not come for so long is asked for again. Longer where chunks take longer, so that a
 // slow network does not carry them twice; shorter than the learner's WeightsShelf::kForgetNs.
 constexpr std::int64_t kPatienceNs = kNanosPerSecond;
@@ -22,7 +25,8 @@ WeightsPull::WeightsPull(std::uint64_t blob_bytes, WeightsInbox& inbox, const Cl
                                          wire::kWeightsChunkBytes)),
       inbox_(inbox),
       clock_(clock),
-      patience_ns_(kPatienceNs) {}
+      patience_ns_(kPatienceNs),
+      window_chunks_(kMaxWindowChunks) {}
 
 void WeightsPull::OnNewest(std::uint32_t version) {
   inbox_.TellPublished(version);
@@ -34,8 +38,19 @@ void WeightsPull::Begin(std::uint32_t version) {
   version_ = version;
   bytes_.resize(blob_bytes_);
   have_ = 0;
-  asked_ = 0;
+  AskAgain();
   progress_ns_ = clock_.NowNs();
+}
+
+void WeightsPull::AskAgain() {
+  asked_ = 0;
+  followed_ = false;
+}
+
+// Two at least now and then: only a chunk that follows another tells how long the line takes for
+// one, whatever the round trip.
+std::uint32_t WeightsPull::WindowChunks() const {
+  return have_ % kMaxWindowChunks == 0 ? std::max(window_chunks_, 2U) : window_chunks_;
 }
 
 int WeightsPull::Send(RowsPort& port) {
@@ -47,7 +62,7 @@ int WeightsPull::Send(RowsPort& port) {
   }
   int sent = 0;
   asked_ = std::max(asked_, have_);
-  while (asked_ < std::min(have_ + kWindowChunks, chunks_)) {
+  while (asked_ < std::min(have_ + WindowChunks(), chunks_)) {
     if (!port.Send(wire::WeightsGet{.version = version_, .chunk = asked_})) break;
     ++asked_;
     ++sent;
@@ -73,8 +88,16 @@ void WeightsPull::On(const wire::WeightsChunk& chunk, std::span<const std::byte>
   std::memcpy(bytes_.data() + chunk.chunk * std::uint64_t{wire::kWeightsChunkBytes}, payload.data(),
               payload.size());
   ++have_;
-  patience_ns_ = std::clamp(2 * (clock_.NowNs() - progress_ns_), kPatienceNs, kMaxPatienceNs);
-  progress_ns_ = clock_.NowNs();
+  const std::int64_t took_ns = clock_.NowNs() - std::exchange(progress_ns_, clock_.NowNs());
+  patience_ns_ = std::clamp(2 * took_ns, kPatienceNs, kMaxPatienceNs);
+  if (followed_) {
+    // The shorter of two: chunks that come in bursts have a round trip between the bursts.
+    const std::int64_t gap_ns = std::min(took_ns, std::exchange(gap_ns_, took_ns));
+    const auto ahead = static_cast<std::uint32_t>(
+        std::min<std::int64_t>(kAheadNs / std::max<std::int64_t>(gap_ns, 1), kMaxWindowChunks));
+    window_chunks_ = std::min(1 + ahead, kMaxWindowChunks);
+  }
+  followed_ = asked_ > have_;
   if (have_ == chunks_) Finish();
 }
 

@@ -12,7 +12,8 @@
 
 namespace tetrion::actor {
 
-// Fetches the learner's newest weights chunk by chunk onto a inbox: asks for a few chunks ahead and
+// Fetches the learner's newest weights chunk by chunk into an inbox: asks for a few chunks ahead,
+// over a slow line for one at a time, since the learner's answers to rows wait behind them; and
 // again for what does not come. A version that was begun is finished, unless the learner has
 // dropped it. Apart from any socket; one thread, the courier's.
 class WeightsPull {
@@ -35,7 +36,7 @@ class WeightsPull {
   // The learner has no stream of this actor (any more): asked again a little later.
   void On(const wire::WeightsRefused& refused);
   // On a new connection nothing that was asked for will come.
-  void AskAgain() { asked_ = 0; }
+  void AskAgain();
 
   const Stats& stats() const { return stats_; }
 
@@ -45,6 +46,7 @@ class WeightsPull {
   void Refuse();
   void Finish();
   std::uint64_t ChunkBytes(std::uint32_t chunk) const;
+  std::uint32_t WindowChunks() const;
 
   const std::uint64_t blob_bytes_;
   const std::uint32_t chunks_;
@@ -57,6 +59,9 @@ class WeightsPull {
   std::uint32_t asked_ = 0;  // chunks asked for and not given up; below have_: none
   std::int64_t progress_ns_ = 0;
   std::int64_t patience_ns_;
+  std::uint32_t window_chunks_;    // asked for and not received at once, as fast as the line is
+  bool followed_ = false;          // the next chunk was asked for already when the last one came
+  std::int64_t gap_ns_ = 0;        // of the last one that followed another
   std::int64_t begin_due_ns_ = 0;  // not before, after a refusal
   Stats stats_;
 };

@@ -85,6 +85,59 @@ TEST_F(WeightsPullTest, SlowNetworkIsNotAskedEverySecond) {
   EXPECT_EQ(Asked(), (Chunks{1, 2, 3, 4}));
 }
 
+// Behind four chunks of 32 KiB the answers to rows would wait for a second at 1 Mbit/s.
+TEST_F(WeightsPullTest, SlowLineHasOneChunkOnItsWayOfFourTwoToBeMeasuredAgain) {
+  pull_.OnNewest(3);
+  EXPECT_EQ(Asked(), (Chunks{0, 1, 2, 3}));
+  for (std::uint32_t c = 0; c < 4; ++c) {
+    clock_.AdvanceMs(262);
+    Give(3, c);
+    EXPECT_EQ(Asked(), c <= 1 ? (Chunks{c + 4}) : (Chunks{})) << c;
+  }
+  for (std::uint32_t c = 4; c < 7; ++c) {
+    clock_.AdvanceMs(262);
+    Give(3, c);
+    EXPECT_EQ(Asked(), c == 5 ? (Chunks{6}) : (Chunks{})) << c;
+  }
+  EXPECT_EQ(inbox_.version(), 3U);
+  pull_.OnNewest(4);
+  EXPECT_EQ(Asked(), (Chunks{0, 1}));
+  clock_.AdvanceMs(300);
+  Give(4, 0);
+  EXPECT_TRUE(Asked().empty());
+  clock_.AdvanceMs(50);  // 5 Mbit/s now: two fit into 100 ms
+  Give(4, 1);
+  EXPECT_EQ(Asked(), (Chunks{2, 3, 4}));
+}
+
+TEST_F(WeightsPullTest, RoundTripBetweenBurstsIsNoSlowLine) {
+  pull_.OnNewest(3);
+  Asked();
+  for (std::uint32_t c = 0; c < 6; ++c) {
+    clock_.AdvanceMs(c == 0 || c == 4 ? 400 : 3);
+    Give(3, c);
+    EXPECT_EQ(Asked(), c <= 2 ? (Chunks{c + 4}) : (Chunks{})) << c;
+  }
+  clock_.AdvanceMs(3);
+  Give(3, 6);
+  pull_.OnNewest(4);
+  EXPECT_EQ(Asked(), (Chunks{0, 1, 2, 3}));
+}
+
+TEST_F(WeightsPullTest, LongRoundTripIsNoSlowLine) {
+  pull_.OnNewest(3);
+  EXPECT_EQ(Asked(), (Chunks{0, 1, 2, 3}));
+  clock_.AdvanceMs(400);
+  for (std::uint32_t c = 0; c < 4; ++c) Give(3, c);
+  EXPECT_EQ(Asked(), (Chunks{4, 5, 6}));
+  pull_.AskAgain();
+  EXPECT_EQ(Asked(), (Chunks{4, 5, 6}));
+  clock_.AdvanceMs(400);  // the first one since: it tells nothing of the line
+  for (std::uint32_t c = 4; c < 7; ++c) Give(3, c);
+  pull_.OnNewest(4);
+  EXPECT_EQ(Asked(), (Chunks{0, 1, 2, 3}));
+}
+
 TEST_F(WeightsPullTest, VersionThatWasBegunIsFinishedBeforeTheNext) {
   pull_.OnNewest(3);
   Asked();
