@@ -179,7 +179,7 @@ void SessionLink::SendDue() {
     Register message = owner_.MakeRegister();
     message.previous_session = last_session();
     message.registration = ++registrations_;
-    Send(message);
+    registering_ = Send(message) && last_session() == 0;
     return;
   }
   if (now_ns < next_heartbeat_ns_) return;
@@ -263,6 +263,7 @@ void SessionLink::HandleRegistered(const Registered& registered) {
   if (registered_ && registered.session == session_) return;  // answer to a repeated Register
   const bool renewed = session_ != 0 && registered.session == session_;
   if (session_ != 0 && !renewed) EndSession();  // its lease ended while we were silent
+  registering_ = false;
   session_ = registered.session;
   epoch_ = registered.epoch;
   run_ = registered.run;
@@ -278,10 +279,12 @@ void SessionLink::HandleRegistered(const Registered& registered) {
   problem_.clear();
   said_problem_.clear();
   refusal_.clear();
-  owner_.OnRegistered(registered, renewed);
+  if (!retired_) owner_.OnRegistered(registered, renewed);
 }
 
 void SessionLink::HandleRefused(const Refused& refused) {
+  registering_ = false;
+  if (retired_) return;
   problem_ = refused.text;
   switch (refused.reason) {
     case RefuseReason::kProtocolVersion:

@@ -81,13 +81,16 @@ class SessionLink {
   // False while there is no coordinator or it has not answered. Sends are dropped then; senders
   // repeat until answered.
   bool registered() const { return registered_; }
+  // A first registration is unanswered: a session may stand that this process does not know yet.
+  bool registering() const { return registering_; }
   std::uint64_t session() const { return session_; }
   // The session for a goodbye: the present one, or the one that was fenced last.
   std::uint64_t last_session() const { return session_ != 0 ? session_ : fenced_session_; }
   const Identity& identity() const { return identity_; }
   bool Send(const Message& message);
   // Stops heartbeats and registrations: call it with the goodbye, or when a session ends that was
-  // about to say goodbye. The coordinator would answer a heartbeat behind a goodbye with Fenced.
+  // about to say goodbye. The coordinator would answer a heartbeat behind a goodbye with Fenced. A
+  // session that still begins is for a goodbye alone: its owner is not told of it.
   void Retire() { retired_ = true; }
 
   // Why not `registered`, for /readyz.
@@ -120,6 +123,7 @@ class SessionLink {
   Identity identity_;
   bool registered_ = false;
   bool retired_ = false;
+  bool registering_ = false;
   std::uint64_t session_ = 0;         // 0: none yet, or fenced
   std::uint64_t registrations_ = 0;   // sent
   std::uint64_t fenced_session_ = 0;  // last one; 0: never fenced

@@ -10,6 +10,8 @@ namespace {
 
 constexpr int kLeaveTries = 25;
 constexpr int kLeavePollMs = 20;
+// For the answer to a registration and to the goodbye of its session. Without a coordinator, too.
+constexpr std::int64_t kUnbuiltGoodbyeNs = kNanosPerSecond;
 
 std::string ToldHttp(const MemberOptions& options, const std::string& http_address) {
   if (http_address.empty()) return "";
@@ -75,7 +77,13 @@ void MemberLink::PublishState(const std::string& own) {
 
 void MemberLink::StartDrain(bool built) {
   drain_until_ns_ = clock_.NowNs() + config_.drain_timeout_ns;
-  Enter(built ? Phase::kDraining : Phase::kDone);
+  if (built || !link_.registering()) {
+    if (!built) link_.Retire();
+    Enter(built ? Phase::kDraining : Phase::kDone);
+    return;
+  }
+  StartGoodbye();
+  goodbye_until_ns_ = clock_.NowNs() + kUnbuiltGoodbyeNs;
 }
 
 void MemberLink::StartGoodbye() {
@@ -87,9 +95,9 @@ void MemberLink::StartGoodbye() {
 void MemberLink::SayGoodbye(std::uint64_t session, std::uint64_t env_steps) {
   if (!Is(Phase::kGoodbye)) return;
   const std::int64_t now_ns = clock_.NowNs();
-  if (now_ns >= goodbye_until_ns_ || session == 0) {
+  if (now_ns >= goodbye_until_ns_ || (session == 0 && !link_.registering())) {
     Enter(Phase::kDone);
-  } else if (now_ns >= next_goodbye_ns_) {
+  } else if (session != 0 && now_ns >= next_goodbye_ns_) {
     link_.Send(wire::Goodbye{.session = session, .env_steps = env_steps});
     next_goodbye_ns_ = now_ns + times_.repeat_ns;
   }

@@ -32,7 +32,9 @@ MemberConfig MemberConfigOf(const MemberOptions& options, const std::string& htt
 // A member's session and the way it ends: what the link agents of actor and learner share.
 //
 //   running --StartDrain--> draining --StartGoodbye--> goodbye --answer or time-out--> done
-//      '-------StartDrain before anything was built-------------------------------------^
+//      |                           ^                                                    ^
+//      |-StartDrain, a registration unanswered and nothing built                        |
+//      '-StartDrain before anything was built-------------------------------------------'
 //
 // Thread roles: the link thread calls everything; Done and Problem any thread.
 class MemberLink {
@@ -66,7 +68,8 @@ class MemberLink {
   bool Draining() const { return Is(Phase::kDraining); }
   // The process was told to drain and has not begun to.
   bool DrainIsAsked() const { return Running() && drain_.load(std::memory_order_acquire); }
-  // `built`: there is something to drain; without it the member is done.
+  // `built`: there is something to drain; without it the member is done, or says goodbye first,
+  // should the answer to its registration come within a second.
   void StartDrain(bool built);
   bool DrainIsLate() const { return clock_.NowNs() >= drain_until_ns_; }
   // Everything is settled: no heartbeat goes out any more.

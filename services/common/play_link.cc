@@ -46,7 +46,10 @@ int PlayLink::DoWork() {
   }
   link_.DoWork(kPollMs);
   member_.PublishState("");
-  if (!built_) return 1;
+  if (!built_) {
+    member_.SayGoodbye(link_.session(), /*env_steps=*/0);
+    return 1;
+  }
   Collect();
   SendReports();
   if (member_.Running()) {

@@ -26,10 +26,10 @@ LearnerLinkAgent::LearnerLinkAgent(const MemberConfig& config, Hooks hooks, Ring
       link_(member_.link()) {}
 
 int LearnerLinkAgent::DoWork() {
+  if (member_.DrainIsAsked()) StartDrain();  // before a session that it would only end again
   link_.DoWork(kPollMs);
   LookAtBuild();
   member_.PublishState(built_ ? "" : "replay and checkpoint are being made ready");
-  if (member_.DrainIsAsked()) StartDrain();
   ReportEnded();
   if (!member_.Running()) Drain();
   return 1;

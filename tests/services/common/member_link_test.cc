@@ -82,6 +82,7 @@ class MemberLinkTest : public ::testing::Test, private wire::SessionOwner {
   std::atomic<bool> drain_{false};
   std::string own_problem_;
   std::vector<Message> received_;
+  int registered_ = 0;  // sessions that the member was told of
   MetricsRegistry metrics_;
   LinkRecorders traffic_{metrics_, "coordinator"};
   MemberLink member_;
@@ -89,6 +90,7 @@ class MemberLinkTest : public ::testing::Test, private wire::SessionOwner {
  private:
   wire::Register MakeRegister() override { return member_.Registration(wire::Role::kActor); }
   void OnRegistered(const wire::Registered& registered, bool) override {
+    ++registered_;
     member_.CheckSettings(registered);
   }
   void OnFenced() override { member_.OnFenced(); }
@@ -180,6 +182,39 @@ TEST_F(MemberLinkTest, DrainIsAskedOnceAndLateOnlyAfterItsTime) {
 TEST_F(MemberLinkTest, WithoutAnythingBuiltADrainIsTheEnd) {
   member_.StartDrain(/*built=*/false);
   EXPECT_TRUE(member_.Done());
+}
+
+// Else the coordinator would keep the session, and its place, for as long as its lease.
+TEST_F(MemberLinkTest, SessionOfARegistrationThatWasUnansweredAtTheEndIsSaidGoodbyeFor) {
+  Expect<wire::Register>();
+  member_.StartDrain(/*built=*/false);
+  EXPECT_FALSE(member_.Done());
+  EXPECT_EQ(Count<wire::Goodbye>(), 0);
+  Answer(wire::Registered{.session = 7, .epoch = 1, .run = "r", .heartbeat_ms = 20});
+  EXPECT_EQ(Expect<wire::Goodbye>().session, 7U);
+  Answer(wire::GoodbyeAck{.session = 7});
+  EXPECT_TRUE(member_.Done());
+  EXPECT_EQ(registered_, 0) << "the member was told of a session that it only ends";
+  EXPECT_EQ(Count<wire::Heartbeat>(), 0);
+}
+
+TEST_F(MemberLinkTest, RegistrationThatIsRefusedAfterTheEndEndsTheWait) {
+  Expect<wire::Register>();
+  member_.StartDrain(/*built=*/false);
+  Answer(wire::Refused{.reason = wire::RefuseReason::kDraining, .text = "the run ends"});
+  EXPECT_TRUE(member_.Done());
+}
+
+TEST_F(MemberLinkTest, RegistrationWithoutAnAnswerIsAwaitedForASecond) {
+  Expect<wire::Register>();
+  member_.StartDrain(/*built=*/false);
+  clock_.AdvanceMs(990);
+  Cycle();
+  EXPECT_FALSE(member_.Done());
+  clock_.AdvanceMs(10);
+  Cycle();
+  EXPECT_TRUE(member_.Done());
+  EXPECT_EQ(Count<wire::Goodbye>(), 0);
 }
 
 TEST_F(MemberLinkTest, GoodbyeIsRepeatedUntilAnsweredAndNoHeartbeatFollowsIt) {

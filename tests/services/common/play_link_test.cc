@@ -447,6 +447,17 @@ TEST_F(PlayLinkGatherTest, DrainGivesUpOnReportsThatAreNotAcknowledged) {
   EXPECT_TRUE(SaysGoodbye());
 }
 
+TEST_F(PlayLinkTest, DrainBeforeTheAnswerToTheRegistrationSaysGoodbyeAndBuildsNothing) {
+  Expect<wire::Register>();
+  drain_ = true;
+  (void)agent_->DoWork();
+  Answer(Welcome(7));
+  EXPECT_EQ(Expect<wire::Goodbye>().session, 7U);
+  EXPECT_EQ(builds_, 0);
+  Answer(wire::GoodbyeAck{.session = 7});
+  EXPECT_TRUE(agent_->Done());
+}
+
 TEST_F(PlayLinkTest, DrainBeforeAnySessionIsDoneWithoutOne) {
   drain_ = true;
   for (int i = 0; i < 20; ++i) EXPECT_EQ(agent_->DoWork(), 0);

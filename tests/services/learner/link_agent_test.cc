@@ -493,6 +493,17 @@ TEST_F(LearnerLinkTest, DrainEndsAfterItsTimeOutAlthoughARingIsOpenAndNobodyAnsw
   EXPECT_TRUE(agent_->Done());
 }
 
+TEST_F(LearnerLinkTest, DrainBeforeTheAnswerToTheRegistrationSaysGoodbyeAndBuildsNothing) {
+  Expect<wire::Register>();
+  drain_ = true;
+  (void)agent_->DoWork();
+  Answer(Welcome(7, 1));
+  EXPECT_EQ(Expect<wire::Goodbye>().session, 7U);
+  EXPECT_EQ(builds_, 0);
+  Answer(wire::GoodbyeAck{.session = 7});
+  EXPECT_TRUE(agent_->Done());
+}
+
 TEST_F(LearnerLinkTest, DrainBeforeAnySessionIsDoneAtOnce) {
   drain_ = true;
   (void)agent_->DoWork();
