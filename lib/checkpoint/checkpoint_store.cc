@@ -191,10 +191,10 @@ CheckpointStore::CheckpointStore(std::string folder, int keep_last)
     : folder_(std::move(folder)), keep_last_(std::max(1, keep_last)), place_(folder_) {}
 
 void CheckpointStore::WriteDurably(const std::string& name, const std::vector<std::byte>& bytes,
-                                   std::optional<SavePoint> written) const {
+                                   std::optional<PausePoint> written) const {
   const auto reached = [&](int step) {
     if (pause_hook_ == nullptr || !written) return;
-    pause_hook_(static_cast<SavePoint>(static_cast<int>(*written) + step));
+    pause_hook_(static_cast<PausePoint>(static_cast<int>(*written) + step));
   };
   FileReplacement file(folder_ + "/" + name, kTemporarySuffix);
   if (!file.Create(0600)) Fail("create", file.part_path());
@@ -253,9 +253,9 @@ void CheckpointStore::Save(const TrainerState& state, const CheckpointInfo& info
                      .xxhash64 = XXH64(bytes.data(), bytes.size(), 0),
                      .bytes = bytes.size(),
                      .info = info});
-  WriteDurably(entries.back().file, bytes, SavePoint::kFileWritten);
+  WriteDurably(entries.back().file, bytes, PausePoint::kFileWritten);
   const std::vector<ManifestEntry> kept = Keep(entries, keep_last_);
-  WriteDurably(kManifestName, BytesOf(EncodeManifest(kept)), SavePoint::kManifestWritten);
+  WriteDurably(kManifestName, BytesOf(EncodeManifest(kept)), PausePoint::kManifestWritten);
   RemoveUnlisted(kept);
 }
 
@@ -303,8 +303,12 @@ std::vector<ManifestEntry> CheckpointStore::Manifest() const {
 std::optional<Checkpoint> CheckpointStore::LoadFirstGood(Order order,
                                                          std::uint64_t expected_config_hash,
                                                          bool force) const {
-  std::vector<ManifestEntry> candidates = order(Manifest());
-  if (pause_hook_ != nullptr) pause_hook_(SavePoint::kListRead);
+  const auto read_list = [&] {
+    std::vector<ManifestEntry> list = order(Manifest());
+    if (pause_hook_ != nullptr) pause_hook_(PausePoint::kLoadListRead);
+    return list;
+  };
+  std::vector<ManifestEntry> candidates = read_list();
   std::string warning;
   int lists = 1;
   for (std::size_t next = 0; next < candidates.size();) {
@@ -315,9 +319,9 @@ std::optional<Checkpoint> CheckpointStore::LoadFirstGood(Order order,
     } catch (const Error& bad) {
       // Going on from an older one would lose what this one has as soon as new ones replace it.
       if (bad.code() == ExitCode::kTryAgain) throw;
-      std::vector<ManifestEntry> listed = order(Manifest());
-      if (!Lists(listed, entry) && lists++ < kMostLists) {
-        candidates = std::move(listed);
+      if (lists < kMostLists && !Lists(Manifest(), entry)) {
+        candidates = read_list();
+        ++lists;
         warning.clear();
         next = 0;
         continue;

@@ -40,9 +40,8 @@ struct ManifestEntry {
   CheckpointInfo info;
 };
 
-// Where a Save, or at kListRead a load, can be interrupted by a test; see
-// CheckpointStore::SetPauseHook.
-enum class SavePoint : int {
+// Where a test can interrupt a save, or a load; see CheckpointStore::SetPauseHook.
+enum class PausePoint : int {
   kFileWritten = 0,
   kFileSynced,
   kFileRenamed,
@@ -51,7 +50,7 @@ enum class SavePoint : int {
   kManifestSynced,
   kManifestRenamed,
   kManifestFolderSynced,
-  kListRead,
+  kLoadListRead,  // the files that it names are not read yet
 };
 
 // Checkpoints of one run in one folder: <updates>.safetensors files and manifest.json, which names
@@ -98,9 +97,9 @@ class CheckpointStore {
   // not one, or when there are checkpoints without it.
   std::vector<ManifestEntry> Manifest() const;
 
-  // Tests only: called on the saving thread after each step of Save, on the loading one after the
-  // list was read.
-  using PauseHook = void (*)(SavePoint);
+  // Tests only: called on the saving thread after each step of Save, on the loading one after each
+  // reading of the list.
+  using PauseHook = void (*)(PausePoint);
   void SetPauseHook(PauseHook hook) { pause_hook_ = hook; }
 
  private:
@@ -109,7 +108,7 @@ class CheckpointStore {
   std::optional<Checkpoint> LoadFirstGood(Order order, std::uint64_t expected_config_hash,
                                           bool force) const;
   void WriteDurably(const std::string& name, const std::vector<std::byte>& bytes,
-                    std::optional<SavePoint> written) const;
+                    std::optional<PausePoint> written) const;
   void RefuseUnlisted() const;
   void RemoveUnlisted(const std::vector<ManifestEntry>& listed) const;
   bool IsLost(const ManifestEntry& entry) const;

@@ -165,8 +165,8 @@ TEST_F(CheckpointStoreTest, ASaveUnderWayIsCompleteBeforeAnotherTakesOver) {
   CheckpointStore first(folder_, 3), next(folder_, 3);
   second = &next;
   ASSERT_TRUE(first.TakeOver());
-  first.SetPauseHook([](SavePoint point) {
-    if (point != SavePoint::kFileSynced) return;
+  first.SetPauseHook([](PausePoint point) {
+    if (point != PausePoint::kFileSynced) return;
     successor = std::thread([] {
       ASSERT_TRUE(second->TakeOver());
       const std::optional<Checkpoint> newest = second->LoadNewest();
@@ -262,11 +262,12 @@ class SaveBesideALoadTest : public CheckpointStoreTest {
     writer_ = std::make_unique<CheckpointStore>(folder_, 1);
     Save();
     reader_.emplace(folder_, 1);
-    reader_->SetPauseHook([](SavePoint point) {
-      if (point == SavePoint::kListRead) Save();
+    reader_->SetPauseHook([](PausePoint point) {
+      if (point == PausePoint::kLoadListRead && saves_ > 0) Save();
     });
   }
   static void Save() {
+    --saves_;
     ++updates_;
     writer_->Save(StateOf(updates_), InfoOf(updates_, updates_));
   }
@@ -274,15 +275,27 @@ class SaveBesideALoadTest : public CheckpointStoreTest {
   std::optional<CheckpointStore> reader_;
   static inline std::unique_ptr<CheckpointStore> writer_;
   static inline int updates_ = 0;
+  static inline int saves_ = 0;  // still to be made, one for each list that the load reads
 };
 
 TEST_F(SaveBesideALoadTest, IsWhatTheLoadFinds) {
   for (const bool best : {false, true}) {
+    saves_ = 1;
     const auto loaded = best ? reader_->LoadBest() : reader_->LoadNewest();
     ASSERT_TRUE(loaded.has_value());
     EXPECT_EQ(loaded->info.updates, updates_);
     EXPECT_EQ(loaded->warning, "");
   }
+}
+
+TEST_F(SaveBesideALoadTest, SixteenListsAreReadAtMost) {
+  saves_ = 15;
+  const auto loaded = reader_->LoadNewest();
+  ASSERT_TRUE(loaded.has_value());
+  EXPECT_EQ(loaded->info.updates, updates_);
+  saves_ = 1000;
+  EXPECT_EQ(ErrorOf([&] { (void)reader_->LoadNewest(); }).code(), ExitCode::kConfig);
+  EXPECT_EQ(saves_, 1000 - 16);
 }
 
 TEST_F(CheckpointStoreTest, NoUsableFileIsAnErrorThatNamesEach) {
@@ -376,7 +389,7 @@ TEST_F(CheckpointStoreTest, CheckpointThatCannotBeReadNowIsTriedAgainAndNotPasse
 class KilledSaveTest : public CheckpointStoreTest, public ::testing::WithParamInterface<int> {
  protected:
   // Whether the manifest that names it is in place by the instant of this test.
-  static bool IsPublished() { return GetParam() >= static_cast<int>(SavePoint::kManifestRenamed); }
+  static bool IsPublished() { return GetParam() >= static_cast<int>(PausePoint::kManifestRenamed); }
   // Saves in a process that is killed at that instant.
   void SaveAndDie(int updates) {
     const pid_t child = ::fork();
@@ -384,7 +397,7 @@ class KilledSaveTest : public CheckpointStoreTest, public ::testing::WithParamIn
     if (child == 0) {
       die_at = GetParam();
       CheckpointStore dying(folder_, 2);
-      dying.SetPauseHook([](SavePoint point) {
+      dying.SetPauseHook([](PausePoint point) {
         if (static_cast<int>(point) == die_at) std::raise(SIGKILL);
       });
       dying.Save(StateOf(updates), InfoOf(updates, updates));
@@ -436,8 +449,8 @@ TEST_F(CheckpointStoreTest, RemainsOfASaveThatDiedAreGoneBeforeTheNextIsWritten)
   folder = folder_;
   fs::create_directories(folder);
   CheckpointStore store(folder_, 2);
-  store.SetPauseHook([](SavePoint point) {
-    if (point != SavePoint::kFileWritten) return;
+  store.SetPauseHook([](PausePoint point) {
+    if (point != PausePoint::kFileWritten) return;
     others = static_cast<int>(fs::exists(folder / "000000000098.safetensors")) +
              static_cast<int>(fs::exists(folder / "000000000099.safetensors.partial"));
   });
