@@ -8,6 +8,8 @@ namespace tetrion::coordinator {
 namespace {
 
 constexpr std::int64_t kOddEveryNs = kNanosPerSecond;
+constexpr std::int64_t kSessionLinesNs = 10 * kNanosPerSecond;
+constexpr int kSessionLines = 100;  // more members than most runs have
 
 }  // namespace
 
@@ -72,6 +74,16 @@ void ControlContext::LogOdd(const std::string& what) {
   if (last_odd_log_ns_ != 0 && clock.NowNs() - last_odd_log_ns_ < kOddEveryNs) return;
   last_odd_log_ns_ = clock.NowNs();
   log::warn("{}", what);
+}
+
+void ControlContext::LogSession(const std::string& what) {
+  const std::int64_t now_ns = clock.NowNs();
+  if (now_ns - session_lines_since_ns_ >= kSessionLinesNs) {
+    session_lines_since_ns_ = now_ns;
+    const int left_out = std::exchange(session_lines_, 0) - kSessionLines;
+    if (left_out > 0) log::info("{} lines on sessions were left out here", left_out);
+  }
+  if (++session_lines_ <= kSessionLines) log::info("{}", what);
 }
 
 }  // namespace tetrion::coordinator

@@ -91,6 +91,9 @@ class ControlContext {
   const ReplyQueue& replies() const { return replies_; }
   // One line a second at most: a hostile peer must not fill the log.
   void LogOdd(const std::string& what);
+  // That a session begins or ends: 100 lines in ten seconds at most, for the same reason. The first
+  // line later says how many were left out.
+  void LogSession(const std::string& what);
   void StartDrain() { draining_.store(true, std::memory_order_release); }
 
   // --- any thread ---
@@ -113,6 +116,8 @@ class ControlContext {
  private:
   ReplyQueue replies_;
   std::int64_t last_odd_log_ns_ = 0;
+  std::int64_t session_lines_since_ns_ = 0;
+  int session_lines_ = 0;                       // since then, those that were left out, too
   std::atomic<bool> draining_{false};           // set by StartDrain; pairs with draining
   std::atomic<bool> region_held_{false};        // all set by SawLearnerRegion; pair with their
   std::atomic<std::uint64_t> region_owner_{0};  // getters

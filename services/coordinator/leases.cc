@@ -69,8 +69,9 @@ void Leases::EndSession(std::uint64_t number, const std::string& why, SessionEnd
   context_.ended_ticket = store_.pushed();
   if (had_slots) context_.slots_ticket = context_.ended_ticket;
   context_.members_changed = true;
-  log::info("session {} of {} ended: {}; {} tokens are free again",
-            SessionTable::SequenceOf(number), name, why, freed);
+  context_.LogSession("session " + std::to_string(SessionTable::SequenceOf(number)) + " of " +
+                      name + " ended: " + why + "; " + std::to_string(freed) +
+                      " tokens are free again");
   if (!peer.empty()) context_.ReplyAfter(context_.ended_ticket, peer, 0, wire::Fenced{number});
 }
 

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "lib/core/error.h"
-#include "lib/core/log.h"
 
 namespace tetrion::coordinator {
 namespace {
@@ -36,13 +35,19 @@ std::string Mismatch(const wire::Register& m, const ControlConfig& config) {
          "; leave these options out, or start another run";
 }
 
+std::string WhatOfSlots(Registration::Awaited awaited, const std::string& name) {
+  if (awaited == Registration::Awaited::kTheGone) return "those of workers that are gone come free";
+  const std::string less = "start it with fewer --workers, or start a run with more --max-workers";
+  if (awaited == Registration::Awaited::kNothing) return less;
+  return "it waits for those of the other " + name + ", which it may replace; if that lives, " +
+         less;
+}
+
 std::string NoSlotText(const wire::Register& m, std::size_t slots, std::size_t in_use,
-                       bool come_free) {
+                       Registration::Awaited awaited) {
   return "no replay slot for " + m.name + ": it has " + std::to_string(m.workers) +
          " workers, the run has " + std::to_string(slots) + " slots (--max-workers) and " +
-         std::to_string(in_use) + " are in use; " +
-         (come_free ? "those of workers that are gone come free"
-                    : "start it with fewer --workers, or start a run with more --max-workers");
+         std::to_string(in_use) + " are in use; " + WhatOfSlots(awaited, m.name);
 }
 
 }  // namespace
@@ -163,20 +168,23 @@ bool Registration::IsRepeated(const wire::PeerId& peer, const wire::Register& m,
 // Whether a new process with so many workers finds slots once those of the dead are free: of rings
 // without a session, which the learner empties, of members of an earlier start that have not come
 // back, and of sessions that nobody may stand behind any more: silent ones, and those of the same
-// name, which this process replaces.
-bool Registration::SlotsComeFree(const wire::Register& m, std::uint32_t workers) const {
+// name, which this process replaces unless it only has the same name.
+Registration::Awaited Registration::SlotsAwaited(const wire::Register& m,
+                                                 std::uint32_t workers) const {
   const std::int64_t silent_since_ns =
       clock_.NowNs() - kSilentHeartbeats * config_.heartbeat_ms * kNanosPerMilli;
-  std::size_t slots = book_.slots.size() - book_.slots.InUse();
+  std::size_t slots = book_.slots.size() - book_.slots.InUse(), of_its_name = 0;
   for (const Slot& slot : book_.slots.slots()) {
     if (slot.state != Slot::State::kAssigned && slot.state != Slot::State::kRing) continue;
     const Session* owner = book_.sessions.Find(slot.session);
-    if (owner == nullptr || owner->peer.empty() || owner->heard_ns <= silent_since_ns ||
-        owner->name == m.name) {
+    if (owner == nullptr || owner->peer.empty() || owner->heard_ns <= silent_since_ns) {
       ++slots;
+    } else if (owner->name == m.name) {
+      ++of_its_name;
     }
   }
-  return slots >= workers;
+  if (slots >= workers) return Awaited::kTheGone;
+  return slots + of_its_name >= workers ? Awaited::kItsName : Awaited::kNothing;
 }
 
 // The session a registration is about is that of its process, so a registration that is said again
@@ -197,10 +205,11 @@ void Registration::On(const wire::PeerId& peer, const wire::Register& m) {
   const std::uint32_t workers = m.role == wire::Role::kActor ? m.workers : 0;
   const auto slots = book_.slots.Assign({number, context_.sender.process}, workers, m.rings);
   if (!slots.has_value()) {
-    const bool come_free = SlotsComeFree(m, workers);
+    const Awaited awaited = SlotsAwaited(m, workers);
     context_.Refuse(peer,
-                    come_free ? wire::RefuseReason::kSlotsAwaited : wire::RefuseReason::kNoSlot,
-                    NoSlotText(m, book_.slots.size(), book_.slots.InUse(), come_free));
+                    awaited == Awaited::kNothing ? wire::RefuseReason::kNoSlot
+                                                 : wire::RefuseReason::kSlotsAwaited,
+                    NoSlotText(m, book_.slots.size(), book_.slots.InUse(), awaited));
     return;
   }
   std::uint64_t freed = 0;
@@ -229,9 +238,9 @@ void Registration::On(const wire::PeerId& peer, const wire::Register& m) {
     book_.versions.PersistedBy(ticket);
     rings_.ListIsDue();
   }
-  log::info("{} {} as session {}{}", m.name, is_new ? "registered" : "registered again",
-            SessionTable::SequenceOf(number),
-            freed > 0 ? ", " + std::to_string(freed) + " tokens are free again" : "");
+  context_.LogSession(m.name + (is_new ? " registered" : " registered again") + " as session " +
+                      std::to_string(SessionTable::SequenceOf(number)) +
+                      (freed > 0 ? ", " + std::to_string(freed) + " tokens are free again" : ""));
   context_.ReplyAfter(ticket, peer, number, Describe(*session, *slots));
 }
 

@@ -24,11 +24,14 @@ class Registration : private ControlPart {
 
   void On(const wire::PeerId& peer, const wire::Register& m);
 
+  // Whose slots a process that finds too few waits for.
+  enum class Awaited { kNothing, kTheGone, kItsName };
+
  private:
   bool Welcome(const wire::PeerId& peer, const wire::Register& m, const Session* present);
   bool LearnerIsTaken(const wire::PeerId& peer);
   bool IsRepeated(const wire::PeerId& peer, const wire::Register& m, const Session& session);
-  bool SlotsComeFree(const wire::Register& m, std::uint32_t workers) const;
+  Awaited SlotsAwaited(const wire::Register& m, std::uint32_t workers) const;
   Session& OpenSession(const wire::Register& m);
   wire::Registered Describe(const Session& session, const std::vector<std::int32_t>& slots) const;
 

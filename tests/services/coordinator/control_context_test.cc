@@ -1,13 +1,19 @@
 #include "services/coordinator/control_context.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string>
 #include <vector>
 
 #include "tests/services/coordinator/fixture.h"
 
 namespace tetrion::coordinator {
 namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 std::vector<std::uint64_t> Taken(ReplyQueue& queue, std::uint64_t committed) {
   std::vector<std::uint64_t> sessions;
@@ -34,6 +40,28 @@ TEST(ReplyQueueTest, FullQueueTakesNoMoreAndLosesNothing) {
   EXPECT_FALSE(queue.Add({.ticket = 1}));
   EXPECT_EQ(Taken(queue, 1).size(), ReplyQueue::kMaxReplies);
   EXPECT_TRUE(queue.Add({.ticket = 2}));
+}
+
+// A peer that opens and closes sessions all the time must not fill the log.
+TEST_F(CoordinatorFixture, HundredLinesOnSessionsInTenSecondsAreLoggedAndTheRestCounted) {
+  ControlConfig config = config_;
+  config.bind = "ipc://" + folder_.path() + "/other.sock";
+  ControlContext context(config, stored_, *store_agent_, *metrics_, clock_);
+  const auto logged = [&](int times) {
+    ::testing::internal::CaptureStdout();
+    for (int i = 0; i < times; ++i) context.LogSession("it began");
+    return ::testing::internal::GetCapturedStdout();
+  };
+  clock_.AdvanceMs(10'000);
+  std::string lines = logged(130);
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 100);
+  EXPECT_EQ(logged(1), "");
+  clock_.AdvanceMs(10'000);
+  lines = logged(1);
+  EXPECT_THAT(lines, HasSubstr("31 lines on sessions were left out here\n"));
+  EXPECT_THAT(lines, HasSubstr("it began\n"));
+  clock_.AdvanceMs(10'000);
+  EXPECT_THAT(logged(1), Not(HasSubstr("left out")));
 }
 
 // Of two answers on the same tokens the earlier must come first: the second may grant again what

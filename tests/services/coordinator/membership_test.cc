@@ -1,5 +1,6 @@
 #include "services/coordinator/membership.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/services/coordinator/fixture.h"
@@ -7,6 +8,7 @@
 namespace tetrion::coordinator {
 namespace {
 
+using ::testing::HasSubstr;
 using MembershipTest = CoordinatorFixture;
 
 // Its sender gave that connection up and registered again over another; what the older one lists as
@@ -57,9 +59,14 @@ TEST_F(MembershipTest, WorkersWaitForTheSlotsOfAnActorThatIsSilentOrThatTheyRepl
   const wire::Register more = {.name = "actor-1", .workers = all};
   EXPECT_EQ(Ask<wire::Refused>(*other, more)->reason, wire::RefuseReason::kNoSlot);
   const wire::Register again = {.name = "actor-0", .workers = all};
-  EXPECT_EQ(Ask<wire::Refused>(*replacement, again)->reason, wire::RefuseReason::kSlotsAwaited);
+  const auto awaited = Ask<wire::Refused>(*replacement, again);
+  EXPECT_EQ(awaited->reason, wire::RefuseReason::kSlotsAwaited);
+  EXPECT_THAT(awaited->text, HasSubstr("it waits for those of the other actor-0"));
+  EXPECT_THAT(awaited->text, HasSubstr("if that lives, start it with fewer --workers"));
   Pass(lease_ms_ / 2 + 100);
-  EXPECT_EQ(Ask<wire::Refused>(*other, more)->reason, wire::RefuseReason::kSlotsAwaited);
+  const auto silent = Ask<wire::Refused>(*other, more);
+  EXPECT_EQ(silent->reason, wire::RefuseReason::kSlotsAwaited);
+  EXPECT_THAT(silent->text, HasSubstr("those of workers that are gone come free"));
 }
 
 TEST_F(MembershipTest, WorkersWaitForTheSlotsOfRingsThatNoActorHasAnyMore) {
