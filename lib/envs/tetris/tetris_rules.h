@@ -162,10 +162,22 @@ TETRION_HOST_DEVICE inline bool Collides(const TetrisRecord& record, const Tetri
          0;
 }
 
-// The same of the active piece.
+// The same of a piece packed as TetrisRecord::active, and of the active one.
+TETRION_HOST_DEVICE inline bool Collides(const TetrisRecord& record, std::uint16_t packed) {
+  return (LoadRows(record.row + packed / kActiveRow) & CellRows(packed)) != 0;
+}
 TETRION_HOST_DEVICE inline bool Collides(const TetrisRecord& record) {
-  const std::uint32_t active = record.active;
-  return (LoadRows(record.row + active / kActiveRow) & CellRows(active)) != 0;
+  return Collides(record, record.active);
+}
+
+// A piece packed as TetrisRecord::active after a move or a rotation, whether it is free there or
+// not. Other actions leave it where it is.
+TETRION_HOST_DEVICE inline std::uint16_t MovedPacked(std::uint16_t packed, std::uint16_t action) {
+  const int column = (action == kTetrisRight) - (action == kTetrisLeft);
+  const int turns = (action == kTetrisClockwise) + 3 * (action == kTetrisCounterclockwise);
+  const int shift = column * kActiveColumn + (action == kTetrisDown) * kActiveRow;
+  const int kept = (packed & ~kActiveTurns) + shift;
+  return static_cast<std::uint16_t>(kept | ((packed + turns * kActiveTurn) & kActiveTurns));
 }
 
 // Actions a placement game accepts now: those whose dropped piece stays clear of bedrock.

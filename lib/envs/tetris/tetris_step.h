@@ -40,7 +40,7 @@ TETRION_HOST_DEVICE_INLINE TetrisPiece SpawnPiece(TetrisRecord& record, Pieces& 
 
 // What a game begins with.
 struct TetrisSetup {
-  int queue_size;            // pieces in the preview, 0..7
+  int queue_size;            // pieces in the preview, 0..kTetrisMaxQueue
   int rows = kTetrisRows;    // of the field, kTetrisFewestRows..kTetrisRows
   bool spawn_above = false;  // pieces appear above the field; for games played by placements
   TetrisReward reward = TetrisReward::kSquares;
@@ -212,19 +212,10 @@ TETRION_HOST_DEVICE_INLINE TetrisPiece SwapPiece(TetrisRecord& record, const Tet
           choose(piece.y, held.y)};
 }
 
-// The piece after a move or rotation, if that is free; the piece itself otherwise.
-TETRION_HOST_DEVICE inline TetrisPiece MovePiece(const TetrisRecord& record,
-                                                 const TetrisPiece& piece, int action) {
-  TetrisPiece moved = piece;
-  moved.x += (action == kTetrisRight) - (action == kTetrisLeft);
-  moved.y += action == kTetrisDown;
-  const int turns = (action == kTetrisClockwise) + 3 * (action == kTetrisCounterclockwise);
-  moved.rotation = (piece.rotation + turns) & 3;
-  const bool blocked = Collides(record, moved);
-  moved.x = blocked ? piece.x : moved.x;
-  moved.y = blocked ? piece.y : moved.y;
-  moved.rotation = blocked ? piece.rotation : moved.rotation;
-  return moved;
+// The active piece after a move or rotation, if that is free; as it is otherwise.
+TETRION_HOST_DEVICE inline TetrisPiece MovePiece(const TetrisRecord& record, int action) {
+  const std::uint16_t moved = MovedPacked(record.active, static_cast<std::uint16_t>(action));
+  return UnpackActive(Collides(record, moved) ? record.active : moved);
 }
 
 // Gravity: `piece` becomes the active one, a row lower if it is free there. Returns whether it is
@@ -244,8 +235,7 @@ TETRION_HOST_DEVICE inline TetrisOutcome TetrisStep(TetrisRecord& record, int ac
                                                     Pieces& pieces, Colours colours = {}) {
   if (action == kTetrisHardDrop) return CommitPiece(record, pieces, colours);
   TetrisPiece piece = UnpackActive(record.active);
-  piece =
-      action == kTetrisSwap ? SwapPiece(record, piece, pieces) : MovePiece(record, piece, action);
+  piece = action == kTetrisSwap ? SwapPiece(record, piece, pieces) : MovePiece(record, action);
   return Sink(record, piece) ? CommitPiece(record, pieces, colours) : TetrisOutcome{};
 }
 

@@ -32,14 +32,7 @@ inline Word ActionOf(std::int32_t action) {
 
 // The pieces [n] after their moves, whether they are free there or not.
 inline void Move(std::size_t n, const Word* piece, const std::int32_t* actions, Word* moved) {
-  for (std::size_t i = 0; i < n; ++i) {
-    const Word action = ActionOf(actions[i]);
-    const int column = (action == kTetrisRight) - (action == kTetrisLeft);
-    const int turns = (action == kTetrisClockwise) + 3 * (action == kTetrisCounterclockwise);
-    const int shift = column * kActiveColumn + (action == kTetrisDown) * kActiveRow;
-    const int kept = (piece[i] & ~kActiveTurns) + shift;
-    moved[i] = static_cast<Word>(kept | ((piece[i] + turns * kActiveTurn) & kActiveTurns));
-  }
+  for (std::size_t i = 0; i < n; ++i) moved[i] = MovedPacked(piece[i], ActionOf(actions[i]));
 }
 
 // 1 for each of n pieces that collides with nothing in its record, else 0.
@@ -47,8 +40,7 @@ template <typename Record>
 void TellFree(std::size_t n, const Record* records, const Word* piece, Word* is_free) {
 #pragma GCC unroll 8
   for (std::size_t i = 0; i < n; ++i) {
-    const TetrisRecord& record = CompactOf(records[i]);
-    is_free[i] = (LoadRows(record.row + piece[i] / kActiveRow) & CellRows(piece[i])) == 0 ? 1 : 0;
+    is_free[i] = Collides(CompactOf(records[i]), piece[i]) ? 0 : 1;
   }
 }
 

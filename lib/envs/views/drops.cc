@@ -48,7 +48,7 @@ Outcome AfterAction(const TetrisRecord& record, int action) {
     return after;
   }
   if (action != kTetrisSwap) {
-    after.piece = MovePiece(record, piece, action);
+    after.piece = MovePiece(record, action);
   } else if (!HasSwapped(record)) {
     const bool draws = HolderId(record) == kTetrisNoPiece;
     after.known = !draws || QueueSize(record) > 0;
