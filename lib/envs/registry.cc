@@ -87,8 +87,8 @@ EnvSpec SpecOf(const EnvEntry& entry, const EnvConfig& config) {
   }
   const bool has_queue = entry.Takes(kQueueSizeOption);
   if (has_queue && (config.queue_size < 0 || config.queue_size > kTetrisMaxQueue)) {
-    throw Error(ExitCode::kUsage,
-                "queue_size must be 0 to 7, not " + std::to_string(config.queue_size));
+    throw Error(ExitCode::kUsage, "queue_size must be 0 to " + std::to_string(kTetrisMaxQueue) +
+                                      ", not " + std::to_string(config.queue_size));
   }
   if (entry.Takes(kBoardRowsOption) &&
       (config.rows < kTetrisFewestRows || config.rows > kTetrisRows)) {

@@ -80,9 +80,9 @@ struct EnvConfig {
   std::string view;          // of those that networks read; "" takes the default
   int lanes = 1;             // M
   std::uint64_t seed = 0;    // run seed, of every lane that is given no other
-  int queue_size = 4;        // Tetris: pieces in the preview, 0..7
+  int queue_size = 4;        // Tetris: pieces in the preview
   bool iid_pieces = false;   // Tetris: independent pieces instead of 7-bags
-  int rows = 20;             // Tetris: rows of the field, 5..20
+  int rows = 20;             // Tetris: rows of the field
   bool spawn_above = false;  // tetris-placement: pieces appear above the field
   TetrisReward reward = TetrisReward::kSquares;
   bool illegal_is_noop = false;  // tetris-placement: an illegal choice is a NOOP instead of the end

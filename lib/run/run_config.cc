@@ -55,11 +55,13 @@ void VisitCommon(RunConfig& c, FieldCollector v) {
   v.Text("env", c.env, "environment");
   v.Text("view", c.view, "what the network sees; auto takes the environment's default");
   v.Number("seed", c.seed, std::uint64_t{0}, kAny, "", "seed of everything random in the run");
-  v.Number("queue_size", c.queue_size, 0, 7, "pieces", "Tetris: pieces in the preview");
+  v.Number("queue_size", c.queue_size, 0, kMostQueuePieces, "pieces",
+           "Tetris: pieces in the preview");
   v.Number("max_steps", c.max_steps, 0U, 1U << 30, "steps",
            MayChange("an episode is truncated here; 0: the environment's default"));
   v.Flag("iid_pieces", c.iid_pieces, "Tetris: independent pieces instead of 7-bags");
-  v.Number("board_rows", c.board_rows, 5, 20, "rows", JoinedLater("Tetris: rows of the field"));
+  v.Number("board_rows", c.board_rows, kFewestBoardRows, kMostBoardRows, "rows",
+           JoinedLater("Tetris: rows of the field"));
   v.Flag("spawn_above", c.spawn_above,
          JoinedLater(
              "tetris-placement: pieces appear above the field, and the game ends with one that "

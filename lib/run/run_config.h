@@ -14,6 +14,11 @@ namespace tetrion {
 // Replay shard slots that a run may have: so many rings write at once, and an actor may make as
 // many (lib/wire/messages.h says the same of a message).
 inline constexpr int kMaxWorkersOfRun = 256;
+// Ranges of RunConfig::queue_size and board_rows (lib/envs/tetris/tetris_record.h has the same of
+// the game).
+inline constexpr int kMostQueuePieces = 7;
+inline constexpr int kFewestBoardRows = 5;
+inline constexpr int kMostBoardRows = 20;
 // RunConfig::scorer_units is a multiple of it (lib/nn/network.h has the same of the network).
 inline constexpr int kScorerUnitsStepOfRun = 16;
 

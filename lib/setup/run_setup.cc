@@ -6,6 +6,7 @@
 
 #include "lib/core/error.h"
 #include "lib/envs/registry.h"
+#include "lib/envs/tetris/tetris_record.h"
 #include "lib/setup/preset_table.h"
 #include "lib/wire/messages.h"
 
@@ -84,6 +85,9 @@ void CheckNetworkSettings(const std::vector<Setting>& given, const RunConfig& co
 
 }  // namespace
 
+static_assert(kMostQueuePieces == kTetrisMaxQueue && kFewestBoardRows == kTetrisFewestRows &&
+                  kMostBoardRows == kTetrisRows,
+              "lib/run may not include the rules of Tetris");
 static_assert(kMaxWorkersOfRun == wire::kMaxRings, "a run's rings fit one message");
 
 EnvConfig EnvConfigOf(const RunConfig& run) {

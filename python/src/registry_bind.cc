@@ -196,6 +196,8 @@ void BindRegistry(nb::module_& m) {
       .def_prop_ro("high", [](const PyObservation& self) { return self.view->high; })
       .def_prop_ro("parts", &PartsOf);
   m.def("environments", &Environments);
+  m.attr("QUEUE_SIZES") = nb::make_tuple(0, kTetrisMaxQueue);
+  m.attr("BOARD_ROWS") = nb::make_tuple(kTetrisFewestRows, kTetrisRows);
   m.def("observation", &Observation, nb::arg("env"), nb::arg("obs"), nb::arg("queue_size"));
   m.def("expand", &Expand, nb::arg("env"), nb::arg("obs"), nb::arg("queue_size"),
         nb::arg("records"));

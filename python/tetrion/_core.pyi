@@ -196,6 +196,10 @@ class Observation:
         """Name, first element, shape and largest value of the arrays that it is made of; empty
         where it is one array."""
 
+# Least and most of queue_size and board_rows.
+QUEUE_SIZES: tuple[int, int]
+BOARD_ROWS: tuple[int, int]
+
 def environments() -> list[Environment]: ...
 def observation(env: str, obs: str, queue_size: int) -> Observation:
     """ValueError for a name that is not in the registry."""

@@ -44,9 +44,9 @@ class Setup:
         else:
             limit = _checks.integer("max_steps", self.max_steps, 1, 2**30)
         checked = {
-            "queue_size": _checks.integer("queue_size", self.queue_size, 0, 7),
+            "queue_size": _checks.integer("queue_size", self.queue_size, *_core.QUEUE_SIZES),
             "iid_pieces": _checks.boolean("iid_pieces", self.iid_pieces),
-            "board_rows": _checks.integer("board_rows", self.board_rows, 5, 20),
+            "board_rows": _checks.integer("board_rows", self.board_rows, *_core.BOARD_ROWS),
             "spawn_above": _checks.boolean("spawn_above", self.spawn_above),
             "reward": _checks.choice("reward", self.reward, ("squares", "lines")),
             "illegal": _checks.choice("illegal", self.illegal, ("terminate", "noop")),

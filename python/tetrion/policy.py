@@ -58,7 +58,7 @@ class Policy:
         self.obs = about.views.get(self.view, self.view)  # the view's name among observations
         try:
             queue_size = run.config.get("queue_size", 4)
-            self.queue_size = _checks.integer("queue_size", queue_size, 0, 7)
+            self.queue_size = _checks.integer("queue_size", queue_size, *_core.QUEUE_SIZES)
             seen = _core.observation(self.env, self.obs, self.queue_size)
         except (TypeError, ValueError) as error:
             raise RunError(f"{run.path / 'config.toml'} is not of this package: {error}") from error

@@ -19,7 +19,8 @@ BASE_LIBRARIES = {"libstdc++.so.6", "libm.so.6", "libgcc_s.so.1", "libc.so.6"}
 
 def names_of(body):
     kinds = (ast.FunctionDef, ast.ClassDef)
-    return {node.name: node for node in body if isinstance(node, kinds)}
+    named = {node.name: node for node in body if isinstance(node, kinds)}
+    return named | {node.target.id: node for node in body if isinstance(node, ast.AnnAssign)}
 
 
 def test_the_stub_has_the_compiled_parts_names():

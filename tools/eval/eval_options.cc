@@ -47,9 +47,10 @@ void Declare(ServiceOptions& parser, EvalOptions& options, Changes& changes) {
   parser.Add("queue-size", &changes.queue_size,
              "Tetris: pieces in the preview, where the policy's input allows another number; not "
              "given: as in the run",
-             0, 7, "pieces");
+             0, kMostQueuePieces, "pieces");
   parser.Add("board-rows", &changes.board_rows,
-             "Tetris: rows of the field; not given: as in the run", 5, 20, "rows");
+             "Tetris: rows of the field; not given: as in the run", kFewestBoardRows,
+             kMostBoardRows, "rows");
   parser.AddFlag(
       "spawn-above", &changes.spawn_above,
       "tetris-placement: pieces appear above the field, with =false in its highest rows; "
