@@ -103,6 +103,9 @@ inline constexpr std::array kLearnerFigures = {
                .unit = "seconds",
                .metric = "tetrion_replay_reader_wait_seconds_total"},
     FigureInfo{"checkpoints", "files", "checkpoints written"},
+    FigureInfo{"older_checkpoint", "bool",
+               "this start went on from a checkpoint that was not the newest, which could not be "
+               "used: the learner's log says why"},
     FigureInfo{.name = "checkpoint_age_s",
                .unit = "seconds",
                .metric = "tetrion_learner_checkpoint_age_seconds",

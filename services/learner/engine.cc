@@ -270,6 +270,7 @@ void Engine::FillHeartbeat(wire::Heartbeat& heartbeat) {
   FigureValues<kLearnerFigures> values =
       FiguresOf(progress, ingest_, inference_, checkpoints_, Played());
   if (rows_) values["remote_streams"] = static_cast<double>(rows_->counters().streams.load());
+  values["older_checkpoint"] = resumed_.older ? 1 : 0;
   values["updates_per_s"] = update_rate_.PerSecond(progress.updates);
   int filled = 0;  // shards; a ring that has ended leaves its rows
   for (int s = 0; s < shape_.shards; ++s) {

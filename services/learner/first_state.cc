@@ -56,7 +56,9 @@ FirstState LoadFirstState(const LearnerOptions& options, const CheckpointStore& 
   if (!checkpoint->warning.empty()) log::warn("{}", checkpoint->warning);
   trainer.Load(checkpoint->state);
   log::info("resumed from {} at update {}", checkpoint->path, checkpoint->info.updates);
-  return {static_cast<std::uint64_t>(checkpoint->info.updates), checkpoint->info.env_steps};
+  return {.updates = static_cast<std::uint64_t>(checkpoint->info.updates),
+          .env_steps = checkpoint->info.env_steps,
+          .older = !checkpoint->warning.empty()};
 }
 
 }  // namespace tetrion::learner

@@ -14,6 +14,7 @@ namespace tetrion::learner {
 struct FirstState {
   std::uint64_t updates = 0;
   std::int64_t env_steps = 0;
+  bool older = false;  // a newer checkpoint could not be used
 };
 
 // Refuses what LoadFirstState would of settings and folder, for a learner that has taken nothing

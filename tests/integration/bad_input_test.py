@@ -184,6 +184,16 @@ class BadCheckpoints(harness.Case):
         self.assertIn(files[-1].name, said.split(" W [learner")[1].splitlines()[0])
         self.assertIn(f"resumed from {files[-2]}", said)
 
+        newest = sorted((run.folder / "checkpoints").glob("*.safetensors"))[-1]
+        damaged = bytearray(newest.read_bytes())
+        damaged[-1] ^= 1  # its length says nothing
+        newest.write_bytes(damaged)
+        run.start_up(resume=True)
+        status = run.wait_for("an update", lambda s: s["learner"].get("updates", 0) > 0)
+        self.assertEqual(status["learner"]["older_checkpoint"], 1)
+        run.drain()
+        self.assertIn("the newest checkpoint could not be used", run.log("up"))
+
         for file in (run.folder / "checkpoints").glob("*.safetensors"):
             file.write_bytes(b"garbage" * 100)
         run.start_up(resume=True)

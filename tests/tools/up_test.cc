@@ -93,6 +93,23 @@ TEST_F(UpTest, SigtermDrainsAndTheSummaryTellsHowToGoOn) {
   EXPECT_TRUE(scratch_.NobodyLeft());
 }
 
+TEST_F(UpTest, LearnerThatWentOnFromAnEarlierCheckpointIsTold) {
+  const std::string said = "training goes on from an earlier one, and ";
+  for (const char* figure : {"0", "1"}) {
+    std::filesystem::remove_all(scratch_.File("runs"));
+    scratch_.Script("tetrion-coordinator",
+                    std::string(kCoordinator) +
+                        "\necho '{\"env_steps\":4712,\"learner\":{\"updates\":4,"
+                        "\"older_checkpoint\":" +
+                        figure + "}}' >> $S/runs/r/metrics.jsonl",
+                    kObey);
+    std::ofstream(scratch_.File("stop")) << "now";
+    EXPECT_EQ(Wait(Start()), 0);
+    EXPECT_EQ(Err().find(said) != std::string::npos, *figure == '1') << Err();
+  }
+  EXPECT_THAT(Err(), HasSubstr("logs/learner.log says why"));
+}
+
 TEST_F(UpTest, ClosedTerminalDrainsTheRunHoweverOftenItIsTold) {
   scratch_.Script("tetrion-learner", kForEver, "'sleep 0.3; echo saved > $S/saved; exit 0'");
   const pid_t up = Start();

@@ -53,8 +53,8 @@ Up::Up(const UpOptions& options, RunPlan plan, SignalWatcher& signals)
 }
 
 // What a run that goes on has lost already, as far as the manifest and a look at the newest file
-// say it; its learner tells its log all of it.
-void Up::WarnOfLostTraining() const {
+// say it. The rest its learner finds, see WarnOfOlderCheckpoint.
+void Up::WarnOfLostTraining() {
   if (!plan_.resuming) return;
   try {
     const auto listed = CheckpointStore(folder_.checkpoints(), 1).Manifest();
@@ -66,9 +66,20 @@ void Up::WarnOfLostTraining() const {
     std::error_code error;
     if (fs::file_size(newest, error) == listed.back().bytes && !error) return;
     log::warn("{} is missing or has another length: training goes on from an earlier one", newest);
+    warned_of_older_ = true;
   } catch (const Error& error) {
     log::debug("{}; the learner will say so", error.what());
   }
+}
+
+// Once, as soon as the learner says so.
+void Up::WarnOfOlderCheckpoint() {
+  if (warned_of_older_ || !status_ || status_->Learner("older_checkpoint") <= 0) return;
+  warned_of_older_ = true;
+  log::warn(
+      "the newest checkpoint could not be used: training goes on from an earlier one, and {} says "
+      "why",
+      folder_.logs() + "/learner.log");
 }
 
 int Up::Run() {
@@ -86,10 +97,12 @@ int Up::Run() {
       signals_.WaitFor(kTickMs);
     }
     status_ = services_.Poll();
+    WarnOfOlderCheckpoint();
     if (status_) Print(console_.Show(*status_, supervisor_.ActorsUp(), LogLines()));
   }
   const std::int64_t wall_ns = MonotonicClock::Get().NowNs() - start_ns;
   LookAtTheWhole(before);
+  WarnOfOlderCheckpoint();
   // Rings that no learner has emptied wait for the one of the resumed run.
   services_.ReapSharedMemory(supervisor_.exit_code() == 0 ? kNoRun : RunIdIn(folder_));
   services_.ReportFailure();

@@ -25,7 +25,8 @@ class Up {
 
  private:
   void Print(const std::string& text);
-  void WarnOfLostTraining() const;
+  void WarnOfLostTraining();
+  void WarnOfOlderCheckpoint();
   void LookAtTheWhole(const RunStatus& before);
   void PrintSummary(double wall_s);
   std::string NewestCheckpoint() const;
@@ -39,6 +40,7 @@ class Up {
   NoWaitWriter out_;
   Console console_;
   std::optional<RunStatus> status_;  // the newest seen
+  bool warned_of_older_ = false;  // that training goes on from an earlier checkpoint
 };
 
 }  // namespace tetrion
