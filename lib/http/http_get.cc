@@ -7,11 +7,17 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <cstring>
+#include <future>
 #include <memory>
+#include <optional>
 #include <string_view>
+#include <system_error>
+#include <thread>
 #include <utility>
 
 #include "lib/core/address.h"
@@ -26,7 +32,53 @@ constexpr std::size_t kMaxShownBytes = 1000;  // of an answer in an error
 constexpr std::size_t kPieceBytes = 16 * 1024;
 constexpr std::string_view kEndOfHead = "\r\n\r\n";
 
+constexpr int kMaxLookups = 4;  // at once: those of a dead name server are under way for seconds
+
 using Addresses = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
+
+// What getaddrinfo says.
+struct Found {
+  int error = 0;
+  Addresses addresses{nullptr, &freeaddrinfo};
+};
+
+Found LookUp(const HostPort& peer, int flags) {
+  const addrinfo hints = {.ai_flags = AI_NUMERICSERV | flags,
+                          .ai_family = AF_UNSPEC,
+                          .ai_socktype = SOCK_STREAM,
+                          .ai_protocol = 0,
+                          .ai_addrlen = 0,
+                          .ai_addr = nullptr,
+                          .ai_canonname = nullptr,
+                          .ai_next = nullptr};
+  Found found;
+  addrinfo* list = nullptr;
+  found.error = getaddrinfo(peer.host.c_str(), std::to_string(peer.port).c_str(), &hints, &list);
+  found.addresses.reset(list);
+  return found;
+}
+
+// The same in a thread of its own, for a caller with a deadline; nullopt: there are too many. What
+// is found later is freed. Throws std::system_error when no thread can be started.
+std::optional<std::future<Found>> LookUpBeside(const HostPort& peer) {
+  static std::atomic<int> lookups{0};
+  if (lookups.fetch_add(1) >= kMaxLookups) {
+    --lookups;
+    return std::nullopt;
+  }
+  std::promise<Found> promise;
+  std::future<Found> future = promise.get_future();
+  try {
+    std::thread([peer, promise = std::move(promise)]() mutable {
+      promise.set_value(LookUp(peer, 0));
+      --lookups;
+    }).detach();
+  } catch (...) {
+    --lookups;
+    throw;
+  }
+  return future;
+}
 
 // One question over one connection. Our services answer one request a connection and close it: the
 // answer is what comes until then. Every wait ends at the deadline.
@@ -53,24 +105,27 @@ class Question {
 
   const std::string what_;
   const int timeout_ms_;
-  Deadline deadline_;
+  const Deadline deadline_;
   FileDescriptor socket_;
 };
 
 Addresses Question::Resolve(const HostPort& peer) const {
-  const addrinfo hints = {.ai_flags = AI_NUMERICSERV,
-                          .ai_family = AF_UNSPEC,
-                          .ai_socktype = SOCK_STREAM,
-                          .ai_protocol = 0,
-                          .ai_addrlen = 0,
-                          .ai_addr = nullptr,
-                          .ai_canonname = nullptr,
-                          .ai_next = nullptr};
-  addrinfo* found = nullptr;
-  const int error =
-      getaddrinfo(peer.host.c_str(), std::to_string(peer.port).c_str(), &hints, &found);
-  if (error != 0) Fail(gai_strerror(error));
-  return {found, &freeaddrinfo};
+  Found found = LookUp(peer, AI_NUMERICHOST);
+  if (found.error == 0) return std::move(found.addresses);
+  const std::string late = "the name " + peer.host + " is still being looked up after ";
+  try {
+    std::optional<std::future<Found>> later = LookUpBeside(peer);
+    if (!later) Fail(late + "earlier questions; does the name server answer?");
+    if (later->wait_for(std::chrono::nanoseconds(deadline_.LeftNs())) !=
+        std::future_status::ready) {
+      Fail(late + std::to_string(timeout_ms_) + " ms; does the name server answer?");
+    }
+    found = later->get();
+  } catch (const std::system_error& error) {
+    Fail(std::string("the name cannot be looked up: ") + error.what());
+  }
+  if (found.error != 0) Fail(gai_strerror(found.error));
+  return std::move(found.addresses);
 }
 
 // Returns errno's value; 0: socket_ is connected.
@@ -88,7 +143,6 @@ int Question::TryConnect(const addrinfo& address, const Deadline& until) {
 
 void Question::Connect(const HostPort& peer) {
   const Addresses addresses = Resolve(peer);
-  deadline_ = Deadline::AfterMs(timeout_ms_);
   std::int64_t left = 0;  // addresses; each has its share of the time that is left
   for (const addrinfo* at = addresses.get(); at != nullptr; at = at->ai_next) ++left;
   int error = EADDRNOTAVAIL;
