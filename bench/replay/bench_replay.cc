@@ -95,7 +95,7 @@ class ReplayBench {
         selector_(new BenchSelector),
         gate_({.shards = kShards, .capacity_rows = capacity_rows_, .commit_stride = 8},
               std::unique_ptr<Selector>(selector_), Limiter::Unlimited()),
-        rows_(kRow, kShards, capacity_rows_),
+        rows_(kRow, kShards, capacity_rows_, {}, true),
         source_(kPushRows * layout_.row_bytes),
         raw_(static_cast<std::size_t>(capacity_rows_) * kShards * layout_.row_bytes),
         raw_batch_((kSteps + 1) * layout_.row_bytes),
@@ -106,7 +106,10 @@ class ReplayBench {
     }
   }
 
-  std::uint64_t bytes() const { return rows_.memory_bytes(); }
+  // Of the rows, without their numbers by lane.
+  std::uint64_t bytes() const {
+    return static_cast<std::uint64_t>(capacity_rows_) * kShards * layout_.row_bytes;
+  }
 
   double PushSome() {
     const int shard = pushes_++ % kShards;

@@ -21,9 +21,10 @@ namespace {
 constexpr std::uint64_t kCachedBytes = std::uint64_t{64} << 20;
 
 // How many rows ahead a window of some lanes is asked for: its records lie a row apart, where the
-// processor's own prefetching does not look. Whole rows, which lie side by side, are slower when
-// they are asked for (docs/benchmarks.md), and records of more bytes are left to the processor.
-constexpr std::size_t kRowsAhead = 3;
+// processor's own prefetching does not look; the first rows of the next window while the last ones
+// of a window are copied. Whole rows, which lie side by side, are slower when they are asked for
+// (docs/benchmarks.md), and records of more bytes are left to the processor.
+constexpr int kRowsAhead = 3;
 constexpr std::size_t kPrefetchedBytes = 4096;
 
 std::string Described(const RowLayout& layout, int shards, std::uint64_t capacity_rows) {
@@ -46,28 +47,6 @@ void StreamCopy(std::byte* to, const std::byte* from, std::size_t bytes) {
 #endif
 }
 
-bool IsPrefetched(const RowLayout& layout, int lanes) {
-  return lanes < static_cast<int>(layout.spec.lanes) &&
-         static_cast<std::size_t>(lanes) * layout.spec.record_bytes <= kPrefetchedBytes;
-}
-
-// Asks for the records of lanes [lane, lane + lanes) of a row, and for the first line of its header
-// and of each column, which CopyLanes and GatherVersions will read.
-void PrefetchLanes(const RowLayout& layout, const std::byte* row, std::size_t lane,
-                   std::size_t lanes) {
-  const std::byte* const record = row + layout.record + lane * layout.spec.record_bytes;
-  for (std::size_t at = 0; at < lanes * layout.spec.record_bytes; at += kColumnAlignBytes) {
-    PrefetchLine(record + at);
-  }
-  PrefetchLine(row + layout.header);
-  PrefetchLine(row + layout.action + lane * sizeof(std::int32_t));
-  PrefetchLine(row + layout.log_prob + lane * sizeof(float));
-  PrefetchLine(row + layout.mask + lane * sizeof(std::uint64_t));  // or what is in its place
-  PrefetchLine(row + layout.reward + lane * sizeof(float));
-  PrefetchLine(row + layout.flags + lane);
-  PrefetchLine(row + layout.cont + lane * sizeof(float));
-}
-
 // Cells [cell, cell + lanes) of `out` (null: none) from lanes [lane, lane + lanes) of the column.
 template <typename Cell>
 void CopyCells(Cell* out, const std::byte* column, std::size_t lane, std::size_t lanes,
@@ -81,37 +60,15 @@ void CopyCells(Cell* out, const std::byte* column, std::size_t lane, std::size_t
   }
 }
 
-// Rows of one shard in order, around the end of its memory.
-class RowWalk {
- public:
-  // `slots`: the shard's memory, of `capacity_rows` slots.
-  RowWalk(const std::byte* slots, std::uint64_t first, std::uint64_t capacity_rows,
-          std::size_t row_bytes)
-      : begin_(slots),
-        end_(slots + capacity_rows * row_bytes),
-        row_bytes_(row_bytes),
-        next_(slots + first % capacity_rows * row_bytes) {}
-  const std::byte* Next() {
-    const std::byte* const row = next_;
-    next_ += row_bytes_;
-    if (next_ == end_) next_ = begin_;
-    return row;
-  }
-
- private:
-  const std::byte *const begin_, *const end_;
-  const std::size_t row_bytes_;
-  const std::byte* next_;
-};
-
 }  // namespace
 
 HostRows::HostRows(const RowSpec& row, int shards, int capacity_rows,
-                   const std::optional<LatentSpec>& latents)
+                   const std::optional<LatentSpec>& latents, bool lane_windows)
     : layout_(row),
       shards_(shards),
       capacity_rows_(static_cast<std::uint64_t>(capacity_rows)),
       memory_(RowBytes(), Described(layout_, shards, capacity_rows_)) {
+  if (lane_windows) lane_columns_.emplace(layout_, shards, capacity_rows_);
   if (latents) latents_.emplace(*latents, row.lanes, shards, capacity_rows_);
 }
 
@@ -120,7 +77,8 @@ std::uint64_t HostRows::RowBytes() const {
 }
 
 std::uint64_t HostRows::memory_bytes() const {
-  return RowBytes() + (latents_ ? latents_->memory_bytes() : 0);
+  return RowBytes() + (lane_columns_ ? lane_columns_->memory_bytes() : 0) +
+         (latents_ ? latents_->memory_bytes() : 0);
 }
 
 const Event* HostRows::Write(const Chunk& chunk, const std::byte* src) {
@@ -131,37 +89,28 @@ const Event* HostRows::Write(const Chunk& chunk, const std::byte* src) {
   } else {
     std::memcpy(to, src, bytes);
   }
+  if (lane_columns_) lane_columns_->Write(chunk, src);
   if (latents_) latents_->Forget(chunk);
   return nullptr;
 }
 
 std::byte* HostRows::Row(int shard, std::uint64_t row) const {
-  return memory_.data() +
-         (static_cast<std::uint64_t>(shard) * capacity_rows_ + row % capacity_rows_) *
-             layout_.row_bytes;
+  return Slot(shard, row % capacity_rows_);
 }
 
 void HostRows::Gather(const ReadLease& lease, int first_lane, int lanes,
                       const RowColumns& out) const {
   const auto b = static_cast<std::size_t>(lanes);
-  const int lanes_of_a_row = static_cast<int>(layout_.spec.lanes);
-  ForEachLaneRun(lease, lanes_of_a_row, first_lane, lanes, [&](const LaneRun& run) {
-    RowWalk rows(Row(run.window.shard, 0), run.window.start, capacity_rows_, layout_.row_bytes);
-    RowWalk ahead = rows;
-    const auto prefetch = [&] {
-      PrefetchLanes(layout_, ahead.Next(), static_cast<std::size_t>(run.lane),
-                    static_cast<std::size_t>(run.lanes));
-    };
-    const auto count = static_cast<std::size_t>(lease.rows());
-    const std::size_t prefetched = IsPrefetched(layout_, run.lanes) ? count : 0;
-    for (std::size_t t = 0; t < std::min(kRowsAhead, prefetched); ++t) prefetch();
-    for (std::size_t t = 0; t < count; ++t) {
-      if (t + kRowsAhead < prefetched) prefetch();
-      CopyLanes(rows.Next(), static_cast<std::size_t>(run.lane),
-                static_cast<std::size_t>(run.lanes), t * b + static_cast<std::size_t>(run.cell),
-                out);
-    }
-  });
+  RunRows at(lease, static_cast<int>(layout_.spec.lanes), first_lane, lanes, capacity_rows_);
+  RunRows ahead = at;
+  const auto prefetch = [&] {
+    if (ahead.Next()) Prefetch(ahead);
+  };
+  for (int i = 0; i < kRowsAhead; ++i) prefetch();
+  while (at.Next()) {
+    prefetch();
+    Copy(at, b, out);
+  }
   if (out.flags == nullptr) return;
   for (std::size_t cell = 0; cell < b * static_cast<std::size_t>(lease.rows() - 1); ++cell) {
     const int last = (out.flags[cell + b] & kIsFirst) != 0 ? kIsLast : 0;
@@ -169,39 +118,69 @@ void HostRows::Gather(const ReadLease& lease, int first_lane, int lanes,
   }
 }
 
-void HostRows::CopyLanes(const std::byte* row, std::size_t lane, std::size_t lanes,
-                         std::size_t cell, const RowColumns& out) const {
+void HostRows::Prefetch(const RunRows& at) const {
+  const LaneRun& run = at.run();
+  const std::size_t bytes = static_cast<std::size_t>(run.lanes) * layout_.spec.record_bytes;
+  if (run.lanes == static_cast<int>(layout_.spec.lanes) || bytes > kPrefetchedBytes) return;
+  const std::byte* const row = Slot(run.window.shard, at.slot());
+  const auto lane = static_cast<std::size_t>(run.lane);
+  const std::byte* const record = row + layout_.record + lane * layout_.spec.record_bytes;
+  // Counted down: as a loop over offsets GCC 12 makes windows of a lane a tenth slower on a Zen 5.
+  const std::byte* line = record;
+  for (std::size_t left = AlignUp(bytes, kColumnAlignBytes) / kColumnAlignBytes; left > 0; --left) {
+    PrefetchLine(line);
+    line += kColumnAlignBytes;
+  }
+  if (!IsByLane(run.window)) {
+    PrefetchLine(row + layout_.header);  // GatherVersions will read it
+    ForEachNumber(layout_.spec, [&]<typename Cell>(auto column, Cell* RowColumns::*) {
+      PrefetchLine(row + layout_.*column + lane * sizeof(Cell));
+    });
+  } else if (at.t() == 0 || at.slot() % HostLaneColumns::kBlockRows == 0) {
+    lane_columns_->Prefetch(run.window.shard, at.slot(), run.lane);
+  }
+}
+
+void HostRows::Copy(const RunRows& at, std::size_t batch_lanes, const RowColumns& out) const {
+  const LaneRun& run = at.run();
+  const std::byte* const row = Slot(run.window.shard, at.slot());
+  const std::size_t cell = at.t() * batch_lanes + static_cast<std::size_t>(run.cell);
+  const auto lane = static_cast<std::size_t>(run.lane), lanes = static_cast<std::size_t>(run.lanes);
   const std::size_t record_bytes = layout_.spec.record_bytes;
+  const std::byte* const record = row + layout_.record + lane * record_bytes;
   if (out.record != nullptr) {
-    std::memcpy(out.record + cell * record_bytes, row + layout_.record + lane * record_bytes,
-                lanes * record_bytes);
+    std::memcpy(out.record + cell * record_bytes, record, lanes * record_bytes);
   }
   if (out.view != nullptr) {
-    out.obs->expand(row + layout_.record + lane * record_bytes, static_cast<std::int64_t>(lanes),
-                    out.obs->queue_size,
+    out.obs->expand(record, run.lanes, out.obs->queue_size,
                     out.view + cell * static_cast<std::size_t>(out.obs->view_floats));
   }
-  CopyCells(out.action, row + layout_.action, lane, lanes, cell);
-  CopyCells(out.log_prob, row + layout_.log_prob, lane, lanes, cell);
-  if (layout_.spec.has_mask) {
-    CopyCells(out.mask, row + layout_.mask, lane, lanes, cell);
+  if (IsByLane(run.window)) {  // all at once behind the last record, when their lines are there
+    if (at.IsLast()) lane_columns_->Gather(run, at.t() + 1, batch_lanes, out);
+    return;
   }
-  CopyCells(out.reward, row + layout_.reward, lane, lanes, cell);
-  CopyCells(out.flags, row + layout_.flags, lane, lanes, cell);
-  CopyCells(out.cont, row + layout_.cont, lane, lanes, cell);
+  ForEachNumber(layout_.spec, [&](auto column, auto cells) {
+    CopyCells(out.*cells, row + layout_.*column, lane, lanes, cell);
+  });
 }
 
 void HostRows::GatherVersions(const ReadLease& lease, std::uint32_t* out) const {
   const std::size_t windows = lease.windows().size();
   for (std::size_t w = 0; w < windows; ++w) {
     const Window& window = lease.windows()[w];
-    RowWalk rows(Row(window.shard, 0), window.start, capacity_rows_, layout_.row_bytes);
+    std::uint64_t slot = window.start % capacity_rows_;
     for (std::size_t t = 0; t < static_cast<std::size_t>(lease.rows()); ++t) {
-      RowHeader header;
-      std::memcpy(&header, rows.Next(), sizeof header);
-      out[t * windows + w] = header.policy_version;
+      out[t * windows + w] = PolicyVersion(window, slot);
+      if (++slot == capacity_rows_) slot = 0;
     }
   }
+}
+
+std::uint32_t HostRows::PolicyVersion(const Window& window, std::uint64_t slot) const {
+  if (IsByLane(window)) return lane_columns_->policy_version(window.shard, slot);
+  RowHeader header;
+  std::memcpy(&header, Slot(window.shard, slot), sizeof header);
+  return header.policy_version;
 }
 
 void HostRows::GatherLatents(const ReadLease& lease, const BatchPart& part,

@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <optional>
 
+#include "lib/replay/batch_lanes.h"
 #include "lib/replay/host_block.h"
+#include "lib/replay/host_lane_columns.h"
 #include "lib/replay/host_latents.h"
 #include "lib/replay/rows.h"
 
@@ -14,15 +16,17 @@ namespace tetrion {
 // HostBlock. Every call is done when it returns.
 class HostRows final : public ReplayRows {
  public:
-  // Allocates everything. Throws Error(kTryAgain) naming the bytes when memory is not there.
+  // Allocates everything. Throws Error(kTryAgain) naming the bytes when memory is not there. Rows
+  // whose windows will be of one lane each, `lane_windows`, keep their numbers by lane as well:
+  // such windows are faster, rows a few bytes a lane larger.
   HostRows(const RowSpec& row, int shards, int capacity_rows,
-           const std::optional<LatentSpec>& latents = {});
+           const std::optional<LatentSpec>& latents = {}, bool lane_windows = false);
 
   const RowLayout& layout() const override { return layout_; }
   std::uint64_t memory_bytes() const override;
   const Event* Write(const Chunk& chunk, const std::byte* src) override;
   // Memory of a row: for the holder of its chunk, who fills it in place, or of a lease, who reads.
-  // In place only without latents: they would be those of the slot's last row.
+  // In place only without latents and numbers by lane: they would be those of the slot's last row.
   std::byte* Row(int shard, std::uint64_t row) const;
 
   void Gather(const ReadLease& lease, int first_lane, int lanes,
@@ -40,14 +44,24 @@ class HostRows final : public ReplayRows {
 
  private:
   std::uint64_t RowBytes() const;  // of all rows, latents aside
-  // Lanes [lane, lane + lanes) of one row into cells [cell, cell + lanes) of the columns.
-  void CopyLanes(const std::byte* row, std::size_t lane, std::size_t lanes, std::size_t cell,
-                 const RowColumns& out) const;
+  // Memory of the row in a slot (row mod Tcap).
+  std::byte* Slot(int shard, std::uint64_t slot) const {
+    return memory_.data() +
+           (static_cast<std::uint64_t>(shard) * capacity_rows_ + slot) * layout_.row_bytes;
+  }
+  // Whether the window's numbers are read where they lie by lane.
+  bool IsByLane(const Window& window) const { return lane_columns_ && window.lane >= 0; }
+  // Asks for what Copy will read of the row.
+  void Prefetch(const RunRows& at) const;
+  // The run's lanes of the row into the columns, whose rows have `batch_lanes` lanes.
+  void Copy(const RunRows& at, std::size_t batch_lanes, const RowColumns& out) const;
+  std::uint32_t PolicyVersion(const Window& window, std::uint64_t slot) const;
 
   const RowLayout layout_;
   const int shards_;
   const std::uint64_t capacity_rows_;
   const HostBlock memory_;  // [S, Tcap, row_bytes]
+  std::optional<HostLaneColumns> lane_columns_;
   std::optional<HostLatents> latents_;
 };
 

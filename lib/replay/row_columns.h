@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "lib/frame/row_layout.h"
 #include "lib/frame/specs.h"
 
 namespace tetrion {
@@ -20,5 +21,17 @@ struct RowColumns {
   std::uint8_t* flags = nullptr;   // [R, b] RowFlags
   float* cont = nullptr;           // [R, b]
 };
+
+// Calls visit(offset in a row, cells of a batch) for every column of one number a lane, as members
+// of RowLayout and RowColumns; mask only of rows with masks.
+template <typename Visit>
+void ForEachNumber(const RowSpec& row, const Visit& visit) {
+  visit(&RowLayout::action, &RowColumns::action);
+  visit(&RowLayout::log_prob, &RowColumns::log_prob);
+  if (row.has_mask) visit(&RowLayout::mask, &RowColumns::mask);
+  visit(&RowLayout::reward, &RowColumns::reward);
+  visit(&RowLayout::cont, &RowColumns::cont);
+  visit(&RowLayout::flags, &RowColumns::flags);
+}
 
 }  // namespace tetrion

@@ -26,9 +26,10 @@ RowSpec RowSpecOf(const RunConfig& run, const ReplayShape& shape) {
 }
 
 ReplayMemory::ReplayMemory(const std::string& device, const RowSpec& row, int shards,
-                           int capacity_rows, const std::optional<LatentSpec>& latents) {
+                           int capacity_rows, const std::optional<LatentSpec>& latents,
+                           bool lane_windows) {
   if (device == "cpu") {
-    rows_ = std::make_unique<HostRows>(row, shards, capacity_rows, latents);
+    rows_ = std::make_unique<HostRows>(row, shards, capacity_rows, latents, lane_windows);
     return;
   }
   if (cuda::Device::Count() == 0) {

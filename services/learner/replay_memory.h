@@ -34,10 +34,11 @@ RowSpec RowSpecOf(const RunConfig& run, const ReplayShape& shape);
 // trainer's.
 class ReplayMemory {
  public:
-  // `device`: cpu, or what this build has (lib/setup/device_choice.h). Throws Error: kConfig when
-  // there is none, kTryAgain when memory is short.
+  // `device`: cpu, or what this build has (lib/setup/device_choice.h). `lane_windows`: the run's
+  // windows are of one lane each (HostRows). Throws Error: kConfig when there is no device,
+  // kTryAgain when memory is short.
   ReplayMemory(const std::string& device, const RowSpec& row, int shards, int capacity_rows,
-               const std::optional<LatentSpec>& latents = {});
+               const std::optional<LatentSpec>& latents = {}, bool lane_windows = false);
   ~ReplayMemory();
 
   ReplayRows& rows() { return *rows_; }

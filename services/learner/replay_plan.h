@@ -17,8 +17,8 @@ std::unique_ptr<Selector> MakeSelector(const RunConfig& run, const ReplayShape& 
 Limiter LimiterOf(const RunConfig& run);
 // Lanes of a batch.
 int BatchLanesOf(const RunConfig& run, const ReplayShape& shape);
-// Whether windows are drawn as often as it is asked: rows that no trainer has seen may then be
-// overwritten, and a drain need not wait for the trainer.
+// Whether windows are drawn as often as it is asked, of one lane each: rows that no trainer has
+// seen may then be overwritten, and a drain need not wait for the trainer.
 bool DrawsAgain(const RunConfig& run);
 
 }  // namespace tetrion::learner

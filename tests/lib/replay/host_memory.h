@@ -13,8 +13,8 @@ class HostMemory {
  public:
   static const char* Missing() { return nullptr; }
   HostMemory(const RowSpec& row, int shards, int capacity_rows,
-             const std::optional<LatentSpec>& latents = {})
-      : rows_(row, shards, capacity_rows, latents) {}
+             const std::optional<LatentSpec>& latents = {}, bool lane_windows = false)
+      : rows_(row, shards, capacity_rows, latents, lane_windows) {}
 
   HostRows& rows() { return rows_; }
   std::int32_t Action(int shard, std::uint64_t row, int lane) {
@@ -23,6 +23,13 @@ class HostMemory {
 
  private:
   HostRows rows_;
+};
+
+// The same with numbers by lane.
+class HostLaneMemory : public HostMemory {
+ public:
+  HostLaneMemory(const RowSpec& row, int shards, int capacity_rows)
+      : HostMemory(row, shards, capacity_rows, {}, true) {}
 };
 
 }  // namespace tetrion::testing

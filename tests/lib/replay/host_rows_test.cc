@@ -19,7 +19,8 @@ class HostRowsTest : public testing::RowsSuite<HostMemory> {};
 }  // namespace
 
 namespace testing {
-INSTANTIATE_TYPED_TEST_SUITE_P(Host, RowsSuite, HostMemory);
+using HostMemories = ::testing::Types<HostMemory, HostLaneMemory>;
+INSTANTIATE_TYPED_TEST_SUITE_P(Host, RowsSuite, HostMemories);
 }  // namespace testing
 
 namespace {
