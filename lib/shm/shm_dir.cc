@@ -204,6 +204,16 @@ int RemoveStale(const std::string& dir, std::uint64_t run_id) {
   });
 }
 
+KeptRings::KeptRings(const std::string& dir, std::uint64_t run_id) {
+  for (const RegionFile& file : ListRegions(dir)) {
+    if (file.run_id != run_id || !IsRingPath(file.path)) continue;
+    FileDescriptor ring = OpenNoFollow(file.path, O_RDONLY);
+    if (!ring.valid() || !TryOwn(ring.get(), file.path)) continue;
+    ring_ = std::move(ring);
+    return;
+  }
+}
+
 bool TryRemoveDeadRing(const std::string& dir, std::uint64_t run_id, const std::string& path) {
   const std::unique_ptr<ShmDirLock> lock = ShmDirLock::Try(dir);
   if (lock == nullptr) return false;

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "lib/core/file.h"
+
 namespace tetrion {
 
 // The folder of the shared regions. Every region file is named after its run, so that any process
@@ -73,6 +75,19 @@ std::optional<RegionHold> LookAtRegion(const std::string& path);
 // its learner takes what they hold before it removes them. Returns the number removed. Takes the
 // ShmDirLock. Thread-safe, any process of the user.
 int RemoveStale(const std::string& dir, std::uint64_t run_id);
+
+// Keeps the files of a run whose processes are gone for its next learner, which takes what the
+// rings hold: while this lives it locks one of them, so that RemoveStale, of any process, spares
+// the run.
+// Holds nothing where the run has no ring, or where a process of the run lives.
+// Throws Error(kUsage) where the file system has no locks.
+class KeptRings {
+ public:
+  KeptRings(const std::string& dir, std::uint64_t run_id);
+
+ private:
+  FileDescriptor ring_;
+};
 
 // Never blocks: does nothing while another process holds the ShmDirLock; the caller asks again.
 // Removes the ring of `run_id` with `path`'s file name unless a process locks it. False while it is

@@ -1,5 +1,6 @@
 """--threads auto: trial runs choose the split of the cores, a second start remembers it, and
-neither trials nor a Ctrl-C among them leave anything. What is chosen depends on the machine."""
+neither trials nor a Ctrl-C among them leave anything, or take what is another run's. What
+is chosen depends on the machine."""
 
 import json
 import os
@@ -15,25 +16,27 @@ TRIED = "steps trained a second"
 class ThreadsAuto(harness.Case):
     def setUp(self):
         self.one = self.new_run()
-        self.temporary, self.cache = self.base / "tmp", self.base / "cache"
+        # So long that a trial's socket does not fit in it.
+        self.temporary, self.cache = self.base / ("tmp" * 20), self.base / "cache"
         self.temporary.mkdir()
         self.one.environment = {"TMPDIR": str(self.temporary), "XDG_CACHE_HOME": str(self.cache)}
 
-    def start_auto(self, name, *more):
+    def start_auto(self, name, *more, settings=harness.SETTINGS, which="--run"):
         cores = sorted(os.sched_getaffinity(0))[:CORES]
         self.one.start_process(
             "up", "tetrion-up",
-            ["--run", name, "--runs-dir", str(self.one.runs), "--shm-dir", str(self.one.shm),
-             "--threads", "auto", "--workers", "1", *more, *harness.flags(harness.SETTINGS)],
+            [which, name, "--runs-dir", str(self.one.runs), "--shm-dir", str(self.one.shm),
+             "--threads", "auto", "--workers", "1", *more, *harness.flags(settings)],
             before=lambda: os.sched_setaffinity(0, cores))
         harness.wait_until("up says what it does", lambda: "auto: " in self.one.log("up"))
         if "nothing to choose" in self.one.log("up"):
             self.skipTest("one core leaves no choice")
 
-    def assert_nothing_is_left(self):
+    def assert_nothing_is_left(self, beside=()):
         self.assertEqual(harness.wait_until_gone(self.base), [])
         self.assertEqual(list(self.temporary.iterdir()), [])
-        self.assertEqual([path.name for path in self.one.shm.iterdir()], [".lock"])
+        left = sorted(path.name for path in self.one.shm.iterdir())
+        self.assertEqual(left, [".lock", *beside])
 
     def test_split_is_measured_once(self):
         self.start_auto("x", *END)
@@ -65,6 +68,30 @@ class ThreadsAuto(harness.Case):
         self.assertNotIn("takes", said)
         self.assert_nothing_is_left()
         self.assertFalse(self.one.runs.exists() or self.cache.exists())
+
+    def test_rings_of_the_run_that_is_resumed_wait_for_it(self):
+        self.one.start_by_hand()
+        self.one.expect_progress()
+        self.one.drain()
+        run_id = json.loads((self.one.folder / "endpoints.json").read_text())["run_id"]
+        ring = f"{int(run_id):016x}.ring.1-00000000.0"
+        (self.one.shm / ring).write_text("rows that no learner has taken")
+        self.start_auto("x", which="--resume", settings={})
+        harness.wait_until("a trial has been played", lambda: TRIED in self.one.log("up"))
+        self.one.signal("up", signal.SIGINT)
+        self.assertEqual(self.one.wait_exit("up"), 0)
+        self.assertIn("the run was not begun", self.one.log("up"))
+        self.assert_nothing_is_left(beside=[ring])
+
+    def test_trial_of_a_run_whose_rows_take_the_network(self):
+        config = self.base / "config.toml"
+        config.write_text('[actor]\nrows = "tcp"\n'
+                          '[learner]\nrows_bind = "tcp://127.0.0.1:0"\n')
+        self.start_auto("x", "--config", str(config))
+        harness.wait_until("a trial has been played", lambda: TRIED in self.one.log("up"))
+        self.one.signal("up", signal.SIGINT)
+        self.assertEqual(self.one.wait_exit("up"), 0)
+        self.assert_nothing_is_left()
 
 
 if __name__ == "__main__":

@@ -60,18 +60,18 @@ void RunServices::ReportFailure() const {
   (void)NoWaitWriter(STDERR_FILENO).Write(text);
 }
 
-void RunServices::ReapSharedMemory(std::uint64_t waiting) const {
+void RunServices::ReapSharedMemory(std::uint64_t to_resume) const {
   if (ListRegions(shm_dir_).empty()) return;
   try {
-    RemoveStale(shm_dir_, waiting);
+    RemoveStale(shm_dir_, to_resume);
   } catch (const Error& error) {
     log::warn("shared memory may be left in {}: {}", shm_dir_, error.what());
   }
 }
 
-void RunServices::EndAtOnce(std::uint64_t waiting) {
+void RunServices::EndAtOnce() {
   processes_.KillAll();
-  ReapSharedMemory(waiting);
+  ReapSharedMemory(kNoRun);
 }
 
 }  // namespace tetrion

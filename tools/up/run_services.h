@@ -26,6 +26,7 @@ class RunServices {
 
   Supervisor& supervisor() { return supervisor_; }
   const RunFolder& folder() const { return folder_; }
+  const std::string& shm_dir() const { return shm_dir_; }
 
   // The newest status, nullopt before there is one. Asks for another when it is time, which may
   // take half a second.
@@ -33,11 +34,11 @@ class RunServices {
   // Tells on stderr which child failed, with its last lines.
   void ReportFailure() const;
   // Removes what killed services left in shared memory, of this run and of others. Regions that a
-  // process holds (an actor started by hand) stay, and the rings of `waiting`, which its learner
-  // empties.
-  void ReapSharedMemory(std::uint64_t waiting) const;
+  // process holds (an actor started by hand) stay, and the rings of the run `to_resume`, which its
+  // learner empties.
+  void ReapSharedMemory(std::uint64_t to_resume) const;
   // Kills what lives, and reaps.
-  void EndAtOnce(std::uint64_t waiting);
+  void EndAtOnce();
 
  private:
   const RunFolder folder_;

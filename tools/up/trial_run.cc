@@ -1,16 +1,21 @@
 #include "tools/up/trial_run.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <string_view>
 #include <vector>
 
 #include "lib/core/clock.h"
 #include "lib/core/error.h"
 #include "lib/core/file.h"
+#include "lib/core/log.h"
 #include "lib/core/mutex.h"
+#include "lib/run/config_file.h"
 #include "lib/run/run_folder.h"
+#include "lib/shm/shm_dir.h"
 #include "tools/up/run_services.h"
 #include "tools/up/training_rate.h"
 
@@ -67,9 +72,18 @@ std::vector<Setting> SettingsOf(RunConfig config) {
   return settings;
 }
 
+// Whether the config file lets the learner take rows over the network, as its actors may need.
+bool TakesRemoteRows(const UpOptions& options) {
+  if (options.config_file.empty()) return false;
+  const std::vector<Setting> learner = ReadConfigFile(options.config_file)["learner"];
+  return std::any_of(learner.begin(), learner.end(), [](const Setting& setting) {
+    return setting.key == "rows_bind" && !setting.value.empty();
+  });
+}
+
 // A config file may tell services where they are reached, when they end and where they log. A trial
-// is reached by up alone.
-std::vector<std::string> FlagsOfTrial(ChildSpec::Role role) {
+// is reached by up alone, and its learner by the trial's actors.
+std::vector<std::string> FlagsOfTrial(ChildSpec::Role role, bool remote_rows) {
   std::vector<std::string> flags = {
       "--http-bind", "127.0.0.1:0", "--http-advertise", "", "--log-file", ""};
   const auto add = [&](const std::vector<std::string>& more) {
@@ -79,7 +93,7 @@ std::vector<std::string> FlagsOfTrial(ChildSpec::Role role) {
     add({"--bind", "", "--advertise", "", "--stop-after", "", "--init-from", ""});
     add({"--heartbeat", kHeartbeatS, "--session-lease", kSessionLeaseS});
   } else if (role == ChildSpec::Role::kLearner) {
-    add({"--rows-bind", "", "--rows-advertise", ""});
+    add({"--rows-bind", remote_rows ? "tcp://127.0.0.1:0" : "", "--rows-advertise", ""});
   }
   return flags;
 }
@@ -97,8 +111,9 @@ UpOptions OptionsOfTrial(UpOptions options, const RunPlan& plan, const CoreSplit
 
 RunPlan PlanOfTrial(const UpOptions& options, int cores) {
   RunPlan plan = PlanRun(options, "", cores);
+  const bool remote_rows = TakesRemoteRows(options);
   for (ChildSpec& child : plan.children) {
-    const std::vector<std::string> flags = FlagsOfTrial(child.role);
+    const std::vector<std::string> flags = FlagsOfTrial(child.role, remote_rows);
     for (auto* command : {&child.command, &child.restart_command}) {
       if (!command->empty()) command->insert(command->end(), flags.begin(), flags.end());
     }
@@ -108,15 +123,15 @@ RunPlan PlanOfTrial(const UpOptions& options, int cores) {
 
 class Trial {
  public:
-  // `waiting`: a run whose rings stay.
-  Trial(const UpOptions& options, const RunPlan& plan, std::uint64_t waiting, TemporaryRuns& runs,
+  // `to_resume`: a run whose rings stay.
+  Trial(const UpOptions& options, const RunPlan& plan, std::uint64_t to_resume, TemporaryRuns& runs,
         SignalWatcher& signals)
-      : waiting_(waiting),
-        runs_(runs),
+      : runs_(runs),
         signals_(signals),
-        services_(options, plan, kTrialPollPeriodNs) {
+        services_(options, plan, kTrialPollPeriodNs),
+        kept_(services_.shm_dir(), to_resume) {
     signals_.SetEmergencyHook([this] { LeaveNothing(); });
-    services_.ReapSharedMemory(waiting_);  // else what a killed run left takes the trial's room
+    services_.ReapSharedMemory(kNoRun);  // else what a killed run left takes the trial's room
   }
   ~Trial() {
     LeaveNothing();
@@ -125,13 +140,13 @@ class Trial {
   Trial(const Trial&) = delete;
   Trial& operator=(const Trial&) = delete;
 
-  TrialResult Play(bool may_fail) {
+  TrialResult Play(bool ends_at_first_death) {
     Supervisor& supervisor = services_.supervisor();
     const Deadline limit = Deadline::AfterMs(kTrialLimitS * 1000);
     supervisor.StartAll();
     while (supervisor.Tick() == Supervisor::State::kRunning && !limit.Passed()) {
       if (signals_.WaitFor(kTrialTickMs)) return {.end = TrialResult::End::kInterrupted};
-      if (may_fail && supervisor.restarts() > 0) return Failed();
+      if (ends_at_first_death && supervisor.restarts() > 0) return Failed();
       const std::optional<RunStatus>& status = services_.Poll();
       if (!status) continue;
       if (const std::optional<TrainingSpeed> speed = rate_.Look(*status)) {
@@ -145,8 +160,24 @@ class Trial {
  private:
   // Main thread, and at a second signal the watcher's.
   void LeaveNothing() {
-    services_.EndAtOnce(waiting_);
+    services_.EndAtOnce();
+    RemoveSocket();
     runs_.Remove();
+  }
+
+  // It lies beside the regions where the folder's path is too long for it.
+  void RemoveSocket() const {
+    constexpr std::string_view kScheme = "ipc://";
+    try {
+      const std::string control = ReadEndpoints(services_.folder().endpoints_json()).control;
+      if (!control.starts_with(kScheme)) return;
+      const std::string path = control.substr(kScheme.size());
+      std::error_code ignored;
+      fs::remove(path, ignored);
+      fs::remove(path + ".lock", ignored);
+    } catch (const Error& error) {
+      log::debug("no socket to remove: {}", error.what());
+    }
   }
 
   TrialResult Failed() {
@@ -156,22 +187,22 @@ class Trial {
             .failed = services_.supervisor().failed_child()};
   }
 
-  const std::uint64_t waiting_;
   TemporaryRuns& runs_;
   SignalWatcher& signals_;
   RunServices services_;
+  const KeptRings kept_;
   TrainingRate rate_;
 };
 
 }  // namespace
 
 TrialResult PlayTrial(const UpOptions& options, const RunPlan& plan, const CoreSplit& split,
-                      bool may_fail, int cores, SignalWatcher& signals) {
+                      bool ends_at_first_death, int cores, SignalWatcher& signals) {
   TemporaryRuns runs;
   const UpOptions of_trial = OptionsOfTrial(options, plan, split, runs.path());
-  const std::uint64_t waiting = RunIdIn(RunFolder::At(plan.folder));
-  Trial trial(of_trial, PlanOfTrial(of_trial, cores), waiting, runs, signals);
-  return trial.Play(may_fail);
+  const std::uint64_t to_resume = RunIdIn(RunFolder::At(plan.folder));
+  Trial trial(of_trial, PlanOfTrial(of_trial, cores), to_resume, runs, signals);
+  return trial.Play(ends_at_first_death);
 }
 
 }  // namespace tetrion

@@ -26,10 +26,10 @@ inline constexpr int kTrialLimitS = 60;  // for slow updates: a trial is over in
 
 // Plays a new run of the planned run's settings with that split, in a temporary folder, until it is
 // known how fast it trains; then kills it. Nothing of it stays, also where a second signal ends
-// this process. `may_fail`: the first death of a service is the trial's end; else it is started
-// again as it would be in the run. What fails is told on stderr as it is of a run. Main thread;
-// blocks.
+// this process, and rings that a run to be resumed has left stay. `ends_at_first_death`: of a
+// service, which else is started again as it would be in the run. What fails is told on stderr as
+// it is of a run. Main thread; blocks.
 TrialResult PlayTrial(const UpOptions& options, const RunPlan& plan, const CoreSplit& split,
-                      bool may_fail, int cores, SignalWatcher& signals);
+                      bool ends_at_first_death, int cores, SignalWatcher& signals);
 
 }  // namespace tetrion

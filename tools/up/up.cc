@@ -49,7 +49,7 @@ Up::Up(const UpOptions& options, RunPlan plan, SignalWatcher& signals)
       supervisor_(services_.supervisor()),
       out_(STDOUT_FILENO),
       console_(isatty(STDOUT_FILENO) != 0, MonotonicClock::Get()) {
-  signals_.SetEmergencyHook([this] { services_.EndAtOnce(kNoRun); });
+  signals_.SetEmergencyHook([this] { services_.EndAtOnce(); });
 }
 
 // What a run that goes on has lost already, as far as the manifest and a look at the newest file

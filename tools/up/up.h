@@ -35,12 +35,12 @@ class Up {
   const RunPlan plan_;
   SignalWatcher& signals_;
   RunServices services_;
-  const RunFolder& folder_;  // of services_, as the next
+  const RunFolder& folder_;  // it and supervisor_ are parts of services_
   Supervisor& supervisor_;
   NoWaitWriter out_;
   Console console_;
   std::optional<RunStatus> status_;  // the newest seen
-  bool warned_of_older_ = false;  // that training goes on from an earlier checkpoint
+  bool warned_of_older_ = false;     // that training goes on from an earlier checkpoint
 };
 
 }  // namespace tetrion

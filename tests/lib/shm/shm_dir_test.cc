@@ -149,6 +149,22 @@ TEST(ShmDirTest, RemoveStaleSparesTheLearnerRegionThatAnActorOfTheOwnRunMayRead)
   EXPECT_TRUE(Exists(dir + "/" + LearnerName(kRun)));
 }
 
+TEST(ShmDirTest, RingsOfADeadRunStayWhileTheyAreKept) {
+  const ScratchDir scratch;
+  const std::string& dir = scratch.path();
+  const std::vector<std::string> rings = {RingName(kRun, 1, 2, 0), StreamName(kRun, 1, 2, 1)};
+  for (const std::string& ring : rings) (void)MakeRegion(dir, ring, kRun);
+  (void)MakeRegion(dir, RingName(kOtherRun, 1, 2, 0), kOtherRun);
+  {
+    const KeptRings kept(dir, kRun);
+    EXPECT_EQ(RemoveStale(dir, 1), 1) << "another run's go";
+    for (const std::string& ring : rings) EXPECT_TRUE(Exists(dir + "/" + ring)) << ring;
+  }
+  EXPECT_EQ(RemoveStale(dir, 1), 2);
+  const KeptRings none(dir, kRun);
+  const KeptRings nowhere(dir + "/none", kRun);
+}
+
 // A streamed run's files count like a local run's.
 TEST(ShmDirTest, LockedStreamSparesItsRunsLearnerRegion) {
   const ScratchDir scratch;
