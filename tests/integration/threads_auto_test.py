@@ -93,6 +93,30 @@ class ThreadsAuto(harness.Case):
         self.assertEqual(self.one.wait_exit("up"), 0)
         self.assert_nothing_is_left()
 
+    def start_auto_where_trials_fail(self, code):
+        """The coordinator of every trial ends so, the run's does not."""
+        programs = self.base / "bin"
+        programs.mkdir()
+        for name in ("tetrion-learner", "tetrion-actor"):
+            (programs / name).symlink_to(harness.BIN / name)
+        coordinator = programs / "tetrion-coordinator"
+        coordinator.write_text(f'#!/bin/sh\ncase "$*" in *tetrion-trial*) exit {code};; esac\n'
+                               f'exec {harness.BIN}/tetrion-coordinator "$@"\n')
+        coordinator.chmod(0o755)
+        self.start_auto("x", "--bin-dir", str(programs), *END)
+
+    def test_what_may_be_the_temporary_folders_fault_keeps_no_run_from_its_start(self):
+        self.start_auto_where_trials_fail(1)
+        self.assertEqual(self.one.wait_exit("up", 4 * harness.DEADLINE_S), 0)
+        self.assertIn("set TMPDIR", self.one.log("up"))
+        self.assertFalse(self.cache.exists())
+        self.assert_nothing_is_left()
+
+    def test_what_a_service_refuses_is_the_runs_failure(self):
+        self.start_auto_where_trials_fail(78)
+        self.assertEqual(self.one.wait_exit("up"), 78)
+        self.assertFalse(self.one.runs.exists())
+
 
 if __name__ == "__main__":
     harness.main()

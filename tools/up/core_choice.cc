@@ -8,6 +8,7 @@
 #include <sstream>
 #include <string>
 
+#include "lib/core/error.h"
 #include "lib/core/nowait_writer.h"
 #include "lib/setup/trainer_threads.h"
 #include "tools/up/console.h"
@@ -71,6 +72,34 @@ std::string FigureText(const TrialResult& result) {
   return "could not be measured in " + std::to_string(kTrialLimitS) + " s";
 }
 
+// Says so where it is.
+bool Interrupted(const SignalWatcher& signals) {
+  if (!signals.Draining()) return false;
+  Say("interrupted; the run was not begun");
+  return true;
+}
+
+// What was given is wrong, and so the run would be refused, too. Another fault may be the trial's
+// alone.
+bool IsRefusal(int exit_code) {
+  return exit_code == static_cast<int>(ExitCode::kUsage) ||
+         exit_code == static_cast<int>(ExitCode::kConfig);
+}
+
+// Of the first trial. nullopt: the run may do better.
+std::optional<int> HearFailure(const TrialResult& result) {
+  const std::string what =
+      "FAILED (exit status " + std::to_string(result.exit_code) + "): " + result.failed + " ended";
+  if (IsRefusal(result.exit_code)) {
+    Say("so would the run: " + what);
+    return result.exit_code;
+  }
+  Say(what +
+      "; where the run does not, see that the temporary folder has room, or set TMPDIR to "
+      "another");
+  return std::nullopt;
+}
+
 // Plays what the search asks for. nullopt: Best() is known, or nothing could be trained and
 // `trained` is false; otherwise up's exit code.
 std::optional<int> PlayTrials(const UpOptions& options, const RunPlan& plan, int cores,
@@ -78,16 +107,9 @@ std::optional<int> PlayTrials(const UpOptions& options, const RunPlan& plan, int
   trained = false;
   while (const std::optional<CoreSplit> split = search.Next()) {
     const TrialResult result = PlayTrial(options, plan, *split, trained, cores, signals);
-    if (result.end == TrialResult::End::kInterrupted) {
-      Say("interrupted; the run was not begun");
-      return 0;  // as of a run that is interrupted
-    }
+    if (Interrupted(signals)) return 0;  // as of a run that is interrupted
     Say(Text(*split) + ": " + FigureText(result));
-    if (result.end == TrialResult::End::kFailed && !trained) {
-      Say("so would the run: FAILED (exit status " + std::to_string(result.exit_code) +
-          "): " + result.failed + " ended");
-      return result.exit_code;
-    }
+    if (result.end == TrialResult::End::kFailed && !trained) return HearFailure(result);
     if (result.end != TrialResult::End::kMeasured && !trained) return std::nullopt;
     trained = true;
     search.Tell(result.speed);

@@ -12,7 +12,7 @@ namespace tetrion {
 struct TrialResult {
   enum class End {
     kMeasured,     // its speed is known
-    kInterrupted,  // the user asks for the end
+    kInterrupted,  // the user asks for the end, as `signals` says
     kFailed,       // a service ended, as `exit_code` and `failed` say
     kTooSlow,      // too little was trained in kTrialLimitS
   };
