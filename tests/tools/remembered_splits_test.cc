@@ -3,11 +3,13 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 
+#include "lib/core/file.h"
 #include "lib/setup/run_setup.h"
 
 namespace tetrion {
@@ -108,6 +110,12 @@ TEST_F(RememberedSplitsTest, WhatCannotBeReadOrWrittenIsNoError) {
   EXPECT_EQ(is_a_folder.Find("a"), std::nullopt);
   EXPECT_FALSE(is_a_folder.Remember("a", {1, 1}));
   EXPECT_EQ(Files(), 1U) << "no part of a file is left";
+  fs::remove(Path());
+  fs::create_symlink(Path(), Path());  // cannot be opened, by root neither
+  const RememberedSplits is_unreadable(Path());
+  EXPECT_EQ(is_unreadable.Find("a"), std::nullopt);
+  EXPECT_FALSE(is_unreadable.Remember("a", {1, 1}));
+  EXPECT_TRUE(fs::is_symlink(Path())) << "it is replaced though nobody knows what it holds";
   const RememberedSplits nowhere("");
   EXPECT_EQ(nowhere.Find("a"), std::nullopt);
   EXPECT_FALSE(nowhere.Remember("a", {1, 1}));
@@ -141,12 +149,12 @@ class SplitKeyTest : public ::testing::Test {
   std::string Key(const std::vector<Setting>& more = {}) const {
     std::vector<Setting> given = {{"env", "tetris-placement"}};
     given.insert(given.end(), more.begin(), more.end());
-    return SplitKey(options_, MakeRunConfig(given), processor_, cores_);
+    return SplitKey(options_, MakeRunConfig(given), processor_, cores_, most_workers_);
   }
 
   UpOptions options_;
   std::string processor_ = "AMD EPYC 9R14";
-  int cores_ = 2;
+  int cores_ = 2, most_workers_ = 2;
 };
 
 TEST_F(SplitKeyTest, WhatCostsNothingLeavesItAlone) {
@@ -180,11 +188,38 @@ TEST_F(SplitKeyTest, WhatTakesTimeChangesIt) {
     return other;
   };
   EXPECT_TRUE(changed(cores_, 16));
+  EXPECT_TRUE(changed(most_workers_, 1));
   EXPECT_TRUE(changed(processor_, "Intel Xeon"));
   EXPECT_TRUE(changed(options_.actors, 2));
   EXPECT_TRUE(changed(options_.workers, 1));
   EXPECT_TRUE(changed(options_.inference, "streamed"));
   EXPECT_TRUE(changed(options_.replay.device, "sim"));
+}
+
+TEST_F(SplitKeyTest, WhatAConfigFileSaysToActorsAndLearnerChangesIt) {
+  const std::string usual = Key();
+  std::string file = fs::temp_directory_path() / "tetrion-key-XXXXXX";
+  const FileDescriptor made(mkstemp(file.data()));
+  options_.config_file = file;
+  std::ofstream(file) << "[run]\nseed = 3\n[up]\nactors = 2\n";
+  EXPECT_EQ(Key(), usual);
+  std::ofstream(file) << "[actor]\nrows = \"tcp\"\n";
+  const std::string remote = Key();
+  std::ofstream(file) << "[learner]\nrows_bind = \"tcp://127.0.0.1:0\"\n";
+  EXPECT_NE(remote, usual);
+  EXPECT_NE(Key(), usual);
+  EXPECT_NE(Key(), remote);
+  fs::remove(file);
+}
+
+TEST_F(SplitKeyTest, EveryCostlySettingIsOneThatMayChange) {
+  RunConfig config;
+  const std::vector<SettingField> fields = FieldsOf(config);
+  for (const char* name : kCostlySettings) {
+    const bool known = std::ranges::any_of(
+        fields, [&](const SettingField& field) { return field.name == name && field.may_change; });
+    EXPECT_TRUE(known) << name;
+  }
 }
 
 }  // namespace

@@ -136,7 +136,8 @@ std::optional<int> ChooseCores(const RunPlan& plan, int cores, SignalWatcher& si
     return take_rule("there are no workers with resident lanes");
   if (!search.HasChoice()) return take_rule("there is nothing to choose here");
   const RememberedSplits remembered(RememberedSplits::DefaultPath());
-  const std::string key = SplitKey(options, plan.config, ProcessorHere(), cores);
+  const std::string key =
+      SplitKey(options, plan.config, ProcessorHere(), cores, bounds.most.workers);
   const std::optional<CoreSplit> known = remembered.Find(key);
   if (known && Within(*known, bounds)) {
     Say("takes " + Text(*known) + ", as measured before; to measure anew remove " +

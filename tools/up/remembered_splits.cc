@@ -3,7 +3,6 @@
 #include <fcntl.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
@@ -16,6 +15,7 @@
 
 #include "lib/core/file.h"
 #include "lib/core/log.h"
+#include "lib/run/config_file.h"
 #include "lib/run/program.h"
 #include "lib/setup/trainer_threads.h"
 #include "tools/up/slot_plan.h"
@@ -26,14 +26,10 @@ namespace {
 namespace fs = std::filesystem;
 using OrderedJson = nlohmann::ordered_json;
 
-// Settings that a resume may change, and that take time.
-constexpr std::array kCostly = {"precision", "reuse",   "minibatches",
-                                "max_lag",   "horizon", "train_ratio"};
-
 std::string CostlySettings(RunConfig config) {
   std::string text;
   for (const SettingField& field : FieldsOf(config)) {
-    const bool costly = std::ranges::count(kCostly, field.name) > 0;
+    const bool costly = std::ranges::count(kCostlySettings, field.name) > 0;
     if (costly && Concerns(field, config.algo)) text += " " + field.name + "=" + field.value();
   }
   return text;
@@ -51,6 +47,19 @@ std::string HashOfShapes(RunConfig config) {
   return text;
 }
 
+// What a config file says to those that the split is for.
+std::string ToldByFile(const UpOptions& options) {
+  if (options.config_file.empty()) return "";
+  std::string text;
+  ConfigSections file = ReadConfigFile(options.config_file);
+  for (const char* section : {"actor", "learner"}) {
+    for (const Setting& setting : file[section]) {
+      text += std::string(" ") + section + "." + setting.key + "=" + setting.value;
+    }
+  }
+  return text.empty() ? "" : "; file:" + text;
+}
+
 // nullopt where no run can have it. Throws OrderedJson::exception where it is no split.
 std::optional<CoreSplit> SplitOf(const OrderedJson& entry) {
   const auto number = [&](const char* name, int most) {
@@ -64,7 +73,8 @@ std::optional<CoreSplit> SplitOf(const OrderedJson& entry) {
 
 struct Content {
   OrderedJson splits = OrderedJson::array();
-  std::string wrong;  // empty: that is what the file holds; else why it holds nothing
+  std::string wrong;     // empty: that is what the file holds; else why nothing of it is known
+  bool damaged = false;  // the file was read, but is none of ours
 };
 
 Content Read(const std::string& path) {
@@ -83,7 +93,7 @@ Content Read(const std::string& path) {
     if (splits.is_array()) return {.splits = splits};
   } catch (const OrderedJson::exception&) {  // told below
   }
-  return {.wrong = path + " is damaged"};
+  return {.wrong = path + " is damaged", .damaged = true};
 }
 
 bool Replace(const std::string& path, const std::string& text) {
@@ -107,13 +117,14 @@ std::string ProcessorIn(const std::string& cpuinfo) {
 }
 
 std::string SplitKey(const UpOptions& options, const RunConfig& config,
-                     const std::string& processor, int cores) {
+                     const std::string& processor, int cores, int most_workers) {
   std::ostringstream key;
   key << processor << ", " << cores << " cores; tetrion " << Version() << " " << Preset() << "; "
       << config.env << " " << config.algo << " " << HashOfShapes(config) << CostlySettings(config)
-      << "; " << options.actors << " actors, workers " << options.workers << ", "
-      << options.GroupsOfWorker() << " groups " << options.inference << "; replay on "
-      << options.replay.device << ", updates on " << options.replay.trainer;
+      << "; " << options.actors << " actors, workers " << options.workers << " of at most "
+      << most_workers << ", " << options.GroupsOfWorker() << " groups " << options.inference
+      << "; replay on " << options.replay.device << ", updates on " << options.replay.trainer
+      << ToldByFile(options);
   return key.str();
 }
 
@@ -143,6 +154,13 @@ bool RememberedSplits::Remember(const std::string& key, const CoreSplit& split) 
   }
   OrderedJson splits = OrderedJson::array();
   const Content content = Read(path_);
+  if (!content.wrong.empty() && !content.damaged) {
+    log::warn(
+        "the cores' split is not remembered: {}; make it a file that can be read, or set "
+        "XDG_CACHE_HOME to another folder",
+        content.wrong);
+    return false;
+  }
   for (const OrderedJson& entry : content.splits) {
     if (entry["for"] != key) splits.push_back(entry);
   }
