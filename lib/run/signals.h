@@ -47,9 +47,9 @@ class SignalWatcher {
   // Drains without a signal: a service that ends for a reason of its own.
   void RequestDrain();
   // Runs on the watcher's thread at the second signal, before _exit (also at the hangup limit). It
-  // must be quick: it has no deadline but the user's patience. Takes the place of the hook before,
-  // an empty one leaves none. Any thread; does not return once a hook runs: what that hook uses
-  // lives on until _exit.
+  // must be quick: it has no deadline but the user's patience. There is one hook at a time: this
+  // one replaces the last, and an empty function only removes it. Any thread; does not return once
+  // a hook runs: what that hook uses lives on until _exit.
   void SetEmergencyHook(std::function<void()> hook);
 
   // Restores the default mask in a child between fork and exec. Async-signal-safe.

@@ -6,6 +6,8 @@
 
 namespace tetrion {
 
+inline constexpr int kMostWorkers = 64;  // worker threads of an actor
+
 // Who decides for an actor's lanes; declared once for the actor, for `up` and for `doctor`.
 struct InferenceChoice {
   std::string inference = "local";  // local, streamed

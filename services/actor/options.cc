@@ -12,8 +12,8 @@ namespace {
 void Declare(ServiceOptions& parser, ActorOptions& o) {
   AddMemberOptions(parser, o.member, "longest wait for the workers' last rows");
   AddHealthCheck(parser, o.health);
-  parser.Add("workers", &o.workers, "worker threads, each with its lanes and its ring", 1, 64,
-             "threads");
+  parser.Add("workers", &o.workers, "worker threads, each with its lanes and its ring", 1,
+             kMostWorkers, "threads");
   parser.Add("policy", &o.policy,
              "run: the learner's newest weights; random: uniform legal actions", {"run", "random"});
   AddInference(parser, o);

@@ -17,6 +17,7 @@
 #include "lib/core/log.h"
 #include "lib/run/config_file.h"
 #include "lib/run/program.h"
+#include "lib/setup/inference_choice.h"
 #include "lib/setup/trainer_threads.h"
 #include "tools/up/slot_plan.h"
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lib/setup/inference_choice.h"
 #include "lib/setup/trainer_threads.h"
 
 namespace tetrion {

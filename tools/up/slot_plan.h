@@ -8,8 +8,6 @@ namespace tetrion {
 
 // How many workers a planned run has, and the replay slots that they need.
 
-inline constexpr int kMostWorkers = 64;  // of an actor
-
 // Worker threads of each actor: those that were asked for, or what the cores make of it. `config`:
 // the run's; `most_slots`: replay slots that it has or may be given; `cores` may be used.
 int WorkersPerActor(const UpOptions& options, const RunConfig& config, int most_slots, int cores);

@@ -13,8 +13,8 @@ struct TrainingSpeed {
 
 // How fast a run trains, by its status, over a window that begins kWarmUpS after the first batch
 // and lasts at least kWindowS and kLeastUpdates updates, but no longer than kLongestS where these
-// are slow. Both ends of the window lie where steps came to, by the coordinator's clock. One
-// thread.
+// are slow. The window begins and ends with a status that has new steps, by the coordinator's
+// clock. One thread.
 class TrainingRate {
  public:
   static constexpr double kWarmUpS = 2;  // the first games are short, memory is touched first
