@@ -67,12 +67,13 @@ function(tetrion_program name)
   tetrion_check_indices(${name})
 endfunction()
 
-# tetrion_test(NAME [ONE_THREAD] SRCS ... [APART ...] DEPS ... [LABELS unit]): one GoogleTest program,
+# tetrion_test(NAME [ONE_THREAD] [SHARDS n] SRCS ... [APART ...] DEPS ... [LABELS unit]): one GoogleTest program,
 # one ctest entry a case, under a sanitizer one for all: there starting a process takes longer than most
-# cases. APART: see tetrion_unity. ONE_THREAD: neither the tests nor what they call start a thread, so
+# cases. APART: see tetrion_unity. SHARDS: entries that share the cases there, where these wait for
+# minutes. ONE_THREAD: neither the tests nor what they call start a thread, so
 # that ThreadSanitizer has nothing to see and its builds leave the program out.
 function(tetrion_test name)
-  cmake_parse_arguments(ARG "ONE_THREAD" "TIMEOUT" "SRCS;APART;DEPS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "ONE_THREAD" "TIMEOUT;SHARDS" "SRCS;APART;DEPS;LABELS" ${ARGN})
   if(ARG_ONE_THREAD AND TETRION_SANITIZE MATCHES thread)
     return()
   endif()
@@ -117,9 +118,20 @@ function(tetrion_test name)
     set_property(GLOBAL APPEND PROPERTY TETRION_LEARNING_TESTS ${name})
   endif()
   if(TETRION_SANITIZE)
-    add_test(NAME ${name} COMMAND ${name})
+    if(NOT ARG_SHARDS)
+      set(ARG_SHARDS 1)
+    endif()
     list(LENGTH ARG_SRCS files)  # those of many files begin first
-    set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 1200 COST ${files})
+    foreach(shard RANGE 1 ${ARG_SHARDS})
+      set(entry ${name})
+      if(ARG_SHARDS GREATER 1)
+        string(APPEND entry .${shard}of${ARG_SHARDS})
+      endif()
+      math(EXPR index "${shard} - 1")
+      add_test(NAME ${entry} COMMAND ${name})
+      set_tests_properties(${entry} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 1200 COST ${files}
+        ENVIRONMENT "GTEST_TOTAL_SHARDS=${ARG_SHARDS};GTEST_SHARD_INDEX=${index}")
+    endforeach()
   else()
     gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60
       PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT})

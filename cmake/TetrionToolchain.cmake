@@ -25,6 +25,10 @@ target_include_directories(tetrion_flags INTERFACE ${CMAKE_SOURCE_DIR})
 target_compile_options(tetrion_flags INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wconversion -Wno-missing-field-initializers
   $<$<NOT:$<CONFIG:Release>>:-Werror> -fno-omit-frame-pointer -fstack-protector-strong>)
+# Names of C++ files in messages begin below this folder, wherever it lies. With what .ci/run tells the
+# compiler's cache, a copy of the tree then finds its objects there, also those of files compiled together.
+target_compile_options(tetrion_flags INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-fmacro-prefix-map=${CMAKE_SOURCE_DIR}/=>)
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   # GCC 12 warns at -O3 of overlapping copies in std::string's operator+ (GCC bug 105651) and of
   # strings in an aggregate that was just made.

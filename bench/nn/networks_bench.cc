@@ -183,7 +183,7 @@ void MeasureProduct(const DenseKernels& kernels, double seconds) {
 }  // namespace tetrion
 
 int main(int argc, char** argv) {
-  tetrion::KeepFreedMemory();  // as the learner does
+  tetrion::KeepFreedMemory();  // as the learner does; an actor's few lanes need no large blocks
   const std::string_view flag = argc > 1 ? argv[1] : "";
   const bool smoke = flag == "--smoke";  // measures nothing, shows that every network runs
   const double seconds = smoke ? 0.0 : flag == "--quick" ? 0.1 : 0.5;

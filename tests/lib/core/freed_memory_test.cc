@@ -1,6 +1,7 @@
 #include "lib/core/freed_memory.h"
 
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@ namespace tetrion {
 namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
+constexpr int kNoSuchBlock = 2, kNotInTheHeap = 3;  // exit statuses
 
 long PageFaults() {
   rusage usage = {};
@@ -27,7 +29,8 @@ void* Used(std::size_t bytes) {
   return memory;
 }
 
-// Page faults of four blocks of this size, after four were freed.
+// Page faults of four blocks of this size, after four were freed. Pages are small ones: of huge
+// pages there are too few to tell.
 long FaultsOfOthers(std::size_t bytes) {
   long faults = 0;
   for (int round = 0; round < 2; ++round) {
@@ -42,6 +45,7 @@ long FaultsOfOthers(std::size_t bytes) {
 
 // Whether blocks of this size find their pages there, in this thread and in another.
 bool FindPagesThere(std::size_t bytes) {
+  if (prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) != 0) return false;
   long here = -1, elsewhere = -1;
   here = FaultsOfOthers(bytes);
   std::thread([&] { elsewhere = FaultsOfOthers(bytes); }).join();
@@ -80,9 +84,13 @@ TEST_F(FreedMemoryDeathTest, GigabytesThatAreFreedAreKept) {
   EXPECT_EXIT(
       {
         KeepFreedMemory();
-        void* memory = std::malloc(3 * 1024 * kMiB);  // its pages are not touched
+        constexpr std::ptrdiff_t kBytes = 3 * 1024 * std::ptrdiff_t{kMiB};
+        const char* const begin = static_cast<const char*>(sbrk(0));
+        void* memory = std::malloc(kBytes);  // its pages are not touched
         asm volatile("" : : "r"(memory) : "memory");
-        const void* end = sbrk(0);
+        const char* const end = static_cast<const char*>(sbrk(0));
+        if (memory == nullptr) std::exit(kNoSuchBlock);
+        if (end - begin < kBytes) std::exit(kNotInTheHeap);
         std::free(memory);
         std::exit(sbrk(0) == end ? 0 : 1);
       },

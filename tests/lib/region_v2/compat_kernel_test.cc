@@ -336,9 +336,8 @@ TEST(CompatAdoptTest, ConnectForgetsWhatAnEarlierHostRefused) {
 // The kernel connects; at its first sleep a host takes the PING and is killed. `new_host_ns` later
 // the next one starts.
 CompatResult ConnectAcrossAKill(CompatWorld& world, CompatEnv& env, std::int64_t new_host_ns) {
-  const std::int64_t at_ns = world.clock.NowNs() + new_host_ns;
-  bool taken = false;
-  world.sleeper.pump = [&] {
+  world.sleeper.pump = [&world, &env, at_ns = world.clock.NowNs() + new_host_ns,
+                        taken = false]() mutable {  // also called after this has returned
     if (!std::exchange(taken, true)) {
       auto& ring = world.memory.ring(kCompatCommandRing);
       CompatWord(ring.tail).store((ring.tail + 1) % kCompatCommandEntries);
