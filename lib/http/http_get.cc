@@ -7,12 +7,12 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cerrno>
 #include <charconv>
 #include <chrono>
 #include <cstring>
 #include <future>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -24,6 +24,7 @@
 #include "lib/core/clock.h"
 #include "lib/core/error.h"
 #include "lib/core/file.h"
+#include "lib/core/mutex.h"
 
 namespace tetrion {
 namespace {
@@ -32,7 +33,8 @@ constexpr std::size_t kMaxShownBytes = 1000;  // of an answer in an error
 constexpr std::size_t kPieceBytes = 16 * 1024;
 constexpr std::string_view kEndOfHead = "\r\n\r\n";
 
-constexpr int kMaxLookups = 4;  // at once: those of a dead name server are under way for seconds
+constexpr std::size_t kMaxLookups = 4;  // those of a dead name server are under way for seconds
+constexpr std::int64_t kAnswerIsGoodMs = 5'000;  // a peer may get another address
 
 using Addresses = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
 
@@ -40,7 +42,9 @@ using Addresses = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
 struct Found {
   int error = 0;
   Addresses addresses{nullptr, &freeaddrinfo};
+  Deadline good_until = Deadline::AfterMs(kAnswerIsGoodMs);
 };
+using Answer = std::shared_ptr<const Found>;
 
 Found LookUp(const HostPort& peer, int flags) {
   const addrinfo hints = {.ai_flags = AI_NUMERICSERV | flags,
@@ -55,29 +59,55 @@ Found LookUp(const HostPort& peer, int flags) {
   addrinfo* list = nullptr;
   found.error = getaddrinfo(peer.host.c_str(), std::to_string(peer.port).c_str(), &hints, &list);
   found.addresses.reset(list);
+  found.good_until = Deadline::AfterMs(kAnswerIsGoodMs);
   return found;
 }
 
-// The same in a thread of its own, for a caller with a deadline; nullopt: there are too many. What
-// is found later is freed. Throws std::system_error when no thread can be started.
-std::optional<std::future<Found>> LookUpBeside(const HostPort& peer) {
-  static std::atomic<int> lookups{0};
-  if (lookups.fetch_add(1) >= kMaxLookups) {
-    --lookups;
-    return std::nullopt;
+// The look-ups of the process for callers with a deadline, each in a thread of its own. One that
+// takes longer than its question answers the next question of the same peer.
+class Lookups {
+ public:
+  // Of the look-up that is under way or was over a moment ago; else of a new one. nullopt: too many
+  // are under way. Throws std::system_error when no thread can be started.
+  std::optional<std::shared_future<Answer>> Ask(const HostPort& peer);
+  // The next question begins anew.
+  void Forget(const HostPort& peer);
+
+ private:
+  using Key = std::pair<std::string, int>;
+  static bool UnderWay(const std::shared_future<Answer>& answer) {
+    return answer.wait_for(std::chrono::seconds(0)) != std::future_status::ready;
   }
-  std::promise<Found> promise;
-  std::future<Found> future = promise.get_future();
-  try {
-    std::thread([peer, promise = std::move(promise)]() mutable {
-      promise.set_value(LookUp(peer, 0));
-      --lookups;
-    }).detach();
-  } catch (...) {
-    --lookups;
-    throw;
+
+  Mutex mu_;
+  std::map<Key, std::shared_future<Answer>> answers_ TETRION_GUARDED_BY(mu_);
+};
+
+std::optional<std::shared_future<Answer>> Lookups::Ask(const HostPort& peer) {
+  const Key key(peer.host, peer.port);
+  const MutexLock lock(mu_);
+  std::erase_if(answers_, [](const auto& entry) {
+    return !UnderWay(entry.second) && entry.second.get()->good_until.Passed();
+  });
+  if (const auto at = answers_.find(key); at != answers_.end()) return at->second;
+  if (answers_.size() >= kMaxLookups) {
+    std::erase_if(answers_, [](const auto& entry) { return !UnderWay(entry.second); });
   }
-  return future;
+  if (answers_.size() >= kMaxLookups) return std::nullopt;
+  std::promise<Answer> promise;
+  std::shared_future<Answer> answer = promise.get_future();
+  // The thread may outlive all but what it holds itself.
+  std::thread([peer, promise = std::move(promise)]() mutable {
+    promise.set_value(std::make_shared<const Found>(LookUp(peer, 0)));
+  }).detach();
+  answers_.emplace(key, answer);
+  return answer;
+}
+
+void Lookups::Forget(const HostPort& peer) {
+  const MutexLock lock(mu_);
+  const auto at = answers_.find(Key(peer.host, peer.port));
+  if (at != answers_.end() && !UnderWay(at->second)) answers_.erase(at);
 }
 
 // One question over one connection. Our services answer one request a connection and close it: the
@@ -95,7 +125,7 @@ class Question {
   }
 
  private:
-  Addresses Resolve(const HostPort& peer) const;
+  Answer Resolve(const HostPort& peer) const;
   int TryConnect(const addrinfo& address, const Deadline& until);
   bool IsReady(short events, const Deadline& until) const;
   void WaitFor(short events) const;
@@ -109,23 +139,29 @@ class Question {
   FileDescriptor socket_;
 };
 
-Addresses Question::Resolve(const HostPort& peer) const {
-  Found found = LookUp(peer, AI_NUMERICHOST);
-  if (found.error == 0) return std::move(found.addresses);
-  const std::string late = "the name " + peer.host + " is still being looked up after ";
+Answer Question::Resolve(const HostPort& peer) const {
+  static Lookups lookups;
+  Answer found = std::make_shared<const Found>(LookUp(peer, AI_NUMERICHOST));
+  if (found->error == 0) return found;
   try {
-    std::optional<std::future<Found>> later = LookUpBeside(peer);
-    if (!later) Fail(late + "earlier questions; does the name server answer?");
+    const std::optional<std::shared_future<Answer>> later = lookups.Ask(peer);
+    if (!later) {
+      Fail("the name " + peer.host +
+           " was not looked up: four look-ups of earlier questions are not answered yet; does the "
+           "name server answer?");
+    }
     if (later->wait_for(std::chrono::nanoseconds(deadline_.LeftNs())) !=
         std::future_status::ready) {
-      Fail(late + std::to_string(timeout_ms_) + " ms; does the name server answer?");
+      Fail("the name " + peer.host + " is still being looked up after " +
+           std::to_string(timeout_ms_) + " ms; does the name server answer?");
     }
     found = later->get();
   } catch (const std::system_error& error) {
     Fail(std::string("the name cannot be looked up: ") + error.what());
   }
-  if (found.error != 0) Fail(gai_strerror(found.error));
-  return std::move(found.addresses);
+  if (found->error == 0) return found;
+  lookups.Forget(peer);
+  Fail(gai_strerror(found->error));
 }
 
 // Returns errno's value; 0: socket_ is connected.
@@ -142,11 +178,12 @@ int Question::TryConnect(const addrinfo& address, const Deadline& until) {
 }
 
 void Question::Connect(const HostPort& peer) {
-  const Addresses addresses = Resolve(peer);
+  const Answer found = Resolve(peer);
+  const addrinfo* const addresses = found->addresses.get();
   std::int64_t left = 0;  // addresses; each has its share of the time that is left
-  for (const addrinfo* at = addresses.get(); at != nullptr; at = at->ai_next) ++left;
+  for (const addrinfo* at = addresses; at != nullptr; at = at->ai_next) ++left;
   int error = EADDRNOTAVAIL;
-  for (const addrinfo* at = addresses.get(); at != nullptr && error != 0; at = at->ai_next) {
+  for (const addrinfo* at = addresses; at != nullptr && error != 0; at = at->ai_next) {
     error = TryConnect(*at, Deadline::AfterMs(deadline_.LeftNs() / kNanosPerMilli / left--));
   }
   if (error != 0) FailAs(error);
