@@ -110,6 +110,18 @@ TEST_F(UpTest, LearnerThatWentOnFromAnEarlierCheckpointIsTold) {
   EXPECT_THAT(Err(), HasSubstr("logs/learner.log says why"));
 }
 
+TEST_F(UpTest, EarlierCheckpointOfAnEarlierStartIsNotToldAgain) {
+  std::filesystem::create_directories(scratch_.File("runs/r"));
+  std::ofstream(scratch_.File("runs/r/config.toml")) << "[run]\nenv = \"cartpole\"\n";
+  std::ofstream(scratch_.File("runs/r/metrics.jsonl"))
+      << "{\"env_steps\":4711,\"learner\":{\"updates\":3,\"older_checkpoint\":1}}\n";
+  scratch_.Script("tetrion-coordinator", "echo '{\"env_steps\":4712}' >> $S/runs/r/metrics.jsonl",
+                  kObey);
+  which_ = "--resume";
+  EXPECT_EQ(Wait(Start()), 0) << Err();
+  EXPECT_THAT(Err(), Not(HasSubstr("training goes on from an earlier one")));
+}
+
 TEST_F(UpTest, ClosedTerminalDrainsTheRunHoweverOftenItIsTold) {
   scratch_.Script("tetrion-learner", kForEver, "'sleep 0.3; echo saved > $S/saved; exit 0'");
   const pid_t up = Start();

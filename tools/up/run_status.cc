@@ -92,12 +92,13 @@ RunStatus Follow(const std::optional<RunStatus>& before, RunStatus now) {
   return now;
 }
 
-std::optional<RunStatus> LastStatusOf(const std::string& metrics_jsonl) {
+std::optional<RunStatus> LastStatusOf(const std::string& metrics_jsonl, std::uint64_t from) {
   constexpr std::streamoff kRead = 1 << 20;  // a run of months has a long file
   std::ifstream file(metrics_jsonl, std::ios::ate);
   std::optional<RunStatus> last;
   const std::streamoff bytes = file.tellg();
-  file.seekg(std::max<std::streamoff>(bytes - kRead, 0));  // the line it lies in is no JSON
+  // The line it lies in is no JSON.
+  file.seekg(std::max(bytes - kRead, static_cast<std::streamoff>(from)));
   for (std::string line; std::getline(file, line);) {
     if (std::optional<RunStatus> status = ParseStatus(line))
       last = Follow(last, *std::move(status));

@@ -35,7 +35,7 @@ struct RunStatus {
 std::optional<RunStatus> ParseStatus(const std::string& json);
 // `now`, with the members' last figures from `before` where none is there to report any more.
 RunStatus Follow(const std::optional<RunStatus>& before, RunStatus now);
-// The last whole line of metrics.jsonl as a status; nullopt without one.
-std::optional<RunStatus> LastStatusOf(const std::string& metrics_jsonl);
+// The last whole line of metrics.jsonl from byte `from` on as a status; nullopt without one.
+std::optional<RunStatus> LastStatusOf(const std::string& metrics_jsonl, std::uint64_t from = 0);
 
 }  // namespace tetrion

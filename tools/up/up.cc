@@ -73,8 +73,8 @@ void Up::WarnOfLostTraining() {
 }
 
 // Once, as soon as the learner says so.
-void Up::WarnOfOlderCheckpoint() {
-  if (warned_of_older_ || !status_ || status_->Learner("older_checkpoint") <= 0) return;
+void Up::WarnOfOlderCheckpoint(const std::optional<RunStatus>& status) {
+  if (warned_of_older_ || !status || status->Learner("older_checkpoint") <= 0) return;
   warned_of_older_ = true;
   log::warn(
       "the newest checkpoint could not be used: training goes on from an earlier one, and {} says "
@@ -85,6 +85,9 @@ void Up::WarnOfOlderCheckpoint() {
 int Up::Run() {
   const std::int64_t start_ns = MonotonicClock::Get().NowNs();
   const RunStatus before = LastStatusOf(folder_.metrics_jsonl()).value_or(RunStatus());
+  std::error_code missing;
+  const std::uint64_t bytes = fs::file_size(folder_.metrics_jsonl(), missing);
+  const std::uint64_t before_bytes = missing ? 0 : bytes;
   services_.ReapSharedMemory(RunIdIn(folder_));  // what a kill -9 of an earlier run left
   Print(Greeting(options_, plan_));
   WarnOfLostTraining();
@@ -97,12 +100,13 @@ int Up::Run() {
       signals_.WaitFor(kTickMs);
     }
     status_ = services_.Poll();
-    WarnOfOlderCheckpoint();
+    WarnOfOlderCheckpoint(status_);
     if (status_) Print(console_.Show(*status_, supervisor_.ActorsUp(), LogLines()));
   }
   const std::int64_t wall_ns = MonotonicClock::Get().NowNs() - start_ns;
   LookAtTheWhole(before);
-  WarnOfOlderCheckpoint();
+  // What stood there before tells of the learners of earlier starts.
+  WarnOfOlderCheckpoint(LastStatusOf(folder_.metrics_jsonl(), before_bytes));
   // Rings that no learner has emptied wait for the one of the resumed run.
   services_.ReapSharedMemory(supervisor_.exit_code() == 0 ? kNoRun : RunIdIn(folder_));
   services_.ReportFailure();

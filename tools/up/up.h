@@ -26,7 +26,7 @@ class Up {
  private:
   void Print(const std::string& text);
   void WarnOfLostTraining();
-  void WarnOfOlderCheckpoint();
+  void WarnOfOlderCheckpoint(const std::optional<RunStatus>& status);
   void LookAtTheWhole(const RunStatus& before);
   void PrintSummary(double wall_s);
   std::string NewestCheckpoint() const;
