@@ -37,10 +37,9 @@ std::string Mismatch(const wire::Register& m, const ControlConfig& config) {
 
 std::string WhatOfSlots(Registration::Awaited awaited, const std::string& name) {
   if (awaited == Registration::Awaited::kTheGone) return "those of workers that are gone come free";
-  const std::string less = "start it with fewer --workers, or start a run with more --max-workers";
-  if (awaited == Registration::Awaited::kNothing) return less;
-  return "it waits for those of the other " + name + ", which it may replace; if that lives, " +
-         less;
+  const std::string less = " with fewer --workers, or start a run with more --max-workers";
+  if (awaited == Registration::Awaited::kNothing) return "start it" + less;
+  return "it waits until the other " + name + " is gone; if both shall play, start this one" + less;
 }
 
 std::string NoSlotText(const wire::Register& m, std::size_t slots, std::size_t in_use,

@@ -113,9 +113,10 @@ void LearnerLinkAgent::ReportEnded() {
 }
 
 void LearnerLinkAgent::StartDrain() {
-  log::info("draining: training goes on until the rings have ended");
+  const bool built = building_ || built_;
+  log::info("draining{}", built ? ": training goes on until the rings have ended" : "");
   hooks_.drain_lanes();
-  member_.StartDrain(/*built=*/building_ || built_);
+  member_.StartDrain(built);
 }
 
 // What the drain waits for; empty: nothing any more.

@@ -95,8 +95,8 @@ std::optional<int> HearFailure(const TrialResult& result) {
     return result.exit_code;
   }
   Say(what +
-      "; where the run does not, see that the temporary folder has room, or set TMPDIR to "
-      "another");
+      "; if the run itself does not fail, the temporary folder was the cause: make room there, or "
+      "set TMPDIR to another");
   return std::nullopt;
 }
 

@@ -61,8 +61,8 @@ TEST_F(MembershipTest, WorkersWaitForTheSlotsOfAnActorThatIsSilentOrThatTheyRepl
   const wire::Register again = {.name = "actor-0", .workers = all};
   const auto awaited = Ask<wire::Refused>(*replacement, again);
   EXPECT_EQ(awaited->reason, wire::RefuseReason::kSlotsAwaited);
-  EXPECT_THAT(awaited->text, HasSubstr("it waits for those of the other actor-0"));
-  EXPECT_THAT(awaited->text, HasSubstr("if that lives, start it with fewer --workers"));
+  EXPECT_THAT(awaited->text, HasSubstr("it waits until the other actor-0 is gone"));
+  EXPECT_THAT(awaited->text, HasSubstr("if both shall play, start this one with fewer --workers"));
   Pass(lease_ms_ / 2 + 100);
   const auto silent = Ask<wire::Refused>(*other, more);
   EXPECT_EQ(silent->reason, wire::RefuseReason::kSlotsAwaited);
