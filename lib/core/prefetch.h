@@ -3,7 +3,7 @@
 namespace tetrion {
 
 // Asks for the line at `address`, to be read, and goes on; an address that is not there is no
-// error. Into the first-level cache: on a Zen 5 a gather is 8% faster so than by way of the second
+// error. Into the first-level cache: on a Zen 5 a gather is faster so than by way of the second
 // alone (prefetcht1), to which more lines may be under way (docs/benchmarks.md).
 // Not __builtin_prefetch: GCC leaves that out of a function that does nothing else, which then has
 // no effect that it knows.
