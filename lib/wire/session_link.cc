@@ -179,7 +179,7 @@ void SessionLink::SendDue() {
     Register message = owner_.MakeRegister();
     message.previous_session = last_session();
     message.registration = ++registrations_;
-    registering_ = Send(message) && last_session() == 0;
+    if (Send(message) && last_session() == 0) ++unanswered_;
     return;
   }
   if (now_ns < next_heartbeat_ns_) return;
@@ -263,7 +263,7 @@ void SessionLink::HandleRegistered(const Registered& registered) {
   if (registered_ && registered.session == session_) return;  // answer to a repeated Register
   const bool renewed = session_ != 0 && registered.session == session_;
   if (session_ != 0 && !renewed) EndSession();  // its lease ended while we were silent
-  registering_ = false;
+  unanswered_ = 0;  // the coordinator gives a process one session for all of them
   session_ = registered.session;
   epoch_ = registered.epoch;
   run_ = registered.run;
@@ -283,7 +283,7 @@ void SessionLink::HandleRegistered(const Registered& registered) {
 }
 
 void SessionLink::HandleRefused(const Refused& refused) {
-  registering_ = false;
+  if (unanswered_ > 0) --unanswered_;
   if (retired_) return;
   problem_ = refused.text;
   switch (refused.reason) {

@@ -82,7 +82,7 @@ class SessionLink {
   // repeat until answered.
   bool registered() const { return registered_; }
   // A first registration is unanswered: a session may stand that this process does not know yet.
-  bool registering() const { return registering_; }
+  bool registering() const { return unanswered_ > 0; }
   std::uint64_t session() const { return session_; }
   // The session for a goodbye: the present one, or the one that was fenced last.
   std::uint64_t last_session() const { return session_ != 0 ? session_ : fenced_session_; }
@@ -123,7 +123,7 @@ class SessionLink {
   Identity identity_;
   bool registered_ = false;
   bool retired_ = false;
-  bool registering_ = false;
+  int unanswered_ = 0;                // registrations, before there was a session
   std::uint64_t session_ = 0;         // 0: none yet, or fenced
   std::uint64_t registrations_ = 0;   // sent
   std::uint64_t fenced_session_ = 0;  // last one; 0: never fenced

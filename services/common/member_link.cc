@@ -10,8 +10,8 @@ namespace {
 
 constexpr int kLeaveTries = 25;
 constexpr int kLeavePollMs = 20;
-// For the answer to a registration and to the goodbye of its session. Without a coordinator, too.
-constexpr std::int64_t kUnbuiltGoodbyeNs = kNanosPerSecond;
+// For the answer to a registration. Without a coordinator, too.
+constexpr std::int64_t kUnbuiltAnswerNs = kNanosPerSecond;
 
 std::string ToldHttp(const MemberOptions& options, const std::string& http_address) {
   if (http_address.empty()) return "";
@@ -83,7 +83,7 @@ void MemberLink::StartDrain(bool built) {
     return;
   }
   StartGoodbye();
-  goodbye_until_ns_ = clock_.NowNs() + kUnbuiltGoodbyeNs;
+  goodbye_until_ns_ = clock_.NowNs() + kUnbuiltAnswerNs;
 }
 
 void MemberLink::StartGoodbye() {
@@ -95,6 +95,8 @@ void MemberLink::StartGoodbye() {
 void MemberLink::SayGoodbye(std::uint64_t session, std::uint64_t env_steps) {
   if (!Is(Phase::kGoodbye)) return;
   const std::int64_t now_ns = clock_.NowNs();
+  // A session that is known late has the whole time, too.
+  if (session != 0 && next_goodbye_ns_ == 0) goodbye_until_ns_ = now_ns + times_.give_up_ns;
   if (now_ns >= goodbye_until_ns_ || (session == 0 && !link_.registering())) {
     Enter(Phase::kDone);
   } else if (session != 0 && now_ns >= next_goodbye_ns_) {

@@ -188,6 +188,33 @@ TEST_F(SessionLinkTest, EachRegistrationHasAHigherNumberThanTheLast) {
   EXPECT_EQ(Expect<Register>().registration, 3U);
 }
 
+TEST_F(SessionLinkTest, RefusalAnswersOneOfSeveralRegistrations) {
+  EXPECT_FALSE(link_->registering());
+  Expect<Register>();
+  clock_.AdvanceMs(630);
+  Expect<Register>();
+  Answer(Refused{.reason = RefuseReason::kSlotsAwaited, .text = "no slot yet"});
+  EXPECT_TRUE(link_->registering());
+  Answer(Registered{.session = 7, .epoch = kEpoch, .heartbeat_ms = 1000});
+  EXPECT_FALSE(link_->registering());
+}
+
+// Nobody listens: what is sent stays in the socket.
+TEST_F(SessionLinkTest, RepetitionThatFindsNoRoomLeavesTheFirstRegistrationUnanswered) {
+  server_.reset();
+  link_->DoWork(0);
+  ASSERT_TRUE(link_->registering());
+  constexpr int kMoreThanASocketHolds = 100'000;
+  int sent = 0;
+  while (sent < kMoreThanASocketHolds && link_->Send(Goodbye{})) ++sent;
+  ASSERT_LT(sent, kMoreThanASocketHolds);
+  clock_.AdvanceMs(630);
+  const std::uint64_t dropped = link_->stats().dropped_out;
+  link_->DoWork(0);
+  EXPECT_EQ(link_->stats().dropped_out, dropped + 1) << "the repetition";
+  EXPECT_TRUE(link_->registering());
+}
+
 TEST_F(SessionLinkTest, SecondAnswerToARepeatedRegistrationChangesNothing) {
   Begin(7);
   Answer(Registered{.session = 7, .epoch = kEpoch, .heartbeat_ms = 1000});

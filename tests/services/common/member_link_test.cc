@@ -66,13 +66,14 @@ class MemberLinkTest : public ::testing::Test, private wire::SessionOwner {
   }
   void Answer(const Message& message) {
     ASSERT_EQ(server_.Send(peer_, message), wire::SendStatus::kOk);
+    const std::uint64_t read = member_.link().stats().messages_in;
+    // The socket's own thread may be kept waiting on a busy machine.
+    for (int i = 0; i < 500 && member_.link().stats().messages_in == read; ++i) Cycle();
     for (int i = 0; i < 20; ++i) Cycle();
   }
   void BeginSession() {
     Expect<wire::Register>();
     Answer(wire::Registered{.session = 7, .epoch = 1, .run = "r", .heartbeat_ms = 20});
-    // The socket's own thread may be kept waiting on a busy machine.
-    for (int i = 0; i < 500 && !member_.link().registered(); ++i) Cycle();
     ASSERT_TRUE(member_.link().registered());
   }
 
@@ -196,6 +197,19 @@ TEST_F(MemberLinkTest, SessionOfARegistrationThatWasUnansweredAtTheEndIsSaidGood
   EXPECT_TRUE(member_.Done());
   EXPECT_EQ(registered_, 0) << "the member was told of a session that it only ends";
   EXPECT_EQ(Count<wire::Heartbeat>(), 0);
+}
+
+TEST_F(MemberLinkTest, SessionOfAnAnswerThatIsReadAtTheEndOfTheWaitIsSaidGoodbyeFor) {
+  Expect<wire::Register>();
+  member_.StartDrain(/*built=*/false);
+  ASSERT_EQ(server_.Send(peer_, wire::Registered{.session = 7, .epoch = 1, .run = "r"}),
+            wire::SendStatus::kOk);
+  for (int i = 0; i < 4000 && member_.link().session() == 0; ++i) member_.link().DoWork(1);
+  clock_.AdvanceMs(1000);
+  EXPECT_EQ(Expect<wire::Goodbye>().session, 7U);
+  EXPECT_FALSE(member_.Done()) << "a goodbye may be lost";
+  Answer(wire::GoodbyeAck{.session = 7});
+  EXPECT_TRUE(member_.Done());
 }
 
 TEST_F(MemberLinkTest, RegistrationThatIsRefusedAfterTheEndEndsTheWait) {
