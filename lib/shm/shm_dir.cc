@@ -205,8 +205,10 @@ int RemoveStale(const std::string& dir, std::uint64_t run_id) {
 }
 
 KeptRings::KeptRings(const std::string& dir, std::uint64_t run_id) {
+  if (access(dir.c_str(), F_OK) != 0) return;
+  const ShmDirLock lock(dir);
   for (const RegionFile& file : ListRegions(dir)) {
-    if (file.run_id != run_id || !IsRingPath(file.path)) continue;
+    if (file.run_id != run_id || !IsRingPath(file.path) || file.locked) continue;
     FileDescriptor ring = OpenNoFollow(file.path, O_RDONLY);
     if (!ring.valid() || !TryOwn(ring.get(), file.path)) continue;
     ring_ = std::move(ring);

@@ -78,8 +78,8 @@ int RemoveStale(const std::string& dir, std::uint64_t run_id);
 
 // Keeps the files of a run whose processes are gone for its next learner, which takes what the
 // rings hold: while this lives it locks one of them, so that RemoveStale, of any process, spares
-// the run. Holds nothing where the run has no ring, or where a process of the run lives. Throws
-// Error(kUsage) where the file system has no locks.
+// the run. Holds nothing where the run has no ring, or where living processes lock all that it has.
+// Takes the ShmDirLock. Throws Error(kUsage) where the file system has no locks.
 class KeptRings {
  public:
   KeptRings(const std::string& dir, std::uint64_t run_id);

@@ -2,12 +2,15 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "lib/shm/region.h"
 #include "tests/lib/shm/scratch_dir.h"
@@ -25,6 +28,13 @@ Region MakeRegion(const std::string& dir, const std::string& name, std::uint64_t
   Region region = Region::Create(dir, name, RegionKind::kRing, 8192, run_id, 1);
   region.Seal();
   return region;
+}
+
+// How often this thread has given up its core of its own accord, as it does to sleep.
+long TimesGivenUp() {
+  struct rusage usage = {};
+  EXPECT_EQ(getrusage(RUSAGE_THREAD, &usage), 0);
+  return usage.ru_nvcsw;
 }
 
 bool Exists(const std::string& path) {
@@ -163,6 +173,22 @@ TEST(ShmDirTest, RingsOfADeadRunStayWhileTheyAreKept) {
   EXPECT_EQ(RemoveStale(dir, 1), 2);
   const KeptRings none(dir, kRun);
   const KeptRings nowhere(dir + "/none", kRun);
+}
+
+TEST(ShmDirTest, RingOfADeadWorkerIsKeptBesideLivingOnesWithoutAWaitForThem) {
+  constexpr std::uint32_t kLiving = 16;
+  const ScratchDir scratch;
+  const std::string& dir = scratch.path();
+  (void)MakeRegion(dir, RingName(kRun, 1, 2, kLiving), kRun);
+  std::vector<Region> living;
+  for (std::uint32_t i = 0; i < kLiving; ++i) {
+    living.push_back(MakeRegion(dir, RingName(kRun, 1, 1, i), kRun));
+  }
+  const long before = TimesGivenUp();
+  const KeptRings kept(dir, kRun);
+  EXPECT_LT(TimesGivenUp() - before, 100) << "a wait for each gives up the core 50 times";
+  living.clear();
+  EXPECT_EQ(RemoveStale(dir, 1), 0);
 }
 
 // A streamed run's files count like a local run's.
