@@ -140,6 +140,7 @@ bool ControlAgent::BelongsHere(const wire::PeerId& peer, const wire::Message& me
 void ControlAgent::Housekeeping() {
   const std::int64_t now_ns = clock_.NowNs();
   rings_.SendDue();
+  context_.LogLeftOutWhenDue();
   // Time counts on where nobody plays.
   const bool time_due = config_.stop_counts_whole_run && now_ns - last_steps_ns_ >= kServedEveryNs;
   const bool steps_due = book_.steps_due() && now_ns - last_steps_ns_ >= kStepsEveryNs;
@@ -156,6 +157,7 @@ void ControlAgent::Housekeeping() {
 
 void ControlAgent::OnClose() {
   if (book_.CanStore()) book_.Persist({}, Durability::kPromise);
+  context_.LogLeftOut();
   PublishStatus();
 }
 

@@ -77,13 +77,18 @@ void ControlContext::LogOdd(const std::string& what) {
 }
 
 void ControlContext::LogSession(const std::string& what) {
-  const std::int64_t now_ns = clock.NowNs();
-  if (now_ns - session_lines_since_ns_ >= kSessionLinesNs) {
-    session_lines_since_ns_ = now_ns;
-    const int left_out = std::exchange(session_lines_, 0) - kSessionLines;
-    if (left_out > 0) log::info("{} lines on sessions were left out here", left_out);
-  }
+  LogLeftOutWhenDue();
   if (++session_lines_ <= kSessionLines) log::info("{}", what);
+}
+
+void ControlContext::LogLeftOut() {
+  session_lines_since_ns_ = clock.NowNs();
+  const int left_out = std::exchange(session_lines_, 0) - kSessionLines;
+  if (left_out > 0) log::info("{} lines on sessions were left out here", left_out);
+}
+
+void ControlContext::LogLeftOutWhenDue() {
+  if (clock.NowNs() - session_lines_since_ns_ >= kSessionLinesNs) LogLeftOut();
 }
 
 }  // namespace tetrion::coordinator

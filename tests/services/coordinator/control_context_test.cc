@@ -64,6 +64,34 @@ TEST_F(CoordinatorFixture, HundredLinesOnSessionsInTenSecondsAreLoggedAndTheRest
   EXPECT_THAT(logged(1), Not(HasSubstr("left out")));
 }
 
+// A flood of sessions may be the last that the log hears of any.
+TEST_F(CoordinatorFixture, SessionLinesLeftOutAreCountedInTimeAndAtTheEndWithoutAnotherSession) {
+  const auto client = Connect();
+  const auto ask = [&](const wire::Message& message) -> wire::Message {
+    EXPECT_EQ(client->Send(message), wire::SendStatus::kOk);
+    for (int i = 0; i < 10 * kTries; ++i) {  // no time passes
+      const wire::ReceiveResult got = client->Receive(1);
+      if (got.status == wire::ReceiveStatus::kMessage) return got.message;
+      control_->DoWork();
+      RunStore();
+    }
+    return wire::Refused{};
+  };
+  const auto logged = [&](const auto& afterwards) {
+    ::testing::internal::CaptureStdout();
+    for (int i = 0; i < 60; ++i) {
+      const wire::Message registered = ask(wire::Register{.name = "actor-0"});
+      const auto* begun = std::get_if<wire::Registered>(&registered);
+      if (begun != nullptr) ask(wire::Goodbye{.session = begun->session});
+    }
+    afterwards();
+    return ::testing::internal::GetCapturedStdout();
+  };
+  EXPECT_THAT(logged([&] { Pass(20'000); }), HasSubstr("] 20 lines on sessions were left out"));
+  EXPECT_THAT(logged([&] { control_->OnClose(); }),
+              HasSubstr("] 20 lines on sessions were left out"));
+}
+
 // Of two answers on the same tokens the earlier must come first: the second may grant again what
 // the first one takes.
 TEST_F(CoordinatorFixture, AnswerThatIsCommittedWaitsBehindThoseThatWaited) {
