@@ -9,7 +9,6 @@ namespace {
 
 constexpr std::int64_t kOddEveryNs = kNanosPerSecond;
 constexpr std::int64_t kSessionLinesNs = 10 * kNanosPerSecond;
-constexpr int kSessionLines = 100;  // more members than most runs have
 
 }  // namespace
 
@@ -78,12 +77,12 @@ void ControlContext::LogOdd(const std::string& what) {
 
 void ControlContext::LogSession(const std::string& what) {
   LogLeftOutWhenDue();
-  if (++session_lines_ <= kSessionLines) log::info("{}", what);
+  if (++session_lines_ <= config.session_lines) log::info("{}", what);
 }
 
 void ControlContext::LogLeftOut() {
   session_lines_since_ns_ = clock.NowNs();
-  const int left_out = std::exchange(session_lines_, 0) - kSessionLines;
+  const int left_out = std::exchange(session_lines_, 0) - config.session_lines;
   if (left_out > 0) log::info("{} lines on sessions were left out here", left_out);
 }
 

@@ -31,6 +31,7 @@ struct ControlConfig {
   bool stop_counts_whole_run = false;  // its time is the run's so far, not this start's
   wire::ServerSecurity security;       // of the control channel
   std::size_t max_sessions = 32'768;   // members at once; each has a connection and queues
+  int session_lines = 2000;            // of the log in ten seconds: hundreds that come back and go
   // Longest wait of a cycle: far below half a lease, which is a stall.
   int poll_ms = static_cast<int>(std::clamp(session_lease_ms / 8, 1U, 50U));
 };

@@ -43,7 +43,7 @@ TEST(ReplyQueueTest, FullQueueTakesNoMoreAndLosesNothing) {
 }
 
 // A peer that opens and closes sessions all the time must not fill the log.
-TEST_F(CoordinatorFixture, HundredLinesOnSessionsInTenSecondsAreLoggedAndTheRestCounted) {
+TEST_F(CoordinatorFixture, SoManyLinesOnSessionsInTenSecondsAreLoggedAndTheRestCounted) {
   ControlConfig config = config_;
   config.bind = "ipc://" + folder_.path() + "/other.sock";
   ControlContext context(config, stored_, *store_agent_, *metrics_, clock_);

@@ -51,6 +51,7 @@ class CoordinatorFixture : public ::testing::Test {
 
   void Start() {
     config_.run = "test";
+    config_.session_lines = 100;
     config_.run_folder = folder_.path();
     config_.bind = "ipc://" + folder_.path() + "/c.sock";
     config_.shm_dir = "/dev/shm/tetrion-test";
