@@ -12,6 +12,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PROGRAM_TIMEOUT_S = 600
+INTERRUPTS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 END_S = 45  # from SIGTERM to SIGKILL; the scripts give tetrion-up 40
 
 
@@ -78,16 +79,23 @@ def run(name, command, quick, timeout_s=PROGRAM_TIMEOUT_S):
     interrupted."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as messages, \
             scratch() as environment:
-        program = subprocess.Popen(command + (["--quick"] if quick else []), cwd=ROOT,
-                                   stdin=subprocess.DEVNULL, stdout=out, stderr=messages,
-                                   env=environment, start_new_session=True)
-        late = False
+        # An interrupt is heard once there is a program to end: on a busy machine one runs before
+        # Popen returns.
+        program, late = None, False
+        heard = signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTS)
         try:
+            program = subprocess.Popen(
+                command + (["--quick"] if quick else []), cwd=ROOT, stdin=subprocess.DEVNULL,
+                stdout=out, stderr=messages, env=environment, start_new_session=True,
+                preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_SETMASK, heard))
+            signal.pthread_sigmask(signal.SIG_SETMASK, heard)
             program.wait(timeout_s)
         except subprocess.TimeoutExpired:
             late = True
         finally:
-            end(program)
+            signal.pthread_sigmask(signal.SIG_SETMASK, heard)
+            if program is not None:
+                end(program)
         out.seek(0)
         messages.seek(0)
         printed, told = (f.read().decode(errors="replace") for f in (out, messages))
