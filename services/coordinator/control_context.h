@@ -91,7 +91,8 @@ class ControlContext {
   const ReplyQueue& replies() const { return replies_; }
   // One line a second at most: a hostile peer must not fill the log.
   void LogOdd(const std::string& what);
-  // That a session begins or ends: 100 lines in ten seconds at most, for the same reason.
+  // That a session begins or ends: so many lines in ten seconds at most as the config says, for the
+  // same reason.
   void LogSession(const std::string& what);
   // How many of those were left out, if any; each cycle says so when the ten seconds are over.
   void LogLeftOut();
