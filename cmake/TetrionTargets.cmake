@@ -33,14 +33,15 @@ function(tetrion_check_indices target)
 endfunction()
 
 # All files of the target use the tensor library: they read its header as TetrionHeaders.cmake has
-# compiled it.
+# compiled it, for code of programs. A library of them is compiled as programs are, too, and can be linked
+# into nothing else.
 function(tetrion_torch_header target)
   get_target_property(type ${target} TYPE)
-  if(type STREQUAL EXECUTABLE)
-    target_precompile_headers(${target} REUSE_FROM tetrion_torch_header_of_program)
-  else()
-    target_precompile_headers(${target} REUSE_FROM tetrion_torch_header_of_library)
+  if(NOT type STREQUAL EXECUTABLE)
+    set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fPIE>)
   endif()
+  target_precompile_headers(${target} REUSE_FROM tetrion_torch_header)
 endfunction()
 
 # tetrion_library(NAME [SRCS a.cc ...] [APART ...] [DEPS tetrion::core ...]): target tetrion::NAME.

@@ -53,6 +53,13 @@ def main():
     sys.exit(not result.wasSuccessful())
 
 
+def use_one_processor():
+    """This process, and all that it starts from now on. For tests that take minutes and ask nothing
+    that a second processor decides: their services would keep all of them busy."""
+    processors = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, {processors[os.getpid() % len(processors)]})
+
+
 def die_with_parent():
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: a killed test leaves nothing behind

@@ -173,4 +173,5 @@ class Queries(unittest.TestCase):
 
 
 if __name__ == "__main__":
+    harness.use_one_processor()
     harness.main()

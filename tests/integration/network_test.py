@@ -162,4 +162,5 @@ class NetworkOfRows(Network):
 
 
 if __name__ == "__main__":
+    harness.use_one_processor()
     harness.main()
