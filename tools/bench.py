@@ -1,5 +1,5 @@
 """Measures this machine: ./tetrion bench [--quick] [--only TEXT] [--compare [FILE]]
-                        [--picture FILE [--stored]].
+                        [--picture FILE] [--stored].
 
 Runs every program in build/release/bench, then the scripts beside their sources that need Python:
 rivals (bench/replay/rivals.py, bench/rl/sheeprl_update.py), rows over a network
@@ -13,8 +13,8 @@ Prints one table and writes bench/results/<date>-<machine>.json. With --compare 
 are worse by 10 % or more than in FILE, or than their newest in bench/results from a machine of the
 same kind (cpu, cores, flags, --quick or not), and ends with exit status 1 if any is, or if FILE has
 none of them. A worse one is marked "worse" in its result and never the newest. With --picture
-it draws the ratios as bars; with --stored it measures nothing and draws the newest of each program
-in bench/results from a machine of this kind.
+it draws the ratios as bars. With --stored it measures nothing: it prints, or with --picture draws,
+the newest figures of each program in bench/results from a machine of this kind.
 """
 
 import argparse
@@ -217,19 +217,40 @@ def stored(result, folder):
     return newest
 
 
-def draw_stored(where, quick, only, out):
-    """Draws the newest stored figures of machines of this kind; returns the exit status."""
-    newest = {}  # figures of each program, of one result: what it no longer measures is not drawn
-    dates = {}
+def newest_stored(where, quick, only):
+    """{program: its newest stored result} of machines of this kind. A result's figures that it no
+    longer measures are in none of them; of each result only the program's own figures remain."""
+    newest = {}
     for old in results_like({"machine": where, "quick": quick}, RESULTS):
-        for program in {str(f.get("program")) for f in old["figures"] if f.get("ratio")}:
+        for program in {str(f.get("program")) for f in old["figures"]}:
             if only in program:
-                newest[program] = [f for f in old["figures"] if f.get("program") == program]
-                dates[program] = str(old.get("date", ""))[:10]
-    days = sorted(set(dates.values()))
-    when = " to ".join(dict.fromkeys([days[0], days[-1]])) if days else "nothing stored"
-    figures = [f for program in sorted(newest) for f in newest[program]]
-    return picture(figures, where, when, out)
+                mine = [f for f in old["figures"] if f.get("program") == program]
+                newest[program] = {**old, "figures": mine}
+    return dict(sorted(newest.items()))
+
+
+def show_stored(where, quick, only, out):
+    """Draws the newest stored figures of machines of this kind, or prints them where `out` is None;
+    returns the exit status."""
+    newest = newest_stored(where, quick, only)
+    figures = [f for result in newest.values() for f in result["figures"]]
+    if out is not None:
+        days = sorted(str(r.get("date", ""))[:10] for r in newest.values() if ratios(r))
+        when = " to ".join(dict.fromkeys([days[0], days[-1]])) if days else "nothing stored"
+        return picture(figures, where, when, out)
+    of_kind = (f"{where['cpu']}, {where['cores']} cores, {where['flags']}"
+               f"{', quick' if quick else ''}")
+    if not newest:
+        print(f"tetrion bench: {RESULTS} has no figure of {only or 'any program'} on this kind of "
+              f"machine: {of_kind}; leave out --stored to measure", file=sys.stderr)
+        return 2
+    print(f"{of_kind}\n")
+    print(table(figures))
+    print()
+    for program, result in newest.items():
+        revision = result["machine"].get("revision", "unknown")
+        print(f"{program}: measured {str(result.get('date', 'unknown'))[:16]}, revision {revision}")
+    return 0
 
 
 def can_write(flag, path):
@@ -343,14 +364,13 @@ def main():
     parser.add_argument("--picture", type=pathlib.Path, metavar="FILE",
                         help="draw the ratios to rivals as bars (PNG)")
     parser.add_argument("--stored", action="store_true",
-                        help="measure nothing; draw what bench/results has of this kind of machine")
+                        help="measure nothing; print, or with --picture draw, what bench/results "
+                             "has of this kind of machine")
     args = parser.parse_args()
-    if args.stored and not args.picture:
-        parser.error("--stored draws what is stored: give --picture FILE as well")
     if args.picture and not can_draw(args.picture):
         return 2
     if args.stored:
-        return draw_stored(machine(), args.quick, args.only, args.picture)
+        return show_stored(machine(), args.quick, args.only, args.picture)
     args.folder = args.folder.resolve()  # programs run in the root
     chosen = []
     if args.folder.is_dir():

@@ -272,7 +272,8 @@ class Picture(unittest.TestCase):
         self.assertEqual([bench_picture.times(x) for x in (0.0213, 1.0, 13.4, 1253.7)],
                          ["0.021x", "1x", "13x", "1250x"])
 
-    def test_stored_figures_of_a_programs_newest_result_are_drawn(self):
+    def stored_twice(self):
+        """(folder, machine) of two results of a program p, the second without figure `old`."""
         folder = pathlib.Path(tempfile.mkdtemp(prefix="tetrion-bench-"))
         self.addCleanup(shutil.rmtree, folder)
         where = {"cpu": "c", "cores": 2, "flags": "-O3"}
@@ -280,16 +281,39 @@ class Picture(unittest.TestCase):
         def store(day, *named):
             figures = [{**figure(1, 2.0), "what": what, "program": "p"} for what in named]
             (folder / f"2026010{day}-a.json").write_text(json.dumps(
-                {"date": f"2026-01-0{day}", "machine": where, "quick": False, "figures": figures}))
+                {"date": f"2026-01-0{day} 10:00:00", "machine": {**where, "revision": f"r{day}"},
+                 "quick": False, "figures": figures}))
 
         store(1, "old", "kept")
         store(2, "kept", "new")
+        return folder, where
+
+    def test_stored_figures_of_a_programs_newest_result_are_drawn(self):
+        folder, where = self.stored_twice()
         drawn = []
         with unittest.mock.patch.object(bench, "RESULTS", folder), \
                 unittest.mock.patch.object(bench, "picture",
                                            lambda figures, *rest: drawn.extend(figures) or 0):
-            self.assertEqual(bench.draw_stored(where, False, "", None), 0)
+            self.assertEqual(bench.show_stored(where, False, "", folder / "a.png"), 0)
         self.assertEqual([f["what"] for f in drawn], ["kept", "new"])
+
+    def test_stored_figures_are_printed_with_their_date_and_revision(self):
+        folder, where = self.stored_twice()
+        with unittest.mock.patch.object(bench, "RESULTS", folder), \
+                contextlib.redirect_stdout(io.StringIO()) as printed, \
+                contextlib.redirect_stderr(io.StringIO()) as told:
+            self.assertEqual(bench.show_stored(where, False, "", None), 0)
+            self.assertEqual(bench.show_stored(where, False, "other", None), 2)
+            self.assertEqual(bench.show_stored({**where, "cores": 3}, False, "", None), 2)
+        lines = printed.getvalue().splitlines()
+        self.assertEqual(lines[0], "c, 2 cores, -O3")
+        self.assertEqual([line.split()[0] for line in lines[4:6]], ["kept", "new"])
+        self.assertEqual(lines[-1], "p: measured 2026-01-02 10:00, revision r2")
+        self.assertNotIn("old", printed.getvalue())
+        self.assertIn("has no figure of other on this kind of machine: c, 2 cores, -O3; leave out "
+                      "--stored to measure", told.getvalue())
+        self.assertIn("no figure of any program on this kind of machine: c, 3 cores",
+                      told.getvalue())
 
     def test_a_picture_is_drawn_and_nothing_to_draw_is_said(self):
         folder = pathlib.Path(tempfile.mkdtemp(prefix="tetrion-bench-"))
