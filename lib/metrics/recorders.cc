@@ -1,5 +1,6 @@
 #include "lib/metrics/recorders.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "lib/core/check.h"
@@ -17,13 +18,14 @@ void HotHistogram::Observe(double value) {
   ObserveMany(value, 1);
 }
 
+std::size_t HotHistogram::BucketOf(double value) const {
+  return static_cast<std::size_t>(std::lower_bound(bounds_.begin(), bounds_.end(), value) -
+                                  bounds_.begin());
+}
+
 void HotHistogram::ObserveMany(double value, std::uint64_t times) {
   if (std::isnan(value) || times == 0) return;
-  std::size_t bucket = 0;
-  while (bucket < bounds_.size() && value > bounds_[bucket]) ++bucket;
-  // One writer: load and store need no read-modify-write.
-  std::atomic<std::uint64_t>& count = counts_[bucket];
-  count.store(count.load(std::memory_order_relaxed) + times, std::memory_order_relaxed);
+  Add(BucketOf(value), times);
   sum_.store(sum_.load(std::memory_order_relaxed) + value * static_cast<double>(times),
              std::memory_order_relaxed);
 }

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <atomic>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -42,7 +43,7 @@ class alignas(kCacheLinePairBytes) HotGauge {
 };
 
 // Counts per bucket. `bounds` are ascending inclusive upper bounds; what lies above the last falls
-// into the +Inf bucket. A reader may see a sum one observation ahead of or behind the counts.
+// into the +Inf bucket. A reader may see a sum one call ahead of or behind the counts.
 class alignas(kCacheLinePairBytes) HotHistogram {
  public:
   static constexpr std::size_t kMaxBounds = 23;
@@ -54,6 +55,22 @@ class alignas(kCacheLinePairBytes) HotHistogram {
   void Observe(double value);
   // Observes the same value `times` times: a batch of equal waits.
   void ObserveMany(double value, std::uint64_t times);
+  // Observes get(item), a double, of each item.
+  template <typename Item, typename Get>
+  void ObserveEach(std::span<const Item> items, Get get) {
+    std::array<std::uint64_t, kMaxBounds + 1> counts{};
+    double sum = sum_.load(std::memory_order_relaxed);
+    std::size_t bucket = 0;
+    for (const Item& item : items) {
+      const double value = get(item);
+      if (std::isnan(value)) continue;
+      if (!IsIn(bucket, value)) bucket = BucketOf(value);
+      ++counts[bucket];
+      sum += value;
+    }
+    for (std::size_t i = 0; i <= bounds_.size(); ++i) Add(i, counts[i]);
+    sum_.store(sum, std::memory_order_relaxed);
+  }
 
   std::span<const double> bounds() const { return bounds_; }
   // Count of bucket i, not cumulative; i == bounds().size() is +Inf.
@@ -61,6 +78,18 @@ class alignas(kCacheLinePairBytes) HotHistogram {
   double Sum() const { return sum_.load(std::memory_order_relaxed); }
 
  private:
+  // Not for NaN.
+  std::size_t BucketOf(double value) const;
+  bool IsIn(std::size_t bucket, double value) const {
+    return (bucket == 0 || value > bounds_[bucket - 1]) &&
+           (bucket == bounds_.size() || value <= bounds_[bucket]);
+  }
+  // One writer: load and store need no read-modify-write.
+  void Add(std::size_t bucket, std::uint64_t times) {
+    std::atomic<std::uint64_t>& count = counts_[bucket];
+    count.store(count.load(std::memory_order_relaxed) + times, std::memory_order_relaxed);
+  }
+
   const std::span<const double> bounds_;
   std::atomic<double> sum_{0.0};
   std::array<std::atomic<std::uint64_t>, kMaxBounds + 1> counts_{};

@@ -80,15 +80,15 @@ int ControlAgent::ReadSocket() {
 }
 
 void ControlAgent::Handle(const wire::ControlServer::Received& received) {
-  const wire::DecodeResult decoded = wire::Decode(received.bytes);
+  wire::DecodeResult decoded = wire::Decode(received.bytes);
   if (decoded.status == DecodeStatus::kOk) {
     const std::int64_t start_ns = clock_.NowNs();
     context_.sender = decoded.sender;
+    const std::size_t kind = decoded.message.index();
     if (BelongsHere(received.peer, decoded.message)) {
-      Dispatch(received.peer, decoded.message);
+      Dispatch(received.peer, std::move(decoded.message));
     }
-    metrics_.Handled(decoded.message.index(),
-                     static_cast<double>(clock_.NowNs() - start_ns) * 1e-9);
+    metrics_.Handled(kind, static_cast<double>(clock_.NowNs() - start_ns) * 1e-9);
     return;
   }
   context_.server.CountMalformed();
@@ -104,10 +104,10 @@ void ControlAgent::Handle(const wire::ControlServer::Received& received) {
   }
 }
 
-void ControlAgent::Dispatch(const wire::PeerId& peer, const wire::Message& message) {
+void ControlAgent::Dispatch(const wire::PeerId& peer, wire::Message&& message) {
   std::visit(Overloaded{[&](const wire::Register& m) { registration_.On(peer, m); },
                         [&](const wire::GrantRequest& m) { grants_.On(peer, m); },
-                        [&](const wire::ReportBatch& m) { grants_.On(peer, m); },
+                        [&](wire::ReportBatch& m) { grants_.On(peer, std::move(m)); },
                         [&](const wire::Abandon& m) { grants_.On(peer, m); },
                         [&](const wire::RingsReady& m) { rings_.On(peer, m); },
                         [&](const wire::RingGone& m) { rings_.On(peer, m); },

@@ -85,7 +85,7 @@ class ControlAgent final : public Agent {
 
   // A message, to the part that it is for.
   void Handle(const wire::ControlServer::Received& received);
-  void Dispatch(const wire::PeerId& peer, const wire::Message& message);
+  void Dispatch(const wire::PeerId& peer, wire::Message&& message);
   // Whether the message comes from a member of this run; the peer is told when not.
   bool BelongsHere(const wire::PeerId& peer, const wire::Message& message);
 

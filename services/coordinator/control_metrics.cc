@@ -65,10 +65,12 @@ ControlMetrics::ControlMetrics(MetricsRegistry& registry, const std::string& env
   for (std::size_t i = 0; i < kRefuseReasons; ++i) refusals_[i] = Refusals(registry, kRefusals[i]);
 }
 
-void ControlMetrics::Episode(const wire::EpisodeReport& episode) {
-  return_->Observe(episode.episode_return);
-  length_->Observe(episode.length_steps);
-  lines_->Observe(episode.lines);
+void ControlMetrics::Episodes(std::span<const wire::EpisodeReport> episodes) {
+  using Report = wire::EpisodeReport;
+  return_->ObserveEach(episodes, [](const Report& e) { return double{e.episode_return}; });
+  length_->ObserveEach(episodes,
+                       [](const Report& e) { return static_cast<double>(e.length_steps); });
+  lines_->ObserveEach(episodes, [](const Report& e) { return static_cast<double>(e.lines); });
 }
 
 void ControlMetrics::Refused(wire::RefuseReason reason) {

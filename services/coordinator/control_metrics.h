@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstddef>
+#include <span>
 #include <string>
 
 #include "lib/metrics/registry.h"
@@ -32,7 +33,7 @@ class ControlMetrics {
   void Handled(std::size_t message_index, double seconds) {
     request_seconds_[message_index]->Observe(seconds);
   }
-  void Episode(const wire::EpisodeReport& episode);
+  void Episodes(std::span<const wire::EpisodeReport> episodes);
   void Fenced() { fenced_->Increment(); }
   void Ended(SessionEnd end) { ended_.at(static_cast<std::size_t>(end))->Increment(); }
   void Refused(wire::RefuseReason reason);

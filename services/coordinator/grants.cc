@@ -30,7 +30,7 @@ std::string ImpossibleIn(const wire::EpisodeReport& episode, const ReportLimits&
     return NotBelow("policy version", episode.policy_version, limits.version_limit);
   }
   if (!std::isfinite(episode.episode_return)) return "its return is not finite";
-  return "";
+  return {};
 }
 
 }  // namespace
@@ -80,7 +80,7 @@ void Grants::On(const wire::PeerId& peer, const wire::GrantRequest& m) {
                       m.session, std::move(grant));
 }
 
-void Grants::On(const wire::PeerId& peer, const wire::ReportBatch& m) {
+void Grants::On(const wire::PeerId& peer, wire::ReportBatch&& m) {
   const Session* session = leases_.Live(peer, m.session);
   if (session == nullptr || session->role != wire::Role::kActor || !book_.CanStore()) return;
   const RunConfig& run = config_.run_config;
@@ -92,27 +92,13 @@ void Grants::On(const wire::PeerId& peer, const wire::ReportBatch& m) {
     return;
   }
   if (leases_.RefuseImpossible(m.session, book_.CountSteps(session->process, m.env_steps))) return;
-  wire::ReportAck ack{m.session, m.batch, 0, 0, 0};
-  ReportRow row{m.session, context_.sender.run_id, m.batch, {}};
-  row.episodes.reserve(m.episodes.size());
-  for (const wire::EpisodeReport& episode : m.episodes) {
-    switch (book_.ledger.Report(m.session, episode.token_id, episode.attempt)) {
-      case ReportOutcome::kAccepted:
-        row.episodes.push_back(episode);
-        book_.state.AddEpisode(episode);
-        metrics_.Episode(episode);
-        break;
-      case ReportOutcome::kDuplicate:
-        ++ack.duplicates;
-        break;
-      case ReportOutcome::kRefused:
-        ++ack.refused;
-        break;
-    }
-  }
-  ack.accepted = static_cast<std::uint32_t>(row.episodes.size());
-  context_.ReplyAfter(book_.Persist({.report = std::move(row)}, Durability::kReport), peer,
-                      m.session, ack);
+  ReportRow row{m.session, context_.sender.run_id, m.batch, std::move(m.episodes)};
+  const ReportTally tally = book_.ledger.Report(m.session, row.episodes);
+  book_.state.AddEpisodes(row.episodes);
+  metrics_.Episodes(row.episodes);
+  context_.ReplyAfter(
+      book_.Persist({.report = std::move(row)}, Durability::kReport), peer, m.session,
+      wire::ReportAck{m.session, m.batch, tally.accepted, tally.duplicates, tally.refused});
 }
 
 void Grants::On(const wire::PeerId& peer, const wire::Abandon& m) {

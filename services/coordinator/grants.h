@@ -32,7 +32,7 @@ class Grants : private ControlPart {
   Grants(ControlContext& context, Leases& leases) : ControlPart(context), leases_(leases) {}
 
   void On(const wire::PeerId& peer, const wire::GrantRequest& m);
-  void On(const wire::PeerId& peer, const wire::ReportBatch& m);
+  void On(const wire::PeerId& peer, wire::ReportBatch&& m);
   void On(const wire::PeerId& peer, const wire::Abandon& m);
 
  private:

@@ -6,6 +6,15 @@ namespace tetrion::coordinator {
 
 using wire::kRangeTokens;
 
+namespace {
+
+// First id of the range that the episode's token is in.
+std::uint64_t FirstOf(const wire::EpisodeReport& episode) {
+  return episode.token_id - episode.token_id % kRangeTokens;
+}
+
+}  // namespace
+
 Ledger::Ledger(std::span<const LedgerRange> open_ranges, std::uint64_t next_id,
                const LedgerCounts& counts)
     : next_id_(next_id), counts_(counts) {
@@ -77,29 +86,58 @@ std::vector<LedgerRange> Ledger::Grant(std::uint64_t session, std::uint64_t requ
   return granted;
 }
 
-ReportOutcome Ledger::Report(std::uint64_t session, std::uint64_t token_id, std::uint32_t attempt) {
-  const std::uint64_t first_id = token_id - token_id % kRangeTokens;
-  const auto bit = static_cast<std::uint32_t>(token_id % kRangeTokens);
-  const auto found = ranges_.find(first_id);
-  const bool forgotten = found == ranges_.end();
-  if (forgotten && first_id >= next_id_) {
-    ++counts_.refused;  // never issued
-    return ReportOutcome::kRefused;
+ReportTally Ledger::Report(std::uint64_t session, std::vector<wire::EpisodeReport>& episodes) {
+  ReportTally tally;
+  wire::EpisodeReport* accepted = episodes.data();
+  for (std::span<const wire::EpisodeReport> rest = episodes; !rest.empty();) {
+    std::size_t count = 1;
+    while (count < rest.size() && rest[count].attempt == rest[0].attempt &&
+           FirstOf(rest[count]) == FirstOf(rest[0])) {
+      ++count;
+    }
+    accepted = ReportRun(session, rest.first(count), accepted, tally);
+    rest = rest.subspan(count);
   }
-  if (forgotten || found->second.done.Test(bit)) {
-    ++counts_.duplicates;
-    return ReportOutcome::kDuplicate;
+  episodes.resize(static_cast<std::size_t>(accepted - episodes.data()));
+  counts_.done += tally.accepted;
+  counts_.duplicates += tally.duplicates;
+  counts_.refused += tally.refused;
+  return tally;
+}
+
+wire::EpisodeReport* Ledger::ReportRun(std::uint64_t session,
+                                       std::span<const wire::EpisodeReport> run,
+                                       wire::EpisodeReport* accepted, ReportTally& tally) {
+  const std::uint64_t first_id = FirstOf(run[0]);
+  const auto found = ranges_.find(first_id);
+  if (found == ranges_.end()) {
+    const bool issued = first_id < next_id_;  // then it is all done and forgotten
+    (issued ? tally.duplicates : tally.refused) += static_cast<std::uint32_t>(run.size());
+    return accepted;
   }
   LedgerRange& range = found->second;
-  if (range.session != session || range.attempt != attempt || range.abandoned.Test(bit)) {
-    ++counts_.refused;
-    return ReportOutcome::kRefused;
+  const bool holds = range.session == session && range.attempt == run[0].attempt;
+  Bits256 done = range.done;
+  const Bits256 closed = holds ? range.abandoned : ~Bits256{};
+  std::uint32_t count = 0;
+  for (const wire::EpisodeReport& episode : run) {
+    const auto bit = static_cast<std::uint32_t>(episode.token_id - first_id);
+    if (done.Test(bit)) {
+      ++tally.duplicates;
+    } else if (closed.Test(bit)) {
+      ++tally.refused;
+    } else {
+      done.Set(bit);
+      accepted[count++] = episode;
+    }
   }
-  range.done.Set(bit);
-  ++counts_.done;
-  --owners_.at(session).outstanding;
-  Settle(range);
-  return ReportOutcome::kAccepted;
+  if (count > 0) {
+    range.done = done;
+    owners_.at(session).outstanding -= count;
+    tally.accepted += count;
+    Settle(range);
+  }
+  return accepted + count;
 }
 
 void Ledger::Settle(LedgerRange& range) {

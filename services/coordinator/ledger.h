@@ -34,7 +34,13 @@ struct LedgerCounts {
   bool operator==(const LedgerCounts&) const = default;
 };
 
-enum class ReportOutcome : std::uint8_t { kAccepted, kDuplicate, kRefused };
+// How the episodes of one report came out.
+struct ReportTally {
+  std::uint32_t accepted = 0;
+  std::uint32_t duplicates = 0;  // their token is done
+  std::uint32_t refused = 0;     // session and attempt do not hold their token
+  bool operator==(const ReportTally&) const = default;
+};
 
 // A part of a range as its holder names it.
 struct ClaimedTokens {
@@ -70,7 +76,10 @@ class Ledger {
   // gives what it gave before (without ranges all done since); an older one gives nothing.
   std::vector<LedgerRange> Grant(std::uint64_t session, std::uint64_t request,
                                  std::uint32_t ranges);
-  ReportOutcome Report(std::uint64_t session, std::uint64_t token_id, std::uint32_t attempt);
+  // Settles the tokens of `episodes` one after the other and leaves those that are accepted, in
+  // their order. Episodes of one range and attempt that follow each other cost little more than
+  // one.
+  ReportTally Report(std::uint64_t session, std::vector<wire::EpisodeReport>& episodes);
   // Returns how many tokens became free; those not held (or done) are ignored, so repeating is
   // safe.
   std::uint32_t Abandon(std::uint64_t session, const ClaimedTokens& tokens);
@@ -105,6 +114,10 @@ class Ledger {
     std::set<std::uint64_t> ranges;  // first ids
   };
 
+  // Report, for episodes of one range and attempt. Copies those that are accepted to `accepted`,
+  // which may be where `run` begins or before; returns its end.
+  wire::EpisodeReport* ReportRun(std::uint64_t session, std::span<const wire::EpisodeReport> run,
+                                 wire::EpisodeReport* accepted, ReportTally& tally);
   // Marks tokens of an owned range as given back and frees the range when nothing is outstanding.
   std::uint32_t GiveBack(LedgerRange& range, const Bits256& tokens);
   // Called when a range has nothing outstanding any more: forgets it or puts it on the free list.

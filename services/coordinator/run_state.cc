@@ -15,10 +15,17 @@ double Mean(const std::deque<wire::EpisodeReport>& episodes, Get get) {
 
 }  // namespace
 
-void EpisodeWindow::Add(const wire::EpisodeReport& episode) {
-  if (!std::isfinite(episode.episode_return)) return;
-  episodes_.push_back(episode);
-  if (episodes_.size() > kEpisodes) episodes_.pop_front();
+void EpisodeWindow::Add(std::span<const wire::EpisodeReport> episodes) {
+  // Those before the last kEpisodes would leave the window again.
+  auto first = episodes.end();
+  for (std::size_t count = 0; first != episodes.begin() && count < kEpisodes;) {
+    if (std::isfinite((--first)->episode_return)) ++count;
+  }
+  for (; first != episodes.end(); ++first) {
+    if (!std::isfinite(first->episode_return)) continue;
+    episodes_.push_back(*first);
+    if (episodes_.size() > kEpisodes) episodes_.pop_front();
+  }
 }
 
 double EpisodeWindow::MeanReturn() const {
@@ -45,15 +52,17 @@ RunState::RunState(const Clock& clock, StopAfter stop_after, bool whole_run,
       env_steps_(stored.counts.env_steps),
       episodes_(stored.counts.tokens.done),
       return_best_(stored.counts.return_best) {
-  for (const wire::EpisodeReport& episode : stored.last_episodes) window_.Add(episode);
+  window_.Add(stored.last_episodes);
   Sample();
 }
 
-void RunState::AddEpisode(const wire::EpisodeReport& episode) {
-  const double value = episode.episode_return;
-  if (std::isfinite(value) && (episodes_ == 0 || value > return_best_)) return_best_ = value;
-  ++episodes_;
-  window_.Add(episode);
+void RunState::AddEpisodes(std::span<const wire::EpisodeReport> episodes) {
+  for (const wire::EpisodeReport& episode : episodes) {
+    const double value = episode.episode_return;
+    if (std::isfinite(value) && (episodes_ == 0 || value > return_best_)) return_best_ = value;
+    ++episodes_;
+  }
+  window_.Add(episodes);
 }
 
 void RunState::Sample() {

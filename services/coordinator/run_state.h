@@ -21,8 +21,8 @@ class EpisodeWindow {
  public:
   static constexpr std::size_t kEpisodes = Store::kLastEpisodes;
 
-  // A return that is no number does not enter the window.
-  void Add(const wire::EpisodeReport& episode);
+  // Returns that are no number do not enter the window.
+  void Add(std::span<const wire::EpisodeReport> episodes);
   std::size_t size() const { return episodes_.size(); }
   // 0 without episodes.
   double MeanReturn() const;
@@ -40,7 +40,7 @@ class RunState {
   // do.
   RunState(const Clock& clock, StopAfter stop_after, bool whole_run, const StoredRun& stored);
 
-  void AddEpisode(const wire::EpisodeReport& episode);
+  void AddEpisodes(std::span<const wire::EpisodeReport> episodes);
   void AddSteps(std::uint64_t steps) { env_steps_ += steps; }
   // Takes a sample for the rates; a few times a second.
   void Sample();

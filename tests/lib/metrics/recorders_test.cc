@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -40,6 +42,23 @@ TEST(RecordersTest, ManyEqualObservationsCountAsSuch) {
   histogram.ObserveMany(1.5, 1000);
   EXPECT_EQ(histogram.Count(1), 1000U);
   EXPECT_EQ(histogram.Sum(), 1500.0);
+}
+
+TEST(RecordersTest, BatchCountsAsItsValuesOneByOne) {
+  HotHistogram batch(kBounds), plain(kBounds);
+  std::vector<float> values = {NAN, -INFINITY, 1e30F, INFINITY};
+  for (int i = 0; i < 64; ++i) values.push_back(static_cast<float>(i % 11) * 0.5F);
+  for (int round = 0; round < 2; ++round) {
+    batch.ObserveEach(std::span<const float>(values), [](float v) { return double{v}; });
+    for (const float value : values) plain.Observe(value);
+  }
+  for (std::size_t i = 0; i <= kBounds.size(); ++i) EXPECT_EQ(batch.Count(i), plain.Count(i));
+  EXPECT_TRUE(std::isnan(batch.Sum()) && std::isnan(plain.Sum()));
+  values.resize(1);
+  values.insert(values.end(), {0.1F, 3.0F, -2.5F});
+  HotHistogram sum(kBounds);
+  sum.ObserveEach(std::span<const float>(values), [](float v) { return double{v}; });
+  EXPECT_DOUBLE_EQ(sum.Sum(), double{0.1F} + 0.5);
 }
 
 // A reader beside the writer sees a counter that only grows and, after the join, the exact sum.

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <vector>
@@ -23,9 +24,28 @@ Bits256 BitRange(std::uint32_t first, std::uint32_t last) {
   return bits;
 }
 
+enum class ReportOutcome { kAccepted, kDuplicate, kRefused };
+
+ReportOutcome Report(Ledger& ledger, std::uint64_t session, std::uint64_t token_id,
+                     std::uint32_t attempt) {
+  std::vector<wire::EpisodeReport> episodes = {{.token_id = token_id, .attempt = attempt}};
+  const ReportTally tally = ledger.Report(session, episodes);
+  EXPECT_EQ(tally.accepted + tally.duplicates + tally.refused, 1U);
+  EXPECT_EQ(tally.accepted, episodes.size());
+  if (tally.accepted > 0) return ReportOutcome::kAccepted;
+  return tally.duplicates > 0 ? ReportOutcome::kDuplicate : ReportOutcome::kRefused;
+}
+
+std::vector<LedgerRange> SortedDirty(Ledger& ledger) {
+  std::vector<LedgerRange> dirty = ledger.TakeDirty();
+  std::sort(dirty.begin(), dirty.end(),
+            [](const LedgerRange& a, const LedgerRange& b) { return a.first_id < b.first_id; });
+  return dirty;
+}
+
 void ReportAll(Ledger& ledger, std::uint64_t session, const LedgerRange& range) {
   for (std::uint32_t i = 0; i < kRangeTokens; ++i) {
-    ledger.Report(session, range.first_id + i, range.attempt);
+    Report(ledger, session, range.first_id + i, range.attempt);
   }
 }
 
@@ -61,8 +81,8 @@ TEST(LedgerTest, OlderRequestGivesNothing) {
 TEST(LedgerTest, TokenCountsOnceHoweverOftenReported) {
   Ledger ledger;
   ledger.Grant(1, 1, 1);
-  EXPECT_EQ(ledger.Report(1, 7, 1), ReportOutcome::kAccepted);
-  EXPECT_EQ(ledger.Report(1, 7, 1), ReportOutcome::kDuplicate);
+  EXPECT_EQ(Report(ledger, 1, 7, 1), ReportOutcome::kAccepted);
+  EXPECT_EQ(Report(ledger, 1, 7, 1), ReportOutcome::kDuplicate);
   EXPECT_EQ(ledger.counts().done, 1U);
   EXPECT_EQ(ledger.counts().duplicates, 1U);
 }
@@ -71,15 +91,15 @@ TEST(LedgerTest, TokenOfARangeAllDoneIsStillADuplicate) {
   Ledger ledger;
   ReportAll(ledger, 1, ledger.Grant(1, 1, 1)[0]);
   EXPECT_EQ(ledger.open_ranges(), 0U);
-  EXPECT_EQ(ledger.Report(1, 255, 1), ReportOutcome::kDuplicate);
-  EXPECT_EQ(ledger.Report(9, 0, 4), ReportOutcome::kDuplicate);
+  EXPECT_EQ(Report(ledger, 1, 255, 1), ReportOutcome::kDuplicate);
+  EXPECT_EQ(Report(ledger, 9, 0, 4), ReportOutcome::kDuplicate);
 }
 
 TEST(LedgerTest, TokenNeverIssuedIsRefused) {
   Ledger ledger;
   ledger.Grant(1, 1, 1);
-  EXPECT_EQ(ledger.Report(1, 256, 1), ReportOutcome::kRefused);
-  EXPECT_EQ(ledger.Report(1, ~std::uint64_t{0}, 1), ReportOutcome::kRefused);
+  EXPECT_EQ(Report(ledger, 1, 256, 1), ReportOutcome::kRefused);
+  EXPECT_EQ(Report(ledger, 1, ~std::uint64_t{0}, 1), ReportOutcome::kRefused);
   EXPECT_EQ(ledger.counts().done, 0U);
 }
 
@@ -89,14 +109,14 @@ TEST(LedgerTest, OlderAttemptIsRefusedByNumber) {
   ledger.EndSession(1);
   const auto again = ledger.Grant(1, 1, 1);  // even if the number came back
   EXPECT_EQ(again[0].attempt, 2U);
-  EXPECT_EQ(ledger.Report(1, 3, 1), ReportOutcome::kRefused);
-  EXPECT_EQ(ledger.Report(1, 3, 2), ReportOutcome::kAccepted);
+  EXPECT_EQ(Report(ledger, 1, 3, 1), ReportOutcome::kRefused);
+  EXPECT_EQ(Report(ledger, 1, 3, 2), ReportOutcome::kAccepted);
 }
 
 TEST(LedgerTest, FreedRangeComesBackWholeWithItsDoneBitmapBeforeNewIds) {
   Ledger ledger;
   ledger.Grant(1, 1, 2);
-  ledger.Report(1, 5, 1);
+  Report(ledger, 1, 5, 1);
   EXPECT_EQ(ledger.EndSession(1), 511U);
   EXPECT_EQ(ledger.counts().free_again, 511U);
   const auto granted = ledger.Grant(2, 1, 3);
@@ -119,10 +139,10 @@ TEST(LedgerTest, AbandonedTokensWaitForTheRestOfTheirRange) {
   EXPECT_EQ(ledger.free_ranges(), 0U);
   EXPECT_EQ(ledger.counts().free_again, 10U);
   EXPECT_EQ(ledger.outstanding(1), 246U);
-  EXPECT_EQ(ledger.Report(1, 10, 1), ReportOutcome::kRefused);
+  EXPECT_EQ(Report(ledger, 1, 10, 1), ReportOutcome::kRefused);
   for (std::uint32_t i = 0; i < kRangeTokens; ++i) {
     if (i >= 10 && i < 20) continue;
-    EXPECT_EQ(ledger.Report(1, i, 1), ReportOutcome::kAccepted);
+    EXPECT_EQ(Report(ledger, 1, i, 1), ReportOutcome::kAccepted);
   }
   EXPECT_EQ(ledger.free_ranges(), 1U);
   EXPECT_EQ(ledger.Grant(2, 1, 1)[0].done, ~BitRange(10, 20));
@@ -159,7 +179,7 @@ TEST(LedgerTest, ReRegistrationFreesTokensHeldOfAnotherAttempt) {
   const ClaimedTokens stale{0, 1, AllBits()};
   EXPECT_EQ(ledger.ReRegister(1, std::span(&stale, 1), kAllIds), 256U);
   EXPECT_EQ(ledger.counts().Outstanding(), 0U);
-  EXPECT_EQ(ledger.Report(1, 5, 2), ReportOutcome::kRefused);
+  EXPECT_EQ(Report(ledger, 1, 5, 2), ReportOutcome::kRefused);
 }
 
 TEST(LedgerTest, RequestNumberOfASessionSurvivesTheStoreWithoutItsRanges) {
@@ -176,8 +196,8 @@ TEST(LedgerTest, ReRegistrationKeepsWhatIsHeldAndFreesTheRest) {
   const ClaimedTokens held{0, 1, BitRange(0, 100)};
   EXPECT_EQ(ledger.ReRegister(1, std::span(&held, 1), kAllIds), 156U + 256U);
   EXPECT_EQ(ledger.counts().Outstanding(), 100U);
-  EXPECT_EQ(ledger.Report(1, 99, 1), ReportOutcome::kAccepted);
-  EXPECT_EQ(ledger.Report(1, 100, 1), ReportOutcome::kRefused);
+  EXPECT_EQ(Report(ledger, 1, 99, 1), ReportOutcome::kAccepted);
+  EXPECT_EQ(Report(ledger, 1, 100, 1), ReportOutcome::kRefused);
   EXPECT_EQ(ledger.Grant(2, 1, 1)[0].first_id, 256U);
 }
 
@@ -325,7 +345,7 @@ class Simulation {
         Grant(m);
         break;
       case Message::Kind::kReport:
-        ASSERT_EQ(ledger_.Report(m.session, m.id, m.attempt),
+        ASSERT_EQ(Report(ledger_, m.session, m.id, m.attempt),
                   model_.Report(m.session, m.id, m.attempt));
         break;
       case Message::Kind::kAbandon: {
@@ -381,6 +401,78 @@ TEST(LedgerTest, AgreesWithAPlainModelUnderRepeatedLateAndReorderedMessages) {
     Simulation(seed).Run(250'000);
     if (HasFatalFailure()) return;
   }
+}
+
+// What members say of the account in the test below: mostly of ranges that exist, in runs.
+class Reporters {
+ public:
+  explicit Reporters(std::uint64_t seed) : seed_(seed) {}
+  std::uint32_t Draw(std::uint32_t bound) {
+    return BoundedDraw(PhiloxDraw(seed_, draws_++, 0, PhiloxPurpose::kSampler).word[0], bound);
+  }
+  // Runs of tokens in and out of order, some twice, some never issued, of attempts old and new.
+  std::vector<wire::EpisodeReport> Batch() {
+    std::vector<wire::EpisodeReport> batch;
+    for (std::uint32_t run = Draw(5); run > 0; --run) {
+      const std::uint64_t first_id = std::uint64_t{Draw(8)} * kRangeTokens;
+      const std::uint32_t attempt = 1 + Draw(4) / 2;
+      std::uint32_t token = Draw(kRangeTokens);
+      for (std::uint32_t length = Draw(300); length > 0; --length) {
+        batch.push_back({.token_id = first_id + token, .attempt = attempt, .lines = number_++});
+        token = (Draw(8) == 0 ? Draw(kRangeTokens) : token + 1) % kRangeTokens;
+      }
+    }
+    return batch;
+  }
+
+ private:
+  const std::uint64_t seed_;
+  std::uint64_t draws_ = 0;
+  std::uint32_t number_ = 0;
+};
+
+TEST(LedgerTest, BatchSettlesAsItsEpisodesOneByOne) {
+  ReportTally all;
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE(seed);
+    Reporters draw(seed);
+    Ledger batches, singles;
+    for (int step = 0; step < 20; ++step) {
+      const std::uint64_t session = 1 + draw.Draw(2);
+      const std::uint64_t request = batches.last_request(session) + 1;
+      const std::uint64_t first_id = std::uint64_t{draw.Draw(6)} * kRangeTokens;
+      const std::uint32_t what = draw.Draw(8);
+      const ClaimedTokens given_back = {first_id, 1, BitRange(draw.Draw(100), 150)};
+      for (Ledger* ledger : {&batches, &singles}) {
+        if (what < 2 || step == 0) ledger->Grant(session, request, 2);
+        if (what == 2) ledger->Abandon(session, given_back);
+        if (what == 3 && step % 3 == 0) ledger->EndSession(session);
+      }
+      std::vector<wire::EpisodeReport> batch = draw.Batch(), accepted;
+      ReportTally tally;
+      for (const wire::EpisodeReport& episode : batch) {
+        std::vector<wire::EpisodeReport> one = {episode};
+        const ReportTally outcome = singles.Report(session, one);
+        tally.accepted += outcome.accepted;
+        tally.duplicates += outcome.duplicates;
+        tally.refused += outcome.refused;
+        accepted.insert(accepted.end(), one.begin(), one.end());
+      }
+      ASSERT_EQ(batches.Report(session, batch), tally);
+      ASSERT_EQ(batch.size(), accepted.size());
+      for (std::size_t i = 0; i < batch.size(); ++i) ASSERT_EQ(batch[i].lines, accepted[i].lines);
+      ASSERT_EQ(batches.counts(), singles.counts());
+      ASSERT_EQ(SortedDirty(batches), SortedDirty(singles));
+      ASSERT_EQ(batches.outstanding(session), singles.outstanding(session));
+      ASSERT_TRUE(batches.Consistent() && singles.Consistent());
+      all.accepted += tally.accepted;
+      all.duplicates += tally.duplicates;
+      all.refused += tally.refused;
+    }
+  }
+  EXPECT_GT(all.accepted, 10'000U);
+  EXPECT_GT(all.duplicates, 10'000U);
+  EXPECT_GT(all.refused, 10'000U);
 }
 
 }  // namespace

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
+#include <vector>
 
 #include "lib/core/error.h"
 #include "services/coordinator/run_files.h"
@@ -11,13 +13,17 @@
 namespace tetrion::coordinator {
 namespace {
 
+std::vector<wire::EpisodeReport> Report(const wire::EpisodeReport& episode) {
+  return {episode};
+}
+
 TEST(EpisodeWindowTest, MeansCoverTheLastHundredFiniteReturns) {
   EpisodeWindow window;
   EXPECT_EQ(window.MeanReturn(), 0);
-  window.Add({.episode_return = std::numeric_limits<float>::quiet_NaN()});
+  window.Add(Report({.episode_return = std::numeric_limits<float>::quiet_NaN()}));
   EXPECT_EQ(window.size(), 0U);
   for (int i = 0; i < 150; ++i) {
-    window.Add({.length_steps = 7, .lines = 3, .episode_return = i < 50 ? 1000.0F : 2.0F});
+    window.Add(Report({.length_steps = 7, .lines = 3, .episode_return = i < 50 ? 1000.0F : 2.0F}));
   }
   EXPECT_EQ(window.size(), 100U);
   EXPECT_EQ(window.MeanReturn(), 2);
@@ -25,15 +31,32 @@ TEST(EpisodeWindowTest, MeansCoverTheLastHundredFiniteReturns) {
   EXPECT_EQ(window.MeanLength(), 7);
 }
 
+TEST(EpisodeWindowTest, BatchEntersAsItsEpisodesOneByOne) {
+  for (const int size : {0, 1, 99, 100, 101, 250}) {
+    EpisodeWindow window, plain;
+    for (int batch = 0; batch < 3; ++batch) {
+      std::vector<wire::EpisodeReport> episodes;
+      for (int i = 0; i < size; ++i) {
+        const auto value = static_cast<float>(1000 * batch + i);
+        episodes.push_back({.episode_return = i % 7 == batch ? INFINITY : value});
+        plain.Add(Report(episodes.back()));
+      }
+      window.Add(episodes);
+      EXPECT_EQ(window.size(), plain.size()) << size;
+      EXPECT_EQ(window.MeanReturn(), plain.MeanReturn()) << size;
+    }
+  }
+}
+
 TEST(RunStateTest, RatesBestAndProgressFollowTheClock) {
   FakeClock clock;
   StoredRun stored;
   RunState state(clock, {.steps = 1000}, false, stored);
-  state.AddEpisode({.episode_return = -5});
+  state.AddEpisodes(Report({.episode_return = -5}));
   EXPECT_EQ(state.return_best(), -5);
   clock.AdvanceMs(2000);
   state.AddSteps(500);
-  state.AddEpisode({.episode_return = -7});
+  state.AddEpisodes(Report({.episode_return = -7}));
   state.Sample();
   EXPECT_EQ(state.return_best(), -5);
   EXPECT_DOUBLE_EQ(state.StepsPerSecond(), 250);
