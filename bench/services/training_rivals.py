@@ -32,7 +32,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "replay"))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 import system
-from check_account import EPISODE, RETURN_FIELD
+from check_account import RETURN_FIELD, episodes_of
 from rivals import Served
 
 VENV = pathlib.Path(__file__).resolve().parents[2] / ".deps" / "rl"
@@ -117,8 +117,8 @@ def last_returns(folder):
     try:
         with contextlib.closing(sqlite3.connect(f"file:{folder / 'tetrion.db'}?mode=ro", uri=True,
                                                 timeout=1)) as store:
-            for (batch,) in store.execute("SELECT episodes FROM reports ORDER BY id DESC"):
-                returns += [episode[RETURN_FIELD] for episode in EPISODE.iter_unpack(batch)][::-1]
+            for report in store.execute("SELECT episodes, count FROM reports ORDER BY id DESC"):
+                returns += [episode[RETURN_FIELD] for episode in episodes_of(*report)][::-1]
                 if len(returns) >= EPISODES:
                     break
     except sqlite3.Error:  # not there yet, or busy: the next look will tell

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-# As the coordinator packs an episode into its store; 32 bytes.
+# An episode as the coordinator reports it; 32 bytes.
 EPISODE_DTYPE = np.dtype(
     [
         ("token_id", "<u8"),
@@ -28,6 +28,7 @@ EPISODE_DTYPE = np.dtype(
     ]
 )
 _STORE_LAYOUT = 2
+_MOST_EPISODES = 1024  # of one report
 _MANIFEST_VERSION = "1"
 
 
@@ -123,19 +124,20 @@ class Run:
         file = self.path / "tetrion.db"
         if not file.is_file():
             raise RunError(f"{file} is not there: the coordinator makes it when the run starts")
-        blobs, sessions = [], []
+        tables, sessions = [], []
         try:
             for session, count, blob in _rows(file):
-                if len(blob) != count * EPISODE_DTYPE.itemsize:
+                table = _table(blob, count)
+                if table is None:
                     raise RunError(
                         f"{file} holds a report of {len(blob)} bytes for {count} "
                         "episodes: it is corrupt"
                     )
-                blobs.append(blob)
+                tables.append(table)
                 sessions.append(np.full(count, session, np.uint64))
         except (sqlite3.Error, TypeError, ValueError, OverflowError) as error:
             raise RunError(f"{file} cannot be read: {error}") from error
-        table = np.frombuffer(b"".join(blobs), EPISODE_DTYPE)
+        table = np.concatenate(tables) if tables else np.zeros(0, EPISODE_DTYPE)
         columns = {name: np.ascontiguousarray(table[name]) for name in EPISODE_DTYPE.names or ()}
         columns["session"] = np.concatenate(sessions) if sessions else np.zeros(0, np.uint64)
         return columns
@@ -179,6 +181,26 @@ class Run:
         return max(
             reversed(found), key=lambda c: -np.inf if np.isnan(c.mean_return) else c.mean_return
         )
+
+
+def _table(blob: bytes, count: int) -> np.ndarray[Any, Any] | None:
+    """The episodes of a report, described in services/coordinator/episode_blob.h; None: no such."""
+    sizes = [EPISODE_DTYPE[name].itemsize for name in EPISODE_DTYPE.names or ()]
+    if len(blob) == count * EPISODE_DTYPE.itemsize:
+        return np.frombuffer(blob, EPISODE_DTYPE)
+    widths, column = blob[: len(sizes)], len(sizes) + EPISODE_DTYPE.itemsize
+    if not 0 < count <= _MOST_EPISODES or len(blob) != column + count * sum(widths):
+        return None
+    table = np.repeat(np.frombuffer(blob, EPISODE_DTYPE, 1, len(sizes)), count)
+    for name, size, width in zip(EPISODE_DTYPE.names or (), sizes, widths, strict=True):
+        if width not in (0, 1, 2, 4, 8) or width > size:
+            return None
+        if width > 0:
+            values = np.ascontiguousarray(table[name]).view(f"<u{size}")
+            values += np.frombuffer(blob, f"<u{width}", count, column)
+            table[name] = values.view(EPISODE_DTYPE[name])
+        column += count * width
+    return table
 
 
 def _bytes_of(file: Path) -> bytes:

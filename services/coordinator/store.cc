@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "lib/core/error.h"
+#include "services/coordinator/episode_blob.h"
 #include "services/coordinator/sqlite.h"
 #include "services/coordinator/stored_check.h"
 
@@ -25,8 +26,7 @@ constexpr std::uint64_t kLogPageBytes = 16384 + 24;  // a page and its header in
 
 // Done bits of `ranges` and the episodes in `reports` are written in one transaction and agree at
 // all times: counts.done = episodes in reports + counts.episodes_pruned, and counts.next_token /
-// 256 = rows of ranges + counts.ranges_pruned. `reports.episodes` is an array of
-// wire::EpisodeReport.
+// 256 = rows of ranges + counts.ranges_pruned. `reports.episodes` is described in episode_blob.h.
 constexpr const char* kSchema =
     "CREATE TABLE IF NOT EXISTS run("
     "  id INTEGER PRIMARY KEY CHECK(id = 1), layout INTEGER, run_id INTEGER, epoch INTEGER);"
@@ -94,12 +94,12 @@ struct Store::Impl {
 
   Database database;
   Tables tables;
+  std::vector<std::byte> blob;  // of the report being written
   int page_limit = 0;
   Durability durability = Durability::kPromise;
   // Prepared once: the hot ones run thousands of times a second.
   Statement put_range{database, "REPLACE INTO ranges VALUES(?,?,?,?,?,?,?)"};
-  Statement put_report{
-      database, "INSERT INTO reports(session, run_id, batch, count, episodes) VALUES(?,?,?,?,?)"};
+  Statement put_report{database, "INSERT INTO reports VALUES(NULL,?,?,?,?,?)"};
   Statement put_counts{database, "REPLACE INTO counts VALUES(1,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"};
   Statement put_served{database, "REPLACE INTO served VALUES(1,?)"};
   Statement put_session{database, "REPLACE INTO sessions VALUES(?,?,?,?,?,?,?,?)"};
@@ -127,6 +127,7 @@ Store::~Store() = default;
 StoredRun Store::Load(std::uint64_t fresh_run_id) {
   Database& database = impl_->database;
   StoredRun run;
+  std::string unreadable;
   try {
     // Ids travel through signed columns: the top bit stays clear.
     Statement create(database, "INSERT OR IGNORE INTO run VALUES(1, ?, ?, 0)");
@@ -141,13 +142,14 @@ StoredRun Store::Load(std::uint64_t fresh_run_id) {
     ReadCounts(run);
     ReadRanges(run);
     ReadMembers(run);
-    ReadEpisodes(run);
+    unreadable = ReadEpisodes(run);
   } catch (const StorePaused& paused) {
     throw Error(ExitCode::kTryAgain, CannotUse(database.path(), paused));
   }
   const std::string contradiction =
       Contradiction(run, {.episodes = episodes_.kept + episodes_.pruned,
-                          .complete_ranges = ranges_.kept + ranges_.pruned});
+                          .complete_ranges = ranges_.kept + ranges_.pruned,
+                          .unreadable = unreadable});
   if (!contradiction.empty()) {
     throw Error(ExitCode::kConfig, "store " + database.path() +
                                        " contradicts itself: " + contradiction +
@@ -238,21 +240,21 @@ void Store::ReadMembers(StoredRun& run) {
   }
 }
 
-void Store::ReadEpisodes(StoredRun& run) {
+std::string Store::ReadEpisodes(StoredRun& run) {
   Statement sum(impl_->database, "SELECT SUM(count) FROM reports");
   if (sum.Next()) episodes_.kept = sum.Integer(0);
-  Statement reports(impl_->database, "SELECT episodes FROM reports ORDER BY id DESC LIMIT ?");
-  reports.Bind(std::uint64_t{kLastEpisodes});
+  Statement reports(impl_->database, "SELECT id, count, episodes FROM reports ORDER BY id DESC");
   std::vector<wire::EpisodeReport>& last = run.last_episodes;
+  std::vector<wire::EpisodeReport> batch;
   while (last.size() < kLastEpisodes && reports.Next()) {
-    const std::span<const std::byte> bytes = reports.Bytes(0);
-    std::vector<wire::EpisodeReport> batch(bytes.size() / sizeof(wire::EpisodeReport));
-    std::memcpy(batch.data(), bytes.data(), batch.size() * sizeof(wire::EpisodeReport));
+    if (!DecodeEpisodes(reports.Bytes(2), reports.Integer(1), batch)) {
+      return "report " + reports.Text(0) + " has bytes that are not its " + reports.Text(1) +
+             " episodes";
+    }
     last.insert(last.begin(), batch.begin(), batch.end());
   }
-  if (last.size() > kLastEpisodes) {
-    last.erase(last.begin(), last.end() - static_cast<std::ptrdiff_t>(kLastEpisodes));
-  }
+  if (last.size() > kLastEpisodes) last.erase(last.begin(), last.end() - kLastEpisodes);
+  return "";
 }
 
 void Store::Write(const StoreChange& change) {
@@ -269,9 +271,8 @@ void Store::Write(const StoreChange& change) {
     episodes_.kept += row.episodes.size();
     impl_->put_report.Bind(row.session).Bind(row.run_id).Bind(row.batch);
     impl_->put_report.Bind(row.episodes.size());
-    impl_->put_report
-        .BindBytes(row.episodes.data(), row.episodes.size() * sizeof(wire::EpisodeReport))
-        .Run();
+    EncodeEpisodes(row.episodes, impl_->blob);
+    impl_->put_report.BindBytes(impl_->blob.data(), impl_->blob.size()).Run();
   }
   WriteMembers(change);
 }

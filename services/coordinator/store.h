@@ -82,7 +82,7 @@ class Store {
  public:
   static constexpr std::size_t kLastEpisodes = 100;
   struct Config {
-    std::uint64_t keep_episodes = 1'000'000;  // 32 bytes each
+    std::uint64_t keep_episodes = 1'000'000;  // at most 32 bytes each
     std::uint64_t keep_ranges = 16'384;       // about 100 bytes each
     int log_pages = 2000;  // of the write-ahead log: then it is copied into the file; 32 MiB
   };
@@ -125,7 +125,8 @@ class Store {
   void ReadCounts(StoredRun& run);
   void ReadRanges(StoredRun& run);
   void ReadMembers(StoredRun& run);
-  void ReadEpisodes(StoredRun& run);
+  // Returns which report cannot be read, as one clause; empty: none.
+  std::string ReadEpisodes(StoredRun& run);
 
   // Rows in the file and rows removed, of one kind.
   struct Kept {

@@ -33,7 +33,7 @@ import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import check_account
-from check_account import EPISODE, VERSION_FIELD, WORKER_FIELD
+from check_account import VERSION_FIELD, WORKER_FIELD, episodes_of
 
 BIN = pathlib.Path()  # set by main()
 DEADLINE_S = 30  # for anything to happen on a loaded machine; never decides what is right
@@ -306,12 +306,12 @@ class Run:
         """(session, episode tuple) of every stored report, in the order they were played."""
         database = sqlite3.connect(f"file:{self.folder / 'tetrion.db'}?mode=ro", uri=True)
         try:
-            rows = database.execute("SELECT session, episodes FROM reports"
+            rows = database.execute("SELECT session, count, episodes FROM reports"
                                     " ORDER BY session, batch").fetchall()
         finally:
             database.close()
-        return [(session, episode) for session, blob in rows
-                for episode in EPISODE.iter_unpack(blob)]
+        return [(session, episode) for session, count, blob in rows
+                for episode in episodes_of(blob, count)]
 
     # Ending.
 

@@ -190,6 +190,53 @@ def test_a_short_report_is_corruption(folder):
     database.close()
 
 
+# Of the three episodes below, as tests/services/coordinator/episode_blob_test.cc has it.
+COLUMNS = bytes.fromhex(
+    "0101020101040200e803000000000000010000001400000000000000070000000000a04104000100"
+    "00020100000100000100180103000100000200000000000008000000e07d010000002801"
+)
+
+
+def test_reports_by_columns_are_read(folder):
+    database = write_store(folder, [(1, [(3, 0, 20, 0, 1, 20.0, 5, 1)])])
+    database.execute("INSERT INTO reports(session, count, episodes) VALUES(2, 3, ?)", (COLUMNS,))
+    database.commit()
+    episodes = tetrion.Run(folder).episodes()
+    assert episodes["token_id"].tolist() == [3, 1000, 1002, 1001]
+    assert episodes["attempt"].tolist() == [0, 1, 1, 2]
+    assert episodes["length_steps"].tolist() == [20, 20, 21, 300]
+    assert episodes["lines"].tolist() == [0, 3, 0, 1]
+    assert episodes["policy_version"].tolist() == [1, 7, 7, 9]
+    assert episodes["episode_return"].tolist() == [20.0, 20.0, 21.0, -1.0]
+    assert episodes["lane"].tolist() == [5, 5, 4, 300]
+    assert episodes["worker"].tolist() == [1, 1, 1, 1]
+    assert episodes["session"].tolist() == [1, 2, 2, 2]
+    database.close()
+
+
+@pytest.mark.parametrize(
+    ("blob", "count"),
+    [
+        (b"", 3),
+        (COLUMNS[:39], 3),
+        (COLUMNS[:-1], 3),
+        (COLUMNS + b"\0", 3),
+        (COLUMNS, 4),
+        (COLUMNS, -3),
+        (b"\3" + bytes(39 + 3), 1),
+        (bytes(6) + b"\4" + bytes(33 + 4), 1),
+        (bytes(40), 1 << 60),
+    ],
+)
+def test_columns_that_are_none_are_corruption(folder, blob, count):
+    database = write_store(folder, [])
+    database.execute("INSERT INTO reports(session, count, episodes) VALUES(2, ?, ?)", (count, blob))
+    database.commit()
+    with pytest.raises(tetrion.RunError, match=f"{len(blob)} bytes for {count} episodes"):
+        tetrion.Run(folder).episodes()
+    database.close()
+
+
 def test_checkpoints_newest_and_best(folder):
     run = tetrion.Run(folder)
     assert run.checkpoints() == []

@@ -16,7 +16,31 @@ import sys
 
 RANGE_TOKENS = 256
 EPISODE = struct.Struct("<QIIIIfHH")  # token, attempt, length, lines, version, return, lane, worker
+BASE = struct.Struct("<QIIIIIHH")  # the same by its bits
+FIELD_BYTES = (8, 4, 4, 4, 4, 4, 2, 2)
+MOST_EPISODES = 1024  # of one report
 LENGTH_FIELD, VERSION_FIELD, RETURN_FIELD, WORKER_FIELD = 2, 4, 5, 7
+
+
+def episodes_of(blob, count):
+    """The tuples of a report, described in services/coordinator/episode_blob.h. ValueError."""
+    if len(blob) == count * EPISODE.size:
+        return list(EPISODE.iter_unpack(blob))
+    widths, at = blob[:len(FIELD_BYTES)], len(FIELD_BYTES) + BASE.size
+    if (not 0 < count <= MOST_EPISODES or len(blob) != at + count * sum(widths)
+            or any(width not in (0, 1, 2, 4, 8) or width > most
+                   for width, most in zip(widths, FIELD_BYTES, strict=True))):
+        raise ValueError(f"{len(blob)} bytes for {count} episodes")
+    columns = []
+    for base, width, field in zip(BASE.unpack_from(blob, len(FIELD_BYTES)), widths, FIELD_BYTES,
+                                  strict=True):
+        code = {0: "", 1: "B", 2: "H", 4: "I", 8: "Q"}[width]
+        values = struct.unpack_from(f"<{count}{code}", blob, at) if width else (0,) * count
+        columns.append([(base + value) % 256**field for value in values])
+        at += count * width
+    columns[RETURN_FIELD] = struct.unpack(f"<{count}f",
+                                          struct.pack(f"<{count}I", *columns[RETURN_FIELD]))
+    return list(zip(*columns, strict=True))
 
 
 def bits(blob):
@@ -94,9 +118,12 @@ def check(path):
             "SELECT id, run_id, count, episodes FROM reports"):
         if row_run != run_id:
             violations.append(f"report row {row_id}: of run {row_run}, this is {run_id}")
-        if len(blob) != count * EPISODE.size:
-            violations.append(f"report row {row_id}: {len(blob)} bytes for {count} episodes")
-        for episode in EPISODE.iter_unpack(blob):
+        try:
+            report = episodes_of(blob, count)
+        except ValueError as error:
+            violations.append(f"report row {row_id}: {error}")
+            continue
+        for episode in report:
             token = episode[0]
             first_id = token - token % RANGE_TOKENS
             bit = 1 << (token % RANGE_TOKENS)

@@ -199,11 +199,11 @@ TEST_F(RestartTest, StepsAreNeverCountedTwice) {
 TEST_F(RestartTest, FullDiskStopsGrantsKeepsSessionsAndIsLeftBehind) {
   auto client = Connect();
   const std::uint64_t session = JoinActor(*client).session;
-  GetGrant(*client, session, 1, 8);
+  GetGrant(*client, session, 1, 64);
   store_->LimitPages(store_->Pages());
-  std::uint64_t batch = 1;
-  for (; batch <= 8 && !store_agent_->Paused(); ++batch) {
-    ASSERT_EQ(client->Send(Batch(session, batch, (batch - 1) * 256, 256)), wire::SendStatus::kOk);
+  for (std::uint64_t batch = 1; batch <= 16 && !store_agent_->Paused(); ++batch) {
+    const std::uint64_t first = (batch - 1) * wire::kMaxReports;
+    ASSERT_EQ(client->Send(Batch(session, batch, first, wire::kMaxReports)), wire::SendStatus::kOk);
     for (int i = 0; i < 5; ++i) Cycle();
   }
   ASSERT_TRUE(store_agent_->Paused());
@@ -228,10 +228,11 @@ TEST_F(RestartTest, FullDiskStopsGrantsKeepsSessionsAndIsLeftBehind) {
 TEST_F(RestartTest, RegistrationsKeepASessionWhileNothingCanBeStored) {
   auto client = Connect(1);
   const std::uint64_t session = JoinActor(*client).session;
-  const wire::Grant grant = GetGrant(*client, session, 1, 8);
+  const wire::Grant grant = GetGrant(*client, session, 1, 64);
   store_->LimitPages(store_->Pages());
-  for (std::uint64_t batch = 1; batch <= 8 && !store_agent_->Paused(); ++batch) {
-    ASSERT_EQ(client->Send(Batch(session, batch, (batch - 1) * 256, 256)), wire::SendStatus::kOk);
+  for (std::uint64_t batch = 1; batch <= 16 && !store_agent_->Paused(); ++batch) {
+    const std::uint64_t first = (batch - 1) * wire::kMaxReports;
+    ASSERT_EQ(client->Send(Batch(session, batch, first, wire::kMaxReports)), wire::SendStatus::kOk);
     for (int i = 0; i < 5; ++i) Cycle();
   }
   ASSERT_TRUE(store_agent_->Paused());

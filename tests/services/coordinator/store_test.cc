@@ -26,7 +26,13 @@ class StoreTest : public ::testing::Test {
     change.ranges = {range};
     ReportRow row = {.session = 1, .run_id = 2, .batch = number + 1, .episodes = {}};
     for (std::uint64_t i = 0; i < wire::kRangeTokens; ++i) {
-      row.episodes.push_back({.token_id = range.first_id + i, .attempt = 1});
+      const auto wide = static_cast<std::uint32_t>(i * 2'654'435'761U);  // so that it needs room
+      row.episodes.push_back({.token_id = range.first_id + i,
+                              .attempt = 1,
+                              .length_steps = wide,
+                              .lines = wide,
+                              .policy_version = wide,
+                              .episode_return = static_cast<float>(wide)});
     }
     change.report = row;
     const std::uint64_t tokens = (number + 1) * wire::kRangeTokens;
@@ -239,6 +245,8 @@ TEST_F(StoreTest, StoreThatContradictsItselfIsRefusedWithOneSentence) {
       {"UPDATE counts SET env_steps = 71", "UPDATE counts SET env_steps = 70", "steps"},
       {"UPDATE counts SET free_again = 1", "UPDATE counts SET free_again = 0", "counters"},
       {"UPDATE reports SET count = 255", "UPDATE reports SET count = 256", "episodes"},
+      {"UPDATE reports SET episodes = CAST(episodes || x'07' AS BLOB)",
+       "UPDATE reports SET episodes = substr(episodes, 1, length(episodes) - 1)", "report 1 has"},
       {"UPDATE ranges SET complete = 0, first_id = 3",
        "UPDATE ranges SET complete = 1, first_id = 0", "grid"},
       {"INSERT INTO ranges VALUES(512, 1, 0, 0, 0, zeroblob(32), zeroblob(32))",
