@@ -12,6 +12,7 @@
 #include "lib/core/check.h"
 #include "lib/core/clock.h"
 #include "lib/core/log.h"
+#include "lib/frame/token.h"
 #include "lib/metrics/registry.h"
 #include "lib/setup/run_setup.h"
 #include "lib/wire/socket.h"
@@ -26,7 +27,11 @@ namespace tetrion {
 namespace {
 
 constexpr std::uint32_t kRangesPerGrant = 64;
-constexpr std::size_t kBatchesInFlight = 24;
+// As an actor, which asks for no more tokens while more reports than these wait.
+constexpr std::size_t kBatchesInFlight = kMaxUnackedBatches;
+// Together with the batches in flight and one request less than MaxTokensHeld.
+constexpr std::size_t kRangesAhead = 2 * kRangesPerGrant;
+constexpr std::uint32_t kLanes = 8;
 constexpr std::uint64_t kBatchReports = wire::kMaxReports;
 constexpr std::int64_t kWaitMs = 10'000;
 
@@ -94,17 +99,19 @@ class TokenClient {
       while (batch.episodes.size() < kBatchReports) {
         const wire::GrantedRange& range = ranges_.front();
         for (std::uint32_t i = 0; i < range.count; ++i) {
+          // As CartPole's: a reward of 1 a step.
           batch.episodes.push_back({.token_id = range.first_id + i,
                                     .attempt = range.attempt,
                                     .length_steps = i,
-                                    .episode_return = 1.0F});
+                                    .episode_return = static_cast<float>(i),
+                                    .lane = static_cast<std::uint16_t>(i % kLanes)});
         }
         ranges_.pop_front();
       }
       Send(client_, batch);
       ++in_flight_;
     }
-    if (!asked_ && ranges_.size() < 4 * kRangesPerGrant) AskForRanges();
+    if (!asked_ && ranges_.size() < kRangesAhead) AskForRanges();
   }
   void Take(const wire::Message& message) {
     if (const auto* grant = std::get_if<wire::Grant>(&message)) {
