@@ -147,9 +147,9 @@ bool Dealer::Reopen(const std::string& endpoint, const std::string& server_key, 
 
 const std::string& Dealer::HandshakeProblem() {
   while (open_ != nullptr && open_->monitor != nullptr) {
-    const std::optional<Handshake> ended = open_->monitor->Next();
+    const std::optional<EndedHandshake> ended = open_->monitor->Next();
     if (!ended.has_value()) break;
-    handshake_problem_ = ClientProblem(*ended, config_.endpoint, config_.security);
+    handshake_problem_ = ClientProblem(ended->how, config_.endpoint, config_.security);
     refused_ = !handshake_problem_.empty();
   }
   return handshake_problem_;

@@ -5,37 +5,57 @@
 #include <cerrno>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "lib/core/check.h"
 #include "lib/core/error.h"
+#include "lib/wire/peer_address.h"
 
 namespace tetrion::wire {
 namespace {
 
 constexpr int kEvents = ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL |
-                        ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH;
+                        ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH |
+                        ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_DISCONNECTED;
 
-// An event's first frame: 16 bits of kind, 32 bits of value. The second, an address, says nothing
-// about the peer.
-std::optional<Handshake> Meaning(const std::uint8_t (&frame)[6]) {
-  std::uint16_t event;
+// An event's first frame. The second, an address, says nothing about the peer.
+struct Event {
+  std::uint16_t kind;
   std::uint32_t value;
-  std::memcpy(&event, frame, sizeof(event));
-  std::memcpy(&value, frame + sizeof(event), sizeof(value));
-  switch (event) {
+};
+constexpr std::size_t kEventBytes = 6;
+
+std::optional<Event> ReceiveEvent(void* events) {
+  std::uint8_t frame[kEventBytes];
+  if (zmq_recv(events, frame, sizeof(frame), ZMQ_DONTWAIT) != sizeof(frame)) return std::nullopt;
+  char address[256];
+  zmq_recv(events, address, sizeof(address), ZMQ_DONTWAIT);
+  Event event;
+  std::memcpy(&event.kind, frame, sizeof(event.kind));
+  std::memcpy(&event.value, frame + sizeof(event.kind), sizeof(event.value));
+  return event;
+}
+
+std::optional<Handshake> Meaning(const Event& event) {
+  switch (event.kind) {
     case ZMQ_EVENT_HANDSHAKE_SUCCEEDED:
       return Handshake::kAccepted;
     case ZMQ_EVENT_HANDSHAKE_FAILED_AUTH:
       return Handshake::kUnknownKey;
     case ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL:
-      if (value == ZMQ_PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH) return Handshake::kNoKeys;
-      if (value == ZMQ_PROTOCOL_ERROR_ZMTP_CRYPTOGRAPHIC) return Handshake::kWrongKey;
+      if (event.value == ZMQ_PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH) return Handshake::kNoKeys;
+      if (event.value == ZMQ_PROTOCOL_ERROR_ZMTP_CRYPTOGRAPHIC) return Handshake::kWrongKey;
       return Handshake::kBroken;
     case ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL:
       return Handshake::kBroken;
     default:
-      return std::nullopt;  // the monitor itself ended
+      return std::nullopt;  // a connection begins or ends, or the monitor itself ended
   }
+}
+
+// Whether the connection ends with it at once; a client with an unknown key is told first.
+bool Closes(Handshake handshake) {
+  return handshake != Handshake::kAccepted && handshake != Handshake::kUnknownKey;
 }
 
 }  // namespace
@@ -69,14 +89,28 @@ HandshakeMonitor::~HandshakeMonitor() {
   zmq_close(events_);
 }
 
-std::optional<Handshake> HandshakeMonitor::Next() {
-  std::uint8_t kind[6];
-  while (zmq_recv(events_, kind, sizeof(kind), ZMQ_DONTWAIT) == sizeof(kind)) {
-    char address[256];
-    zmq_recv(events_, address, sizeof(address), ZMQ_DONTWAIT);
-    if (const std::optional<Handshake> meaning = Meaning(kind)) return meaning;
+std::optional<EndedHandshake> HandshakeMonitor::Next() {
+  while (true) {
+    if (held_ && !Closes(*held_)) return EndedHandshake{*std::exchange(held_, std::nullopt), ""};
+    const std::optional<Event> event = ReceiveEvent(events_);
+    if (!event) break;
+    const std::optional<Handshake> failed = std::exchange(held_, Meaning(*event));
+    const int fd = static_cast<int>(event->value);
+    std::string peer = event->kind == ZMQ_EVENT_DISCONNECTED ? TakePeer(fd) : "";
+    if (event->kind == ZMQ_EVENT_ACCEPTED) peers_[fd] = {PeerAddress(fd), empties_};
+    if (failed) return EndedHandshake{*failed, std::move(peer)};
   }
+  ++empties_;
   return std::nullopt;
+}
+
+std::string HandshakeMonitor::TakePeer(int fd) {
+  const auto found = peers_.find(fd);
+  if (found == peers_.end()) return "";
+  std::string address =
+      found->second.asked_at < empties_ ? std::move(found->second.address) : std::string();
+  peers_.erase(found);
+  return address;
 }
 
 }  // namespace tetrion::wire

@@ -1,6 +1,5 @@
 #include "lib/wire/input_bound.h"
 
-#include <arpa/inet.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -14,6 +13,7 @@
 
 #include "lib/core/error.h"
 #include "lib/core/log.h"
+#include "lib/wire/peer_address.h"
 
 namespace tetrion::wire {
 namespace {
@@ -46,20 +46,6 @@ std::uint16_t PortOf(int fd) {
   sockaddr_storage address{};
   socklen_t size = sizeof(address);
   return getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0 ? PortOf(address) : 0;
-}
-
-// "10.0.0.7 port 4711", for people.
-std::string PeerOf(int fd) {
-  sockaddr_storage address{};
-  socklen_t size = sizeof(address);
-  if (getpeername(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) return "a peer";
-  char text[INET6_ADDRSTRLEN] = "?";
-  if (address.ss_family == AF_INET) {
-    inet_ntop(AF_INET, &reinterpret_cast<sockaddr_in&>(address).sin_addr, text, sizeof(text));
-  } else {
-    inet_ntop(AF_INET6, &reinterpret_cast<sockaddr_in6&>(address).sin6_addr, text, sizeof(text));
-  }
-  return std::string(text) + " port " + std::to_string(PortOf(address));
 }
 
 }  // namespace
@@ -119,8 +105,9 @@ int InputBound::Look(std::uint64_t most_bytes) {
 // ZeroMQ's thread closes the connection then, and drops what it has of an unfinished message. It
 // may have done so already, and another file may have the descriptor.
 void InputBound::HangUp(int fd, const Connection& connection) {
-  log::error("hanging up on {}: {} MiB of what it sent wait here to become messages", PeerOf(fd),
-             connection.Waiting() >> 20);
+  const std::string peer = PeerAddress(fd);
+  log::error("hanging up on {}: {} MiB of what it sent wait here to become messages",
+             peer.empty() ? "a peer" : peer, connection.Waiting() >> 20);
   if (CookieOf(fd) == connection.cookie) shutdown(fd, SHUT_RDWR);
 }
 

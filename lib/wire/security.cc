@@ -141,12 +141,13 @@ int Authenticator::DoWork() {
   int work = 0;
   while (work < kEventsPerCycle && Answer()) ++work;
   for (int i = 0; i < kEventsPerCycle; ++i) {
-    const std::optional<Handshake> ended = monitor_.Next();
+    const std::optional<EndedHandshake> ended = monitor_.Next();
     if (!ended.has_value()) break;
     ++work;
-    if (*ended == Handshake::kUnknownKey) continue;  // counted with the answer, which knows the key
-    security_.handshakes->Add(*ended);
-    if (*ended != Handshake::kAccepted) Refused(*ended, "a peer");
+    const Handshake how = ended->how;
+    if (how == Handshake::kUnknownKey) continue;  // counted with the answer, which knows the key
+    security_.handshakes->Add(how);
+    if (how != Handshake::kAccepted) Refused(how, ended->peer.empty() ? "a peer" : ended->peer);
   }
   return work;
 }

@@ -1,12 +1,17 @@
 #include "lib/wire/handshakes.h"
 
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
 #include <zmq.h>
 
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "tests/lib/wire/raw_peer_for_test.h"
 
 namespace tetrion::wire {
 namespace {
@@ -33,13 +38,40 @@ class HandshakeMonitorTest : public ::testing::Test {
   HandshakeMonitorTest() : server_(zmq_socket(context_.handle(), ZMQ_ROUTER)) {}
   ~HandshakeMonitorTest() override { zmq_close(server_); }
 
+  static void AwaitEvents(const HandshakeMonitor& monitor) {
+    zmq_pollitem_t item = {monitor.handle(), 0, ZMQ_POLLIN, 0};
+    ASSERT_EQ(zmq_poll(&item, 1, 20'000), 1);
+  }
+  static EndedHandshake Await(HandshakeMonitor& monitor) {
+    std::optional<EndedHandshake> ended;
+    while (!(ended = monitor.Next()).has_value() && !testing::Test::HasFatalFailure()) {
+      AwaitEvents(monitor);
+    }
+    return ended.value_or(EndedHandshake{});
+  }
+  // Binds the server and connects to it; the caller closes the socket.
+  int ConnectByHand() const {
+    EXPECT_EQ(zmq_bind(server_, "tcp://127.0.0.1:*"), 0);
+    char endpoint[256];
+    std::size_t bytes = sizeof(endpoint);
+    EXPECT_EQ(zmq_getsockopt(server_, ZMQ_LAST_ENDPOINT, endpoint, &bytes), 0);
+    return ConnectTo(endpoint);
+  }
+  // ZMTP's greeting of a peer with another mechanism (rfc.zeromq.org/spec/23).
+  static void GreetAnotherWay(int fd) {
+    std::string greeting = "\xff" + std::string(8, '\0') + "\x7f\x03" + std::string(53, '\0');
+    greeting.replace(12, 5, "PLAIN");
+    ASSERT_EQ(send(fd, greeting.data(), greeting.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(greeting.size()));
+  }
+
   SocketContext context_{SocketContext::Config{}};
   void* const server_;
 };
 
 TEST_F(HandshakeMonitorTest, NothingHappenedYieldsNothing) {
   HandshakeMonitor monitor(context_, server_);
-  EXPECT_EQ(monitor.Next(), std::nullopt);
+  EXPECT_FALSE(monitor.Next().has_value());
 }
 
 TEST_F(HandshakeMonitorTest, PlainConnectionsAreAcceptedOnes) {
@@ -50,11 +82,35 @@ TEST_F(HandshakeMonitorTest, PlainConnectionsAreAcceptedOnes) {
   ASSERT_EQ(zmq_getsockopt(server_, ZMQ_LAST_ENDPOINT, address, &bytes), 0);
   void* const client = zmq_socket(context_.handle(), ZMQ_DEALER);
   ASSERT_EQ(zmq_connect(client, address), 0);
-  zmq_pollitem_t item = {monitor.handle(), 0, ZMQ_POLLIN, 0};
-  ASSERT_EQ(zmq_poll(&item, 1, 20'000), 1);
-  EXPECT_EQ(monitor.Next(), Handshake::kAccepted);
-  EXPECT_EQ(monitor.Next(), std::nullopt);
+  EXPECT_EQ(Await(monitor).how, Handshake::kAccepted);
+  EXPECT_FALSE(monitor.Next().has_value());
   zmq_close(client);
+}
+
+TEST_F(HandshakeMonitorTest, RefusedPeerIsToldByItsAddress) {
+  HandshakeMonitor monitor(context_, server_);
+  const int fd = ConnectByHand();
+  AwaitEvents(monitor);  // the connection begins
+  EXPECT_FALSE(monitor.Next().has_value());
+  GreetAnotherWay(fd);
+  const EndedHandshake ended = Await(monitor);
+  EXPECT_EQ(ended.how, Handshake::kNoKeys);
+  EXPECT_EQ(ended.peer.find("127.0.0.1 port "), 0U) << ended.peer;
+  close(fd);
+}
+
+// The descriptor may have been another connection's when the kernel was asked.
+TEST_F(HandshakeMonitorTest, PeerThatWasGoneBeforeItWasLookedAtHasNoAddress) {
+  HandshakeMonitor monitor(context_, server_);
+  const int fd = ConnectByHand();
+  GreetAnotherWay(fd);
+  char heard[128];
+  while (recv(fd, heard, sizeof(heard), 0) > 0) {
+  }  // until it hung up: all of its events are in the queue
+  close(fd);
+  const EndedHandshake ended = Await(monitor);
+  EXPECT_EQ(ended.how, Handshake::kNoKeys);
+  EXPECT_EQ(ended.peer, "");
 }
 
 // Far more events than ZeroMQ's own bound of a queue, none of them read.

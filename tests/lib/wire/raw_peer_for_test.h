@@ -54,18 +54,24 @@ class RawPeer {
   void* socket_;
 };
 
+// A TCP connection to a tcp:// endpoint on this host; the caller closes it.
+inline int ConnectTo(const std::string& endpoint) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port =
+      htons(static_cast<std::uint16_t>(std::stoi(endpoint.substr(endpoint.rfind(':') + 1))));
+  EXPECT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  return fd;
+}
+
 // A peer whose one message has no end, said in ZMTP 3.0 by hand (rfc.zeromq.org/spec/23): no ZeroMQ
 // socket sends an unfinished message.
 class EndlessPeer {
  public:
   // To a tcp:// endpoint on this host.
-  explicit EndlessPeer(const std::string& endpoint) : socket_(socket(AF_INET, SOCK_STREAM, 0)) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    address.sin_port =
-        htons(static_cast<std::uint16_t>(std::stoi(endpoint.substr(endpoint.rfind(':') + 1))));
-    EXPECT_EQ(connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  explicit EndlessPeer(const std::string& endpoint) : socket_(ConnectTo(endpoint)) {
     std::string greeting = "\xff" + std::string(8, '\0') + "\x7f\x03" + std::string(53, '\0');
     greeting.replace(12, 4, "NULL");
     const std::string type(
