@@ -207,16 +207,18 @@ std::unique_ptr<RowSource> RingAttacher::Attach(const wire::RingInfo& info) {
   RingConsumer ring =
       RingConsumer::Attach(info.path, config_.layout.Hash(), {.run_id = config_.run_id},
                            streamed ? RegionKind::kStream : RegionKind::kRing);
+  if (ring.record_bytes() != config_.layout.row_bytes) {
+    throw Error(ExitCode::kConfig,
+                info.path + " has rows of " + std::to_string(ring.record_bytes()) +
+                    " bytes, the run's have " + std::to_string(config_.layout.row_bytes) +
+                    "; run the same build everywhere and restart its actor");
+  }
   SourceId id = {
       .session = info.session, .worker = info.worker, .shard = info.slot, .address = info.path};
-  if (!streamed) {
-    return std::make_unique<LocalRing>(std::move(id), std::move(ring), config_.layout.row_bytes,
-                                       clock_);
-  }
+  if (!streamed) return std::make_unique<LocalRing>(std::move(id), std::move(ring), clock_);
   const auto share = std::make_shared<StreamShare>(info.path, ring.tail());
   streams_.Add(share);
-  return std::make_unique<InferredRing>(std::move(id), std::move(ring), share,
-                                        config_.layout.row_bytes, clock_);
+  return std::make_unique<InferredRing>(std::move(id), std::move(ring), share, clock_);
 }
 
 void RingAttacher::Ended(const SourceId& id, SourceState state, const std::string& reason) {

@@ -5,8 +5,8 @@
 
 namespace tetrion::learner {
 
-LocalRing::LocalRing(SourceId id, RingConsumer ring, std::uint64_t row_bytes, const Clock& clock)
-    : RowSource(std::move(id)), row_bytes_(row_bytes), clock_(clock), ring_(std::move(ring)) {}
+LocalRing::LocalRing(SourceId id, RingConsumer ring, const Clock& clock)
+    : RowSource(std::move(id)), clock_(clock), ring_(std::move(ring)) {}
 
 SourceRows LocalRing::Peek() {
   RingPeek peek = ring_.Peek();
@@ -26,10 +26,6 @@ SourceRows LocalRing::Peek() {
     case RingStatus::kOk:
       break;
   }
-  if (ring_.stride_bytes() != row_bytes_) {
-    problem_ = "its rows have another size than the run's";
-    return {.state = SourceState::kUnusable};
-  }
   return {
       .state = SourceState::kRows, .rows = peek.records, .first = peek.first, .count = peek.count};
 }
@@ -42,10 +38,10 @@ bool LocalRing::FindsOwnerDead() {
 }
 
 InferredRing::InferredRing(SourceId id, RingConsumer ring, std::shared_ptr<StreamShare> share,
-                           std::uint64_t row_bytes, const Clock& clock)
+                           const Clock& clock)
     : RowSource(std::move(id)),
       clock_(clock),
-      ring_({}, std::move(ring), row_bytes, clock),
+      ring_({}, std::move(ring), clock),
       share_(std::move(share)) {}
 
 SourceRows InferredRing::Peek() {

@@ -18,8 +18,8 @@ class LocalRing final : public RowSource {
   // How often the owner of a ring without rows is looked at.
   static constexpr std::int64_t kDeadCheckNs = 50 * kNanosPerMilli;
 
-  // `row_bytes` are the run's.
-  LocalRing(SourceId id, RingConsumer ring, std::uint64_t row_bytes, const Clock& clock);
+  // The ring's records are rows of the run.
+  LocalRing(SourceId id, RingConsumer ring, const Clock& clock);
 
   SourceRows Peek() override;
   void Release(std::uint64_t n) override { ring_.Release(n); }
@@ -37,7 +37,6 @@ class LocalRing final : public RowSource {
   bool FindsOwnerDead();
 
  private:
-  const std::uint64_t row_bytes_;
   const Clock& clock_;
   RingConsumer ring_;
   std::int64_t next_dead_check_ns_ = 0;
@@ -53,7 +52,7 @@ class InferredRing final : public RowSource {
 
   // `share` is what inference was given.
   InferredRing(SourceId id, RingConsumer ring, std::shared_ptr<StreamShare> share,
-               std::uint64_t row_bytes, const Clock& clock);
+               const Clock& clock);
 
   SourceRows Peek() override;
   void Release(std::uint64_t n) override { ring_.Release(n); }

@@ -137,6 +137,26 @@ TEST_F(RingAttacherTest, RingOfAnotherLayoutOrRunIsGivenUpAtOnceAndStaysWhileIts
   EXPECT_TRUE(std::filesystem::exists(stranger.path()));
 }
 
+// The header names the run's layout, and sizes that the layout has not; the file has room for them.
+TEST_F(RingAttacherTest, RingWithRowsOfAnotherSizeIsGivenUpWithBothSizesAndNotRead) {
+  auto narrower = MakeWorker(1), unaligned = MakeWorker(2);
+  narrower->Write(3);
+  unaligned->Write(3);
+  narrower->block().record_bytes = layout_.row_bytes - 64;
+  unaligned->block().record_bytes = layout_.row_bytes - 1;
+  List({{narrower->path(), 0}, {unaligned->path(), 1}});
+  Cycle(1);
+  ASSERT_EQ(board_.Ended().size(), 2U);
+  const std::string needed = " bytes, the run's have " + std::to_string(layout_.row_bytes);
+  for (const EndedRing& ended : board_.Ended()) {
+    EXPECT_EQ(ended.end, wire::RingEnd::kUnattachable);
+    EXPECT_THAT(ended.reason, HasSubstr(needed));
+    EXPECT_THAT(ended.reason, HasSubstr("restart its actor"));
+  }
+  EXPECT_THAT(board_.Ended()[0].reason, HasSubstr(std::to_string(layout_.row_bytes - 64)));
+  EXPECT_EQ(RowsIn(0) + RowsIn(1), 0U);
+}
+
 TEST_F(RingAttacherTest, UnattachableRingOfADeadOwnerIsRemovedAndAnotherRunsIsNot) {
   const RowLayout other({.record_bytes = 32, .lanes = 2, .has_mask = false});
   PassTheFirstList();

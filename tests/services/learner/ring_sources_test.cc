@@ -16,7 +16,7 @@ class RingSourcesTest : public ::testing::Test {
  protected:
   RingConsumer Consumer() { return RingConsumer::Attach(path_, layout_.Hash(), {.run_id = kRun}); }
   SourceId Id() { return {.session = 9, .worker = 1, .shard = 2, .address = path_}; }
-  LocalRing Local() { return {Id(), Consumer(), layout_.row_bytes, clock_}; }
+  LocalRing Local() { return {Id(), Consumer(), clock_}; }
   std::shared_ptr<StreamShare> Share(std::uint64_t first, std::uint64_t answered) {
     auto share = std::make_shared<StreamShare>(path_, 0);
     share->first = first;
@@ -24,7 +24,7 @@ class RingSourcesTest : public ::testing::Test {
     return share;
   }
   InferredRing Inferred(std::shared_ptr<StreamShare> share) {
-    return {Id(), Consumer(), std::move(share), layout_.row_bytes, clock_};
+    return {Id(), Consumer(), std::move(share), clock_};
   }
   // The owner's lock goes, the file stays: as a kill leaves it.
   void Kill() { worker_.reset(); }
@@ -86,14 +86,6 @@ TEST_F(RingSourcesTest, ImpossibleCursorMakesTheRingUnusableAndLosesNothingKnown
   EXPECT_EQ(ring.Peek().state, SourceState::kUnusable);
   EXPECT_THAT(ring.problem(), HasSubstr("cursor is impossible"));
   EXPECT_EQ(ring.backlog_rows(), 0U);
-}
-
-TEST_F(RingSourcesTest, RowsOfAnotherSizeMakeTheRingUnusable) {
-  LocalRing ring(Id(), Consumer(), layout_.row_bytes + 64, clock_);
-  worker_->Write(2);
-  EXPECT_EQ(ring.Peek().state, SourceState::kUnusable);
-  EXPECT_THAT(ring.problem(), HasSubstr("another size"));
-  EXPECT_EQ(ring.backlog_rows(), 2U);
 }
 
 TEST_F(RingSourcesTest, InferredRingShowsAnsweredRowsOnly) {
