@@ -13,6 +13,7 @@
 
 #include "lib/core/check.h"
 #include "lib/core/file.h"
+#include "lib/core/log.h"
 #include "lib/shm/region_file.h"
 #include "lib/shm/region_header.h"
 #include "lib/shm/shm_dir.h"
@@ -243,13 +244,21 @@ Region Region::CreateOrAdopt(const std::string& dir, const std::string& name, Re
   const ShmDirLock lock(dir);
   const std::string path = dir + "/" + name;
   std::string not_ready;
-  std::unique_ptr<Impl> impl = Impl::Adopt(path, kind, bytes, run_id, spec_hash, not_ready);
+  std::unique_ptr<Impl> impl;
+  std::optional<DamagedRegion> damage;
+  try {
+    impl = Impl::Adopt(path, kind, bytes, run_id, spec_hash, not_ready);
+  } catch (const DamagedRegion& error) {
+    damage = error;
+  }
   if (impl) return Region(std::move(impl));
   // A live creator may be laying the region out; no process can have attached after a dead one.
-  if (const FileDescriptor half_made = OpenNoFollow(path, O_RDWR); half_made.valid()) {
-    if (!TryOwn(half_made.get(), path)) {
+  if (const FileDescriptor left = OpenNoFollow(path, O_RDWR); left.valid()) {
+    if (!TryOwn(left.get(), path)) {
+      if (damage) throw *damage;
       throw Error(ExitCode::kTryAgain, path + " has a live owner that is just starting");
     }
+    if (damage) log::warn("{} is damaged and its owner dead: it is made anew", path);
     unlink(path.c_str());
   }
   return Region(Impl::Create(path, kind, bytes, run_id, spec_hash));

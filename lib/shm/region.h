@@ -48,8 +48,9 @@ class Region {
   // readers.
   static Region Adopt(const std::string& dir, const std::string& name, RegionKind kind,
                       std::uint64_t bytes, std::uint64_t run_id, std::uint64_t spec_hash);
-  // Adopt if a sealed region is there, else Create (removing one whose creator died before Seal),
-  // as one step under the lock. `sealed()` tells which: an adopted region is sealed.
+  // Adopt if a sealed region is there, else Create, as one step under the lock. Removes one whose
+  // creator died before Seal, and, with a line of the log, a damaged one whose owner is dead: those
+  // that have it mapped see that its name is gone. `sealed()` tells: an adopted region is sealed.
   static Region CreateOrAdopt(const std::string& dir, const std::string& name, RegionKind kind,
                               std::uint64_t bytes, std::uint64_t run_id, std::uint64_t spec_hash);
 

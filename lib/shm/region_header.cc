@@ -45,12 +45,21 @@ std::uint64_t Checksum(const FixedFields& fields) {
   return XXH64(&fields, sizeof fields, 0);
 }
 
+std::string Hex(std::uint64_t value) {
+  char text[20];
+  std::snprintf(text, sizeof text, "%#llx", static_cast<unsigned long long>(value));
+  return text;
+}
+
 Error HaveNeed(const std::string& path, const char* what, std::uint64_t have, std::uint64_t need) {
-  char text[96];
-  std::snprintf(text, sizeof text, " has %s %#llx, %#llx is needed", what,
-                static_cast<unsigned long long>(have), static_cast<unsigned long long>(need));
-  return Error(ExitCode::kConfig,
-               path + text + "; run the same build and settings everywhere, or remove the region");
+  return Error(ExitCode::kConfig, path + " has " + what + " " + Hex(have) + ", " + Hex(need) +
+                                      " is needed; run the same build and settings everywhere, or "
+                                      "remove the region");
+}
+
+DamagedRegion DamagedHeader(const std::string& path, const std::string& part) {
+  return DamagedRegion(Error(ExitCode::kConfig, path + " has a damaged header (" + part +
+                                                    "); remove it and restart its owner"));
 }
 
 Error WrongSize(const std::string& path, const char* what, std::uint64_t have, std::uint64_t need) {
@@ -98,20 +107,20 @@ void CheckRegionHeader(const RegionHeader& header, const std::string& path,
     not_ready = path + " is not ready: its owner has not sealed it yet; try again";
     return;
   }
-  if (magic != kRegionMagic) throw HaveNeed(path, "magic", magic, kRegionMagic);
+  if (magic != kRegionMagic) throw DamagedHeader(path, "magic " + Hex(magic));
   const FixedFields fields = ReadFixed(header);
   if (fields.version != kRegionVersion) {
     throw HaveNeed(path, "region version", fields.version, kRegionVersion);
   }
   if (ReadOnce(header.checksum) != Checksum(fields)) {
-    throw Error(ExitCode::kConfig, path + " has a damaged header (checksum); remove it");
+    throw DamagedHeader(path, "checksum");
   }
   const auto wanted_kind = static_cast<std::uint32_t>(kind);
   if (fields.kind != wanted_kind) throw HaveNeed(path, "kind", fields.kind, wanted_kind);
   if (fields.total_bytes != file_bytes) {
     const bool shorter = file_bytes < fields.total_bytes;
-    throw WrongSize(path, shorter ? "truncated" : "longer than its header says", file_bytes,
-                    fields.total_bytes);
+    throw DamagedRegion(WrongSize(path, shorter ? "truncated" : "longer than its header says",
+                                  file_bytes, fields.total_bytes));
   }
   if (file_bytes < needs.min_bytes) throw WrongSize(path, "too small", file_bytes, needs.min_bytes);
   if (needs.run_id && fields.run_id != *needs.run_id) {

@@ -6,6 +6,8 @@
 #include <optional>
 #include <string>
 
+#include "lib/core/error.h"
+
 namespace tetrion {
 
 // First page of every region file. Fields without atomic are written before the magic and never
@@ -63,6 +65,12 @@ struct AttachNeeds {
   std::optional<std::uint64_t> bytes;      // refuse another size
   std::uint64_t min_bytes = 0;             // refuse a smaller region
   bool live_owner = false;                 // refuse a stale region, whose owner is dead
+};
+
+// A region that no build leaves so: its header is overwritten, or its file has not the size
+// that the header says. Its code is kConfig.
+struct DamagedRegion : Error {
+  explicit DamagedRegion(const Error& error) : Error(error) {}
 };
 
 // The judgements of Region::Attach. Each either passes, or sets `not_ready` (nothing to attach to

@@ -1,9 +1,12 @@
 """kill -9 of the learner: it goes on from its last checkpoint, rings stay, versions never fall."""
 
 import itertools
+import os
 import re
 
 import harness
+
+HEADER_BYTES = 4096  # of a region
 
 
 class LearnerIsKilled(harness.Case):
@@ -13,6 +16,21 @@ class LearnerIsKilled(harness.Case):
             run.replace_learner()
         self.assertEqual(len(re.findall(r"session \d+ begun", run.log("actor-0"))), 1)
         self.check_resumes(run, 3)
+        run.finish_and_check()
+
+    def test_its_successor_makes_a_damaged_region_anew(self):
+        run = self.new_run().start_by_hand()
+        run.expect_progress()
+        run.wait_for("a checkpoint", lambda s: s["learner"].get("checkpoints", 0) >= 1)
+        region, = run.shm.glob("*.learner")
+        with run.a_learner_resumes():
+            run.kill("learner")
+            with open(region, "r+b") as file:
+                file.write(os.urandom(HEADER_BYTES))
+            run.start_learner(resume=True)
+        run.expect_progress()
+        self.assertIn(f"{region} is damaged and its owner dead", run.log("learner"))
+        self.assertEqual(len(re.findall(r"session \d+ begun", run.log("actor-0"))), 1)
         run.finish_and_check()
 
     def test_the_supervisor_brings_it_back(self):

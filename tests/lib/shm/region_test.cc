@@ -10,6 +10,9 @@
 
 #include <cstring>
 #include <filesystem>
+#include <functional>
+#include <optional>
+#include <vector>
 
 #include "lib/shm/region_header.h"
 #include "lib/shm/shm_dir.h"
@@ -261,6 +264,43 @@ TEST_F(RegionTest, HalfMadeRegionOfADeadCreatorIsMadeAnew) {
               HasSubstr("just starting"));
   region.Seal();
   EXPECT_EQ(AttachError().code(), ExitCode::kOk);
+}
+
+// Each of random bytes over the header, over its fixed fields, and a file cut short.
+TEST_F(RegionTest, DamagedRegionOfADeadOwnerIsMadeAnewAndItsReadersSeeThat) {
+  const auto adopt = [&] {
+    return Region::CreateOrAdopt(dir(), kName, RegionKind::kLearner, kBytes, kRun, kSpec);
+  };
+  const std::vector<std::function<void(Region&)>> damages = {
+      [](Region& region) { std::memset(region.data(), 0xA5, kRegionHeaderBytes); },
+      [](Region& region) { region.header().run_id ^= 1; },
+      [](Region& region) { ASSERT_EQ(truncate(region.path().c_str(), 8192), 0); }};
+  for (const auto& damage : damages) {
+    std::optional<Region> owner = Make();
+    const Region reader = Region::Attach(path(), RegionKind::kLearner);
+    damage(*owner);
+    EXPECT_THAT(ErrorOf([&] { (void)adopt(); }).what(), HasSubstr("remove it and restart"))
+        << "its owner lives";
+    EXPECT_TRUE(reader.Named());
+    owner.reset();
+    Region anew = adopt();
+    EXPECT_FALSE(anew.sealed());
+    EXPECT_FALSE(reader.Named());
+    anew.Unlink();
+  }
+}
+
+// What another build or other settings left is no damage: it is for people to remove.
+TEST_F(RegionTest, RegionOfAnotherVersionIsNotMadeAnew) {
+  {
+    Region region = Make();
+    region.header().version = 9;
+  }
+  EXPECT_EQ(ErrorOf([&] {
+              Region::CreateOrAdopt(dir(), kName, RegionKind::kLearner, kBytes, kRun, kSpec);
+            }).code(),
+            ExitCode::kConfig);
+  EXPECT_TRUE(std::filesystem::exists(path()));
 }
 
 TEST_F(RegionTest, UnlinkRemovesTheNameOnceAndNeverASuccessor) {
