@@ -305,6 +305,7 @@ Endpoints ReadEndpoints(const std::string& path) {
     endpoints.pid = json.value("pid", std::int64_t{0});
     endpoints.run = json.value("run", std::string());
     endpoints.run_id = json.value("run_id", std::uint64_t{0});
+    endpoints.shm_dir = json.value("shm_dir", std::string());
     return endpoints;
   } catch (const nlohmann::json::exception& error) {
     throw Error(ExitCode::kConfig, path + ": not an endpoints file: " + error.what() +
@@ -313,11 +314,9 @@ Endpoints ReadEndpoints(const std::string& path) {
 }
 
 void WriteEndpoints(const std::string& path, const Endpoints& endpoints) {
-  const nlohmann::json json = {{"control", endpoints.control},
-                               {"http", endpoints.http},
-                               {"pid", endpoints.pid},
-                               {"run", endpoints.run},
-                               {"run_id", endpoints.run_id}};
+  const nlohmann::json json = {{"control", endpoints.control}, {"http", endpoints.http},
+                               {"pid", endpoints.pid},         {"run", endpoints.run},
+                               {"run_id", endpoints.run_id},   {"shm_dir", endpoints.shm_dir}};
   WriteAtomically(path, json.dump(2) + "\n");
 }
 

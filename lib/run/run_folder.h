@@ -18,6 +18,7 @@ struct Endpoints {
   std::int64_t pid = 0;      // of the coordinator that wrote the file; 0: unknown
   std::string run;           // run name
   std::uint64_t run_id = 0;  // 0: unknown
+  std::string shm_dir;       // folder of the run's shared regions; empty: unknown
 };
 
 // Folder of the run folders where no flag, variable or config file names one: "runs", or what

@@ -58,7 +58,7 @@ std::unique_ptr<ControlAgent> MakeControl(const CoordinatorOptions& options, con
   ControlConfig config = MakeControlConfig(options, run);
   config.bind = ControlAddress(options.bind, run.folder, options.shm_dir, stored.run_id);
   const Clock& clock = MonotonicClock::Get();
-  const std::string again = BindOfBefore(options, PreviousControlEndpoint(run.folder));
+  const std::string again = BindOfBefore(options, PreviousEndpoints(run.folder).control);
   if (!again.empty()) {
     config.bind = again;
     try {
@@ -69,6 +69,18 @@ std::unique_ptr<ControlAgent> MakeControl(const CoordinatorOptions& options, con
     }
   }
   return std::make_unique<ControlAgent>(config, stored, store, metrics, clock);
+}
+
+// Where the run's regions were in another folder: its dead learner's would stay there, because
+// learners look for theirs in the new one.
+void LeaveShmDir(const Endpoints& before, const std::string& shm_dir, std::uint64_t run_id) {
+  const bool moved = !before.shm_dir.empty() && before.shm_dir != shm_dir;
+  if (!moved || before.run_id != run_id || TryRemoveDeadLearner(before.shm_dir, run_id)) return;
+  log::warn(
+      "{}/{} stays: a process has locked it, the folder or another region of the run, whose "
+      "regions "
+      "are in {} from now on; end that process (fuser names it), then remove the file",
+      before.shm_dir, LearnerName(run_id), shm_dir);
 }
 
 }  // namespace
@@ -102,14 +114,16 @@ Coordinator::Coordinator(const CoordinatorOptions& options, const OpenedRun& run
   host_ = std::make_unique<ServiceHost>(
       registry_, options.http_bind, [this] { return CheckReady(); }, [] {});
   host_->AddJson("/status", [this] { return control_->Status(); });
-  const ToldAddresses told = {
+  const ToldPlaces told = {
       .control = ToldEndpoint(options.advertise, endpoint()),
-      .http = Advertised("--http-advertise", options.http_advertise, http_address())};
+      .http = Advertised("--http-advertise", options.http_advertise, http_address()),
+      .shm_dir = options.shm_dir};
   files_ = std::make_unique<RunFiles>(folder_, stored.run_id, told, *control_, registry_,
                                       MonotonicClock::Get());
   memory_ = std::make_unique<MemoryWatch>(*control_, registry_);
   shm_dir_ = options.shm_dir;
   run_id_ = stored.run_id;
+  LeaveShmDir(PreviousEndpoints(folder_), shm_dir_, run_id_);
   log::info("run {} (epoch {}) on {}, http {}", folder_.name(), stored.epoch, endpoint(),
             http_address());
 }

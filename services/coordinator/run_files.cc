@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <utility>
 
 #include "lib/core/address.h"
 #include "lib/core/error.h"
@@ -45,12 +46,12 @@ off_t CutHalfLine(const std::string& path, int file) {
 
 }  // namespace
 
-RunFiles::RunFiles(const RunFolder& folder, std::uint64_t run_id, const ToldAddresses& told,
+RunFiles::RunFiles(const RunFolder& folder, std::uint64_t run_id, const ToldPlaces& told,
                    const ControlAgent& control, MetricsRegistry& registry, const Clock& clock)
     : folder_(folder),
       control_(control),
       clock_(clock),
-      endpoints_(folder, run_id, told.control, told.http),
+      endpoints_(folder, run_id, told),
       errors_{&registry.Counter("tetrion_coordinator_file_errors_total", {"endpoints"}),
               &registry.Counter("tetrion_coordinator_file_errors_total", {"metrics"})},
       next_line_ns_(clock.NowNs() + kLineEveryNs) {}
@@ -133,18 +134,18 @@ std::string RunFiles::Problem() const {
   return all;
 }
 
-EndpointsWriter::EndpointsWriter(const RunFolder& folder, std::uint64_t run_id,
-                                 const std::string& control, const std::string& http)
-    : folder_(folder), run_id_(run_id), control_(control), http_(http) {}
+EndpointsWriter::EndpointsWriter(const RunFolder& folder, std::uint64_t run_id, ToldPlaces told)
+    : folder_(folder), run_id_(run_id), told_(std::move(told)) {}
 
 void EndpointsWriter::Write(const std::vector<Member>& members) const {
   Endpoints endpoints;
-  endpoints.control = control_;
+  endpoints.control = told_.control;
   endpoints.pid = getpid();
   endpoints.run = folder_.name();
   endpoints.run_id = run_id_;
-  endpoints.http["coordinator"] = http_;
-  std::vector<ScrapeTarget> targets = {{"coordinator", "coordinator", http_}};
+  endpoints.shm_dir = told_.shm_dir;
+  endpoints.http["coordinator"] = told_.http;
+  std::vector<ScrapeTarget> targets = {{"coordinator", "coordinator", told_.http}};
   for (const Member& member : members) {
     // A name that is taken gets its session's number, so that no member hides another.
     const bool taken = endpoints.http.contains(member.name);
@@ -174,11 +175,11 @@ std::string FileSdText(const std::string& run, const std::vector<ScrapeTarget>& 
   return text + "\n]\n";
 }
 
-std::string PreviousControlEndpoint(const RunFolder& folder) {
+Endpoints PreviousEndpoints(const RunFolder& folder) {
   try {
-    return ReadEndpoints(folder.endpoints_json()).control;
+    return ReadEndpoints(folder.endpoints_json());
   } catch (const Error&) {
-    return "";
+    return {};
   }
 }
 

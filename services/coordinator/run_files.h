@@ -14,12 +14,16 @@
 
 namespace tetrion::coordinator {
 
+// Where others find the coordinator and the run's shared regions.
+struct ToldPlaces {
+  std::string control, http, shm_dir;
+};
+
 // Writes where the run's services listen: endpoints.json for members and tools, file_sd.json for
 // Prometheus (file_sd_configs). Both by rename. One thread.
 class EndpointsWriter {
  public:
-  EndpointsWriter(const RunFolder& folder, std::uint64_t run_id, const std::string& control,
-                  const std::string& http);
+  EndpointsWriter(const RunFolder& folder, std::uint64_t run_id, ToldPlaces told);
   // Throws Error(kTryAgain) when the run folder cannot be written.
   void Write(const std::vector<Member>& members) const;
   // The run has ended: nothing is left to scrape, and another program may get the ports. Throws as
@@ -29,7 +33,7 @@ class EndpointsWriter {
  private:
   const RunFolder folder_;
   const std::uint64_t run_id_;
-  const std::string control_, http_;
+  const ToldPlaces told_;
 };
 
 // A service that Prometheus scrapes. `job`: coordinator, learner or actor, whatever it is called.
@@ -39,9 +43,10 @@ struct ScrapeTarget {
 // The text of file_sd.json: one target group a service, labels service, job and run.
 std::string FileSdText(const std::string& run, const std::vector<ScrapeTarget>& targets);
 
-// The control endpoint that an earlier coordinator of the run told, so that a new one binds its
-// port again and members need not look for it; empty when there is none.
-std::string PreviousControlEndpoint(const RunFolder& folder);
+// What an earlier coordinator of the run told: a new one binds its port again, so that members need
+// not look for it, and looks after a folder of shared regions that it leaves. Without values when
+// there is none.
+Endpoints PreviousEndpoints(const RunFolder& folder);
 
 // The address for members: the one that was asked for; without one a socket in the run folder, or
 // in the folder of the shared regions where that path is too long for a socket (107 bytes). Both
@@ -54,11 +59,6 @@ std::string ControlAddress(const std::string& bind, const RunFolder& folder,
 // `wanted` beside a socket's path.
 std::string ToldEndpoint(const std::string& wanted, const std::string& endpoint);
 
-// Where others find the coordinator.
-struct ToldAddresses {
-  std::string control, http;
-};
-
 // The files that a run's coordinator keeps for members and people: endpoints.json and file_sd.json
 // when members change (at most once a second), a line of metrics.jsonl every 5 s; at the end
 // summary.json, and a file_sd.json without targets. What cannot be written (full disk, no
@@ -67,7 +67,7 @@ struct ToldAddresses {
 class RunFiles {
  public:
   // References outlive the object.
-  RunFiles(const RunFolder& folder, std::uint64_t run_id, const ToldAddresses& told,
+  RunFiles(const RunFolder& folder, std::uint64_t run_id, const ToldPlaces& told,
            const ControlAgent& control, MetricsRegistry& registry, const Clock& clock);
 
   // Some times a second.

@@ -200,13 +200,16 @@ TEST_F(RunFolderTest, EarlierChangesThatCannotBeReadAreNotReplaced) {
 TEST_F(RunFolderTest, EndpointsRoundTrip) {
   const std::string path = runs_ + "/endpoints.json";
   const Endpoints written = {
-      "ipc:///tmp/x", {{"coordinator", "127.0.0.1:1"}, {"actor-0", "h:2"}}, 42, "r"};
+      "ipc:///tmp/x", {{"coordinator", "127.0.0.1:1"}, {"actor-0", "h:2"}}, 42, "r", 7,
+      "/dev/shm/x"};
   WriteEndpoints(path, written);
   const Endpoints read = ReadEndpoints(path);
   EXPECT_EQ(read.control, written.control);
   EXPECT_EQ(read.http, written.http);
   EXPECT_EQ(read.pid, 42);
   EXPECT_EQ(read.run, "r");
+  EXPECT_EQ(read.run_id, 7U);
+  EXPECT_EQ(read.shm_dir, "/dev/shm/x");
 }
 
 TEST_F(RunFolderTest, EndpointsAreMissingOrWrongWithDifferentCodes) {

@@ -17,7 +17,10 @@
 
 #include "lib/core/error.h"
 #include "lib/core/file.h"
+#include "lib/shm/region.h"
+#include "lib/shm/shm_dir.h"
 #include "lib/wire/socket.h"
+#include "services/coordinator/store.h"
 
 namespace tetrion::coordinator {
 namespace {
@@ -324,6 +327,35 @@ TEST_F(CoordinatorTest, ResumedRunGoesOnAtTheSamePort) {
   }
   options_.resume = "first";
   EXPECT_EQ(MakeCoordinator(options_, OpenRun(options_))->endpoint(), endpoint);
+}
+
+// Everything was killed before; the file is of no use in the folder that the run leaves.
+TEST_F(CoordinatorTest, RunThatIsResumedWithAnotherShmDirTakesItsDeadLearnersRegionAlong) {
+  MakeCoordinator(options_, OpenRun(options_));
+  const std::string before = options_.shm_dir;
+  EnsureShmDir(before);
+  const std::uint64_t run_id = Store(dir_ + "/first/tetrion.db").Load(0).run_id;
+  WriteEndpoints(RunFolder::Open(dir_, "first").endpoints_json(),
+                 {.control = "ipc:///x", .run_id = run_id, .shm_dir = before});
+  const auto make_region = [&](std::uint64_t run) {
+    return Region::Create(before, LearnerName(run), RegionKind::kLearner, 8192, run, 1);
+  };
+  const std::string dead = make_region(run_id).path(), other_runs = make_region(run_id + 1).path();
+  options_.resume = "first";
+  MakeCoordinator(options_, OpenRun(options_));
+  EXPECT_TRUE(std::filesystem::exists(dead)) << "the folder is the same";
+  options_.shm_dir = dir_ + "/shm2";
+  MakeCoordinator(options_, OpenRun(options_));
+  EXPECT_FALSE(std::filesystem::exists(dead));
+  EXPECT_TRUE(std::filesystem::exists(other_runs));
+  const Region alive = make_region(run_id);
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  MakeCoordinator(options_, OpenRun(options_));
+  const std::string log =
+      testing::internal::GetCapturedStdout() + testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(std::filesystem::exists(alive.path()));
+  EXPECT_TRUE(Has(log, alive.path() + " stays")) << log;
 }
 
 TEST_F(CoordinatorTest, ResumedRunOfEveryAddressGoesOnAtThePortThatItTold) {

@@ -25,7 +25,7 @@ class RunFilesTest : public CoordinatorFixture {
   void SetUp() override {
     CoordinatorFixture::SetUp();
     fs::create_directory(run_.path());
-    const ToldAddresses told = {.control = control_->endpoint(), .http = "127.0.0.1:1"};
+    const ToldPlaces told = {.control = control_->endpoint(), .http = "127.0.0.1:1"};
     files_ = std::make_unique<RunFiles>(run_, 7, told, *control_, *registry_, clock_);
   }
   std::string Http(const std::string& member) const {

@@ -128,12 +128,13 @@ TEST(EndpointsTest, FileSdNamesEveryServiceAndWhatItIs) {
 TEST(EndpointsTest, MembersOfOneNameAndAMemberCalledCoordinatorHideNothing) {
   TestFolder dir;
   const RunFolder folder = RunFolder::At(dir.path());
-  const EndpointsWriter writer(folder, 7, "ipc:///x", "127.0.0.1:1");
+  const EndpointsWriter writer(folder, 7, {"ipc:///x", "127.0.0.1:1", "/dev/shm/x"});
   writer.Write({{"actor-0", "127.0.0.1:2", 5},
                 {"actor-0", "127.0.0.1:3", 6},
                 {"coordinator", "127.0.0.1:4", 7}});
   const Endpoints read = ReadEndpoints(folder.endpoints_json());
   EXPECT_EQ(read.run_id, 7U);
+  EXPECT_EQ(read.shm_dir, "/dev/shm/x");
   EXPECT_EQ(read.http.at("coordinator"), "127.0.0.1:1");
   EXPECT_EQ(read.http.at("actor-0"), "127.0.0.1:2");
   EXPECT_EQ(read.http.at("actor-0.session-6"), "127.0.0.1:3");
