@@ -35,7 +35,7 @@ void AddMemberOptions(ServiceOptions& parser, MemberOptions& o, const std::strin
   AddCurveKey(parser, o.curve);
   AddCurveServer(parser, o.curve);
   parser.Add("name", &o.name, "name in logs and metrics");
-  parser.Add("shm-dir", &o.shm_dir, "folder of the shared regions; empty: the run's");
+  AddShmDir(parser, &o.shm_dir, "the run's");
   parser.Add("http-bind", &o.http_bind,
              "address of /metrics, /livez and /readyz; port 0 picks one");
   parser.Add("http-advertise", &o.http_advertise,

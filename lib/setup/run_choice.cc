@@ -17,8 +17,7 @@ void AddRunChoice(ServiceOptions& parser, RunChoice& choice) {
   parser.Add("stop-after", &choice.stop_after,
              "end by itself: 30s, 2m, 1h or 50000000steps; empty: never");
   parser.Add("runs-dir", &choice.runs_dir, "folder of the run folders");
-  parser.Add("shm-dir", &choice.shm_dir,
-             "folder of the shared regions; empty: /dev/shm/tetrion-<uid>");
+  AddShmDir(parser, &choice.shm_dir, "/dev/shm/tetrion-<uid>");
   AddRunSettings(parser, &choice.given);
 }
 

@@ -123,6 +123,10 @@ void AddRunSettings(ServiceOptions& parser, std::vector<Setting>* given) {
                 PresetsMarkdown());
 }
 
+void AddShmDir(ServiceOptions& parser, std::string* dir, const std::string& if_empty) {
+  parser.Add("shm-dir", dir, "folder of the shared regions; empty: " + if_empty);
+}
+
 void Resolve(RunConfig& config) {
   const EnvEntry& env = EnvOf(config.env);
   if (config.view == kAuto) config.view = env.default_view;

@@ -21,6 +21,9 @@ RowSpec RowSpecOf(const RunConfig& run);
 // Declares every setting of a run as an option; the environments' names and defaults stand in the
 // help, their presets below the settings in docs/options.md. As ServiceOptions::AddRun.
 void AddRunSettings(ServiceOptions& parser, std::vector<Setting>* given);
+// Declares --shm-dir, the folder of the shared regions. `if_empty`: which one that is where none is
+// given. Programs that make runs choose it; a member may name the run's, and is refused another.
+void AddShmDir(ServiceOptions& parser, std::string* dir, const std::string& if_empty);
 
 // Fills the fields whose 0 or "auto" means "derive" and checks what the environment and its view
 // decide (the network reads the view), then ResolveShapes. Throws Error(kUsage), also for an
