@@ -16,6 +16,7 @@
 
 #include "lib/core/error.h"
 #include "lib/core/nowait_writer.h"
+#include "lib/run/bus_errors.h"
 #include "lib/run/environment.h"
 
 // Written into the build folder by cmake/write_revision.cmake.
@@ -71,6 +72,7 @@ int GuardedMain(int argc, const char* const* argv,
                 const std::function<int(int, const char* const*)>& fn) noexcept {
   const std::string_view program = ProgramName(argc, argv);
   OccupyStandardStreams();
+  TellBusErrors(program);
   try {
     const int code = fn(argc, argv);
     const int reason = code == 0 ? UnwrittenOutput() : 0;

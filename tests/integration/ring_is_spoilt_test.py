@@ -1,5 +1,5 @@
 """Rows of a live ring that another process overwrites: the learner gives that ring up, its actor
-ends and says why, a supervisor starts it again.
+ends and says why, a supervisor starts it again. One that is cut off: both end and name its file.
 
 Before, the actor was taken for dead, registered the ring that was gone, and so on without end; and
 rows that changed between the look at them and the copy ended the learner.
@@ -45,6 +45,22 @@ class RingIsSpoilt(harness.Case):
         run.expect_progress()
         self.assertNotIn("fenced;", run.log("actor-1"))
         run.finish_and_check()
+
+    def test_one_that_is_cut_off_is_named_by_whom_it_ends_and_the_run_goes_on(self):
+        run = self.new_run().start_up()
+        run.expect_progress()
+        ring, = run.rings()
+        run.killed.add("actor-0")
+        with run.a_learner_resumes():
+            os.truncate(run.shm / ring, HEAD_BYTES)
+        last_words = f"error: {run.shm / ring} was cut off"
+        self.assertIn(last_words, run.log("actor-0"))
+        self.assertIn(last_words, run.log("learner"))
+        run.wait_for("a new ring", lambda _: run.rings() and ring not in run.rings())
+        run.expect_progress()
+        run.drain()  # how many rows the ring had held is not known
+        self.assertEqual([path.name for path in run.shm.iterdir()], [".lock"])
+        self.assertEqual(harness.check_account.check(run.folder / "tetrion.db")[1], [])
 
     def test_the_supervisor_starts_it_again(self):
         run = self.new_run().start_up()
