@@ -1,5 +1,6 @@
 #include "lib/weights/learner_region.h"
 
+#include <memory>
 #include <utility>
 
 #include "lib/core/error.h"
@@ -13,6 +14,21 @@ constexpr std::uint64_t kWeightsOffset = 2 * kRegionHeaderBytes;  // after heade
 constexpr std::int64_t kLookEveryNs = 5 * kNanosPerMilli;
 // While it is there: two system calls, against a worker's thousands of rows.
 constexpr std::int64_t kLookAgainEveryNs = 100 * kNanosPerMilli;
+
+// Region::AttachIfReady, but nullopt also for a dead learner's region that is damaged: its successor
+// makes it anew, under the folder's lock.
+std::optional<Region> AttachUnlessBroken(const std::string& dir, const std::string& name,
+                                         const AttachNeeds& needs) {
+  const std::string path = dir + "/" + name;
+  try {
+    return Region::AttachIfReady(path, RegionKind::kLearner, needs);
+  } catch (const DamagedRegion&) {
+    const std::unique_ptr<ShmDirLock> lock = ShmDirLock::Try(dir);
+    const std::optional<RegionHold> hold = LookAtRegion(path);
+    if (lock == nullptr || !hold || !hold->held) return std::nullopt;
+  }
+  return Region::AttachIfReady(path, RegionKind::kLearner, needs);  // the successor's, or damaged
+}
 
 }  // namespace
 
@@ -36,12 +52,11 @@ LearnerRegion LearnerRegion::CreateOrAdopt(const std::string& dir, std::uint64_t
 
 std::optional<LearnerRegion> LearnerRegion::Attach(const std::string& dir, std::uint64_t run_id,
                                                    std::uint64_t spec_hash) {
-  const std::string path = dir + "/" + LearnerName(run_id);
   std::optional<Region> region =
-      Region::AttachIfReady(path, RegionKind::kLearner,
-                            {.run_id = run_id,
-                             .spec_hash = spec_hash,
-                             .min_bytes = kWeightsOffset + WeightsSlotBytes(0)});
+      AttachUnlessBroken(dir, LearnerName(run_id),
+                         {.run_id = run_id,
+                          .spec_hash = spec_hash,
+                          .min_bytes = kWeightsOffset + WeightsSlotBytes(0)});
   if (!region) return std::nullopt;
   const std::uint64_t room_bytes =
       (region->size() - kWeightsOffset - WeightsSlotBytes(0)) / kWeightsSlots;

@@ -28,7 +28,8 @@ class LearnerRegion {
   // lives, kConfig when an earlier one used another blob size or layout.
   static LearnerRegion CreateOrAdopt(const std::string& dir, std::uint64_t run_id,
                                      std::uint64_t max_blob_bytes, std::uint64_t spec_hash);
-  // Actor. nullopt while the region does not exist or is not sealed yet; ask again. Throws Error
+  // Actor. nullopt while the region does not exist or is not sealed yet, or is damaged and its
+  // learner dead; ask again. Throws Error
   // like Region::Attach for everything else. The learner may be dead (OwnerAlive tells): its
   // successor will adopt the same region.
   static std::optional<LearnerRegion> Attach(const std::string& dir, std::uint64_t run_id,

@@ -27,6 +27,8 @@ class LearnerIsKilled(harness.Case):
             run.kill("learner")
             with open(region, "r+b") as file:
                 file.write(os.urandom(HEADER_BYTES))
+            run.start_actor("actor-1")  # finds the damaged one, and waits
+            run.wait_joined("actor-1")
             run.start_learner(resume=True)
         run.expect_progress()
         self.assertIn(f"{region} is damaged and its owner dead", run.log("learner"))

@@ -48,6 +48,22 @@ TEST(LearnerRegionTest, ActorOfAnotherLayoutIsRefused) {
   EXPECT_EQ(error.code(), ExitCode::kConfig);
 }
 
+TEST(LearnerRegionTest, ActorWaitsForTheSuccessorOfADeadLearnerWhoseRegionIsDamaged) {
+  const ScratchDir scratch;
+  const auto create = [&] {
+    return LearnerRegion::CreateOrAdopt(scratch.path(), kRun, kMaxBytes, kSpec);
+  };
+  std::optional<LearnerRegion> learner = create();
+  learner->region().header().magic.store(1);
+  const Error alive = ErrorOf([&] { LearnerRegion::Attach(scratch.path(), kRun, kSpec); });
+  EXPECT_EQ(alive.code(), ExitCode::kConfig);
+  learner.reset();
+  EXPECT_FALSE(LearnerRegion::Attach(scratch.path(), kRun, kSpec));
+  learner = create();
+  EXPECT_FALSE(learner->adopted());
+  EXPECT_TRUE(LearnerRegion::Attach(scratch.path(), kRun, kSpec));
+}
+
 TEST(LearnerRegionTest, BellAndWeightsReachTheOtherMapping) {
   const ScratchDir scratch;
   const LearnerRegion learner =
