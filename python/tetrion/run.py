@@ -27,7 +27,7 @@ EPISODE_DTYPE = np.dtype(
         ("worker", "<u2"),
     ]
 )
-_STORE_LAYOUT = 2
+_STORE_LAYOUTS = (2, 3)  # told apart by each report
 _MOST_EPISODES = 1024  # of one report
 _MANIFEST_VERSION = "1"
 
@@ -270,9 +270,10 @@ def _read(file: Path, mode: str) -> list[tuple[int, int, bytes]]:
     connection = sqlite3.connect(f"{file.resolve().as_uri()}?{mode}", uri=True, timeout=10)
     try:
         layout = connection.execute("SELECT layout FROM run").fetchone()
-        if layout is not None and layout[0] != _STORE_LAYOUT:
+        if layout is not None and layout[0] not in _STORE_LAYOUTS:
             raise RunError(
-                f"{file} has layout {layout[0]}, this package reads {_STORE_LAYOUT}: "
+                f"{file} has layout {layout[0]}, this package reads "
+                f"{' and '.join(map(str, _STORE_LAYOUTS))}: "
                 "use the tetrion release that made the run"
             )
         return connection.execute(

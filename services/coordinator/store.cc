@@ -11,8 +11,10 @@
 namespace tetrion::coordinator {
 namespace {
 
-// Raised with every change of the tables; an older file is refused.
-constexpr std::uint64_t kLayout = 2;
+// Raised with every change of the tables or of what they hold, so that older releases refuse the
+// file. Layout 2 lacks only the columns of episode_blob.h: such a file becomes one of kLayout.
+constexpr std::uint64_t kLayout = 3;
+constexpr std::uint64_t kOldestLayout = 2;
 constexpr int kNoPageLimit = 0x3fffffff;
 // Rows that a transaction removes at most, so that none takes long; or twice what it adds.
 constexpr std::uint64_t kPruneRows = 256;
@@ -61,12 +63,13 @@ Bits256 ReadBits(std::span<const std::byte> bytes) {
   return bits;
 }
 
-// A file that another release wrote is refused before a table is touched.
+// A file whose layout this build does not know is refused before a table is touched.
 void CheckLayout(Database& database, const std::string& path) {
   Statement tables(database, "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'run'");
   if (!tables.Next()) return;
   Statement layout(database, "SELECT layout FROM run");
-  if (!layout.Next() || layout.Integer(0) == kLayout) return;
+  if (!layout.Next()) return;
+  if (layout.Integer(0) >= kOldestLayout && layout.Integer(0) <= kLayout) return;
   throw Error(ExitCode::kConfig, "store " + path + " has layout " +
                                      std::to_string(layout.Integer(0)) + ", this build needs " +
                                      std::to_string(kLayout) +
@@ -132,7 +135,8 @@ StoredRun Store::Load(std::uint64_t fresh_run_id) {
     // Ids travel through signed columns: the top bit stays clear.
     Statement create(database, "INSERT OR IGNORE INTO run VALUES(1, ?, ?, 0)");
     create.Bind(kLayout).Bind(fresh_run_id >> 1).Run();
-    database.Execute("UPDATE run SET epoch = epoch + 1");
+    Statement start(database, "UPDATE run SET epoch = epoch + 1, layout = ?");
+    start.Bind(kLayout).Run();
     {
       Statement read(database, "SELECT run_id, epoch FROM run");
       if (!read.Next()) database.Fail("the run's row is missing");

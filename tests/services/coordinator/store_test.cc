@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <span>
 #include <string>
 
 #include "lib/core/error.h"
@@ -307,6 +308,30 @@ TEST_F(StoreTest, FileOfAnOlderLayoutIsRefusedUntouched) {
       "INSERT INTO run VALUES(1, 1, 5, 7); CREATE TABLE counts(id INTEGER PRIMARY KEY)");
   EXPECT_THROW(Store{path()}, Error);
   EXPECT_EQ(Count("counts"), 0U);
+}
+
+// Whose reports are arrays of wire::EpisodeReport. An older release must refuse it from then on.
+TEST_F(StoreTest, FileOfLayoutTwoIsReadAndBecomesOneOfThePresentLayout) {
+  const StoreChange change = FullRange(0);
+  {
+    Store store(path());
+    store.Load(4);
+    ASSERT_EQ(store.Commit({{change}}), CommitResult::kOk);
+  }
+  std::string hex;
+  for (const std::byte byte : std::as_bytes(std::span(change.report->episodes))) {
+    constexpr const char* kDigits = "0123456789abcdef";
+    const auto value = static_cast<unsigned>(byte);
+    hex += {kDigits[value >> 4], kDigits[value & 15]};
+  }
+  Execute("UPDATE run SET layout = 2; UPDATE reports SET episodes = x'" + hex + "'");
+  const StoredRun run = Store(path()).Load(4);
+  ASSERT_EQ(run.last_episodes.size(), Store::kLastEpisodes);
+  EXPECT_EQ(run.last_episodes.back().length_steps, change.report->episodes.back().length_steps);
+  Database database(path());
+  Statement layout(database, "SELECT layout FROM run");
+  ASSERT_TRUE(layout.Next());
+  EXPECT_EQ(layout.Integer(0), 3U);
 }
 
 }  // namespace
