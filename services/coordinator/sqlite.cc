@@ -88,6 +88,11 @@ void Database::Execute(const std::string& sql) {
   if (result != SQLITE_OK) Judge(result, sql.c_str());
 }
 
+std::uint64_t Database::Setting(const std::string& name) {
+  Statement pragma(*this, ("PRAGMA " + name).c_str());
+  return pragma.Next() ? pragma.Integer(0) : 0;
+}
+
 bool Database::CopyLog(bool truncate) {
   const int mode = truncate ? SQLITE_CHECKPOINT_TRUNCATE : SQLITE_CHECKPOINT_PASSIVE;
   int pages = 0, copied = 0;

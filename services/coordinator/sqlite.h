@@ -29,6 +29,8 @@ class Database {
 
   // Runs statements without results. Throws StorePaused for what may pass by itself.
   void Execute(const std::string& sql);
+  // A number that PRAGMA tells by this name; 0: none.
+  std::uint64_t Setting(const std::string& name);
   // Undoes what an interrupted transaction has left; false when even that must be tried again.
   [[nodiscard]] bool RollBack();
   [[noreturn]] void Fail(const std::string& what);

@@ -18,13 +18,13 @@ constexpr std::uint64_t kOldestLayout = 2;
 constexpr int kNoPageLimit = 0x3fffffff;
 // Rows that a transaction removes at most, so that none takes long; or twice what it adds.
 constexpr std::uint64_t kPruneRows = 256;
-// Report batches are blobs of up to 32 KiB: large pages keep them out of long overflow chains.
+// Every transaction rewrites pages of small tables, the more bytes the larger they are; blobs of
+// reports are mostly less than 10 KiB. A file keeps the page size that it was made with.
 constexpr const char* kPragmas =
-    "PRAGMA page_size=16384;"
+    "PRAGMA page_size=8192;"
     "PRAGMA journal_mode=WAL;"
     "PRAGMA synchronous=FULL;"
-    "PRAGMA temp_store=MEMORY;";
-constexpr std::uint64_t kLogPageBytes = 16384 + 24;  // a page and its header in the log
+    "PRAGMA temp_store=MEMORY; PRAGMA cache_size=-16384;";
 
 // Done bits of `ranges` and the episodes in `reports` are written in one transaction and agree at
 // all times: counts.done = episodes in reports + counts.episodes_pruned, and counts.next_token /
@@ -97,6 +97,7 @@ struct Store::Impl {
 
   Database database;
   Tables tables;
+  const std::uint64_t log_page_bytes = database.Setting("page_size") + 24;  // with its header
   std::vector<std::byte> blob;  // of the report being written
   int page_limit = 0;
   Durability durability = Durability::kPromise;
@@ -393,12 +394,11 @@ bool Store::CopyLog() {
 }
 
 std::uint64_t Store::LogBytes() const {
-  return static_cast<std::uint64_t>(impl_->database.log_pages()) * kLogPageBytes;
+  return static_cast<std::uint64_t>(impl_->database.log_pages()) * impl_->log_page_bytes;
 }
 
 int Store::Pages() {
-  Statement pages(impl_->database, "PRAGMA page_count");
-  return pages.Next() ? static_cast<int>(pages.Integer(0)) : 0;
+  return static_cast<int>(impl_->database.Setting("page_count"));
 }
 
 }  // namespace tetrion::coordinator

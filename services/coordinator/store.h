@@ -84,7 +84,7 @@ class Store {
   struct Config {
     std::uint64_t keep_episodes = 1'000'000;  // at most 32 bytes each
     std::uint64_t keep_ranges = 16'384;       // about 100 bytes each
-    int log_pages = 2000;  // of the write-ahead log: then it is copied into the file; 32 MiB
+    int log_pages = 4000;  // of the write-ahead log: then it is copied into the file; 32 MiB
   };
 
   // Opens or creates. Throws Error(kConfig) for a file of another layout, Error(kTryAgain) while it

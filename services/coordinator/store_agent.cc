@@ -44,7 +44,7 @@ void StoreAgent::DrainEvent() {
 
 bool StoreAgent::Due() {
   if (queue_.empty()) return false;
-  return queued_promises_ > 0 || queued_reports_ >= kGroupReports ||
+  return queued_promises_ > 0 || queued_reports_ >= kEnoughReports ||
          clock_.NowNs() - queue_.front().pushed_ns >= kGroupWaitNs;
 }
 

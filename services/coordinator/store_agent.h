@@ -22,15 +22,17 @@ namespace tetrion::coordinator {
 // promise once its ticket is committed.
 //
 // A group holds whatever is queued, up to kGroupReports episodes. A promise is written at once and
-// synced, reports alone wait up to kGroupWaitNs for company. While the file cannot be written (a
-// full disk, a lock, an I/O error) the queue is kept and tried again every kRetryNs.
+// synced; fewer reports than kEnoughReports wait up to kGroupWaitNs for company. While the file
+// cannot be written (a full disk, a lock, an I/O error) the queue is kept and tried again every
+// kRetryNs.
 //
 // The store's log is copied into its file between groups. A process that reads the file for long
 // keeps the log from being begun anew: it is then tried ever more rarely, and said.
 class StoreAgent final : public Agent {
  public:
-  static constexpr std::size_t kMaxQueued = 4096;     // changes; see HasRoom
-  static constexpr std::size_t kGroupReports = 4096;  // episodes of one transaction
+  static constexpr std::size_t kMaxQueued = 4096;      // changes; see HasRoom
+  static constexpr std::size_t kEnoughReports = 4096;  // episodes that wait for no more
+  static constexpr std::size_t kGroupReports = 16384;  // episodes of one transaction
   static constexpr std::int64_t kGroupWaitNs = 50 * kNanosPerMilli;
   static constexpr std::int64_t kRetryNs = 500 * kNanosPerMilli;
   static constexpr std::int64_t kLogRetryNs = 250 * kNanosPerMilli;  // doubled by failures, up to

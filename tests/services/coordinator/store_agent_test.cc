@@ -69,7 +69,7 @@ TEST_F(StoreAgentTest, ReportsAloneWaitForCompany) {
 }
 
 TEST_F(StoreAgentTest, EnoughReportsAreCompany) {
-  agent_.Push(Report(0, StoreAgent::kGroupReports - 1), Durability::kReport);
+  agent_.Push(Report(0, StoreAgent::kEnoughReports - 1), Durability::kReport);
   agent_.Push(Report(1, 1), Durability::kReport);
   EXPECT_EQ(agent_.DoWork(), 2);
 }

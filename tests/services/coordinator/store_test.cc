@@ -166,6 +166,19 @@ TEST_F(StoreTest, FailingDiskIsAPauseAndTheSameGroupIsWrittenOnceLater) {
   EXPECT_EQ(Count("reports"), 1U);
 }
 
+// Pages were of 16 KiB in earlier releases.
+TEST_F(StoreTest, LogIsMeasuredInThePagesThatItsFileHas) {
+  constexpr std::uint64_t kLogHead = 32;
+  for (const std::string size : {"", "PRAGMA page_size=16384; CREATE TABLE made_before(x);"}) {
+    std::filesystem::remove(path());
+    Execute(size);
+    Store store(path());
+    store.Load(4);
+    ASSERT_EQ(store.Commit({{FullRange(0)}}), CommitResult::kOk);
+    EXPECT_EQ(store.LogBytes() + kLogHead, std::filesystem::file_size(path() + "-wal")) << size;
+  }
+}
+
 TEST_F(StoreTest, GroupThatFailsHalfwayLeavesTheFileAsItWas) {
   Store store(path());
   store.Load(4);
