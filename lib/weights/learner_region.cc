@@ -15,7 +15,7 @@ constexpr std::int64_t kLookEveryNs = 5 * kNanosPerMilli;
 // While it is there: two system calls, against a worker's thousands of rows.
 constexpr std::int64_t kLookAgainEveryNs = 100 * kNanosPerMilli;
 
-// Region::AttachIfReady, but nullopt also for a dead learner's region that is damaged: its successor
+// Region::AttachIfReady, but nullopt also for a dead learner's region that is damaged: a successor
 // makes it anew, under the folder's lock.
 std::optional<Region> AttachUnlessBroken(const std::string& dir, const std::string& name,
                                          const AttachNeeds& needs) {
