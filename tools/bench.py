@@ -12,9 +12,9 @@ A target ending in x is about the ratio, any other about our own figure; a "note
 Prints one table and writes bench/results/<date>-<machine>.json. With --compare it says which ratios
 are worse by 10 % or more than in FILE, or than their newest in bench/results from a machine of the
 same kind (cpu, cores, flags, --quick or not), and ends with exit status 1 if any is, or if FILE has
-none of them. A worse one is marked "worse" in its result and never the newest. With --picture
-it draws the ratios as bars. With --stored it measures nothing: it prints, or with --picture draws,
-the newest figures of each program in bench/results from a machine of this kind.
+none of them. A worse one is marked "worse" in its result, and no later run is compared with it.
+With --picture it draws the ratios as bars. With --stored it measures nothing: it prints, or with
+--picture draws, the newest figures of each program in bench/results from a machine of this kind.
 """
 
 import argparse
@@ -218,8 +218,8 @@ def stored(result, folder):
 
 
 def newest_stored(where, quick, only):
-    """{program: its newest stored result} of machines of this kind. A result's figures that it no
-    longer measures are in none of them; of each result only the program's own figures remain."""
+    """{program: its newest stored result from machines of this kind}, with that program's figures
+    only. A figure that only older results have is left out."""
     newest = {}
     for old in results_like({"machine": where, "quick": quick}, RESULTS):
         for program in {str(f.get("program")) for f in old["figures"]}:

@@ -1,13 +1,17 @@
 #include "lib/run/bus_errors.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <charconv>
+#include <climits>
 #include <cstdint>
 #include <cstring>
+#include <initializer_list>
 
 #include "lib/core/error.h"
 
@@ -68,9 +72,20 @@ std::string_view PathAt(std::uintptr_t address, MapLines& lines) {
   return "";
 }
 
-void Say(std::string_view text) {
+// As one line, so that no other program's text comes between. Waits for no reader: a terminal or a
+// pipe that stands still gets nothing.
+void Say(std::initializer_list<std::string_view> parts) {
+  char line[PIPE_BUF];
+  std::size_t bytes = 0;
+  for (const std::string_view part : parts) {
+    const std::size_t more = std::min(part.size(), sizeof line - bytes);
+    std::memcpy(line + bytes, part.data(), more);
+    bytes += more;
+  }
+  pollfd reader = {STDERR_FILENO, POLLOUT, 0};
+  if (poll(&reader, 1, 0) != 1 || reader.revents != POLLOUT) return;
   // Nothing is left to do about a write that fails.
-  static_cast<void>(!write(STDERR_FILENO, text.data(), text.size()));
+  static_cast<void>(!write(STDERR_FILENO, line, bytes));
 }
 
 void OnBusError(int, siginfo_t* info, void*) {
@@ -86,11 +101,9 @@ void OnBusError(int, siginfo_t* info, void*) {
     if (!is_missing) raise(SIGBUS);  // it came by kill, perhaps
     return;
   }
-  Say(told_program);
-  Say(": error: ");
-  Say(path);
-  Say(" was cut off while this program had it mapped, or its device fails; find out what writes to "
-      "it, then start again\n");
+  Say({told_program, ": error: ", path,
+       " was cut off while this program had it mapped, or its device is full or fails; find out "
+       "what writes to it, then start again\n"});
   _exit(static_cast<int>(ExitCode::kTryAgain));
 }
 

@@ -255,10 +255,14 @@ Region Region::CreateOrAdopt(const std::string& dir, const std::string& name, Re
   // A live creator may be laying the region out; no process can have attached after a dead one.
   if (const FileDescriptor left = OpenNoFollow(path, O_RDWR); left.valid()) {
     if (!TryOwn(left.get(), path)) {
-      if (damage) throw *damage;
+      if (damage) {
+        throw Error(ExitCode::kTryAgain, std::string(damage->what()) + " (its owner lives)");
+      }
       throw Error(ExitCode::kTryAgain, path + " has a live owner that is just starting");
     }
-    if (damage) log::warn("{} is damaged and its owner dead: it is made anew", path);
+    if (damage) {
+      log::warn("{} is damaged and its owner dead: it is made anew ({})", path, damage->what());
+    }
     unlink(path.c_str());
   }
   return Region(Impl::Create(path, kind, bytes, run_id, spec_hash));

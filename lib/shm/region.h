@@ -50,7 +50,8 @@ class Region {
                       std::uint64_t bytes, std::uint64_t run_id, std::uint64_t spec_hash);
   // Adopt if a sealed region is there, else Create, as one step under the lock. Removes one whose
   // creator died before Seal, and, with a line of the log, a damaged one whose owner is dead: those
-  // that have it mapped see that its name is gone. `sealed()` tells: an adopted region is sealed.
+  // that have it mapped see that its name is gone. kTryAgain when the owner lives, also of a
+  // damaged one. `sealed()` tells whether it was adopted.
   static Region CreateOrAdopt(const std::string& dir, const std::string& name, RegionKind kind,
                               std::uint64_t bytes, std::uint64_t run_id, std::uint64_t spec_hash);
 

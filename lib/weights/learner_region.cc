@@ -17,8 +17,8 @@ constexpr std::int64_t kLookAgainEveryNs = 100 * kNanosPerMilli;
 
 // Region::AttachIfReady, but nullopt also for a dead learner's region that is damaged: a successor
 // makes it anew, under the folder's lock.
-std::optional<Region> AttachUnlessBroken(const std::string& dir, const std::string& name,
-                                         const AttachNeeds& needs) {
+std::optional<Region> AttachUnlessDamaged(const std::string& dir, const std::string& name,
+                                          const AttachNeeds& needs) {
   const std::string path = dir + "/" + name;
   try {
     return Region::AttachIfReady(path, RegionKind::kLearner, needs);
@@ -27,7 +27,8 @@ std::optional<Region> AttachUnlessBroken(const std::string& dir, const std::stri
     const std::optional<RegionHold> hold = LookAtRegion(path);
     if (lock == nullptr || !hold || !hold->held) return std::nullopt;
   }
-  return Region::AttachIfReady(path, RegionKind::kLearner, needs);  // the successor's, or damaged
+  // A live owner: a successor has just made it anew, or its region is damaged, which throws.
+  return Region::AttachIfReady(path, RegionKind::kLearner, needs);
 }
 
 }  // namespace
@@ -53,10 +54,10 @@ LearnerRegion LearnerRegion::CreateOrAdopt(const std::string& dir, std::uint64_t
 std::optional<LearnerRegion> LearnerRegion::Attach(const std::string& dir, std::uint64_t run_id,
                                                    std::uint64_t spec_hash) {
   std::optional<Region> region =
-      AttachUnlessBroken(dir, LearnerName(run_id),
-                         {.run_id = run_id,
-                          .spec_hash = spec_hash,
-                          .min_bytes = kWeightsOffset + WeightsSlotBytes(0)});
+      AttachUnlessDamaged(dir, LearnerName(run_id),
+                          {.run_id = run_id,
+                           .spec_hash = spec_hash,
+                           .min_bytes = kWeightsOffset + WeightsSlotBytes(0)});
   if (!region) return std::nullopt;
   const std::uint64_t room_bytes =
       (region->size() - kWeightsOffset - WeightsSlotBytes(0)) / kWeightsSlots;

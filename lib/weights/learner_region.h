@@ -28,10 +28,10 @@ class LearnerRegion {
   // lives, kConfig when an earlier one used another blob size or layout.
   static LearnerRegion CreateOrAdopt(const std::string& dir, std::uint64_t run_id,
                                      std::uint64_t max_blob_bytes, std::uint64_t spec_hash);
-  // Actor. nullopt while the region does not exist or is not sealed yet, or is damaged and its
-  // learner dead; ask again. Throws Error
-  // like Region::Attach for everything else. The learner may be dead (OwnerAlive tells): its
-  // successor will adopt the same region.
+  // Actor. nullopt while the region does not exist, is not sealed yet, or is damaged and its
+  // learner dead; ask again. Throws Error like Region::Attach for everything else. The learner may
+  // be dead (OwnerAlive tells): its successor will adopt this region, or make it anew if it is
+  // damaged.
   static std::optional<LearnerRegion> Attach(const std::string& dir, std::uint64_t run_id,
                                              std::uint64_t spec_hash);
 
@@ -57,9 +57,10 @@ class LearnerRegion {
 };
 
 // The learner's region as one worker sees it. The region may come later than the worker, and it may
-// be removed and made anew (by a clean-up while the learner was down): the watch looks every few
-// milliseconds until it is there, and ten times a second whether the path still names it. Each
-// worker maps it for itself, so there is nothing to share. Worker thread only.
+// be removed and made anew (by a clean-up while the learner was down, or by a learner that finds it
+// damaged): the watch looks every few milliseconds until it is there, and ten times a second whether
+// the path still names it. Each worker maps it for itself, so there is nothing to share. Worker
+// thread only.
 class LearnerWatch {
  public:
   struct Config {

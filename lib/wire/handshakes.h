@@ -56,12 +56,12 @@ struct EndedHandshake {
 // one thread at a time. Its owner reads it regularly: events wait in memory without a bound,
 // because ZeroMQ's own threads would wait for a full queue.
 //
-// The address of a peer that connected to this socket is known where its handshake was refused and
-// Next had looked before its connection was closed. ZeroMQ names no peer, only descriptors: of an
-// accepted connection, and of a closed one right after its failed handshake, as long as the context
-// has one I/O thread. A descriptor may be closed, and be another connection's, before Next asks the
-// kernel whose it is. But its end is told before it is closed: an address counts once the queue was
-// found empty after it was asked for.
+// How a refused peer's address becomes known: ZeroMQ tells descriptors, not peers: one when a
+// connection is accepted, and the same one when it ends, right after the failed handshake (with one
+// I/O thread a context). Next asks the kernel for the address when it reads that a connection was
+// accepted. By then the descriptor may already belong to another connection. But ZeroMQ tells the
+// end of a connection before it closes the descriptor: if the queue was empty after Next had asked,
+// the address is right; otherwise it stays unknown.
 class HandshakeMonitor {
  public:
   HandshakeMonitor(const SocketContext& context, void* socket);
@@ -69,7 +69,8 @@ class HandshakeMonitor {
   HandshakeMonitor(const HandshakeMonitor&) = delete;
   HandshakeMonitor& operator=(const HandshakeMonitor&) = delete;
 
-  // Returns at once; nothing when no handshake ended since the last call.
+  // Returns at once; nothing when no handshake ended since the last call. One that failed may be
+  // told by a later call, when ZeroMQ has also told that its connection ended.
   std::optional<EndedHandshake> Next();
   // ZeroMQ's pointer of what to poll.
   void* handle() const { return events_; }

@@ -105,7 +105,7 @@ int InputBound::Look(std::uint64_t most_bytes) {
 // ZeroMQ's thread closes the connection then, and drops what it has of an unfinished message. It
 // may have done so already, and another file may have the descriptor.
 void InputBound::HangUp(int fd, const Connection& connection) {
-  const std::string peer = PeerAddress(fd);
+  const std::string peer = CookieOf(fd) == connection.cookie ? PeerAddress(fd) : "";
   log::error("hanging up on {}: {} MiB of what it sent wait here to become messages",
              peer.empty() ? "a peer" : peer, connection.Waiting() >> 20);
   if (CookieOf(fd) == connection.cookie) shutdown(fd, SHUT_RDWR);

@@ -71,15 +71,14 @@ std::unique_ptr<ControlAgent> MakeControl(const CoordinatorOptions& options, con
   return std::make_unique<ControlAgent>(config, stored, store, metrics, clock);
 }
 
-// Where the run's regions were in another folder: its dead learner's would stay there, because
-// learners look for theirs in the new one.
+// Removes the region of the run's dead learner from the folder that the run had before: learners
+// look only in the new one. Warns where a process uses it.
 void LeaveShmDir(const Endpoints& before, const std::string& shm_dir, std::uint64_t run_id) {
   const bool moved = !before.shm_dir.empty() && before.shm_dir != shm_dir;
   if (!moved || before.run_id != run_id || TryRemoveDeadLearner(before.shm_dir, run_id)) return;
   log::warn(
-      "{}/{} stays: a process has locked it, the folder or another region of the run, whose "
-      "regions "
-      "are in {} from now on; end that process (fuser names it), then remove the file",
+      "{}/{} stays: a process has locked it, its folder or another region of the run. The run's "
+      "regions are in {} from now on: end that process (fuser names it), then remove the file",
       before.shm_dir, LearnerName(run_id), shm_dir);
 }
 

@@ -54,8 +54,8 @@ def main():
 
 
 def use_one_processor():
-    """This process, and all that it starts from now on. For tests that take minutes and ask nothing
-    that a second processor decides: their services would keep all of them busy."""
+    """Binds this process, and all that it starts from now on, to one processor. For tests that take
+    minutes and whose result needs no second one: their services would keep every processor busy."""
     processors = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {processors[os.getpid() % len(processors)]})
 

@@ -7,11 +7,13 @@ rows that changed between the look at them and the copy ended the learner.
 
 import os
 import re
+import signal
 
 import harness
 
 TRY_AGAIN = 75
 HEAD_BYTES = 8192  # of region and ring: spoilt are the rows only
+HEAD_AT, TAIL_AT = 4096 + 128, 4096 + 256  # the ring's cursors, lib/shm/spsc_ring.h
 RING_ROWS, NUMBER_BYTES = 256, 8  # a row begins with its number
 
 
@@ -46,16 +48,26 @@ class RingIsSpoilt(harness.Case):
         self.assertNotIn("fenced;", run.log("actor-1"))
         run.finish_and_check()
 
-    def test_one_that_is_cut_off_is_named_by_whom_it_ends_and_the_run_goes_on(self):
+    def test_a_ring_that_is_cut_off_is_named_by_those_it_ends_and_the_run_goes_on(self):
         run = self.new_run().start_up()
         run.expect_progress()
         ring, = run.rings()
+        path = run.shm / ring
+
+        def rows_wait():
+            head, tail = (int.from_bytes(path.read_bytes()[at:at + 8], "little")
+                          for at in (HEAD_AT, TAIL_AT))
+            return head > tail
         run.killed.add("actor-0")
         with run.a_learner_resumes():
-            os.truncate(run.shm / ring, HEAD_BYTES)
-        last_words = f"error: {run.shm / ring} was cut off"
-        self.assertIn(last_words, run.log("actor-0"))
-        self.assertIn(last_words, run.log("learner"))
+            learner = run.signal("learner", signal.SIGSTOP)  # so that rows wait that it must read
+            harness.wait_until("rows wait", rows_wait)
+            os.truncate(path, HEAD_BYTES)
+            os.kill(learner, signal.SIGCONT)
+        self.assertIn(f"error: {path} was cut off", run.log("learner"))
+        # It may not have touched the rows before the learner's successor gave the ring up.
+        run.wait_for("its actor ends", lambda _: re.search(
+            f"error: {path} was cut off|cannot use the ring", run.log("actor-0")))
         run.wait_for("a new ring", lambda _: run.rings() and ring not in run.rings())
         run.expect_progress()
         run.drain()  # how many rows the ring had held is not known

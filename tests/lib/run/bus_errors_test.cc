@@ -1,5 +1,6 @@
 #include "lib/run/bus_errors.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -67,6 +68,23 @@ TEST(BusErrorsTest, ManyThreadsThatMeetThemSayItOnce) {
         for (std::thread& thread : threads) thread.join();
       },
       ::testing::ExitedWithCode(kTryAgain), "^tetrion-test: error: [^\n]*\n$");
+}
+
+TEST(BusErrorsTest, ProgramEndsThoughNobodyReadsItsLine) {
+  const CutOffFile file;
+  EXPECT_EXIT(
+      {
+        int ends[2];
+        if (pipe2(ends, O_NONBLOCK) != 0) _exit(1);
+        const std::vector<char> much(1 << 20);
+        while (write(ends[1], much.data(), much.size()) > 0) {
+        }  // until it is full
+        fcntl(ends[1], F_SETFL, 0);
+        dup2(ends[1], STDERR_FILENO);
+        TellBusErrors("tetrion-test");
+        file.TouchWhatIsGone();
+      },
+      ::testing::ExitedWithCode(kTryAgain), "");
 }
 
 TEST(BusErrorsTest, OtherBusErrorsEndTheProgramAsEver) {

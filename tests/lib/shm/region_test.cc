@@ -279,8 +279,9 @@ TEST_F(RegionTest, DamagedRegionOfADeadOwnerIsMadeAnewAndItsReadersSeeThat) {
     std::optional<Region> owner = Make();
     const Region reader = Region::Attach(path(), RegionKind::kLearner);
     damage(*owner);
-    EXPECT_THAT(ErrorOf([&] { (void)adopt(); }).what(), HasSubstr("remove it and restart"))
-        << "its owner lives";
+    const Error refusal = ErrorOf([&] { (void)adopt(); });
+    EXPECT_EQ(refusal.code(), ExitCode::kTryAgain);
+    EXPECT_THAT(refusal.what(), HasSubstr("(its owner lives)"));
     EXPECT_TRUE(reader.Named());
     owner.reset();
     Region anew = adopt();
