@@ -58,9 +58,9 @@ class LearnerRegion {
 
 // The learner's region as one worker sees it. The region may come later than the worker, and it may
 // be removed and made anew (by a clean-up while the learner was down, or by a learner that finds it
-// damaged): the watch looks every few milliseconds until it is there, and ten times a second whether
-// the path still names it. Each worker maps it for itself, so there is nothing to share. Worker
-// thread only.
+// damaged): the watch looks every few milliseconds until it is there, and ten times a second
+// whether the path still names it. Each worker maps it for itself, so there is nothing to share.
+// Worker thread only.
 class LearnerWatch {
  public:
   struct Config {
