@@ -6,74 +6,20 @@
 #include "lib/core/error.h"
 #include "services/coordinator/episode_blob.h"
 #include "services/coordinator/sqlite.h"
+#include "services/coordinator/store_schema.h"
 #include "services/coordinator/stored_check.h"
 
 namespace tetrion::coordinator {
 namespace {
 
-// Raised with every change of the tables or of what they hold, so that older releases refuse the
-// file. Layout 2 lacks only the columns of episode_blob.h: such a file becomes one of kLayout.
-constexpr std::uint64_t kLayout = 3;
-constexpr std::uint64_t kOldestLayout = 2;
 constexpr int kNoPageLimit = 0x3fffffff;
 // Rows that a transaction removes at most, so that none takes long; or twice what it adds.
 constexpr std::uint64_t kPruneRows = 256;
-// Every transaction rewrites pages of small tables, the more bytes the larger they are; blobs of
-// reports are mostly less than 10 KiB. A file keeps the page size that it was made with.
-constexpr const char* kPragmas =
-    "PRAGMA page_size=8192;"
-    "PRAGMA journal_mode=WAL;"
-    "PRAGMA synchronous=FULL;"
-    "PRAGMA temp_store=MEMORY; PRAGMA cache_size=-16384;";
-
-// Done bits of `ranges` and the episodes in `reports` are written in one transaction and agree at
-// all times: counts.done = episodes in reports + counts.episodes_pruned, and counts.next_token /
-// 256 = rows of ranges + counts.ranges_pruned. `reports.episodes` is described in episode_blob.h.
-constexpr const char* kSchema =
-    "CREATE TABLE IF NOT EXISTS run("
-    "  id INTEGER PRIMARY KEY CHECK(id = 1), layout INTEGER, run_id INTEGER, epoch INTEGER);"
-    "CREATE TABLE IF NOT EXISTS counts("
-    "  id INTEGER PRIMARY KEY CHECK(id = 1), issued INTEGER, done INTEGER, free_again INTEGER,"
-    "  duplicates INTEGER, refused INTEGER, abandoned INTEGER, freed INTEGER, next_token INTEGER,"
-    "  next_session INTEGER, env_steps INTEGER, version_first INTEGER, version_limit INTEGER,"
-    "  return_best REAL, steps_forgotten INTEGER, episodes_pruned INTEGER, ranges_pruned INTEGER);"
-    "CREATE TABLE IF NOT EXISTS ranges("
-    "  first_id INTEGER PRIMARY KEY, attempt INTEGER, session INTEGER, grant_request INTEGER,"
-    "  complete INTEGER, done BLOB, abandoned BLOB);"
-    "CREATE INDEX IF NOT EXISTS open_ranges ON ranges(first_id) WHERE complete = 0;"
-    "CREATE INDEX IF NOT EXISTS complete_ranges ON ranges(first_id) WHERE complete = 1;"
-    "CREATE TABLE IF NOT EXISTS reports("
-    "  id INTEGER PRIMARY KEY, session INTEGER, run_id INTEGER, batch INTEGER, count INTEGER,"
-    "  episodes BLOB);"
-    "CREATE TABLE IF NOT EXISTS sessions("
-    "  session INTEGER PRIMARY KEY, role INTEGER, name TEXT, process INTEGER, workers INTEGER,"
-    "  last_request INTEGER, region_held INTEGER, http TEXT);"
-    "CREATE TABLE IF NOT EXISTS processes("
-    "  process INTEGER PRIMARY KEY, env_steps INTEGER, steps_base INTEGER,"
-    "  tokens_granted INTEGER, base_known INTEGER);"
-    "CREATE TABLE IF NOT EXISTS slots("
-    "  slot INTEGER PRIMARY KEY, state INTEGER, session INTEGER, process INTEGER, worker INTEGER,"
-    "  path TEXT, departed INTEGER);"
-    // A table of its own, so that files from before it are of the same layout.
-    "CREATE TABLE IF NOT EXISTS served(id INTEGER PRIMARY KEY CHECK(id = 1), seconds REAL);";
 
 Bits256 ReadBits(std::span<const std::byte> bytes) {
   Bits256 bits;
   if (bytes.size() == sizeof(bits)) std::memcpy(&bits, bytes.data(), sizeof(bits));
   return bits;
-}
-
-// A file whose layout this build does not know is refused before a table is touched.
-void CheckLayout(Database& database, const std::string& path) {
-  Statement tables(database, "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'run'");
-  if (!tables.Next()) return;
-  Statement layout(database, "SELECT layout FROM run");
-  if (!layout.Next()) return;
-  if (layout.Integer(0) >= kOldestLayout && layout.Integer(0) <= kLayout) return;
-  throw Error(ExitCode::kConfig, "store " + path + " has layout " +
-                                     std::to_string(layout.Integer(0)) + ", this build needs " +
-                                     std::to_string(kLayout) +
-                                     ": resume the run with the release that made it");
 }
 
 std::string CannotUse(const std::string& path, const StorePaused& paused) {
@@ -84,15 +30,11 @@ std::string CannotUse(const std::string& path, const StorePaused& paused) {
 }  // namespace
 
 struct Store::Impl {
-  explicit Impl(const std::string& path) : database(path), tables(database, path) {}
+  explicit Impl(const std::string& path) : database(path), tables(database) {}
 
   // Before the statements below, which name the tables.
   struct Tables {
-    Tables(Database& database, const std::string& path) {
-      database.Execute(kPragmas);
-      CheckLayout(database, path);
-      database.Execute(kSchema);
-    }
+    explicit Tables(Database& database) { PrepareTables(database); }
   };
 
   Database database;
@@ -135,9 +77,9 @@ StoredRun Store::Load(std::uint64_t fresh_run_id) {
   try {
     // Ids travel through signed columns: the top bit stays clear.
     Statement create(database, "INSERT OR IGNORE INTO run VALUES(1, ?, ?, 0)");
-    create.Bind(kLayout).Bind(fresh_run_id >> 1).Run();
+    create.Bind(kStoreLayout).Bind(fresh_run_id >> 1).Run();
     Statement start(database, "UPDATE run SET epoch = epoch + 1, layout = ?");
-    start.Bind(kLayout).Run();
+    start.Bind(kStoreLayout).Run();
     {
       Statement read(database, "SELECT run_id, epoch FROM run");
       if (!read.Next()) database.Fail("the run's row is missing");
@@ -152,9 +94,9 @@ StoredRun Store::Load(std::uint64_t fresh_run_id) {
     throw Error(ExitCode::kTryAgain, CannotUse(database.path(), paused));
   }
   const std::string contradiction =
-      Contradiction(run, {.episodes = episodes_.kept + episodes_.pruned,
-                          .complete_ranges = ranges_.kept + ranges_.pruned,
-                          .unreadable = unreadable});
+      !unreadable.empty() ? unreadable
+                          : Contradiction(run, {.episodes = episodes_.kept + episodes_.pruned,
+                                                .complete_ranges = ranges_.kept + ranges_.pruned});
   if (!contradiction.empty()) {
     throw Error(ExitCode::kConfig, "store " + database.path() +
                                        " contradicts itself: " + contradiction +
@@ -386,11 +328,11 @@ CommitResult Store::Commit(std::span<const StoreChange> changes, Durability dura
 }
 
 bool Store::LogIsFull() const {
-  return impl_->database.log_pages() >= config_.log_pages;
+  return LogBytes() >= config_.log_bytes;
 }
 
 bool Store::CopyLog() {
-  return impl_->database.CopyLog(/*truncate=*/impl_->database.log_pages() >= 2 * config_.log_pages);
+  return impl_->database.CopyLog(/*truncate=*/LogBytes() >= 2 * config_.log_bytes);
 }
 
 std::uint64_t Store::LogBytes() const {

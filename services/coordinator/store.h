@@ -84,25 +84,27 @@ class Store {
   struct Config {
     std::uint64_t keep_episodes = 1'000'000;  // at most 32 bytes each
     std::uint64_t keep_ranges = 16'384;       // about 100 bytes each
-    int log_pages = 4000;  // of the write-ahead log: then it is copied into the file; 32 MiB
+    // Of the write-ahead log: then it is copied into the file.
+    std::uint64_t log_bytes = std::uint64_t{32} << 20;
   };
 
-  // Opens or creates. Throws Error(kConfig) for a file of another layout, Error(kTryAgain) while it
-  // cannot be written.
+  // Opens or creates. Throws Error(kConfig) for a file of a layout that this build does not know,
+  // Error(kTryAgain) while it cannot be written.
   explicit Store(const std::string& path) : Store(path, Config()) {}
   Store(const std::string& path, const Config& config);
   ~Store();
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
 
-  // Counts the start (epoch + 1, committed and synced) and reads the state. `fresh_run_id` names a
-  // new run. Throws Error(kConfig) when the stored figures contradict each other.
+  // Counts the start (epoch + 1) and raises the file's layout to the present one (committed and
+  // synced), then reads the state. `fresh_run_id` names a new run. Throws Error(kConfig) when the
+  // stored figures contradict each other.
   StoredRun Load(std::uint64_t fresh_run_id);
   // One transaction for all of them; kPaused leaves the file as it was, pause_reason() says why.
   [[nodiscard]] CommitResult Commit(std::span<const StoreChange> changes,
                                     Durability durability = Durability::kPromise);
   const std::string& pause_reason() const { return pause_reason_; }
-  // Whether the write-ahead log has grown to `log_pages` and should be copied into the file, which
+  // Whether the write-ahead log has grown to `log_bytes` and should be copied into the file, which
   // Commit never does.
   bool LogIsFull() const;
   // Copies it; false while another process reads the file in a state that is older than the log's

@@ -21,8 +21,8 @@ namespace tetrion::coordinator {
 // event_fd() becomes readable when it moves. The agent that promised something sends the
 // promise once its ticket is committed.
 //
-// A group holds whatever is queued, up to kGroupReports episodes. A promise is written at once and
-// synced; fewer reports than kEnoughReports wait up to kGroupWaitNs for company. While the file
+// A group takes whole changes until it has kGroupReports episodes. A promise is written at once and
+// synced; fewer than kEnoughReports episodes wait up to kGroupWaitNs for more. While the file
 // cannot be written (a full disk, a lock, an I/O error) the queue is kept and tried again every
 // kRetryNs.
 //
@@ -30,8 +30,9 @@ namespace tetrion::coordinator {
 // keeps the log from being begun anew: it is then tried ever more rarely, and said.
 class StoreAgent final : public Agent {
  public:
-  static constexpr std::size_t kMaxQueued = 4096;      // changes; see HasRoom
-  static constexpr std::size_t kEnoughReports = 4096;  // episodes that wait for no more
+  static constexpr std::size_t kMaxQueued = 4096;  // changes; see HasRoom
+  // Episodes that are written without waiting for more.
+  static constexpr std::size_t kEnoughReports = 4096;
   static constexpr std::size_t kGroupReports = 16384;  // episodes of one transaction
   static constexpr std::int64_t kGroupWaitNs = 50 * kNanosPerMilli;
   static constexpr std::int64_t kRetryNs = 500 * kNanosPerMilli;

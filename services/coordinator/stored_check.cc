@@ -68,7 +68,6 @@ std::string MembersContradiction(const StoredRun& run) {
 }  // namespace
 
 std::string Contradiction(const StoredRun& run, const StoredRows& rows) {
-  if (!rows.unreadable.empty()) return rows.unreadable;
   std::string text = RangesContradiction(run, rows);
   if (text.empty()) text = MembersContradiction(run);
   return text;

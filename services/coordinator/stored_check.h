@@ -11,7 +11,6 @@ namespace tetrion::coordinator {
 struct StoredRows {
   std::uint64_t episodes = 0;
   std::uint64_t complete_ranges = 0;
-  std::string unreadable = {};  // which report cannot be read, as one clause; empty: none
 };
 
 // What is wrong with a run that was read from the store, as one clause; empty: nothing. A store

@@ -28,10 +28,12 @@ def folder(tmp_path):
     return run
 
 
-STORE = (ROOT / "services" / "coordinator" / "store.cc").read_text(encoding="utf-8")
-LAYOUT = int(re.search(r"kLayout = (\d+);", STORE).group(1))
+STORE = ROOT / "services" / "coordinator"
+LAYOUT_TEXT = (STORE / "store_schema.h").read_text(encoding="utf-8")
+SCHEMA_TEXT = (STORE / "store_schema.cc").read_text(encoding="utf-8")
+LAYOUT = int(re.search(r"kStoreLayout = (\d+);", LAYOUT_TEXT).group(1))
 # The tables as the coordinator makes them, out of its source.
-SCHEMA = "".join(re.findall(r'"(.*)"', STORE.split("kSchema =")[1].split(";\n\n")[0]))
+SCHEMA = "".join(re.findall(r'"(.*)"', SCHEMA_TEXT.split("kSchema =")[1].split(";\n\n")[0]))
 
 
 def write_store(folder, batches, layout=LAYOUT):

@@ -134,9 +134,12 @@ TEST_F(StoreAgentTest, GroupThatCannotBeWrittenIsKeptAndWrittenOnceItCan) {
 class StoreLogTest : public ::testing::Test {
  protected:
   static constexpr int kLogPages = 64;
-  static constexpr std::uint64_t kPageBytes = 16384;
+  static constexpr std::uint64_t kPageBytes = 8192;
 
-  StoreLogTest() { static_cast<void>(store_.Load(4)); }
+  StoreLogTest() {
+    static_cast<void>(store_.Load(4));
+    EXPECT_EQ(Database(folder_ / "t.db").Setting("page_size"), kPageBytes);
+  }
   void Commit() {
     StoreChange change;
     change.ranges = {{.first_id = number_ * wire::kRangeTokens, .attempt = 1}};
@@ -153,7 +156,7 @@ class StoreLogTest : public ::testing::Test {
   }
 
   TestFolder folder_;
-  Store store_{folder_ / "t.db", {.log_pages = kLogPages}};
+  Store store_{folder_ / "t.db", {.log_bytes = kLogPages * kPageBytes}};
   FakeClock clock_;
   StoreAgent agent_{store_, clock_};
   std::uint64_t number_ = 0;

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "lib/core/error.h"
+#include "services/coordinator/store_schema.h"
 #include "tests/services/coordinator/durable_files.h"
 #include "tests/services/coordinator/fixture.h"
 #include "tests/support/no_open_files.h"
@@ -324,6 +325,20 @@ TEST_F(StoreTest, FileOfAnOlderLayoutIsRefusedUntouched) {
 }
 
 // Whose reports are arrays of wire::EpisodeReport. An older release must refuse it from then on.
+TEST_F(StoreTest, LogIsFullAtTheSameBytesInFilesOfLargerPages) {
+  Execute("PRAGMA page_size=16384; CREATE TABLE earlier(id INTEGER);");
+  constexpr std::uint64_t kLogBytes = 40 * 16384, kOneChange = 16 * 16384;
+  Store store(path(), {.log_bytes = kLogBytes});
+  static_cast<void>(store.Load(4));
+  ASSERT_EQ(Database(path()).Setting("page_size"), 16384U);
+  for (std::uint64_t i = 0; !store.LogIsFull(); ++i) {
+    ASSERT_LT(store.LogBytes(), kLogBytes);
+    ASSERT_EQ(store.Commit({{FullRange(i)}}), CommitResult::kOk);
+  }
+  EXPECT_GE(store.LogBytes(), kLogBytes);
+  EXPECT_LT(store.LogBytes(), kLogBytes + kOneChange);
+}
+
 TEST_F(StoreTest, FileOfLayoutTwoIsReadAndBecomesOneOfThePresentLayout) {
   const StoreChange change = FullRange(0);
   {
@@ -344,7 +359,7 @@ TEST_F(StoreTest, FileOfLayoutTwoIsReadAndBecomesOneOfThePresentLayout) {
   Database database(path());
   Statement layout(database, "SELECT layout FROM run");
   ASSERT_TRUE(layout.Next());
-  EXPECT_EQ(layout.Integer(0), 3U);
+  EXPECT_EQ(layout.Integer(0), kStoreLayout);
 }
 
 }  // namespace
