@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-# An episode as the coordinator reports it; 32 bytes.
+# An episode, as wire::EpisodeReport; 32 bytes.
 EPISODE_DTYPE = np.dtype(
     [
         ("token_id", "<u8"),
@@ -27,7 +27,7 @@ EPISODE_DTYPE = np.dtype(
         ("worker", "<u2"),
     ]
 )
-_STORE_LAYOUTS = (2, 3)  # told apart by each report
+_STORE_LAYOUTS = (2, 3)  # a report's length says whether it has columns
 _MOST_EPISODES = 1024  # of one report
 _MANIFEST_VERSION = "1"
 
@@ -184,7 +184,8 @@ class Run:
 
 
 def _table(blob: bytes, count: int) -> np.ndarray[Any, Any] | None:
-    """The episodes of a report, described in services/coordinator/episode_blob.h; None: no such."""
+    """The episodes of a report, described in services/coordinator/episode_blob.h. None where `blob`
+    does not hold `count` episodes."""
     sizes = [EPISODE_DTYPE[name].itemsize for name in EPISODE_DTYPE.names or ()]
     if len(blob) == count * EPISODE_DTYPE.itemsize:
         return np.frombuffer(blob, EPISODE_DTYPE)

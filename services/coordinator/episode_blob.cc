@@ -121,7 +121,8 @@ void EncodeEpisodes(std::span<const Report> episodes, std::vector<std::byte>& bl
     });
     bytes += widths[i] * episodes.size();
   }
-  if (bytes >= blob.size()) {
+  // Readers refuse columns of more: a header alone could make any number of episodes.
+  if (bytes >= blob.size() || episodes.size() > wire::kMaxReports) {
     std::memcpy(blob.data(), episodes.data(), blob.size());
     return;
   }

@@ -10,9 +10,9 @@
 namespace tetrion::coordinator {
 
 // The episodes of one report as tetrion.db has them in reports.episodes; reports.count says how
-// many. Little-endian. A blob of 32 bytes an episode is an array of wire::EpisodeReport. Any other
-// has columns, which take a third of that or less: every byte is written twice, to the log and from
-// there to the file.
+// many. Little-endian. A blob of 32 bytes an episode is an array of wire::EpisodeReport; more than
+// wire::kMaxReports episodes always are one. Any other has columns, which take fewer bytes
+// (CartPole's a third): every byte is written twice, to the log and from there to the file.
 //
 //   offset  bytes            what
 //   0       8                width of each column in bytes: 0, 1, 2, 4 or 8, at most its field's

@@ -76,9 +76,9 @@ class Ledger {
   // gives what it gave before (without ranges all done since); an older one gives nothing.
   std::vector<LedgerRange> Grant(std::uint64_t session, std::uint64_t request,
                                  std::uint32_t ranges);
-  // Settles the tokens of `episodes` one after the other and leaves those that are accepted, in
-  // their order. Episodes of one range and attempt that follow each other cost little more than
-  // one.
+  // Settles the tokens of `episodes` one after the other. Afterwards `episodes` holds only the
+  // accepted ones, in their order. Episodes of one range and attempt that follow each other cost
+  // little more than one.
   ReportTally Report(std::uint64_t session, std::vector<wire::EpisodeReport>& episodes);
   // Returns how many tokens became free; those not held (or done) are ignored, so repeating is
   // safe.
@@ -120,7 +120,8 @@ class Ledger {
                                  wire::EpisodeReport* accepted, ReportTally& tally);
   // Marks tokens of an owned range as given back and frees the range when nothing is outstanding.
   std::uint32_t GiveBack(LedgerRange& range, const Bits256& tokens);
-  // Called when a range has nothing outstanding any more: forgets it or puts it on the free list.
+  // Called after every change of a range's bits: once nothing is outstanding, forgets it or puts it
+  // on the free list; else only marks it changed.
   void Settle(LedgerRange& range);
   static std::uint32_t OutstandingOf(const LedgerRange& range);
   void Touch(const LedgerRange& range) { dirty_[range.first_id] = range; }

@@ -44,8 +44,8 @@ struct ScrapeTarget {
 std::string FileSdText(const std::string& run, const std::vector<ScrapeTarget>& targets);
 
 // What an earlier coordinator of the run told: a new one binds its port again, so that members need
-// not look for it, and looks after a folder of shared regions that it leaves. Without values when
-// there is none.
+// not look for it, and clears the folder of shared regions that the run leaves. All fields empty
+// where there is no such file.
 Endpoints PreviousEndpoints(const RunFolder& folder);
 
 // The address for members: the one that was asked for; without one a socket in the run folder, or

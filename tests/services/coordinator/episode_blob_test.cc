@@ -126,6 +126,12 @@ TEST(EpisodeBlobTest, UsualReportTakesAThirdOfItsBytesAndAFewEpisodesNoMore) {
   EXPECT_EQ(Encoded(Usual(1)).size(), sizeof(wire::EpisodeReport));
 }
 
+TEST(EpisodeBlobTest, MoreEpisodesThanAReportHasAreAnArray) {
+  const Reports episodes = Usual(wire::kMaxReports + 1);
+  EXPECT_EQ(Encoded(episodes).size(), episodes.size() * sizeof(episodes[0]));
+  ExpectRoundTrip(episodes);
+}
+
 TEST(EpisodeBlobTest, ArrayOfAnEarlierReleaseIsRead) {
   const Reports episodes = Usual(300);
   Blob blob(episodes.size() * sizeof(episodes[0]));
