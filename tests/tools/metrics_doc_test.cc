@@ -5,11 +5,13 @@
 #include <fstream>
 #include <sstream>
 
+#include "tests/support/source_file.h"
+
 namespace tetrion {
 namespace {
 
 TEST(MetricsDocTest, DocumentationIsUpToDate) {
-  std::ifstream file(TETRION_SOURCE_DIR "/docs/metrics.md");
+  std::ifstream file(testing::SourceFile("docs/metrics.md"));
   std::stringstream text;
   text << file.rdbuf();
   EXPECT_EQ(text.str(), GenerateMetricsDoc())

@@ -17,6 +17,7 @@
 #include "lib/region_v2/compat_host.h"
 #include "lib/region_v2/compat_kernel.h"
 #include "lib/region_v2/compat_region.h"
+#include "tests/support/source_file.h"
 #include "tools/stream/cartpole_env.h"
 #include "tools/stream/inspect.h"
 #include "tools/stream/latency.h"
@@ -313,7 +314,7 @@ TEST(EndLineTest, NumbersHaveSixDigitsAndCountersTheirOrder) {
 }
 
 TEST(RegionDocTest, TheDocumentIsUpToDate) {
-  std::ifstream file(TETRION_SOURCE_DIR "/docs/formats/region_v2.md");
+  std::ifstream file(testing::SourceFile("docs/formats/region_v2.md"));
   std::stringstream text;
   text << file.rdbuf();
   EXPECT_EQ(text.str(), RegionDoc()) << "run tetrion-stream layout > docs/formats/region_v2.md";

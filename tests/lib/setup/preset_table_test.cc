@@ -7,6 +7,7 @@
 
 #include "lib/envs/registry.h"
 #include "lib/run/options.h"
+#include "tests/support/source_file.h"
 
 namespace tetrion {
 namespace {
@@ -39,7 +40,7 @@ TEST(PresetTableTest, SettingsAreOptionsInTheColumnOfTheirAlgorithm) {
 }
 
 TEST(PresetTableTest, DocumentationOfThePresetsIsUpToDate) {
-  std::ifstream file(TETRION_SOURCE_DIR "/docs/options.md");
+  std::ifstream file(testing::SourceFile("docs/options.md"));
   ASSERT_TRUE(file) << "docs/options.md is missing";
   std::stringstream text;
   text << file.rdbuf();

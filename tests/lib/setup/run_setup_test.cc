@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lib/core/error.h"
+#include "tests/support/source_file.h"
 
 namespace tetrion {
 namespace {
@@ -216,7 +217,7 @@ TEST(RunSetupTest, UnknownEnvironmentIsAUsageErrorThatNamesIt) {
 }
 
 TEST(RunSetupTest, DocumentationOfTheRunSettingsIsUpToDate) {
-  std::ifstream file(TETRION_SOURCE_DIR "/docs/options.md");
+  std::ifstream file(testing::SourceFile("docs/options.md"));
   ASSERT_TRUE(file) << "docs/options.md is missing";
   std::stringstream text;
   text << file.rdbuf();

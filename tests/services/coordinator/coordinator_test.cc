@@ -349,11 +349,11 @@ TEST_F(CoordinatorTest, RunThatIsResumedWithAnotherShmDirTakesItsDeadLearnersReg
   EXPECT_FALSE(std::filesystem::exists(dead));
   EXPECT_TRUE(std::filesystem::exists(other_runs));
   const Region alive = make_region(run_id);
-  testing::internal::CaptureStdout();
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStdout();
+  ::testing::internal::CaptureStderr();
   MakeCoordinator(options_, OpenRun(options_));
   const std::string log =
-      testing::internal::GetCapturedStdout() + testing::internal::GetCapturedStderr();
+      ::testing::internal::GetCapturedStdout() + ::testing::internal::GetCapturedStderr();
   EXPECT_TRUE(std::filesystem::exists(alive.path()));
   EXPECT_TRUE(Has(log, alive.path() + " stays")) << log;
 }

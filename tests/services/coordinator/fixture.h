@@ -20,6 +20,7 @@
 #include "services/coordinator/sqlite.h"
 #include "services/coordinator/store.h"
 #include "services/coordinator/store_agent.h"
+#include "tests/support/source_file.h"
 
 namespace tetrion::coordinator {
 
@@ -175,7 +176,7 @@ class CoordinatorFixture : public ::testing::Test {
   // What tests/support/check_account.py says of the store: its exit status.
   int CheckAccount() const {
     std::string python = "python3", db = folder_ / db_name_;
-    std::string script = TETRION_SOURCE_DIR "/tests/support/check_account.py";
+    std::string script = testing::SourceFile("tests/support/check_account.py");
     char* argv[] = {python.data(), script.data(), db.data(), nullptr};
     pid_t pid = 0;
     int status = -1;
