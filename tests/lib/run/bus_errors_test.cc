@@ -85,7 +85,7 @@ TEST(BusErrorsTest, ProgramEndsThoughNobodyReadsItsLine) {
         TellBusErrors("tetrion-test");
         file.TouchWhatIsGone();
       },
-      ::testing::ExitedWithCode(kTryAgain), "");
+      ::testing::ExitedWithCode(kTryAgain), "");  // the line has no reader: any text will do
 }
 
 TEST(BusErrorsTest, OtherBusErrorsEndTheProgramAsEver) {
