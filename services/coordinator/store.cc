@@ -40,13 +40,15 @@ struct Store::Impl {
   Database database;
   Tables tables;
   const std::uint64_t log_page_bytes = database.Setting("page_size") + 24;  // with its header
-  std::vector<std::byte> blob;  // of the report being written
+  std::vector<std::byte> blob;             // of the report being written
+  std::vector<const LedgerRange*> newest;  // of the group being written
   int page_limit = 0;
   Durability durability = Durability::kPromise;
   // Prepared once: the hot ones run thousands of times a second.
-  Statement put_range{database, "REPLACE INTO ranges VALUES(?,?,?,?,?,?,?)"};
+  Statement put_range{database, "REPLACE INTO ranges VALUES(?,?,?,?,?,?)"};
+  Statement drop_range{database, "DELETE FROM ranges WHERE first_id = ?"};
   Statement put_report{database, "INSERT INTO reports VALUES(NULL,?,?,?,?,?)"};
-  Statement put_counts{database, "REPLACE INTO counts VALUES(1,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"};
+  Statement put_counts{database, "REPLACE INTO counts VALUES(1,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"};
   Statement put_served{database, "REPLACE INTO served VALUES(1,?)"};
   Statement put_session{database, "REPLACE INTO sessions VALUES(?,?,?,?,?,?,?,?)"};
   Statement end_session{database, "DELETE FROM sessions WHERE session = ?"};
@@ -55,9 +57,6 @@ struct Store::Impl {
   Statement put_slot{database, "REPLACE INTO slots VALUES(?,?,?,?,?,?,?)"};
   Statement old_reports{database, "SELECT id, count FROM reports ORDER BY id LIMIT ?"};
   Statement drop_reports{database, "DELETE FROM reports WHERE id <= ?"};
-  Statement old_ranges{database,
-                       "SELECT first_id FROM ranges WHERE complete = 1 ORDER BY first_id LIMIT ?"};
-  Statement drop_ranges{database, "DELETE FROM ranges WHERE complete = 1 AND first_id <= ?"};
 };
 
 Store::Store(const std::string& path, const Config& config) : config_(config) {
@@ -78,8 +77,7 @@ StoredRun Store::Load(std::uint64_t fresh_run_id) {
     // Ids travel through signed columns: the top bit stays clear.
     Statement create(database, "INSERT OR IGNORE INTO run VALUES(1, ?, ?, 0)");
     create.Bind(kStoreLayout).Bind(fresh_run_id >> 1).Run();
-    Statement start(database, "UPDATE run SET epoch = epoch + 1, layout = ?");
-    start.Bind(kStoreLayout).Run();
+    database.Execute("UPDATE run SET epoch = epoch + 1");
     {
       Statement read(database, "SELECT run_id, epoch FROM run");
       if (!read.Next()) database.Fail("the run's row is missing");
@@ -94,9 +92,7 @@ StoredRun Store::Load(std::uint64_t fresh_run_id) {
     throw Error(ExitCode::kTryAgain, CannotUse(database.path(), paused));
   }
   const std::string contradiction =
-      !unreadable.empty() ? unreadable
-                          : Contradiction(run, {.episodes = episodes_.kept + episodes_.pruned,
-                                                .complete_ranges = ranges_.kept + ranges_.pruned});
+      !unreadable.empty() ? unreadable : Contradiction(run, episodes_.kept + episodes_.pruned);
   if (!contradiction.empty()) {
     throw Error(ExitCode::kConfig, "store " + database.path() +
                                        " contradicts itself: " + contradiction +
@@ -124,17 +120,14 @@ void Store::ReadCounts(StoredRun& run) {
   run.counts.return_best = counts.Real(13);
   run.counts.steps_forgotten = counts.Integer(14);
   episodes_.pruned = counts.Integer(15);
-  ranges_.pruned = counts.Integer(16);
   Statement served(impl_->database, "SELECT seconds FROM served");
   if (served.Next()) run.counts.served_s = served_s_ = served.Real(0);
 }
 
 void Store::ReadRanges(StoredRun& run) {
-  Statement complete(impl_->database, "SELECT COUNT(*) FROM ranges WHERE complete = 1");
-  if (complete.Next()) ranges_.kept = complete.Integer(0);
   Statement ranges(impl_->database,
                    "SELECT first_id, attempt, session, grant_request, done, abandoned"
-                   " FROM ranges WHERE complete = 0 ORDER BY first_id");
+                   " FROM ranges ORDER BY first_id");
   while (ranges.Next()) {
     run.open_ranges.push_back({.first_id = ranges.Integer(0),
                                .attempt = static_cast<std::uint32_t>(ranges.Integer(1)),
@@ -204,15 +197,30 @@ std::string Store::ReadEpisodes(StoredRun& run) {
   return "";
 }
 
-void Store::Write(const StoreChange& change) {
-  for (const LedgerRange& range : change.ranges) {
-    const bool complete = range.done.All();
-    if (complete) ++ranges_.kept;
+// The newest state of each range, ascending, so that neighbours are found on the same page.
+void Store::WriteRanges(std::span<const StoreChange> changes) {
+  std::vector<const LedgerRange*>& newest = impl_->newest;
+  newest.clear();
+  for (const StoreChange& change : changes) {
+    for (const LedgerRange& range : change.ranges) newest.push_back(&range);
+  }
+  std::stable_sort(newest.begin(), newest.end(), [](const LedgerRange* a, const LedgerRange* b) {
+    return a->first_id < b->first_id;
+  });
+  for (std::size_t i = 0; i < newest.size(); ++i) {
+    const LedgerRange& range = *newest[i];
+    if (i + 1 < newest.size() && newest[i + 1]->first_id == range.first_id) continue;
+    if (range.done.All()) {
+      impl_->drop_range.Bind(range.first_id).Run();
+      continue;
+    }
     impl_->put_range.Bind(range.first_id).Bind(std::uint64_t{range.attempt}).Bind(range.session);
-    impl_->put_range.Bind(range.grant).Bind(std::uint64_t{complete});
-    impl_->put_range.BindBytes(&range.done, sizeof(Bits256));
+    impl_->put_range.Bind(range.grant).BindBytes(&range.done, sizeof(Bits256));
     impl_->put_range.BindBytes(&range.abandoned, sizeof(Bits256)).Run();
   }
+}
+
+void Store::Write(const StoreChange& change) {
   if (change.report.has_value() && !change.report->episodes.empty()) {
     const ReportRow& row = *change.report;
     episodes_.kept += row.episodes.size();
@@ -251,7 +259,7 @@ void Store::WriteCounts(const RunCounts& counts) {
   impl_->put_counts.Bind(tokens.freed).Bind(counts.next_token).Bind(counts.next_session);
   impl_->put_counts.Bind(counts.env_steps).Bind(std::uint64_t{counts.version_first});
   impl_->put_counts.Bind(std::uint64_t{counts.version_limit}).Bind(counts.return_best);
-  impl_->put_counts.Bind(counts.steps_forgotten).Bind(episodes_.pruned).Bind(ranges_.pruned).Run();
+  impl_->put_counts.Bind(counts.steps_forgotten).Bind(episodes_.pruned).Run();
   if (counts.served_s < served_s_ + 1) return;  // groups come a thousand times a second
   served_s_ = counts.served_s;
   impl_->put_served.Bind(served_s_).Run();
@@ -259,40 +267,29 @@ void Store::WriteCounts(const RunCounts& counts) {
 
 // Removes what is older than the store keeps, a few rows at a time, after a group of `added` rows.
 void Store::Prune(std::uint64_t added) {
-  const std::uint64_t most = std::max<std::uint64_t>(kPruneRows, 2 * added);
-  if (episodes_.kept > config_.keep_episodes) {
-    std::uint64_t last_id = 0, removed = 0;
-    impl_->old_reports.Bind(most);
-    while (impl_->old_reports.Next()) {
-      const std::uint64_t count = impl_->old_reports.Integer(1);
-      if (episodes_.kept - removed - count < config_.keep_episodes) {
-        impl_->old_reports.Reset();
-        break;
-      }
-      last_id = impl_->old_reports.Integer(0);
-      removed += count;
+  if (episodes_.kept <= config_.keep_episodes) return;
+  std::uint64_t last_id = 0, removed = 0;
+  impl_->old_reports.Bind(std::max(kPruneRows, 2 * added));
+  while (impl_->old_reports.Next()) {
+    const std::uint64_t count = impl_->old_reports.Integer(1);
+    if (episodes_.kept - removed - count < config_.keep_episodes) {
+      impl_->old_reports.Reset();
+      break;
     }
-    if (removed > 0) impl_->drop_reports.Bind(last_id).Run();
-    episodes_.kept -= removed;
-    episodes_.pruned += removed;
+    last_id = impl_->old_reports.Integer(0);
+    removed += count;
   }
-  if (ranges_.kept > config_.keep_ranges) {
-    std::uint64_t last_id = 0, removed = 0;
-    impl_->old_ranges.Bind(std::min(most, ranges_.kept - config_.keep_ranges));
-    for (; impl_->old_ranges.Next(); ++removed) last_id = impl_->old_ranges.Integer(0);
-    if (removed > 0) impl_->drop_ranges.Bind(last_id).Run();
-    ranges_.kept -= removed;
-    ranges_.pruned += removed;
-  }
+  if (removed > 0) impl_->drop_reports.Bind(last_id).Run();
+  episodes_.kept -= removed;
+  episodes_.pruned += removed;
 }
 
 void Store::WriteGroup(std::span<const StoreChange> changes) {
   Database& database = impl_->database;
   database.Execute("BEGIN IMMEDIATE");
-  std::uint64_t added = changes.size();
-  for (const StoreChange& change : changes) added += change.ranges.size();
+  WriteRanges(changes);
   for (const StoreChange& change : changes) Write(change);
-  Prune(added);
+  Prune(changes.size());
   WriteCounts(changes.back().counts);  // absolute: the last ones hold
   database.Execute("COMMIT");
 }
@@ -300,7 +297,7 @@ void Store::WriteGroup(std::span<const StoreChange> changes) {
 CommitResult Store::Commit(std::span<const StoreChange> changes, Durability durability) {
   if (changes.empty()) return CommitResult::kOk;
   Database& database = impl_->database;
-  const Kept episodes = episodes_, ranges = ranges_;
+  const Kept episodes = episodes_;
   const double served_s = served_s_;
   try {
     if (!database.RollBack()) throw StorePaused{"a transaction cannot be undone yet"};
@@ -322,7 +319,6 @@ CommitResult Store::Commit(std::span<const StoreChange> changes, Durability dura
   }
   static_cast<void>(database.RollBack());  // tried again at the next commit
   episodes_ = episodes;
-  ranges_ = ranges;
   served_s_ = served_s;
   return CommitResult::kPaused;
 }

@@ -76,19 +76,19 @@ enum class Durability : std::uint8_t {
 // the file always holds the state after some prefix of the changes. One thread at a time. Throws
 // Error(kTryAgain) for faults that do not pass by themselves; those that may are a result.
 //
-// Bounded: of the accounted episodes the newest keep_episodes stay, of the ranges whose tokens are
-// all done the newest keep_ranges; what was removed is counted in the file.
+// Bounded: of the accounted episodes the newest keep_episodes stay, and what was removed is counted
+// in the file; ranges stay until their tokens are all done.
 class Store {
  public:
   static constexpr std::size_t kLastEpisodes = 100;
   struct Config {
     std::uint64_t keep_episodes = 1'000'000;  // at most 32 bytes each
-    std::uint64_t keep_ranges = 16'384;       // about 100 bytes each
     // Of the write-ahead log: then it is copied into the file.
     std::uint64_t log_bytes = std::uint64_t{32} << 20;
   };
 
-  // Opens or creates. Throws Error(kConfig) for a file of a layout that this build does not know,
+  // Opens or creates; a file of an older layout becomes one of the present one. Throws
+  // Error(kConfig) for a file of a layout that this build does not know,
   // Error(kTryAgain) while it cannot be written.
   explicit Store(const std::string& path) : Store(path, Config()) {}
   Store(const std::string& path, const Config& config);
@@ -96,8 +96,7 @@ class Store {
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
 
-  // Counts the start (epoch + 1) and raises the file's layout to the present one (committed and
-  // synced), then reads the state. `fresh_run_id` names a new run. Throws Error(kConfig) when the
+  // Counts the start (epoch + 1, committed and synced), then reads the state. `fresh_run_id` names a new run. Throws Error(kConfig) when the
   // stored figures contradict each other.
   StoredRun Load(std::uint64_t fresh_run_id);
   // One transaction for all of them; kPaused leaves the file as it was, pause_reason() says why.
@@ -120,6 +119,7 @@ class Store {
  private:
   struct Impl;
   void WriteGroup(std::span<const StoreChange> changes);
+  void WriteRanges(std::span<const StoreChange> changes);
   void Write(const StoreChange& change);
   void WriteMembers(const StoreChange& change);
   void WriteCounts(const RunCounts& counts);
@@ -130,15 +130,15 @@ class Store {
   // Returns which report cannot be read, as one clause; empty: none.
   std::string ReadEpisodes(StoredRun& run);
 
-  // Rows in the file and rows removed, of one kind.
+  // Episodes in the file and those removed from it.
   struct Kept {
     std::uint64_t kept = 0, pruned = 0;
   };
 
   const Config config_;
   std::unique_ptr<Impl> impl_;
-  Kept episodes_, ranges_;  // ranges: those all done
-  double served_s_ = 0;     // in the file, or being written to it
+  Kept episodes_;
+  double served_s_ = 0;  // in the file, or being written to it
   std::string pause_reason_;
   std::atomic<int> page_limit_{0};  // a lone value: relaxed
 };

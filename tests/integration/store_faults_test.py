@@ -91,7 +91,7 @@ class Contradictions(harness.Case):
         "tokens": "UPDATE counts SET next_token = next_token - 256",
         "free tokens": "UPDATE counts SET free_again = free_again + 1",
         "steps": "UPDATE counts SET env_steps = env_steps + 1",
-        "a range": "DELETE FROM ranges WHERE first_id = 0",
+        "a range": "DELETE FROM ranges WHERE first_id = (SELECT max(first_id) FROM ranges)",
         "a report": "DELETE FROM reports WHERE id = (SELECT min(id) FROM reports)",
     }
 

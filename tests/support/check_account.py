@@ -15,6 +15,7 @@ import struct
 import sys
 
 RANGE_TOKENS = 256
+ALL_DONE = (1 << RANGE_TOKENS) - 1  # of ranges that are not listed
 EPISODE = struct.Struct("<QIIIIfHH")  # token, attempt, length, lines, version, return, lane, worker
 BASE = struct.Struct("<QIIIIIHH")  # the same by its bits
 FIELD_BYTES = (8, 4, 4, 4, 4, 4, 2, 2)
@@ -83,21 +84,21 @@ def check(path):
     violations = []
     done_bits = {}
     live = {number for number, in database.execute("SELECT session FROM sessions")}
-    pruned = counts["ranges_pruned"]
-    found["issued"] = found["done"] = RANGE_TOKENS * pruned  # ranges all done, no longer listed
-    for first_id, attempt, session, complete, done, abandoned in database.execute(
-            "SELECT first_id, attempt, session, complete, done, abandoned FROM ranges"):
+    found["issued"] = found["done"] = counts["next_token"]  # but for those below
+    for first_id, attempt, session, done, abandoned in database.execute(
+            "SELECT first_id, attempt, session, done, abandoned FROM ranges"):
         done, abandoned = bits(done), bits(abandoned)
         done_count = done.bit_count()
-        found["issued"] += RANGE_TOKENS
-        found["done"] += done_count
+        found["done"] -= RANGE_TOKENS - done_count
         done_bits[first_id] = done
         if first_id % RANGE_TOKENS or attempt < 1:
             violations.append(f"range {first_id}: off the grid or attempt {attempt}")
         if done & abandoned:
             violations.append(f"range {first_id}: tokens both done and abandoned")
-        if bool(complete) != (done_count == RANGE_TOKENS):
-            violations.append(f"range {first_id}: complete = {complete} with {done_count} done")
+        if done_count == RANGE_TOKENS:
+            violations.append(f"range {first_id}: all done and still listed")
+        if first_id >= counts["next_token"]:
+            violations.append(f"range {first_id}: never issued")
         if session and session not in live:
             violations.append(f"range {first_id}: owned by session {session}, which has ended")
         if session:
@@ -108,8 +109,6 @@ def check(path):
     for name in ("issued", "done", "free_again"):
         if counts[name] != found[name]:
             violations.append(f"counter {name} = {counts[name]}, the ranges have {found[name]}")
-    if counts["next_token"] != found["issued"]:
-        violations.append(f"next token {counts['next_token']}, issued {found['issued']}")
     violations += check_members(database, counts)
     run_id = (database.execute("SELECT run_id FROM run").fetchone() or [0])[0]
     episodes = counts["episodes_pruned"]
@@ -130,8 +129,8 @@ def check(path):
             episodes += 1
             longest = max(longest, episode[LENGTH_FIELD])
             episode_steps += episode[LENGTH_FIELD]
-            if first_id not in done_bits and pruned and token < counts["next_token"]:
-                continue  # its range was all done long ago
+            if first_id not in done_bits and token < counts["next_token"]:
+                done_bits[first_id] = ALL_DONE
             if not done_bits.get(first_id, 0) & bit:
                 violations.append(f"token {token}: reported twice, or not marked done")
             else:

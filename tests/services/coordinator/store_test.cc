@@ -67,17 +67,17 @@ class StoreTest : public ::testing::Test {
   TestFolder folder_;
 };
 
-TEST_F(StoreTest, OldEpisodesAndRangesAreRemovedAndCounted) {
+TEST_F(StoreTest, OldEpisodesAreRemovedAndCountedAndRangesStayUntilTheyAreAllDone) {
   constexpr std::uint64_t kRanges = 40;
   {
-    Store store(path(), {.keep_episodes = 1000, .keep_ranges = 6});
+    Store store(path(), {.keep_episodes = 1000});
     store.Load(4);
     for (std::uint64_t i = 0; i < kRanges; ++i) {
       ASSERT_EQ(store.Commit({{FullRange(i)}}), CommitResult::kOk);
     }
   }
   EXPECT_EQ(Count("reports"), 4U);  // the fewest rows that hold 1,000 episodes
-  EXPECT_EQ(Count("ranges"), 6U);
+  EXPECT_EQ(Count("ranges"), 0U);
   const StoredRun run = Store(path()).Load(4);  // the sums still agree
   EXPECT_EQ(run.counts.tokens.done, kRanges * wire::kRangeTokens);
   EXPECT_EQ(run.last_episodes.back().token_id, kRanges * wire::kRangeTokens - 1);
@@ -86,7 +86,7 @@ TEST_F(StoreTest, OldEpisodesAndRangesAreRemovedAndCounted) {
 // As many actors with short episodes make between two commits.
 TEST_F(StoreTest, NoLoadOutrunsWhatIsRemoved) {
   constexpr std::uint64_t kChanges = 512;
-  Store store(path(), {.keep_episodes = 1000, .keep_ranges = 6});
+  Store store(path(), {.keep_episodes = 1000});
   store.Load(4);
   for (std::uint64_t group = 0; group < 8; ++group) {
     std::vector<StoreChange> changes;
@@ -94,7 +94,7 @@ TEST_F(StoreTest, NoLoadOutrunsWhatIsRemoved) {
     ASSERT_EQ(store.Commit(changes), CommitResult::kOk);
   }
   EXPECT_LE(Count("reports"), 4 + kChanges);
-  EXPECT_LE(Count("ranges"), 6 + kChanges);
+  EXPECT_EQ(Count("ranges"), 0U);
   EXPECT_EQ(LoadError(), "");
 }
 
@@ -189,9 +189,12 @@ TEST_F(StoreTest, GroupThatFailsHalfwayLeavesTheFileAsItWas) {
   group[0].counts = FullRange(0).counts;
   group[0].slots = {{3, {.state = Slot::State::kAssigned, .process = 9}}};
   for (std::uint64_t i = 1; i < 9; ++i) group.push_back(FullRange(i));
+  group.back().ranges.push_back({.first_id = 9 * wire::kRangeTokens, .attempt = 2});
+  group.back().counts.next_token = group.back().counts.tokens.issued = 10 * wire::kRangeTokens;
+  group.back().counts.tokens.free_again = wire::kRangeTokens;
   EXPECT_EQ(store.Commit(group), CommitResult::kPaused);
   EXPECT_EQ(Count("slots"), 0U);
-  EXPECT_EQ(Count("ranges"), 1U);
+  EXPECT_EQ(Count("ranges"), 0U);
   EXPECT_EQ(Count("reports"), 1U);
   EXPECT_EQ(LoadError(), "");
   store.LimitPages(0);
@@ -203,7 +206,7 @@ TEST_F(StoreTest, GroupThatFailsHalfwayLeavesTheFileAsItWas) {
 TEST_F(StoreTest, RowsOfAGroupThatFailedAreNotCounted) {
   DurableFiles files(folder_.path());
   {
-    Store store(path(), {.keep_episodes = 1000, .keep_ranges = 6});
+    Store store(path(), {.keep_episodes = 1000});
     store.Load(4);
     for (std::uint64_t i = 0; i < 20; ++i) {
       files.FailWrites(SQLITE_FULL);
@@ -213,7 +216,6 @@ TEST_F(StoreTest, RowsOfAGroupThatFailedAreNotCounted) {
     }
   }
   EXPECT_EQ(Count("reports"), 4U);
-  EXPECT_EQ(Count("ranges"), 6U);
   EXPECT_EQ(LoadError(), "");
 }
 
@@ -244,6 +246,9 @@ TEST_F(StoreTest, StoreThatContradictsItselfIsRefusedWithOneSentence) {
     Store store(path());
     store.Load(4);
     StoreChange change = FullRange(0);
+    change.ranges.push_back({.first_id = wire::kRangeTokens, .attempt = 2});
+    change.counts.next_token = change.counts.tokens.issued = 2 * wire::kRangeTokens;
+    change.counts.tokens.free_again = wire::kRangeTokens;
     change.sessions = {{.number = (3ULL << 32) + 5, .name = "a", .process = 9}};
     change.processes = {{.number = 9, .env_steps = 70}};
     change.counts.next_session = 4;
@@ -252,22 +257,23 @@ TEST_F(StoreTest, StoreThatContradictsItselfIsRefusedWithOneSentence) {
   }
   EXPECT_EQ(LoadError(), "");
   const struct {
-    const char *damage, *mend, *part;
+    std::string damage, mend, part;
   } cases[] = {
       {"UPDATE counts SET next_session = 3", "UPDATE counts SET next_session = 4", "session 3"},
       {"UPDATE counts SET done = 255", "UPDATE counts SET done = 256", "256"},
-      {"UPDATE counts SET next_token = 512", "UPDATE counts SET next_token = 256", "issued"},
+      {"UPDATE counts SET next_token = 768", "UPDATE counts SET next_token = 512", "counters"},
       {"UPDATE counts SET env_steps = 71", "UPDATE counts SET env_steps = 70", "steps"},
-      {"UPDATE counts SET free_again = 1", "UPDATE counts SET free_again = 0", "counters"},
+      {"UPDATE counts SET free_again = 1", "UPDATE counts SET free_again = 256", "counters"},
       {"UPDATE reports SET count = 255", "UPDATE reports SET count = 256", "episodes"},
       {"UPDATE reports SET episodes = CAST(episodes || x'07' AS BLOB)",
        "UPDATE reports SET episodes = substr(episodes, 1, length(episodes) - 1)", "report 1 has"},
-      {"UPDATE ranges SET complete = 0, first_id = 3",
-       "UPDATE ranges SET complete = 1, first_id = 0", "grid"},
-      {"INSERT INTO ranges VALUES(512, 1, 0, 0, 0, zeroblob(32), zeroblob(32))",
-       "DELETE FROM ranges WHERE first_id = 512", "never issued"},
-      {"UPDATE ranges SET complete = 0, session = 77",
-       "UPDATE ranges SET complete = 1, session = 0", "session that has ended"},
+      {"UPDATE ranges SET first_id = 259", "UPDATE ranges SET first_id = 256", "grid"},
+      {"UPDATE ranges SET first_id = 512", "UPDATE ranges SET first_id = 256", "never issued"},
+      {"UPDATE ranges SET session = 77", "UPDATE ranges SET session = 0", "session that has ended"},
+      {"UPDATE ranges SET done = CAST(x'" + std::string(64, 'f') + "' AS BLOB)",
+       "UPDATE ranges SET done = zeroblob(32)", "still listed"},
+      {"CREATE TABLE aside AS SELECT * FROM ranges; DELETE FROM ranges",
+       "INSERT INTO ranges SELECT * FROM aside", "counters"},
       {"UPDATE sessions SET process = 8", "UPDATE sessions SET process = 9", "process"},
       {"UPDATE processes SET steps_base = 71", "UPDATE processes SET steps_base = 0", "its base"},
       {"INSERT INTO sessions VALUES(4294967301, 1, 'b', 9, 1, 0, 0, '')",
@@ -324,7 +330,6 @@ TEST_F(StoreTest, FileOfAnOlderLayoutIsRefusedUntouched) {
   EXPECT_EQ(Count("counts"), 0U);
 }
 
-// Whose reports are arrays of wire::EpisodeReport. An older release must refuse it from then on.
 TEST_F(StoreTest, LogIsFullAtTheSameBytesInFilesOfLargerPages) {
   Execute("PRAGMA page_size=16384; CREATE TABLE earlier(id INTEGER);");
   constexpr std::uint64_t kLogBytes = 40 * 16384, kOneChange = 16 * 16384;
@@ -339,27 +344,104 @@ TEST_F(StoreTest, LogIsFullAtTheSameBytesInFilesOfLargerPages) {
   EXPECT_LT(store.LogBytes(), kLogBytes + kOneChange);
 }
 
-TEST_F(StoreTest, FileOfLayoutTwoIsReadAndBecomesOneOfThePresentLayout) {
-  const StoreChange change = FullRange(0);
-  {
-    Store store(path());
-    store.Load(4);
-    ASSERT_EQ(store.Commit({{change}}), CommitResult::kOk);
-  }
+// Three ranges were issued, the first two are all done; the first and its episodes are removed.
+constexpr const char* kFileOfLayoutThree =
+    "CREATE TABLE run(id INTEGER PRIMARY KEY, layout INTEGER, run_id INTEGER, epoch INTEGER);"
+    "CREATE TABLE counts("
+    "  id INTEGER PRIMARY KEY CHECK(id = 1), issued INTEGER, done INTEGER, free_again INTEGER,"
+    "  duplicates INTEGER, refused INTEGER, abandoned INTEGER, freed INTEGER, next_token INTEGER,"
+    "  next_session INTEGER, env_steps INTEGER, version_first INTEGER, version_limit INTEGER,"
+    "  return_best REAL, steps_forgotten INTEGER, episodes_pruned INTEGER, ranges_pruned INTEGER);"
+    "CREATE TABLE ranges("
+    "  first_id INTEGER PRIMARY KEY, attempt INTEGER, session INTEGER, grant_request INTEGER,"
+    "  complete INTEGER, done BLOB, abandoned BLOB);"
+    "CREATE INDEX open_ranges ON ranges(first_id) WHERE complete = 0;"
+    "CREATE INDEX complete_ranges ON ranges(first_id) WHERE complete = 1;"
+    "CREATE TABLE reports("
+    "  id INTEGER PRIMARY KEY, session INTEGER, run_id INTEGER, batch INTEGER, count INTEGER,"
+    "  episodes BLOB);"
+    "INSERT INTO run VALUES(1, 3, 5, 7);"
+    "INSERT INTO counts VALUES(1, 768, 512, 256, 0, 0, 0, 0, 768, 1, 0, 1, 1, 2.5, 0, 256, 1);"
+    "INSERT INTO ranges VALUES(256, 1, 0, 0, 1, zeroblob(32), zeroblob(32));"
+    "INSERT INTO ranges VALUES(512, 3, 0, 0, 0, zeroblob(32), zeroblob(32));";
+
+// An older release must refuse the file from then on. Layout 2 had reports as arrays only.
+TEST_F(StoreTest, FileOfAnOlderLayoutIsReadAndBecomesOneOfThePresentLayout) {
+  std::vector<wire::EpisodeReport> episodes = FullRange(1).report->episodes;
   std::string hex;
-  for (const std::byte byte : std::as_bytes(std::span(change.report->episodes))) {
+  for (const std::byte byte : std::as_bytes(std::span(episodes))) {
     constexpr const char* kDigits = "0123456789abcdef";
     const auto value = static_cast<unsigned>(byte);
     hex += {kDigits[value >> 4], kDigits[value & 15]};
   }
-  Execute("UPDATE run SET layout = 2; UPDATE reports SET episodes = x'" + hex + "'");
-  const StoredRun run = Store(path()).Load(4);
-  ASSERT_EQ(run.last_episodes.size(), Store::kLastEpisodes);
-  EXPECT_EQ(run.last_episodes.back().length_steps, change.report->episodes.back().length_steps);
+  for (const std::string layout : {"2", "3"}) {
+    std::filesystem::remove(path());
+    Execute(kFileOfLayoutThree + ("INSERT INTO reports VALUES(2, 1, 5, 2, 256, x'" + hex + "');"));
+    Execute("UPDATE run SET layout = " + layout);
+    const StoredRun run = Store(path()).Load(4);
+    EXPECT_EQ(run.epoch, 8U);
+    EXPECT_EQ(run.counts.return_best, 2.5);
+    ASSERT_EQ(run.open_ranges.size(), 1U);
+    EXPECT_EQ(run.open_ranges[0], (LedgerRange{.first_id = 512, .attempt = 3}));
+    ASSERT_EQ(run.last_episodes.size(), Store::kLastEpisodes);
+    EXPECT_EQ(run.last_episodes.back().length_steps, episodes.back().length_steps);
+    {
+      Database database(path());
+      Statement raised(database, "SELECT layout FROM run");
+      ASSERT_TRUE(raised.Next());
+      EXPECT_EQ(raised.Integer(0), kStoreLayout);
+    }
+    EXPECT_EQ(Count("ranges"), 1U);
+    Store store(path());
+    EXPECT_EQ(store.Load(4).epoch, 9U);
+    StoreChange change = FullRange(2);
+    change.counts.tokens.done = 768;
+    ASSERT_EQ(store.Commit({{change}}), CommitResult::kOk);
+    EXPECT_EQ(LoadError(), "");
+  }
+}
+
+TEST_F(StoreTest, FileOfAnOlderLayoutThatAnotherProcessHoldsIsTakenOverLaterWhole) {
+  Execute(kFileOfLayoutThree);
+  Execute(
+      "UPDATE counts SET done = 256, issued = 512, next_token = 512; DELETE FROM ranges WHERE "
+      "complete = 1; UPDATE ranges SET first_id = 256");
+  sqlite3* other = nullptr;
+  ASSERT_EQ(sqlite3_open(path().c_str(), &other), SQLITE_OK);
+  ASSERT_EQ(
+      sqlite3_exec(other, "PRAGMA journal_mode=WAL; BEGIN IMMEDIATE", nullptr, nullptr, nullptr),
+      SQLITE_OK);
+  try {
+    Store store(path());
+    ADD_FAILURE() << "a locked file was taken over";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kTryAgain);
+  }
+  ASSERT_EQ(sqlite3_exec(other, "COMMIT", nullptr, nullptr, nullptr), SQLITE_OK);
+  sqlite3_close(other);
+  EXPECT_EQ(LoadError(), "");
+  EXPECT_EQ(Count("ranges"), 1U);
+}
+
+// The newest state of a range within a group holds, whatever the order of changes and ranges.
+TEST_F(StoreTest, RangeThatChangesOftenInAGroupIsStoredAsItIsAtLast) {
+  Store store(path());
+  store.Load(4);
+  std::vector<StoreChange> group(3);
+  group[0].ranges = {{.first_id = 512, .attempt = 1}, {.first_id = 0, .attempt = 1}};
+  group[1].ranges = {{.first_id = 256, .attempt = 1}, {.first_id = 512, .attempt = 2}};
+  group[2].ranges = {{.first_id = 512, .attempt = 3}, {.first_id = 0, .attempt = 1}};
+  group[2].ranges[1].done = ~Bits256{};  // issued and all done within the group: never a row
+  group[2].counts = {.tokens = {.issued = 768, .free_again = 512}, .next_token = 768};
+  ASSERT_EQ(store.Commit(group), CommitResult::kOk);
   Database database(path());
-  Statement layout(database, "SELECT layout FROM run");
-  ASSERT_TRUE(layout.Next());
-  EXPECT_EQ(layout.Integer(0), kStoreLayout);
+  Statement rows(database, "SELECT first_id, attempt FROM ranges ORDER BY first_id");
+  ASSERT_TRUE(rows.Next());
+  EXPECT_EQ(rows.Integer(0), 256U);
+  ASSERT_TRUE(rows.Next());
+  EXPECT_EQ(rows.Integer(0), 512U);
+  EXPECT_EQ(rows.Integer(1), 3U);
+  EXPECT_FALSE(rows.Next());
 }
 
 }  // namespace
