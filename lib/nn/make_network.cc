@@ -3,6 +3,7 @@
 #include "lib/nn/column_scorer.h"
 #include "lib/nn/mlp_network.h"
 #include "lib/nn/network.h"
+#include "lib/core/no_tensor_library.h"
 #include "lib/nn/scorer.h"
 #if defined(TETRION_WITH_TORCH)
 #include "lib/nn/torch/torch_networks.h"
@@ -19,13 +20,7 @@ std::unique_ptr<Network> MakeNetwork(const NetworkConfig& config, const EnvSpec&
 #if defined(TETRION_WITH_TORCH)
   if (name == "conv") return MakeConv(config, env);
 #else
-  if (name == "conv") {
-    throw Error(ExitCode::kUsage,
-                "network " + name +
-                    " needs the tensor library, and this program was built without: in containers "
-                    "use the image actor-torch (TETRION_ACTOR_IMAGE=actor-torch), elsewhere "
-                    "tetrion-actor, or let the learner decide (--inference streamed)");
-  }
+  if (name == "conv") throw Error(ExitCode::kUsage, NoTensorLibrary("network " + name));
 #endif
   throw Error(ExitCode::kUsage,
               "there is no network \"" + name + "\": choose auto, scorer, columns, mlp or conv");

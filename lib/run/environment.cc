@@ -19,21 +19,11 @@ namespace {
 constexpr std::string_view kPrefix = "TETRION_";
 
 // Read by ./tetrion and .ci/run, by CMake presets of people, by tests and by benchmarks.
-constexpr std::array<std::string_view, 14> kNoOptions = {
-    "TETRION_BENCH",
-    "TETRION_CUDA",
-    "TETRION_DEFAULT_RUNS_DIR",
-    "TETRION_ENVPOOL_PYTHON",
-    "TETRION_JOBS",
-    "TETRION_NATIVE",
-    "TETRION_POLICY_REFERENCE",
-    "TETRION_PYTHON",
-    "TETRION_SANITIZE",
-    "TETRION_SIM_SEED",
-    "TETRION_TORCH",
-    "TETRION_WHEELS",
-    "TETRION_TORCH_ROOT",
-    "TETRION_WRITE_GOLDEN",
+constexpr std::array<std::string_view, 15> kNoOptions = {
+    "TETRION_BENCH",    "TETRION_CUDA",       "TETRION_DEFAULT_RUNS_DIR", "TETRION_ENVPOOL_PYTHON",
+    "TETRION_JOBS",     "TETRION_NATIVE",     "TETRION_POLICY_REFERENCE", "TETRION_PYTHON",
+    "TETRION_SANITIZE", "TETRION_SCRIPT",     "TETRION_SIM_SEED",         "TETRION_TORCH",
+    "TETRION_WHEELS",   "TETRION_TORCH_ROOT", "TETRION_WRITE_GOLDEN",
 };
 
 std::vector<Variable>& Used() {

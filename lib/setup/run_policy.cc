@@ -3,6 +3,7 @@
 #include <string>
 
 #include "lib/core/error.h"
+#include "lib/core/no_tensor_library.h"
 #include "lib/policy/network_policy.h"
 #if defined(TETRION_WITH_TORCH)
 #include "lib/policy/dreamer_policy.h"
@@ -27,11 +28,8 @@ std::unique_ptr<Policy> MakeDreamer(const RunConfig& run, const RunPolicyConfig&
                            env);
 #else
   (void)config;
-  throw Error(ExitCode::kUsage,
-              "algo dreamer on " + env.name + ", size " + run.dreamer.size +
-                  ": its policy needs the tensor library, and this program was built without: in "
-                  "containers use the image actor-torch (TETRION_ACTOR_IMAGE=actor-torch), "
-                  "elsewhere tetrion-actor, or let the learner decide (--inference streamed)");
+  throw Error(ExitCode::kUsage, NoTensorLibrary("the policy of algo dreamer on " + env.name +
+                                                ", size " + run.dreamer.size + ","));
 #endif
 }
 

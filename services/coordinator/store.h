@@ -96,8 +96,8 @@ class Store {
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
 
-  // Counts the start (epoch + 1, committed and synced), then reads the state. `fresh_run_id` names a new run. Throws Error(kConfig) when the
-  // stored figures contradict each other.
+  // Counts the start (epoch + 1, committed and synced), then reads the state. `fresh_run_id` names
+  // a new run. Throws Error(kConfig) when the stored figures contradict each other.
   StoredRun Load(std::uint64_t fresh_run_id);
   // One transaction for all of them; kPaused leaves the file as it was, pause_reason() says why.
   [[nodiscard]] CommitResult Commit(std::span<const StoreChange> changes,

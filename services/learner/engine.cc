@@ -7,7 +7,6 @@
 #include "lib/core/error.h"
 #include "lib/core/log.h"
 #include "lib/core/random.h"
-#include "lib/rl/dreamer/cuda/device_place.h"
 #include "lib/run/run_folder.h"
 #include "lib/setup/run_policy.h"
 #include "lib/setup/run_setup.h"
@@ -59,25 +58,6 @@ InferenceAgent::Parts InferencePartsOf(const RunConfig& run, const std::string& 
           .bell = region.inference_bell(),
           .ingest = region.bell(),
           .on_batch = [&metrics](double seconds) { metrics.OnInference(seconds); }};
-}
-
-// Where the run's updates are computed when it is not the CPU.
-std::unique_ptr<UpdatePlace> UpdatePlaceOf(const DeviceChoice& choice, const RunConfig& run,
-                                           ReplayMemory& memory) {
-  if (choice.trainer == "device" && run.algo != "dreamer") {
-    throw Error(ExitCode::kUsage,
-                "--trainer-device device: algorithm " + run.algo +
-                    " computes its updates on the CPU; leave the option out, or train with algo = "
-                    "dreamer");
-  }
-  const bool on_cuda = choice.trainer == "auto" && choice.device == "cuda" && run.algo == "dreamer";
-  if (on_cuda && !UpdatesOnCuda()) {
-    log::info("updates are computed on the CPU: this build's tensor library has no part for CUDA");
-  }
-  if (choice.trainer != "device" && !(on_cuda && UpdatesOnCuda())) return nullptr;
-  std::unique_ptr<UpdatePlace> place = MakeUpdatePlace(memory.on_device()->device);
-  log::info("updates are computed on {}", memory.on_device()->device.name());
-  return place;
 }
 
 // Of the lanes that the learner plays itself; none where it plays none.

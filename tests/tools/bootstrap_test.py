@@ -234,6 +234,14 @@ class Bootstrap(unittest.TestCase):
         link.symlink_to(self.root / "tetrion")
         self.assertIn(str(self.root / "build"), self.run_it("up", script=link).stdout)
 
+    def test_programs_are_told_how_to_call_it_back(self):
+        self.run_it("up")
+        for program in ("tetrion-up", "tetrion-eval"):
+            (self.root / "build/cpu/bin" / program).write_text(
+                '#!/bin/bash\necho "$TETRION_SCRIPT"\n')
+        for verb in ("up", "eval", "play", "dream"):
+            self.assertEqual(self.run_it(verb, cwd="/").stdout, f"{self.root}/tetrion\n")
+
     def test_calls_at_the_same_time_build_once(self):
         running = [subprocess.Popen([str(self.root / "tetrion"), "up"], env=self.environment(),
                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -305,9 +313,17 @@ class Bootstrap(unittest.TestCase):
                 archive.writestr(name, "x")
         self.fake_pip(f'mkdir -p "${{@: -1}}" && cp "{wheel}" "${{@: -1}}"\n')
         self.write(".deps/torch.new/half", "left by an interrupted call")
+        self.run_it("up")  # which does without
+        self.assertEqual(self.called("pip"), [])
+        self.assertIn("-DTETRION_TORCH=OFF", self.called("cmake")[-1])
+        # As a program calls it whose run needs the tensor library.
+        done = self.run_it("with-tensor-library", "tetrion-up", "--algo", "a b", cwd="/")
+        self.assertTrue(done.stdout.startswith(f"[runs: {self.root}/runs]"), done.stdout)
+        self.assertTrue(done.stdout.endswith("/bin/tetrion-up][--algo][a b]"), done.stdout)
+        self.assertIn("-DTETRION_TORCH=ON", self.called("cmake")[-1])
         self.run_it("up")
-        self.run_it("up")
-        self.assertEqual(len(self.called("pip")), 1)
+        self.run_it("test")
+        self.assertEqual((len(self.called("pip")), len(self.called("cmake"))), (1, 2))
         self.assertIn("--require-hashes", self.called("pip")[0])
         torch = self.root / ".deps/torch"
         self.assertTrue((torch / "torch/lib/libtorch_cpu.so").exists())
@@ -317,7 +333,7 @@ class Bootstrap(unittest.TestCase):
     def test_an_environment_that_was_made_elsewhere_is_made_anew(self):
         self.write("deploy/wheels.txt", "some-torch==1.2 --hash=sha256:0\n")
         self.fake_pip("echo 'of another place'\nexit 1\n", place="/moved/.deps/py/bin")
-        self.run_it("up", status=1)
+        self.run_it("install", "wheels", status=1)
         self.assertEqual(self.called("pip"), [])
         made = self.root / ".deps/py/bin/pip"
         self.assertIn(str(made.parent), made.read_text(encoding="utf-8"))
@@ -337,7 +353,7 @@ class Bootstrap(unittest.TestCase):
     def test_a_failed_download_leaves_nothing_that_looks_finished(self):
         self.write("deploy/wheels.txt", "some-torch==1.2 --hash=sha256:0\n")
         self.fake_pip("echo 'hashes do not match'\nexit 1\n")
-        done = self.run_it("up", status=1)
+        done = self.run_it("test", status=1)
         self.assertIn("hashes do not match", done.stderr)
         self.assertFalse((self.root / ".deps/torch").exists())
         self.assertEqual(self.called("cmake"), [])

@@ -148,6 +148,7 @@ std::optional<int> ParseEvalOptions(int argc, const char* const* argv, EvalOptio
   if (parser.Given("spawn-above")) options.spawn_above = changes.spawn_above;
   if (options.episodes == 0) options.episodes = options.command == "eval" ? 200 : 1;
   if (options.command == "dream" && options.steps == 0) options.steps = kDreamtSteps;
+  options.arguments = std::span(argv, static_cast<std::size_t>(argc)).subspan(1);
   return std::nullopt;
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "lib/run/run_folder.h"
@@ -32,6 +33,7 @@ struct EvalOptions {
   std::optional<int> queue_size;
   std::optional<int> board_rows;
   std::optional<bool> spawn_above;
+  std::span<const char* const> arguments;  // what they were read from, without the program's name
 };
 
 // Same results as ServiceOptions::Parse. Throws Error(kUsage).

@@ -10,6 +10,7 @@
 #include "lib/setup/run_checkpoint.h"
 #include "lib/setup/run_policy.h"
 #include "lib/setup/run_setup.h"
+#include "lib/setup/tensor_library.h"
 #include "tools/eval/linear_policy.h"
 
 namespace tetrion {
@@ -86,6 +87,9 @@ Session OpenSession(const EvalOptions& options, int lanes) {
     throw Error(ExitCode::kUsage, "run " + folder.name() + " was trained by " + run.algo +
                                       ", which has no world model: dream takes a run of --algo "
                                       "dreamer");
+  }
+  if (options.policy == "checkpoint" || Dreams(options)) {
+    RequireTensorLibrary(run, "tetrion-eval", options.arguments);
   }
   session.config = PlayedConfig(options, run);
   EnvConfig env = EnvConfigOf(session.config);

@@ -1,5 +1,6 @@
 #include <ctime>
 #include <filesystem>
+#include <span>
 
 #include "lib/core/cpu_count.h"
 #include "lib/core/log.h"
@@ -8,6 +9,7 @@
 #include "lib/run/run_folder.h"
 #include "lib/run/signals.h"
 #include "lib/setup/run_setup.h"
+#include "lib/setup/tensor_library.h"
 #include "tools/up/core_choice.h"
 #include "tools/up/up.h"
 #include "tools/up/up_options.h"
@@ -17,7 +19,8 @@ namespace {
 int Main(int argc, const char* const* argv) {
   tetrion::UpOptions options;
   if (const std::optional<int> code = tetrion::ParseUpOptions(argc, argv, options)) return *code;
-  if (options.bin_dir.empty()) {
+  const bool own_services = options.bin_dir.empty();
+  if (own_services) {
     options.bin_dir = std::filesystem::read_symlink("/proc/self/exe").parent_path();
   }
   options.log.service = "up";
@@ -36,6 +39,10 @@ int Main(int argc, const char* const* argv) {
   }
   const int cores = tetrion::UsableCpus();
   tetrion::RunPlan plan = tetrion::PlanRun(options, name, cores);
+  if (own_services) {
+    tetrion::RequireTensorLibrary(plan.config, "tetrion-up",
+                                  std::span(argv, static_cast<std::size_t>(argc)).subspan(1));
+  }
   tetrion::SignalWatcher signals;
   tetrion::log::debug("tetrion-up {} ({})", tetrion::Version(), tetrion::Revision());
   if (!options.threads) {
