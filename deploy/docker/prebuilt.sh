@@ -40,4 +40,8 @@ trap 'rm -f "$script"' EXIT
 for program in "$to"/bin/*; do echo "file(RPATH_REMOVE FILE \"$program\")"; done >"$script"
 cmake -P "$script"
 chmod -R a+rX "$to"
+if [[ -z $(ls "$to/lib") ]]; then
+  echo "prebuilt.sh: these programs are without the tensor library: no --algo dreamer and no" \
+    "--network conv; with it: ./tetrion install wheels && ./tetrion up --help, then this" >&2
+fi
 echo "$from -> $to: $(du -sm "$to" | cut -f1) MiB"

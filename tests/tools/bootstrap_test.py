@@ -35,7 +35,7 @@ echo "compiled $*" >>"$CALLS"
 mkdir -p "$2/bin"
 echo '#!/bin/bash' >"$2/bin/tetrion-up"
 echo 'printf "[%s]" "runs: $TETRION_DEFAULT_RUNS_DIR" "$0" "$@"' >>"$2/bin/tetrion-up"
-cp "$2/bin/tetrion-up" "$2/bin/tetrion-eval"
+for name in eval keygen load stream; do cp "$2/bin/tetrion-up" "$2/bin/tetrion-$name"; done
 chmod +x "$2"/bin/*
 touch "$2/built"
 '''
@@ -167,6 +167,13 @@ class Bootstrap(unittest.TestCase):
     def test_eval_play_and_dream_are_verbs_of_one_program(self):
         for verb in ("eval", "play", "dream"):
             self.assertTrue(self.run_it(verb, "latest").stdout.endswith(f"[{verb}][latest]"))
+
+    def test_programs_that_few_call_are_built_when_they_are_called(self):
+        for verb in ("keygen", "load", "stream"):
+            (self.root / "build/cpu/built").unlink(missing_ok=True)
+            done = self.run_it(verb, "some", "--words")
+            self.assertTrue(done.stdout.endswith(f"/tetrion-{verb}][some][--words]"), done.stdout)
+            self.assertTrue(self.builds()[-1].endswith(f" tetrion-{verb}"), self.builds())
 
     def test_test_builds_everything_and_passes_arguments_to_ctest(self):
         self.run_it("test", "-R", "Ledger")
@@ -368,7 +375,8 @@ class CommandLine(unittest.TestCase):
     def test_help_names_every_command(self):
         done = self.run_it("--help")
         self.assertEqual(done.returncode, 0)
-        for command in ("up", "test", "eval", "play", "dream", "plot", "bench", "keygen", "doctor",
+        for command in ("up", "test", "eval", "play", "dream", "plot", "bench", "keygen", "load",
+                        "stream", "doctor",
                         "jobs"):
             self.assertRegex(done.stdout, rf"(?m)^  {command} ")
 
@@ -399,7 +407,7 @@ class Lists(unittest.TestCase):
         named = {name for place in places
                  for name in re.findall(r"(?:build/cpu/bin|\$bin)/(tetrion-[a-z-]+)",
                                         place.read_text())}
-        self.assertIn("tetrion-keygen", named)
+        self.assertIn("tetrion-kernels", named)
         self.assertLessEqual(named, built)
 
     def test_wheels_are_pinned_by_hash(self):

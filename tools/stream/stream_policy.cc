@@ -2,13 +2,10 @@
 
 #include "lib/core/error.h"
 #include "lib/frame/row_layout.h"
-#if defined(TETRION_WITH_TORCH)
-#include "lib/envs/vec_env.h"
 #include "lib/run/run_folder.h"
 #include "lib/setup/run_checkpoint.h"
 #include "lib/setup/run_policy.h"
 #include "lib/setup/run_setup.h"
-#endif
 
 namespace tetrion {
 
@@ -44,7 +41,6 @@ std::optional<std::uint16_t> PolicyStreamPolicy::Act(const CompatObs& obs, std::
   return static_cast<std::uint16_t>(action);
 }
 
-#if defined(TETRION_WITH_TORCH)
 std::unique_ptr<Policy> LoadCheckpointPolicy(const std::string& runs_dir, const std::string& run) {
   const RunFolder folder = RunFolder::Open(runs_dir, run);
   RunConfig config = folder.ReadConfig();
@@ -55,12 +51,5 @@ std::unique_ptr<Policy> LoadCheckpointPolicy(const std::string& runs_dir, const 
   }
   return LoadRunPolicy(config, {.greedy = true}, EnvSpecOf(config), CheckpointOf(folder, false));
 }
-#else
-std::unique_ptr<Policy> LoadCheckpointPolicy(const std::string&, const std::string& run) {
-  throw Error(ExitCode::kUsage, "--policy checkpoint:" + run +
-                                    ": this program was built without libtorch; build with "
-                                    "TETRION_TORCH=ON, or use --policy linear or random");
-}
-#endif
 
 }  // namespace tetrion
