@@ -1,9 +1,9 @@
 #include "lib/core/check.h"
 #include "lib/core/error.h"
+#include "lib/core/no_tensor_library.h"
 #include "lib/nn/column_scorer.h"
 #include "lib/nn/mlp_network.h"
 #include "lib/nn/network.h"
-#include "lib/core/no_tensor_library.h"
 #include "lib/nn/scorer.h"
 #if defined(TETRION_WITH_TORCH)
 #include "lib/nn/torch/torch_networks.h"
