@@ -3,11 +3,13 @@
 #include <string>
 
 #include "lib/core/error.h"
-#include "lib/core/no_tensor_library.h"
 #include "lib/policy/network_policy.h"
 #if defined(TETRION_WITH_TORCH)
 #include "lib/policy/dreamer_policy.h"
 #include "lib/rl/dreamer/model_shape.h"
+#else
+#include "lib/core/no_tensor_library.h"
+#include "lib/setup/tensor_library.h"
 #endif
 
 namespace tetrion {
@@ -17,27 +19,42 @@ constexpr const char* kDreamer = "dreamer";
 // The model's modules that act, in the order of its layout.
 constexpr const char* kDreamerActing[] = {"encoder.", "core.", "posterior.", "actor."};
 
+#if defined(TETRION_WITH_TORCH)
+
 std::unique_ptr<Policy> MakeDreamer(const RunConfig& run, const RunPolicyConfig& config,
                                     const EnvSpec& env) {
-#if defined(TETRION_WITH_TORCH)
   return MakeDreamerPolicy({.shape = ModelShapeOf(env, run.dreamer),
                             .seed = config.seed,
                             .greedy = config.greedy,
                             .max_lanes = config.max_lanes,
                             .lane_ids = config.lane_ids == 0 ? config.max_lanes : config.lane_ids},
                            env);
-#else
-  (void)config;
-  throw Error(ExitCode::kUsage, NoTensorLibrary("the policy of algo dreamer on " + env.name +
-                                                ", size " + run.dreamer.size + ","));
-#endif
 }
+
+#else
+
+// Of a run that needs the tensor library. An actor has other ways out than a build with it.
+[[noreturn]] void RefuseWithout(const RunConfig& run, const EnvSpec& env) {
+  const std::string what = run.algo == kDreamer
+                               ? "algo dreamer on " + env.name + ", size " + run.dreamer.size + ","
+                               : "network conv";
+  throw Error(ExitCode::kUsage,
+              NoTensorLibrary(what) +
+                  "; in containers take the image actor-torch (TETRION_ACTOR_IMAGE=actor-torch); "
+                  "of actors the learner can decide instead (--inference streamed)");
+}
+
+#endif
 
 }  // namespace
 
 std::unique_ptr<Policy> MakeRunPolicy(const RunConfig& run, const RunPolicyConfig& config,
                                       const EnvSpec& env) {
+#if defined(TETRION_WITH_TORCH)
   if (run.algo == kDreamer) return MakeDreamer(run, config, env);
+#else
+  if (NeedsTensorLibrary(run)) RefuseWithout(run, env);
+#endif
   return MakeNetworkPolicy({.network = run.network,
                             .scorer_units = run.scorer_units,
                             .precision = PrecisionOf(run.precision),

@@ -7,14 +7,15 @@
 
 namespace tetrion {
 
-// Half a gigabyte that most runs do not need: ./tetrion builds programs without it until one does.
+// The tensor library (libtorch) is half a gigabyte that most runs do not need: ./tetrion builds
+// programs without it until a run does.
 
-// Whether the programs of this build have it.
+// Whether the programs of this build have the tensor library.
 bool HasTensorLibrary();
 // Whether a run of these settings, which are resolved, needs it: to train, to decide, or both.
 bool NeedsTensorLibrary(const RunConfig& run);
 
-// Returns where the run's programs do without it or, `present`, have it. Otherwise becomes the
+// Returns when the run does not need the library, or `present` is true. Otherwise becomes the
 // ./tetrion that has started this program and names itself in TETRION_SCRIPT: that installs the
 // library, builds, and starts `program` of the new build with `arguments`, which are those of this
 // program without its name. Call it before anything is made that a second start would find. Throws

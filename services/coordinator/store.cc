@@ -40,8 +40,14 @@ struct Store::Impl {
   Database database;
   Tables tables;
   const std::uint64_t log_page_bytes = database.Setting("page_size") + 24;  // with its header
-  std::vector<std::byte> blob;             // of the report being written
-  std::vector<const LedgerRange*> newest;  // of the group being written
+  // States of ranges in the group being written, by their position in it.
+  struct Written {
+    std::uint64_t first_id = 0;
+    std::size_t position = 0;
+    const LedgerRange* range = nullptr;
+  };
+  std::vector<Written> written;
+  std::vector<std::byte> blob;  // of the report being written
   int page_limit = 0;
   Durability durability = Durability::kPromise;
   // Prepared once: the hot ones run thousands of times a second.
@@ -197,19 +203,21 @@ std::string Store::ReadEpisodes(StoredRun& run) {
   return "";
 }
 
-// The newest state of each range, ascending, so that neighbours are found on the same page.
+// Writes the newest state of each range, in ascending order: neighbours are on the same page.
 void Store::WriteRanges(std::span<const StoreChange> changes) {
-  std::vector<const LedgerRange*>& newest = impl_->newest;
-  newest.clear();
+  std::vector<Impl::Written>& written = impl_->written;
+  written.clear();
   for (const StoreChange& change : changes) {
-    for (const LedgerRange& range : change.ranges) newest.push_back(&range);
+    for (const LedgerRange& range : change.ranges) {
+      written.push_back({range.first_id, written.size(), &range});
+    }
   }
-  std::stable_sort(newest.begin(), newest.end(), [](const LedgerRange* a, const LedgerRange* b) {
-    return a->first_id < b->first_id;
+  std::sort(written.begin(), written.end(), [](const Impl::Written& a, const Impl::Written& b) {
+    return a.first_id != b.first_id ? a.first_id < b.first_id : a.position < b.position;
   });
-  for (std::size_t i = 0; i < newest.size(); ++i) {
-    const LedgerRange& range = *newest[i];
-    if (i + 1 < newest.size() && newest[i + 1]->first_id == range.first_id) continue;
+  for (std::size_t i = 0; i < written.size(); ++i) {
+    const LedgerRange& range = *written[i].range;
+    if (i + 1 < written.size() && written[i + 1].first_id == range.first_id) continue;
     if (range.done.All()) {
       impl_->drop_range.Bind(range.first_id).Run();
       continue;

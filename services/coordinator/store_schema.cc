@@ -54,12 +54,32 @@ constexpr const char* kFromOlderLayout =
     "ALTER TABLE counts DROP COLUMN ranges_pruned;"
     "UPDATE run SET layout = ";
 
-// Of a new file: the present one.
+// The present one where the file does not say.
 std::uint64_t LayoutOf(Database& database) {
   Statement tables(database, "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'run'");
   if (!tables.Next()) return kStoreLayout;
   Statement layout(database, "SELECT layout FROM run");
   return layout.Next() ? layout.Integer(0) : kStoreLayout;
+}
+
+// Also where a build of that time was killed before it had noted its layout.
+bool HasTablesOfOlderLayouts(Database& database) {
+  Statement column(database, "SELECT 1 FROM pragma_table_info('ranges') WHERE name = 'complete'");
+  return column.Next();
+}
+
+void MakePresentLayout(Database& database, std::uint64_t layout) {
+  try {
+    database.Execute(kFromOlderLayout + std::to_string(kStoreLayout) + "; COMMIT;");
+  } catch (const Error& error) {
+    static_cast<void>(database.RollBack());
+    if (error.code() == ExitCode::kConfig) throw;  // damaged, or not to be written
+    throw Error(ExitCode::kConfig,
+                "store " + database.path() + " of layout " + std::to_string(layout) +
+                    " cannot be made one of layout " + std::to_string(kStoreLayout) +
+                    ": its tables are not those of its layout; it was edited: restore a copy of "
+                    "the run's folder, or resume the run with the release that made it");
+  }
 }
 
 }  // namespace
@@ -74,9 +94,7 @@ void PrepareTables(Database& database) {
                                        std::to_string(kStoreLayout) +
                                        ": resume the run with the release that made it");
   }
-  if (layout < kStoreLayout) {
-    database.Execute(kFromOlderLayout + std::to_string(kStoreLayout) + "; COMMIT;");
-  }
+  if (HasTablesOfOlderLayouts(database)) MakePresentLayout(database, layout);
   database.Execute(kSchema);
 }
 

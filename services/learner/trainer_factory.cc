@@ -27,7 +27,6 @@ static_assert(NameMetrics(kDreamerFigures) && FitBesideTheLearners(kDreamerFigur
 
 namespace {
 
-// One an algorithm; RunConfig refuses other names.
 constexpr const char* kDreamer = "dreamer";
 
 #if defined(TETRION_WITH_TORCH)
@@ -95,6 +94,7 @@ EntropyRange EntropyOf(const RunConfig& run) {
 
 std::unique_ptr<Trainer> MakeTrainer(const RunConfig& run, const RowSpec& row, int threads,
                                      std::unique_ptr<UpdatePlace> place) {
+  // One an algorithm; RunConfig refuses other names.
   if (run.algo == kDreamer) return MakeDreamer(run, threads, std::move(place));
   TETRION_CHECK(run.algo == "vtrace", "an algorithm without a trainer");
   TETRION_CHECK(place == nullptr, "V-trace computes its updates on the CPU");

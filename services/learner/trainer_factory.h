@@ -14,7 +14,8 @@
 
 namespace tetrion::learner {
 
-// These throw Error(kUsage) for an algorithm that this build is without.
+// LatentsOf, UpdatePlaceOf and MakeTrainer throw Error(kUsage) for DreamerV3 where the build is
+// without the tensor library.
 
 // What the run's algorithm keeps of its model's state beside each row, if it does.
 std::optional<LatentSpec> LatentsOf(const RunConfig& run);

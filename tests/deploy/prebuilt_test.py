@@ -48,6 +48,15 @@ class Prebuilt(unittest.TestCase):
         self.assertEqual(modes, {".": 0o755, "bin": 0o755, **programs, "lib": 0o755,
                                  "lib/libtensor.so": 0o644})
 
+    def test_programs_without_the_tensor_library_are_laid_out_and_told(self):
+        (self.base / "bin" / "ldd").write_text("#!/bin/bash\necho 'libc.so.6 => /lib/libc.so.6'\n")
+        done = subprocess.run([str(self.script)], check=True, timeout=50, capture_output=True,
+                              text=True, env={**os.environ,
+                                              "PATH": f"{self.base}/bin:{os.environ['PATH']}"})
+        self.assertIn("without the tensor library", done.stderr)
+        self.assertIn("./tetrion install wheels", done.stderr)
+        self.assertTrue((self.root / "build/images/bin/tetrion-learner").exists())
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -1,6 +1,8 @@
 """A build without the tensor library: it trains and evaluates, and what it cannot do it says before
 anything is made, or becomes ./tetrion, which builds with the library."""
 
+import json
+
 import harness
 
 
@@ -12,11 +14,25 @@ class PlainBuild(harness.Case):
         self.assertEqual(run.wait_exit("up", deadline_s=240), 0)
         self.assertGreaterEqual(run.check_ended()["env_steps"], 100_000)
         code, said = self.call("tetrion-eval", "eval", run.name, "--runs-dir", run.runs,
-                               "--episodes", 20)
+                               "--episodes", 20, "--json")
         self.assertEqual(code, 0, said)
-        self.assertIn("20 ", said)
-        code, said = self.call("tetrion-shm-size", "--env", "catch")
-        self.assertEqual(code, 0, said)
+        self.assertEqual(json.loads(said)["episodes"], 20)
+        for settings in (["--env", "catch"], ["--env", "tetris", "--view", "planes", "--network",
+                                              "conv"]):
+            code, said = self.call("tetrion-shm-size", *settings)
+            self.assertEqual(code, 0, said)
+        # As if it had been trained by DreamerV3: its weights are not read before that is known.
+        config = run.folder / "config.toml"
+        config.write_text(config.read_text().replace('algo = "vtrace"', 'algo = "dreamer"'))
+        for verb in ("eval", "play", "dream"):
+            words = [verb, run.name, "--runs-dir", str(run.runs)]
+            code, said = self.call("tetrion-eval", *words)
+            self.assertEqual(code, 2, said)
+            self.assertIn("algo dreamer needs the tensor library", said)
+            code, said = self.call("tetrion-eval", *words,
+                                   environment={"TETRION_SCRIPT": self.script()})
+            self.assertEqual(code, 0, said)
+            self.assertIn(f": with-tensor-library tetrion-eval {' '.join(words)}\n", said)
 
     def test_what_needs_the_library_is_refused_and_leaves_nothing_behind(self):
         run = self.new_run()
@@ -31,19 +47,35 @@ class PlainBuild(harness.Case):
                 self.assertIn("./tetrion install wheels", said)
                 self.assertFalse(run.folder.exists())
 
-    def test_programs_become_the_script_that_has_started_them(self):
-        run = self.new_run()
+    def script(self):
+        """In the place of ./tetrion: says what it is called with and which signals it blocks."""
         script = self.base / "tetrion"
-        script.write_text('#!/bin/sh\necho "pid $$: $*"\n')
+        script.write_text('#!/bin/sh\ngrep SigBlk /proc/$$/status\n'
+                          'echo "lanes $TETRION_LANES"\necho "pid $$: $*"\n')
         script.chmod(0o755)
-        run.environment["TETRION_SCRIPT"] = str(script)
-        words = ["--run", run.name, "--runs-dir", str(run.runs), "--algo", "dreamer", "--env",
-                 "cartpole"]
+        return str(script)
+
+    def test_up_becomes_the_script_that_has_started_it_with_all_that_it_was_told(self):
+        run = self.new_run()
+        run.environment.update(TETRION_SCRIPT=self.script(), TETRION_ALGO="dreamer",
+                               TETRION_LANES="4")
+        words = ["--run", run.name, "--runs-dir", str(run.runs), "--env", "cartpole"]
         process = run.start_process("up", "tetrion-up", words)
         self.assertEqual(run.wait_exit("up"), 0)
+        said = run.log("up")
         self.assertIn(f"pid {process.pid}: with-tensor-library tetrion-up {' '.join(words)}\n",
-                      run.log("up"))
+                      said)
+        self.assertIn("lanes 4\n", said)
+        self.assertRegex(said, r"SigBlk:\s0+\n")
         self.assertFalse(run.folder.exists())
+
+    def test_a_learner_of_such_a_run_says_what_it_lacks(self):
+        run = self.new_run()
+        run.start_coordinator(algo="dreamer")
+        run.wait_for("the run folder", lambda _: True)
+        run.start_learner()
+        self.assertEqual(run.wait_exit("learner"), 2)
+        self.assertIn("algo dreamer needs the tensor library", run.log("learner"))
 
 
 if __name__ == "__main__":

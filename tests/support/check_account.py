@@ -85,8 +85,11 @@ def check(path):
     done_bits = {}
     live = {number for number, in database.execute("SELECT session FROM sessions")}
     found["issued"] = found["done"] = counts["next_token"]  # but for those below
+    # Earlier builds also kept ranges that are all done.
+    columns_of_ranges = [row[1] for row in database.execute("PRAGMA table_info(ranges)")]
+    listed = "WHERE complete = 0" if "complete" in columns_of_ranges else ""
     for first_id, attempt, session, done, abandoned in database.execute(
-            "SELECT first_id, attempt, session, done, abandoned FROM ranges"):
+            f"SELECT first_id, attempt, session, done, abandoned FROM ranges {listed}"):
         done, abandoned = bits(done), bits(abandoned)
         done_count = done.bit_count()
         found["done"] -= RANGE_TOKENS - done_count

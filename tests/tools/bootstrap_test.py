@@ -21,6 +21,8 @@ mkdir "$CALLS.busy" || exit 9
 for ((i = 1; i <= $#; i++)); do [[ ${!i} == -S ]] && j=$((i + 1)) && src=${!j}; done
 mkdir -p "$src/build/$2" && touch "$src/build/$2/build.ninja"
 echo "CMAKE_HOME_DIRECTORY:INTERNAL=$src" >"$src/build/$2/CMakeCache.txt"
+[[ " $* " =~ " -DTETRION_TORCH="([A-Z]+) ]] &&
+  echo "TETRION_TORCH:BOOL=${BASH_REMATCH[1]}" >>"$src/build/$2/CMakeCache.txt"
 rmdir "$CALLS.busy"
 '''
 # As with CMake's files: the step that looks at the revision is in every call, and `-n` takes what
@@ -230,6 +232,21 @@ class Bootstrap(unittest.TestCase):
         self.run_it("up")
         self.assertEqual(len(self.called("cmake")), 2)
 
+    def test_a_build_that_was_configured_by_hand_gets_the_tensor_library_when_it_is_there(self):
+        self.run_it("up")
+        cache = self.root / "build/cpu/CMakeCache.txt"
+        cache.write_text(cache.read_text().replace("TORCH:BOOL=ON", "TORCH:BOOL=OFF"))
+        self.run_it("up")
+        self.assertEqual(len(self.called("cmake")), 2)
+        self.assertIn("TORCH:BOOL=ON", cache.read_text())
+
+    def test_other_processors_are_refused_before_anything_is_compiled(self):
+        self.fake("uname", "echo aarch64\n")
+        for verb in ("up", "test"):
+            self.assertEqual(self.run_it(verb, status=2).stderr,
+                             "tetrion: Tetrion is for x86_64; this machine is aarch64\n")
+        self.assertEqual(self.called("cmake"), [])
+
     def test_a_moved_folder_starts_from_a_fresh_build(self):
         self.run_it("up")
         self.root = self.root.rename(self.base / "elsewhere")
@@ -248,6 +265,9 @@ class Bootstrap(unittest.TestCase):
                 '#!/bin/bash\necho "$TETRION_SCRIPT"\n')
         for verb in ("up", "eval", "play", "dream"):
             self.assertEqual(self.run_it(verb, cwd="/").stdout, f"{self.root}/tetrion\n")
+        # One that lacks the library all the same must not call without end.
+        self.assertEqual(self.run_it("with-tensor-library", "tetrion-up",
+                                     TETRION_SCRIPT="x").stdout, "\n")
 
     def test_calls_at_the_same_time_build_once(self):
         running = [subprocess.Popen([str(self.root / "tetrion"), "up"], env=self.environment(),

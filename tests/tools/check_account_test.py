@@ -3,6 +3,7 @@ the tests of the coordinator and by those of tests/integration."""
 
 import pathlib
 import sqlite3
+import struct
 import subprocess
 import sys
 import tempfile
@@ -11,7 +12,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/support"))
 
-from check_account import episodes_of  # noqa: E402
+from check_account import check, episodes_of  # noqa: E402
 
 # Of the three episodes below, as tests/services/coordinator/episode_blob_test.cc has it.
 COLUMNS = bytes.fromhex(
@@ -29,6 +30,34 @@ class CheckAccount(unittest.TestCase):
                             (COLUMNS, 4), (b"\3" + bytes(39 + 3), 1), (bytes(40), 1 << 60)):
             with self.assertRaisesRegex(ValueError, f"{len(blob)} bytes for {count} episodes"):
                 episodes_of(blob, count)
+
+    def test_an_account_of_an_earlier_build_is_read_with_its_ranges_that_are_all_done(self):
+        with tempfile.TemporaryDirectory(prefix="tetrion-account-") as base:
+            path = pathlib.Path(base) / "tetrion.db"
+            database = sqlite3.connect(path)
+            database.execute("PRAGMA journal_mode=WAL")
+            numbers = {"issued": 512, "done": 257, "free_again": 255, "duplicates": 0, "refused": 0,
+                       "next_token": 512, "next_session": 1, "env_steps": 0, "steps_forgotten": 0,
+                       "episodes_pruned": 256, "ranges_pruned": 0}
+            database.execute(f"CREATE TABLE counts ({', '.join(numbers)})")
+            database.execute(f"INSERT INTO counts VALUES ({', '.join(map(str, numbers.values()))})")
+            database.executescript(
+                "CREATE TABLE run (run_id); INSERT INTO run VALUES (5);"
+                "CREATE TABLE sessions (session, process);"
+                "CREATE TABLE processes (process, env_steps, steps_base);"
+                "CREATE TABLE reports (id, run_id, count, episodes);"
+                "CREATE TABLE ranges (first_id, attempt, session, complete, done, abandoned);")
+            episode = struct.pack("<QIIIIfHH", 256, 2, 20, 3, 7, 20.0, 5, 1)
+            database.execute("INSERT INTO reports VALUES (1, 5, 1, ?)", (episode,))
+            ranges = [(0, 1, 0, 1, b"\xff" * 32, bytes(32)),
+                      (256, 2, 0, 0, b"\1" + bytes(31), bytes(32))]
+            database.executemany("INSERT INTO ranges VALUES (?, ?, ?, ?, ?, ?)", ranges)
+            database.commit()
+            figures, violations = check(path)
+            self.assertEqual((violations, figures["done"]), ([], 257))
+            database.execute("UPDATE ranges SET done = ? WHERE first_id = 256", (bytes(32),))
+            database.commit()
+            self.assertTrue(check(path)[1])
 
     def test_a_folder_without_an_account_is_told_in_a_sentence(self):
         with tempfile.TemporaryDirectory(prefix="tetrion-account-") as base:

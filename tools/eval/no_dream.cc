@@ -1,15 +1,14 @@
-#include "lib/core/error.h"
-#include "lib/core/no_tensor_library.h"
+#include "lib/core/check.h"
 #include "tools/eval/dream.h"
 #include "tools/eval/session.h"
 
 namespace tetrion {
 
-// Of a build without the tensor library. To open the session of a run with a world model becomes
-// ./tetrion, where that has started this program.
+// Of a build without the tensor library. OpenSession does not return here: it refuses a run that
+// has no world model, and one that has needs the library.
 int RunDream(const EvalOptions& options, const std::atomic<bool>&, std::FILE*) {
   static_cast<void>(OpenSession(options, /*lanes=*/1));
-  throw Error(ExitCode::kUsage, NoTensorLibrary("dream"));
+  TETRION_CHECK(false, "a world model needs the tensor library");
 }
 
 }  // namespace tetrion

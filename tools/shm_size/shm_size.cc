@@ -1,6 +1,7 @@
 #include "tools/shm_size/shm_size.h"
 
 #include "lib/inference/stream_layout.h"
+#include "lib/nn/conv.h"
 #include "lib/nn/dreamer/dreamer_shape.h"
 #include "lib/nn/network.h"
 #include "lib/rl/dreamer/model_shape.h"
@@ -17,6 +18,9 @@ constexpr std::uint64_t kMib = std::uint64_t{1} << 20;
 std::size_t WeightsBytes(const RunConfig& run) {
   const EnvSpec env = EnvSpecOf(run);
   if (run.algo == "dreamer") return ActingFloats(ModelShapeOf(env, run.dreamer)) * sizeof(float);
+  if (ResolveNetworkName(run.network, env) == "conv") {
+    return FloatsOf(ConvLayout(env)) * sizeof(float);  // also where it cannot be made
+  }
   return MakeNetwork({.name = run.network, .seed = run.seed, .scorer_units = run.scorer_units}, env)
       ->parameters()
       .size_bytes();

@@ -31,7 +31,6 @@ int Main(int argc, const char* const* argv) {
         "--config file",
         variable);
   }
-  tetrion::ForgetOptionVariables();  // the services are told by flags
   std::string name;
   if (options.resume.empty()) {  // what is given for a resume is no whole configuration
     const std::string env = tetrion::MakeRunConfig(options.given).env;
@@ -43,6 +42,7 @@ int Main(int argc, const char* const* argv) {
     tetrion::RequireTensorLibrary(plan.config, "tetrion-up",
                                   std::span(argv, static_cast<std::size_t>(argc)).subspan(1));
   }
+  tetrion::ForgetOptionVariables();  // the services are told by flags
   tetrion::SignalWatcher signals;
   tetrion::log::debug("tetrion-up {} ({})", tetrion::Version(), tetrion::Revision());
   if (!options.threads) {

@@ -6,6 +6,7 @@
 
 #include "lib/core/check.h"
 #include "lib/core/error.h"
+#include "lib/nn/conv.h"
 #include "lib/nn/mlp.h"
 #include "lib/nn/torch/host_memory.h"
 #include "lib/nn/torch/torch_pch.h"
@@ -15,10 +16,6 @@ namespace tetrion {
 namespace {
 
 using torch::Tensor;
-
-constexpr std::int64_t kPlaneRows = 20, kPlaneColumns = 10, kPlanes = 2;
-constexpr std::int64_t kPlaneFloats = kPlanes * kPlaneRows * kPlaneColumns;
-constexpr std::int64_t kChannels = 32;
 
 struct Heads {
   Tensor logits;  // [N, A]
@@ -141,14 +138,7 @@ class Conv final : public TorchNetwork {
  public:
   Conv(const NetworkConfig& config, const EnvSpec& env) : TorchNetwork(config, env) {
     name_ = "conv";
-    std::int64_t channels = kPlanes;
-    for (const char* layer : {"conv.1", "conv.2", "conv.3"}) {
-      AddParameter(std::string(layer) + ".weight", {kChannels, channels, 3, 3});
-      AddParameter(std::string(layer) + ".bias", {kChannels});
-      channels = kChannels;
-    }
-    const std::int64_t flat = kChannels * kPlaneRows * kPlaneColumns + view_floats() - kPlaneFloats;
-    AddWideTrunk(layout_, flat, actions());
+    layout_ = ConvLayout(env);
     Build(config);
     for (std::size_t i = 6; i < layout_.size(); ++i) trunk_.push_back(W(i));
   }
@@ -156,14 +146,14 @@ class Conv final : public TorchNetwork {
  private:
   Heads Compute(const Tensor& view) const override {
     const std::int64_t n = view.size(0);
-    const Tensor planes =
-        view.narrow(1, 0, kPlaneFloats).reshape({n, kPlanes, kPlaneRows, kPlaneColumns});
+    const Tensor planes = view.narrow(1, 0, kConvPlaneFloats)
+                              .reshape({n, kConvPlanes, kConvPlaneRows, kConvPlaneColumns});
     const auto conv = [&](const Tensor& x, std::size_t first) {
       return torch::conv2d(x, W(first), W(first + 1), /*stride=*/1, /*padding=*/1);
     };
     const Tensor h = torch::silu(conv(planes, 0));
     const Tensor out = torch::silu(conv(torch::silu(conv(h, 2)), 4) + h);
-    const Tensor rest = view.narrow(1, kPlaneFloats, view_floats() - kPlaneFloats);
+    const Tensor rest = view.narrow(1, kConvPlaneFloats, view_floats() - kConvPlaneFloats);
     return WideTrunk(torch::cat({out.flatten(1), rest}, 1), trunk_);
   }
 
@@ -173,11 +163,6 @@ class Conv final : public TorchNetwork {
 }  // namespace
 
 std::unique_ptr<Network> MakeConv(const NetworkConfig& config, const EnvSpec& env) {
-  if (env.obs.view != "planes" || env.obs.view_floats < kPlaneFloats) {
-    throw Error(ExitCode::kUsage, "network conv reads view planes, but " + env.name +
-                                      " was given view " + env.obs.view +
-                                      ": choose --network mlp or --view planes");
-  }
   return std::make_unique<Conv>(config, env);
 }
 

@@ -27,10 +27,10 @@ TEST(MakeNetworkTest, NetworksOfOurOwnArithmeticNeedNoTensorLibrary) {
   EXPECT_EQ(MakeNetwork({.name = "mlp"}, testing::VectorEnv())->name(), "mlp");
 }
 
-TEST(MakeNetworkTest, WithoutTheTensorLibraryItsNetworkIsRefusedWithAWayOut) {
+TEST(MakeNetworkTest, WithoutTheTensorLibraryItsNetworkIsRefusedWithWhatToDo) {
   const std::string refusal = RefusalOf({.name = "conv"}, testing::PlanesEnv());
   EXPECT_THAT(refusal, HasSubstr("network conv needs"));
-  EXPECT_THAT(refusal, HasSubstr("TETRION_ACTOR_IMAGE=actor-torch"));
+  EXPECT_THAT(refusal, HasSubstr("./tetrion install wheels"));
 }
 
 TEST(MakeNetworkTest, AnUnknownNetworkIsNamed) {

@@ -94,15 +94,26 @@ TEST(RunPolicyTest, WhatThisProgramLacksIsRefusedByName) {
   }
 }
 
-TEST(RunPolicyTest, DreamersPolicyIsRefusedWithWhatToDo) {
-  const RunConfig run = MakeRunConfig({{"env", "cartpole"}, {"algo", "dreamer"}});
-  try {
-    (void)MakeRunPolicy(run, {}, EnvSpecOf(run));
-    FAIL() << "it needs the tensor library";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::kUsage);
-    for (const char* part : {"algo dreamer", "nano", "cartpole", "tetrion-actor", "streamed"}) {
-      EXPECT_THAT(error.what(), ::testing::HasSubstr(part));
+TEST(RunPolicyTest, PolicyThatNeedsTheTensorLibraryIsRefusedWithWhatToDo) {
+  const struct {
+    std::vector<Setting> given;
+    std::vector<std::string> parts;
+  } cases[] = {
+      {{{"env", "cartpole"}, {"algo", "dreamer"}}, {"algo dreamer", "nano", "cartpole"}},
+      {{{"env", "tetris"}, {"view", "planes"}, {"network", "conv"}}, {"network conv"}},
+  };
+  for (const auto& one : cases) {
+    const RunConfig run = MakeRunConfig(one.given);
+    try {
+      (void)MakeRunPolicy(run, {}, EnvSpecOf(run));
+      ADD_FAILURE() << one.parts[0] << " needs the tensor library";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::kUsage);
+      for (const std::string& part : one.parts)
+        EXPECT_THAT(error.what(), ::testing::HasSubstr(part));
+      for (const char* part : {"install wheels", "TETRION_ACTOR_IMAGE=actor-torch", "streamed"}) {
+        EXPECT_THAT(error.what(), ::testing::HasSubstr(part));
+      }
     }
   }
 }

@@ -423,6 +423,25 @@ TEST_F(StoreTest, FileOfAnOlderLayoutThatAnotherProcessHoldsIsTakenOverLaterWhol
   EXPECT_EQ(Count("ranges"), 1U);
 }
 
+TEST_F(StoreTest, FileOfAnOlderLayoutWhoseTablesAreOthersIsRefusedUntouched) {
+  Execute(kFileOfLayoutThree);
+  Execute("ALTER TABLE counts DROP COLUMN ranges_pruned");
+  const std::string error = LoadError();
+  EXPECT_NE(error.find("of layout 3 cannot be made one of layout 4"), std::string::npos) << error;
+  EXPECT_EQ(Count("ranges"), 2U);
+  EXPECT_EQ(Count("sqlite_master WHERE name IN ('open_ranges', 'complete_ranges')"), 2U);
+  EXPECT_EQ(Count("pragma_table_info('ranges') WHERE name = 'complete'"), 1U);
+  EXPECT_EQ(Count("run WHERE layout = 3"), 1U);
+}
+
+// Its build was killed between the tables and the row of `run`, which was to be the last.
+TEST_F(StoreTest, FileOfAnOlderLayoutThatWasNeverFinishedIsMadeOneOfThePresent) {
+  Execute(kFileOfLayoutThree);
+  Execute("DELETE FROM run; DELETE FROM counts; DELETE FROM ranges");
+  EXPECT_EQ(LoadError(), "");
+  EXPECT_EQ(Count("run WHERE layout = 4"), 1U);
+}
+
 // The newest state of a range within a group holds, whatever the order of changes and ranges.
 TEST_F(StoreTest, RangeThatChangesOftenInAGroupIsStoredAsItIsAtLast) {
   Store store(path());
