@@ -27,7 +27,7 @@ EPISODE_DTYPE = np.dtype(
         ("worker", "<u2"),
     ]
 )
-_STORE_LAYOUTS = (2, 3)  # a report's length says whether it has columns
+_STORE_LAYOUTS = (2, 3, 4)  # a report's length says whether it has columns
 _MOST_EPISODES = 1024  # of one report
 _MANIFEST_VERSION = "1"
 
@@ -274,7 +274,7 @@ def _read(file: Path, mode: str) -> list[tuple[int, int, bytes]]:
         if layout is not None and layout[0] not in _STORE_LAYOUTS:
             raise RunError(
                 f"{file} has layout {layout[0]}, this package reads "
-                f"{' and '.join(map(str, _STORE_LAYOUTS))}: "
+                f"{', '.join(map(str, _STORE_LAYOUTS))}: "
                 "use the tetrion release that made the run"
             )
         return connection.execute(

@@ -140,7 +140,7 @@ def test_a_store_of_another_layout_or_kind_is_refused(folder):
     with pytest.raises(tetrion.RunError, match=r"tetrion\.db is not there"):
         run.episodes()
     write_store(folder, [], layout=9).close()
-    with pytest.raises(tetrion.RunError, match="has layout 9, this package reads 2 and 3"):
+    with pytest.raises(tetrion.RunError, match="has layout 9, this package reads 2, 3, 4"):
         run.episodes()
     (folder / "tetrion.db").write_bytes(b"no database" * 100)
     with pytest.raises(tetrion.RunError, match="cannot be read"):
