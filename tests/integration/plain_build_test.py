@@ -21,18 +21,6 @@ class PlainBuild(harness.Case):
                                               "conv"]):
             code, said = self.call("tetrion-shm-size", *settings)
             self.assertEqual(code, 0, said)
-        # As if it had been trained by DreamerV3: its weights are not read before that is known.
-        config = run.folder / "config.toml"
-        config.write_text(config.read_text().replace('algo = "vtrace"', 'algo = "dreamer"'))
-        for verb in ("eval", "play", "dream"):
-            words = [verb, run.name, "--runs-dir", str(run.runs)]
-            code, said = self.call("tetrion-eval", *words)
-            self.assertEqual(code, 2, said)
-            self.assertIn("algo dreamer needs the tensor library", said)
-            code, said = self.call("tetrion-eval", *words,
-                                   environment={"TETRION_SCRIPT": self.script()})
-            self.assertEqual(code, 0, said)
-            self.assertIn(f": with-tensor-library tetrion-eval {' '.join(words)}\n", said)
 
     def test_what_needs_the_library_is_refused_and_leaves_nothing_behind(self):
         run = self.new_run()
@@ -69,13 +57,23 @@ class PlainBuild(harness.Case):
         self.assertRegex(said, r"SigBlk:\s0+\n")
         self.assertFalse(run.folder.exists())
 
-    def test_a_learner_of_such_a_run_says_what_it_lacks(self):
+    def test_learner_and_eval_of_such_a_run_say_what_they_lack(self):
         run = self.new_run()
         run.start_coordinator(algo="dreamer")
         run.wait_for("the run folder", lambda _: True)
         run.start_learner()
         self.assertEqual(run.wait_exit("learner"), 2)
         self.assertIn("algo dreamer needs the tensor library", run.log("learner"))
+        for verb in ("eval", "play", "dream"):
+            words = [verb, run.name, "--runs-dir", str(run.runs)]
+            code, said = self.call("tetrion-eval", *words)
+            self.assertEqual(code, 2, said)
+            self.assertIn("algo dreamer needs the tensor library", said)
+            code, said = self.call("tetrion-eval", *words,
+                                   environment={"TETRION_SCRIPT": self.script()})
+            self.assertEqual(code, 0, said)
+            self.assertIn(f": with-tensor-library tetrion-eval {' '.join(words)}\n", said)
+            self.assertRegex(said, r"SigBlk:\s0+\n")
 
 
 if __name__ == "__main__":
