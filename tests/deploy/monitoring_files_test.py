@@ -83,7 +83,7 @@ def alerts():
 
 def promtool(*arguments, folder=PROMETHEUS):
     return subprocess.run(["promtool", *arguments], cwd=folder, capture_output=True, text=True,
-                          check=False, timeout=60)
+                          check=False, timeout=300)
 
 
 class Faults(unittest.TestCase):
