@@ -52,7 +52,8 @@ class SignalWatcher {
   // a hook runs: what that hook uses lives on until _exit.
   void SetEmergencyHook(std::function<void()> hook);
 
-  // Restores the default mask in a child between fork and exec. Async-signal-safe.
+  // Restores the default mask before an exec: in a child after fork, or in a process that becomes
+  // another program itself. Async-signal-safe.
   static void UnblockInChild();
 
  private:

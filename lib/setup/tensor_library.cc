@@ -46,7 +46,7 @@ void RequireTensorLibrary(const RunConfig& run, const std::string& program,
   std::vector<const char*> words = {script, verb.c_str(), program.c_str()};
   words.insert(words.end(), arguments.begin(), arguments.end());
   words.push_back(nullptr);
-  SignalWatcher::UnblockInChild();  // as a child's: Ctrl-C ends a download
+  SignalWatcher::UnblockInChild();  // so that Ctrl-C ends a download
   execv(script, const_cast<char* const*>(words.data()));
   throw Error(ExitCode::kUsage, std::string("cannot start ") + script + ": " +
                                     std::strerror(errno) + "; " + NoTensorLibrary(what));
