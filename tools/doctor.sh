@@ -34,6 +34,7 @@ case ${1:-} in
     exit 2
     ;;
 esac
+. "$root/tools/processor.sh"
 readonly mib=1024 # KiB
 failed=0
 
@@ -104,6 +105,17 @@ check_kernels() {
   else
     fail "kernels: $program ended with status $?; if it was built on another processor," \
       "remove '$root/build/cpu' and run ./tetrion up"
+  fi
+}
+
+check_processor() {
+  local missing
+  missing=$(missing_features "$root")
+  if [[ -z $missing ]]; then
+    ok "processor: has all that programs are compiled for (x86-64-v3)"
+  else
+    fail "processor: lacks $missing; programs need x86-64-v3 (Intel Haswell, AMD Excavator or" \
+      "newer); a virtual machine may hide them: give it the host's processor"
   fi
 }
 
@@ -219,6 +231,7 @@ check_runs() {
 check_packages
 check_wheels
 check_build
+check_processor
 check_kernels
 check_machine
 check_shm

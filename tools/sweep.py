@@ -35,7 +35,7 @@ RUNS = pathlib.Path(os.environ.get("TETRION_RUNS_DIR") or ROOT / "runs")  # as o
 FACTOR = 3  # a rung trains so many times as long as the one before, and so many fewer reach it
 RUNGS = 3
 GRACE_S = 300  # of a run or an evaluation beyond what it was given
-REFUSED = (2, 78)  # exit statuses of a program that does not take its options
+REFUSED = 2  # exit status of a program that does not take its options; 78 may be one trial's fault
 END_S = 45  # from SIGTERM to the end of a program, which may take 30 to stop what it has started
 
 
@@ -169,7 +169,7 @@ class Runs:
         try:
             printed = self.call(words, self.folder / f"{name}.log", 0, OutOfTime)
         except SweepError as error:
-            if error.status in REFUSED:
+            if error.status == REFUSED:
                 raise Refused(f"--eval: {error}") from error
             if not isinstance(error, OutOfTime):
                 raise
@@ -257,7 +257,7 @@ def sweep(study, ranges, runs, options, say):
             result = play_trial(trial, ranges, runs, options.seeds, options.seconds, say)
         except SweepError as error:
             say(f"trial {trial.number} failed: {error}")
-            if isinstance(error, Refused) or (error.status in REFUSED and not tried):
+            if isinstance(error, Refused) or (error.status == REFUSED and not tried):
                 runs.remove(trial)
                 raise SweepError(f"{error}; when it is corrected, give another --dir") from error
             if isinstance(error, OutOfTime):

@@ -76,7 +76,8 @@ void CheckMemory(const cuda::Device& device, const Shape& shape, std::uint64_t c
                   " bytes of device " + std::to_string(device.ordinal()) + " (" + device.name() +
                   "), of which " + std::to_string(free) +
                   " are free: " + std::to_string(shape.RowsIn(free)) +
-                  " rows a shard would fit; lower --max-workers, --replay-rows or --lanes");
+                  " rows a shard would fit; lower --max-workers, --replay-rows or --lanes, which a "
+                  "resumed run keeps: --init-from RUN begins another");
 }
 
 class PinnedRows final : public PinnedSource {

@@ -21,8 +21,10 @@ std::byte* Allocate(std::size_t wanted, const std::string& what) {
   const std::size_t bytes = AlignUp(wanted, align);
   void* memory = std::aligned_alloc(align, bytes);
   if (memory == nullptr) {
-    throw Error(ExitCode::kTryAgain, "no memory for " + what + " of " + std::to_string(bytes) +
-                                         " bytes; lower --max-workers, --replay-rows or --lanes");
+    throw Error(ExitCode::kTryAgain,
+                "no memory for " + what + " of " + std::to_string(bytes) +
+                    " bytes; lower --max-workers, --replay-rows or --lanes, "
+                    "which a resumed run keeps: --init-from RUN begins another");
   }
   if (huge) static_cast<void>(madvise(memory, bytes, MADV_HUGEPAGE));  // or does without
   std::memset(memory, 0, bytes);  // pages are there before the first row arrives

@@ -225,13 +225,15 @@ struct Heartbeat {
   std::uint64_t region_owner = 0;
 };
 
+inline constexpr std::uint64_t kMeanEpisodes = 100;
+
 struct HeartbeatAck {
   std::uint64_t session = 0;
   std::uint64_t epoch = 0;
   bool drain = false;               // the run ends: stop taking tokens, report, say goodbye
   std::uint32_t version_limit = 0;  // learner
   std::uint64_t episodes = 0;       // accounted so far
-  double mean_return = 0;           // of the last 100 accounted episodes
+  double mean_return = 0;           // of the last kMeanEpisodes accounted episodes
   double mean_lines = 0;
   std::string rows_endpoint;  // actor: as in Registered; another one after a learner has moved
   std::string rows_key;

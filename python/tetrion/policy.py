@@ -211,8 +211,16 @@ def load_policy(
     """
     if not isinstance(run, Run):
         run = Run(run)
-    is_name = checkpoint in ("newest", "best")
-    file = run.checkpoint(str(checkpoint)).path if is_name else Path(checkpoint)
-    if not is_name and not file.exists():
-        raise RunError(f'{file} is not there: checkpoint must be "newest", "best" or a file')
-    return Policy(run, file, greedy=greedy, seed=seed)
+    if checkpoint not in ("newest", "best"):
+        file = Path(checkpoint)
+        if not file.exists():
+            raise RunError(f'{file} is not there: checkpoint must be "newest", "best" or a file')
+        return Policy(run, file, greedy=greedy, seed=seed)
+    file = run.checkpoint(checkpoint).path
+    while True:
+        try:
+            return Policy(run, file, greedy=greedy, seed=seed)
+        except RunError:
+            before, file = file, run.checkpoint(checkpoint).path
+            if file == before:  # not one that the learner has replaced meanwhile
+                raise

@@ -48,7 +48,7 @@ class Checkpoint:
     updates: int  # optimiser steps
     policy_version: int
     env_steps: int  # that the learner had received since the run began, about
-    mean_return: float  # of recent episodes when it was written; NaN before the first
+    mean_return: float  # of recent episodes when it was written; NaN where none were its learner's
     env: str
     network: str
     run: str

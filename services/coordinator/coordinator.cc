@@ -106,7 +106,7 @@ Coordinator::Coordinator(const CoordinatorOptions& options, const OpenedRun& run
   static_cast<void>(ToldShmDir(options.shm_dir));
   const auto peers = static_cast<std::uint64_t>(run.config.max_workers) + 1;
   RaiseFileLimit(kFilesPerPeer * peers + kOwnFiles, "this run");
-  const StoredRun stored = store_.Load(RandomBits());
+  const StoredRun stored = store_.Load(RandomBits(), run.has_trained);
   metrics_ = std::make_unique<ControlMetrics>(registry_, run.config.env);
   control_ = MakeControl(options, run, stored, store_agent_, *metrics_);
   // An error ends the wait in Run: there is nothing to wake.

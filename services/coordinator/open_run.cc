@@ -86,19 +86,22 @@ std::int64_t ResumedUpdate(const RunFolder& folder) {
   return checkpoints.empty() ? 0 : checkpoints.back().info.updates;
 }
 
+bool HasTrained(const RunFolder& folder) {
+  std::error_code error;
+  std::filesystem::directory_iterator file(folder.checkpoints(), error), end;
+  for (; !error && file != end; file.increment(error)) {
+    if (file->path().extension() == ".safetensors") return true;
+  }
+  return false;
+}
+
 // A run that has trained has an account. Without it, as in a copy that lacks the file, tokens and
-// steps would begin again at 0 under weights that do not.
+// steps would begin again at 0 under weights that do not. Store::Load looks into it.
 void RefuseLostAccount(const RunFolder& folder) {
   std::error_code error;
   const auto bytes = std::filesystem::file_size(folder.store(), error);
   const bool is_lost = error == std::errc::no_such_file_or_directory || (!error && bytes == 0);
   if (!is_lost) return;
-  bool has_trained = false;
-  std::filesystem::directory_iterator file(folder.checkpoints(), error), end;
-  for (; !error && file != end; file.increment(error)) {
-    has_trained = has_trained || file->path().extension() == ".safetensors";
-  }
-  if (!has_trained) return;
   throw Error(ExitCode::kConfig,
               "run " + folder.name() + " has checkpoints and no account: " + folder.store() +
                   " is missing or empty; restore it from a copy, or begin a new run with these "
@@ -107,13 +110,15 @@ void RefuseLostAccount(const RunFolder& folder) {
 }
 
 OpenedRun ResumedRun(const CoordinatorOptions& options, RunFolder folder, FileDescriptor lock) {
-  RefuseLostAccount(folder);
+  const bool has_trained = HasTrained(folder);
+  if (has_trained) RefuseLostAccount(folder);
   RunConfig config = folder.ReadConfig();
   std::vector<SettingChange> changes = ChangeOnResume(options.given, config);
   return {.folder = std::move(folder),
           .lock = std::move(lock),
           .config = std::move(config),
-          .changes = std::move(changes)};
+          .changes = std::move(changes),
+          .has_trained = has_trained};
 }
 
 // Whether `path` holds nothing but regular files named *.log, as `up` writes them.

@@ -20,6 +20,7 @@ struct OpenedRun {
   RunConfig config;
   std::vector<SettingChange> changes;  // of a resumed run, already in `config`
   bool is_new = false;
+  bool has_trained = false;  // there are checkpoints, and so there must be an account
 };
 // Throws Error: kUsage (the run exists; no such run; another process holds it), kTryAgain (the
 // folder cannot be written; a new one is removed again), kUsage (a setting that a resumed run

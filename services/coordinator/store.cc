@@ -75,11 +75,12 @@ Store::Store(const std::string& path, const Config& config) : config_(config) {
 
 Store::~Store() = default;
 
-StoredRun Store::Load(std::uint64_t fresh_run_id) {
+StoredRun Store::Load(std::uint64_t fresh_run_id, bool has_trained) {
   Database& database = impl_->database;
   StoredRun run;
   std::string unreadable;
   try {
+    if (has_trained) RefuseLostAccount();
     // Ids travel through signed columns: the top bit stays clear.
     Statement create(database, "INSERT OR IGNORE INTO run VALUES(1, ?, ?, 0)");
     create.Bind(kStoreLayout).Bind(fresh_run_id >> 1).Run();
@@ -106,6 +107,20 @@ StoredRun Store::Load(std::uint64_t fresh_run_id) {
                                        "folder, or start a new run");
   }
   return run;
+}
+
+// A copy of the file alone lacks what is in the write-ahead log, which may be all. Who trains has
+// joined before, and that was stored with the counts.
+void Store::RefuseLostAccount() {
+  Statement counts(impl_->database, "SELECT 1 FROM counts");
+  if (counts.Next()) return;
+  const std::string& path = impl_->database.path();
+  throw Error(ExitCode::kConfig, "store " + path +
+                                     " holds no account of a run that has checkpoints: it was "
+                                     "copied without " +
+                                     path +
+                                     "-wal; restore both from a copy, or begin a new run with "
+                                     "these weights: --init-from RUN");
 }
 
 void Store::ReadCounts(StoredRun& run) {

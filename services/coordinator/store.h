@@ -80,7 +80,7 @@ enum class Durability : std::uint8_t {
 // in the file; ranges stay until their tokens are all done.
 class Store {
  public:
-  static constexpr std::size_t kLastEpisodes = 100;
+  static constexpr std::size_t kLastEpisodes = wire::kMeanEpisodes;
   struct Config {
     std::uint64_t keep_episodes = 1'000'000;  // at most 32 bytes each
     // Of the write-ahead log: then it is copied into the file.
@@ -97,8 +97,9 @@ class Store {
   Store& operator=(const Store&) = delete;
 
   // Counts the start (epoch + 1, committed and synced), then reads the state. `fresh_run_id` names
-  // a new run. Throws Error(kConfig) when the stored figures contradict each other.
-  StoredRun Load(std::uint64_t fresh_run_id);
+  // a new run, which one that `has_trained` is not. Throws Error(kConfig) when the stored figures
+  // contradict each other, or are not there although the run has trained.
+  StoredRun Load(std::uint64_t fresh_run_id, bool has_trained = false);
   // One transaction for all of them; kPaused leaves the file as it was, pause_reason() says why.
   [[nodiscard]] CommitResult Commit(std::span<const StoreChange> changes,
                                     Durability durability = Durability::kPromise);
@@ -124,6 +125,7 @@ class Store {
   void WriteMembers(const StoreChange& change);
   void WriteCounts(const RunCounts& counts);
   void Prune(std::uint64_t added);
+  void RefuseLostAccount();
   void ReadCounts(StoredRun& run);
   void ReadRanges(StoredRun& run);
   void ReadMembers(StoredRun& run);

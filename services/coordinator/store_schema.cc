@@ -62,10 +62,23 @@ std::uint64_t LayoutOf(Database& database) {
   return layout.Next() ? layout.Integer(0) : kStoreLayout;
 }
 
+bool Any(Database& database, const char* query) {
+  return Statement(database, query).Next();
+}
+
 // Also where a build of that time was killed before it had noted its layout.
 bool HasTablesOfOlderLayouts(Database& database) {
-  Statement column(database, "SELECT 1 FROM pragma_table_info('ranges') WHERE name = 'complete'");
-  return column.Next();
+  return Any(database, "SELECT 1 FROM pragma_table_info('ranges') WHERE name = 'complete'");
+}
+
+// Or before it had made the second of its tables: nothing was in the first one then.
+void DropTableOfOlderLayouts(Database& database) {
+  if (!Any(database, "SELECT 1 FROM pragma_table_info('counts') WHERE name = 'ranges_pruned'")) {
+    return;
+  }
+  if (Any(database, "SELECT 1 FROM counts")) return;
+  if (Any(database, "SELECT 1 FROM sqlite_master WHERE name = 'ranges'")) return;
+  database.Execute("DROP TABLE counts");
 }
 
 void MakePresentLayout(Database& database, std::uint64_t layout) {
@@ -95,6 +108,7 @@ void PrepareTables(Database& database) {
                                        ": resume the run with the release that made it");
   }
   if (HasTablesOfOlderLayouts(database)) MakePresentLayout(database, layout);
+  DropTableOfOlderLayouts(database);
   database.Execute(kSchema);
 }
 

@@ -1,5 +1,6 @@
 #include "services/learner/link_agent.h"
 
+#include <algorithm>
 #include <utility>
 #include <variant>
 
@@ -51,6 +52,7 @@ void LearnerLinkAgent::OnRegistered(const wire::Registered& registered, bool ren
   if (!building_ && !built_) {
     hooks_.start_build(registered);
     building_ = true;
+    follows_another_ = registered.version_first > 1;
   }
   member_.CheckSettings(registered);
   log::info("session {} {}, versions from {}", wire::SessionSequence(registered.session),
@@ -72,8 +74,11 @@ wire::Heartbeat LearnerLinkAgent::MakeHeartbeat() {
 
 void LearnerLinkAgent::OnHeartbeatAck(const wire::HeartbeatAck& ack) {
   versions_.Allow(1, ack.version_limit);
+  if (!earlier_episodes_) earlier_episodes_ = follows_another_ ? ack.episodes : 0;
+  const std::uint64_t own = ack.episodes - std::min(ack.episodes, *earlier_episodes_);
+  const bool known = own > 0 && own >= std::min(*earlier_episodes_, wire::kMeanEpisodes);
   const double none = std::numeric_limits<double>::quiet_NaN();
-  mean_return_.store(ack.episodes > 0 ? ack.mean_return : none, std::memory_order_relaxed);
+  mean_return_.store(known ? ack.mean_return : none, std::memory_order_relaxed);
 }
 
 void LearnerLinkAgent::OnRunEnds() {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -57,7 +58,8 @@ class LearnerLinkAgent final : public Agent, private wire::SessionOwner {
   std::string Problem() const { return member_.Problem(); }
   // The coordinator has said that the run ends, not only this learner.
   bool run_ends() const { return run_ends_.load(std::memory_order_relaxed); }
-  // Mean return of the last accounted episodes, as the coordinator says; for checkpoints.
+  // Mean return of the last accounted episodes, as the coordinator says; for checkpoints. NaN
+  // before there are any, and while an earlier learner's weights may have played some of them.
   double mean_return() const { return mean_return_.load(std::memory_order_relaxed); }
 
  private:
@@ -85,6 +87,8 @@ class LearnerLinkAgent final : public Agent, private wire::SessionOwner {
   wire::SessionLink& link_;  // the member's
   std::atomic<double> mean_return_{std::numeric_limits<double>::quiet_NaN()};
   std::atomic<bool> run_ends_{false};
+  bool follows_another_ = false;                   // learner of this run
+  std::optional<std::uint64_t> earlier_episodes_;  // accounted when this learner came
   bool building_ = false;
   bool built_ = false;      // and so the learner's region is held, until the process ends
   bool stopping_ = false;   // a drain has begun to stop what trains

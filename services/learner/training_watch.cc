@@ -60,6 +60,7 @@ void TrainingWatch::Look(const UpdateStats& stats) {
 }
 
 void TrainingWatch::LookAtSkipped(const UpdateStats& stats) {
+  if (stats.updates == 0 && stats.skipped == 0) return;  // no row of it was to be trained
   if (stats.skipped == 0) {
     skipped_in_a_row_ = 0;
     return;

@@ -7,6 +7,7 @@ containers say to bad input: compose_bad_input.py. Actors on another host: compo
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -202,6 +203,7 @@ NEEDED = (build_images, learns)
 
 
 def main(names):
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # by way of `finally`
     chosen = [step for step in STEPS if not names or step in NEEDED or step.__name__ in names]
     project = Project(f"tetriontest{os.getpid()}", variables())
     begun = time.monotonic()

@@ -11,6 +11,7 @@ cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.."
 engine=tests/deploy/engine.sh
 
 trap '"$engine" stop' EXIT
+trap 'exit 143' TERM  # after the program that runs, which is told as well
 "$engine" start
 PATH=$("$engine" path)
 export PATH

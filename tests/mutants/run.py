@@ -50,6 +50,10 @@ def execute(command, timeout_s, **environment):
         os.killpg(process.pid, signal.SIGKILL)  # with whatever it has started
         output, _ = process.communicate()
         return None, output
+    except BaseException:  # this program is ended
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        raise
 
 
 def listed():
@@ -211,6 +215,7 @@ def parse(args):
 
 
 def main(args):
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     options = parse(args)
     try:
         there = [m for m in mutants.load(HERE) if m.preset in (options.presets or mutants.PRESETS)]

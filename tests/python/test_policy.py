@@ -1,5 +1,6 @@
 """The numpy policies against the outputs that C++ computes for the same weights and states."""
 
+import dataclasses
 import json
 import os
 import shutil
@@ -276,6 +277,18 @@ def test_damaged_checkpoints_are_refused_with_a_reason(references, tmp_path, how
     file.unlink()
     with pytest.raises(tetrion.RunError, match="cannot be read: No such file"):
         tetrion.load_policy(run)
+
+
+def test_a_checkpoint_that_is_replaced_meanwhile_is_looked_up_again(
+    references, tmp_path, monkeypatch
+):
+    run = copied(references, tmp_path)
+    there = run.checkpoint()
+    gone = dataclasses.replace(there, path=there.path.with_name("000000000000.safetensors"))
+    answers = [gone, there]
+    monkeypatch.setattr(run, "checkpoint", lambda _: answers.pop(0))
+    assert tetrion.load_policy(run).checkpoint == there.path
+    assert not answers
 
 
 def test_weights_of_another_environment_do_not_fit(references, tmp_path):

@@ -63,10 +63,12 @@ def main(build):
               if pathlib.Path(e["file"]).relative_to(ROOT).parts[0] in PRODUCT
               and e["file"].endswith(".cc")]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        complaints = [text for text in pool.map(read, chosen) if text]
-    print(*complaints, sep="\n")
-    print(f"clang 14 read {len(chosen)} files and refused {len(complaints)}")
-    return 1 if complaints or not chosen else 0
+        refused = 0
+        for complaint in filter(None, pool.map(read, chosen)):
+            refused += 1
+            print(complaint)
+    print(f"clang 14 read {len(chosen)} files and refused {refused}")
+    return 1 if refused or not chosen else 0
 
 
 if __name__ == "__main__":

@@ -108,7 +108,7 @@ def read(path, folder, words):
             [TIDY, "--quiet", *switched_off(path), str(ROOT / path), "--", *words], cwd=folder,
             capture_output=True, text=True, check=False, timeout=FILE_TIMEOUT_S)
     except subprocess.TimeoutExpired:
-        return f"{path}: no end within {FILE_TIMEOUT_S} s"
+        return f"{path}: error: no end within {FILE_TIMEOUT_S} s"
     return (done.stdout.strip() or done.stderr) if done.returncode else ""
 
 

@@ -52,6 +52,8 @@ class Bootstrap(unittest.TestCase):
         (self.root / "deploy").mkdir(parents=True)
         shutil.copy(ROOT / "tetrion", self.root)
         shutil.copy(ROOT / "CMakeLists.txt", self.root)
+        for path in ("tools/processor.sh", "python/tetrion/_cpu.py"):
+            self.write(path, (ROOT / path).read_text(encoding="utf-8"))
         self.write("deploy/packages.txt", "# list\nalpha\nbeta-dev  # needed\n")
         self.write("deploy/wheels.txt", "# none\n")
         self.calls = self.base / "calls"
@@ -166,6 +168,14 @@ class Bootstrap(unittest.TestCase):
         self.run_it("sweep", "--", "--help")  # of up, which is to be built
         self.assertTrue(self.builds())
 
+    def test_every_verb_installs_packages_before_it_needs_them(self):
+        self.fake("dpkg-query", 'printf "installed alpha\\n"; exit 1\n')
+        self.fake("apt-get", "exit 5\n")
+        for words in (["up"], ["test"], ["sweep"], ["plot", "a"], ["bench"], ["bench", "--stored"]):
+            done = self.run_it(*words, status=1)
+            self.assertNotIn("Python environment", done.stderr)
+            self.assertIn("beta-dev", self.called("apt-get")[-1] + done.stderr)
+
     def test_eval_play_and_dream_are_verbs_of_one_program(self):
         for verb in ("eval", "play", "dream"):
             self.assertTrue(self.run_it(verb, "latest").stdout.endswith(f"[{verb}][latest]"))
@@ -246,6 +256,14 @@ class Bootstrap(unittest.TestCase):
             self.assertEqual(self.run_it(verb, status=2).stderr,
                              "tetrion: Tetrion is for x86_64; this machine is aarch64\n")
         self.assertEqual(self.called("cmake"), [])
+
+    def test_older_processors_are_refused_before_anything_is_compiled(self):
+        self.fake("lscpu", "echo 'Flags:   fpu sse4_2 avx bmi1 bmi2 f16c fma movbe abm'\n")
+        for verb in ("up", "test"):
+            self.assertRegex(self.run_it(verb, status=2).stderr, "; this one lacks avx2. A virtual ")
+        self.assertEqual(self.called("cmake"), [])
+        self.fake("lscpu", "echo 'Architecture: x86_64'\n")  # it does not say
+        self.run_it("up")
 
     def test_a_moved_folder_starts_from_a_fresh_build(self):
         self.run_it("up")

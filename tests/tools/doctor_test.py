@@ -23,7 +23,10 @@ class Doctor(unittest.TestCase):
         self.root = self.base / "a tree"
         (self.root / "tools").mkdir(parents=True)
         (self.root / "deploy").mkdir()
-        shutil.copy(ROOT / "tools" / "doctor.sh", self.root / "tools")
+        for script in ("doctor.sh", "processor.sh"):
+            shutil.copy(ROOT / "tools" / script, self.root / "tools")
+        (self.root / "python/tetrion").mkdir(parents=True)
+        shutil.copy(ROOT / "python/tetrion/_cpu.py", self.root / "python/tetrion")
         (self.root / "deploy" / "packages.txt").write_text("alpha\nbeta\n")
         (self.root / "deploy" / "wheels.txt").write_text("some-torch==1.2 --hash=sha256:0\n")
         (self.root / ".deps/torch/some_torch-1.2.dist-info").mkdir(parents=True)
@@ -55,6 +58,10 @@ class Doctor(unittest.TestCase):
         self.assertIn("ok    packages: all 2", said)
         self.assertIn("ok    libtorch", said)
         self.assertNotIn("FAIL", said)
+
+    def test_a_processor_that_programs_are_not_compiled_for_fails(self):
+        self.fake("lscpu", "echo 'Flags:   fpu sse4_2 avx avx2 bmi1 bmi2 f16c fma abm'")
+        self.assertIn("FAIL  processor: lacks movbe; ", self.examine(1))
 
     def test_shm_hands_the_settings_to_the_program_that_knows_the_regions(self):
         self.assertEqual(self.examine(1, "--shm", "--lanes", "8"), "")  # nothing is built

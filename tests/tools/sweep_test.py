@@ -162,6 +162,14 @@ class Sweep(unittest.TestCase):
             self.sweep(trials=2, seeds=1)
         self.assertEqual(called(), 4)
 
+    def test_a_trial_whose_weights_cannot_be_played_ends_as_the_worst(self):
+        self.fail("tetrion-eval", 78)  # they are not finite, or there is no checkpoint yet
+        with self.assertRaisesRegex(sweep.SweepError, "3 trials failed"):
+            self.sweep(trials=2, seeds=1)
+        self.assertEqual(list(self.runs.folder.glob("trial*/")), [])
+        (self.base / "tetrion-eval").write_text(EVAL)
+        self.assertEqual(len(self.sweep(trials=2, seeds=1)), 2)
+
     def test_a_sweep_that_was_ended_goes_on_and_one_with_other_options_is_refused(self):
         first = self.sweep(trials=4)
         again = self.sweep(trials=6)

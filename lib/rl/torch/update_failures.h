@@ -23,8 +23,9 @@ void WithHostErrors(bool has_worked, const Work& work) {
     InHostMemory(work);
   } catch (const std::bad_alloc&) {
     throw Error(CodeOfLack(has_worked),
-                "an update finds no memory: lower --batch-windows, --window, --horizon or --size, "
-                "or raise ulimit -v or the container's limit");
+                "an update finds no memory: raise ulimit -v or the container's limit, or lower "
+                "--horizon, or --batch-windows, --window or --size, which a resumed run keeps: "
+                "--init-from RUN begins another");
   }
 }
 
@@ -38,8 +39,8 @@ void WithDeviceErrors(bool has_worked, const Work& work) {
     throw Error(CodeOfLack(has_worked),
                 std::string("an update does not fit beside the replay in the device's memory: ") +
                     error.what_without_backtrace() +
-                    "; lower --replay-rows, --size or --batch-windows, or give --trainer-device "
-                    "cpu");
+                    "; give --trainer-device cpu, or lower --replay-rows, --size or "
+                    "--batch-windows, which a resumed run keeps: --init-from RUN begins another");
   } catch (const c10::Error& error) {
     throw Error(ExitCode::kTryAgain,
                 std::string("an update on the device failed: ") + error.what_without_backtrace());

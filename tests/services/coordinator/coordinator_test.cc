@@ -194,6 +194,9 @@ TEST_F(CoordinatorTest, ResumingARunThatHasTrainedButLostItsAccountIsRefused) {
   EXPECT_EQ(Refusal(), "") << "nothing was trained";
   std::filesystem::create_directories(folder.checkpoints());
   std::ofstream(folder.checkpoints() + "/000000000005.safetensors") << "x";
+  EXPECT_TRUE(Has(Refusal(), "tetrion.db holds no account")) << "its log was lost";
+  EXPECT_EQ(Refusal().substr(0, 3), "78:");
+  ASSERT_EQ(Store(folder.store()).Commit({{StoreChange()}}), CommitResult::kOk);
   EXPECT_EQ(Refusal(), "") << "the account is there";
   std::filesystem::resize_file(folder.store(), 0);
   EXPECT_TRUE(Has(Refusal(), "--init-from first"));

@@ -442,6 +442,13 @@ TEST_F(StoreTest, FileOfAnOlderLayoutThatWasNeverFinishedIsMadeOneOfThePresent) 
   EXPECT_EQ(Count("run WHERE layout = 4"), 1U);
 }
 
+TEST_F(StoreTest, FileOfAnOlderLayoutThatLacksTablesIsMadeOneOfThePresent) {
+  Execute(kFileOfLayoutThree);
+  Execute("DELETE FROM run; DELETE FROM counts; DROP TABLE ranges; DROP TABLE reports");
+  EXPECT_EQ(LoadError(), "");
+  EXPECT_EQ(Count("run WHERE layout = 4"), 1U);
+}
+
 // The newest state of a range within a group holds, whatever the order of changes and ranges.
 TEST_F(StoreTest, RangeThatChangesOftenInAGroupIsStoredAsItIsAtLast) {
   Store store(path());

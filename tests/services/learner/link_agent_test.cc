@@ -264,8 +264,33 @@ TEST_F(LearnerLinkTest, HeartbeatAnswersExtendTheVersionsAndTellTheReturn) {
   EXPECT_EQ(agent_->mean_return(), 23.5);
 }
 
+// A checkpoint of worse weights, which it begins with, would have the return of better ones.
+TEST_F(LearnerLinkTest, ReturnThatAnEarlierLearnersWeightsEarnedIsNotToldAsItsOwn) {
+  BeginSession();
+  const auto told = [this](std::uint64_t episodes) {
+    Expect<wire::Heartbeat>();
+    Answer(wire::HeartbeatAck{
+        .session = 7, .epoch = 1, .version_limit = 104, .episodes = episodes, .mean_return = 9});
+    return agent_->mean_return();
+  };
+  for (const std::uint64_t episodes : {5000, 5000, 5099}) EXPECT_TRUE(std::isnan(told(episodes)));
+  EXPECT_EQ(told(5100), 9);
+}
+
+TEST_F(LearnerLinkTest, ReturnOfTheFirstLearnersEpisodesIsItsOwnFromTheFirstOn) {
+  Expect<wire::Register>();
+  wire::Registered welcome = Welcome(7, 1);
+  welcome.version_first = 1;
+  Answer(welcome);
+  Expect<wire::Heartbeat>();
+  Answer(wire::HeartbeatAck{.session = 7, .epoch = 1, .episodes = 5, .mean_return = 2.5});
+  EXPECT_EQ(agent_->mean_return(), 2.5);
+}
+
 TEST_F(LearnerLinkTest, LearnerThatIsFencedAsTheRunEndsKeepsTheReturnForItsLastCheckpoint) {
   BeginSession();
+  Expect<wire::Heartbeat>();
+  Answer(wire::HeartbeatAck{.session = 7, .epoch = 1});
   Expect<wire::Heartbeat>();
   Answer(wire::HeartbeatAck{.session = 7, .epoch = 1, .episodes = 5, .mean_return = 2.5});
   Answer(wire::Fenced{.session = 7});

@@ -81,6 +81,12 @@ TEST_F(TrainingWatchTest, BatchThatGaveAnUpdateStartsTheCountAnew) {
   }
 }
 
+TEST_F(TrainingWatchTest, BatchWithoutARowToTrainLeavesTheCountAsItIs) {
+  (void)Said(Skipped("the loss"), TrainingWatch::kMostSkippedInARow - 1);
+  watch_.Look({.status = BatchStatus::kReady});
+  EXPECT_EQ(ErrorOf([&] { watch_.Look(Skipped("the loss")); }).code(), ExitCode::kConfig);
+}
+
 TEST_F(TrainingWatchTest, EntropyUnderAHundredthOfTheLargestIsAWarning) {
   EXPECT_EQ(Said(Good(0.037), TrainingWatch::kAveraged), "");
   EXPECT_EQ(Said(Good(0.036), TrainingWatch::kAveraged - 1), "");
