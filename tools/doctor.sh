@@ -115,7 +115,7 @@ check_processor() {
     ok "processor: has all that programs are compiled for (x86-64-v3)"
   else
     fail "processor: lacks $missing; programs need x86-64-v3 (Intel Haswell, AMD Excavator or" \
-      "newer); a virtual machine may hide them: give it the host's processor"
+      "newer); a virtual machine may hide it: give it the host's model"
   fi
 }
 

@@ -260,7 +260,8 @@ class Bootstrap(unittest.TestCase):
     def test_older_processors_are_refused_before_anything_is_compiled(self):
         self.fake("lscpu", "echo 'Flags:   fpu sse4_2 avx bmi1 bmi2 f16c fma movbe abm'\n")
         for verb in ("up", "test"):
-            self.assertRegex(self.run_it(verb, status=2).stderr, "; this one lacks avx2. A virtual ")
+            said = self.run_it(verb, status=2).stderr
+            self.assertIn("; this one lacks avx2. A virtual ", said)
         self.assertEqual(self.called("cmake"), [])
         self.fake("lscpu", "echo 'Architecture: x86_64'\n")  # it does not say
         self.run_it("up")
