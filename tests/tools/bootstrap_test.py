@@ -171,6 +171,7 @@ class Bootstrap(unittest.TestCase):
     def test_every_verb_installs_packages_before_it_needs_them(self):
         self.fake("dpkg-query", 'printf "installed alpha\\n"; exit 1\n')
         self.fake("apt-get", "exit 5\n")
+        self.fake("sleep", "exit 0\n")
         for words in (["up"], ["test"], ["sweep"], ["plot", "a"], ["bench"], ["bench", "--stored"]):
             done = self.run_it(*words, status=1)
             self.assertNotIn("Python environment", done.stderr)
