@@ -225,7 +225,7 @@ struct Heartbeat {
   std::uint64_t region_owner = 0;
 };
 
-inline constexpr std::uint64_t kMeanEpisodes = 100;
+inline constexpr std::uint64_t kMeanEpisodes = 100;  // the newest, whose means are told
 
 struct HeartbeatAck {
   std::uint64_t session = 0;

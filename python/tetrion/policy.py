@@ -211,16 +211,17 @@ def load_policy(
     """
     if not isinstance(run, Run):
         run = Run(run)
-    if checkpoint not in ("newest", "best"):
+    which = str(checkpoint)
+    if which not in ("newest", "best"):
         file = Path(checkpoint)
         if not file.exists():
             raise RunError(f'{file} is not there: checkpoint must be "newest", "best" or a file')
         return Policy(run, file, greedy=greedy, seed=seed)
-    file = run.checkpoint(checkpoint).path
+    file = run.checkpoint(which).path
     while True:
         try:
             return Policy(run, file, greedy=greedy, seed=seed)
         except RunError:
-            before, file = file, run.checkpoint(checkpoint).path
+            before, file = file, run.checkpoint(which).path
             if file == before:  # not one that the learner has replaced meanwhile
                 raise

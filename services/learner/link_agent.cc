@@ -76,7 +76,7 @@ void LearnerLinkAgent::OnHeartbeatAck(const wire::HeartbeatAck& ack) {
   versions_.Allow(1, ack.version_limit);
   if (!earlier_episodes_) earlier_episodes_ = follows_another_ ? ack.episodes : 0;
   const std::uint64_t own = ack.episodes - std::min(ack.episodes, *earlier_episodes_);
-  const bool known = own > 0 && own >= std::min(*earlier_episodes_, wire::kMeanEpisodes);
+  const bool known = own >= (*earlier_episodes_ > 0 ? wire::kMeanEpisodes : 1);
   const double none = std::numeric_limits<double>::quiet_NaN();
   mean_return_.store(known ? ack.mean_return : none, std::memory_order_relaxed);
 }
