@@ -81,8 +81,8 @@ check_wheels() {
     [[ -d $root/.deps/torch/${name//-/_}-${line##*==}.dist-info ]] || missing=1
   done < <(entries "$root/deploy/wheels.txt")
   if ((missing)); then
-    ok "libtorch: not unpacked; --algo dreamer, --network conv and ./tetrion test download it" \
-      "(545 MB, once)"
+    ok "libtorch: not unpacked; --algo dreamer, --network conv, ./tetrion test and sweep download" \
+      "it (545 MB, once)"
   else
     ok "libtorch: unpacked in .deps/torch"
   fi

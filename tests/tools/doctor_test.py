@@ -88,8 +88,8 @@ class Doctor(unittest.TestCase):
 
     def test_missing_wheels_are_no_failure_but_said(self):
         shutil.rmtree(self.root / ".deps")
-        self.assertIn("ok    libtorch: not unpacked; --algo dreamer, --network conv and ./tetrion "
-                      "test download it (545 MB, once)\n", self.examine(0))
+        self.assertIn("ok    libtorch: not unpacked; --algo dreamer, --network conv, ./tetrion "
+                      "test and sweep download it (545 MB, once)\n", self.examine(0))
 
     def test_regions_of_the_living_and_the_dead_are_told_apart_and_left_alone(self):
         self.region("00000000000000aa.ring.77-00000001.0", 77)
