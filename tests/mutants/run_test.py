@@ -1,8 +1,10 @@
 """The runner of the mutants: what it reads, chooses and concludes, and runs of it in a tree of its
 own, whose cmake and ninja are shell scripts."""
 
+import fnmatch
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
@@ -11,6 +13,7 @@ import unittest
 import mutants
 
 HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
 HEADER = "The sum is wrong.\ntarget: sum_test\ntest: Sum.Adds\n"
 PASSES = "[ RUN      ] Sum.Adds\n[       OK ] Sum.Adds (0 ms)\n"
 FAILS = "[ RUN      ] Sum.Adds\n[  FAILED  ] Sum.Adds (0 ms)\n[  FAILED  ] 1 test, listed below:\n"
@@ -18,6 +21,33 @@ FAILS = "[ RUN      ] Sum.Adds\n[  FAILED  ] Sum.Adds (0 ms)\n[  FAILED  ] 1 tes
 
 def diff(path, old, new):
     return f"--- a/{path}\n+++ b/{path}\n@@ -1 +1 @@\n-{old}\n+{new}\n"
+
+
+def targets():
+    """{ninja target: (sources, whether only builds with libtorch have it)} of the tests here."""
+    found = {}
+    for lists in ROOT.glob("tests/**/CMakeLists.txt"):
+        text = re.sub(r"#.*", "", lists.read_text(encoding="utf-8"))
+        text = text.replace("${CMAKE_SOURCE_DIR}", str(ROOT))
+        torch = [match.span() for match in
+                 re.finditer(r"^if\(TETRION_TORCH\)$.*?^endif", text, re.DOTALL | re.MULTILINE)]
+        for match in re.finditer(r"tetrion(_cuda)?_test\(\s*(\w+)([^)]*)\)", text):
+            sources = [lists.parent / word for word in match[3].split()
+                       if word.endswith((".cc", ".cu"))]
+            found[match[2] + ("_sim" if match[1] else "")] = (
+                sources, any(begin < match.start() < end for begin, end in torch))
+    return found
+
+
+def tests_in(sources):
+    """(suite, name) of the tests in these files and in the headers of tests that they include."""
+    found = set()
+    for source in sources:
+        text = source.read_text(encoding="utf-8")
+        headers = [ROOT / path for path in re.findall(r'#include "(tests/[^"]+)"', text)]
+        for part in (text, *(path.read_text(encoding="utf-8") for path in headers)):
+            found.update(re.findall(r"\b(?:TYPED_)?TEST(?:_[FP])?\(\s*(\w+),\s*(\w+)\s*\)", part))
+    return found
 
 
 class Patches(unittest.TestCase):
@@ -56,9 +86,25 @@ class Patches(unittest.TestCase):
     # A patch of several hunks applies as a whole or not at all; CI builds a sample of the mutants.
     def test_every_patch_here_applies(self):
         broken = [mutant.name for mutant in mutants.load(HERE) if subprocess.run(
-            ["git", "apply", "--check", "-p1", str(mutant.patch)], cwd=HERE.parents[1],
+            ["git", "apply", "--check", "-p1", str(mutant.patch)], cwd=ROOT,
             capture_output=True, check=False).returncode != 0]
         self.assertEqual(broken, [], "git apply them by hand, and diff anew")
+
+    # Of a filter's Prefix/Suite/0.Name/1 the macros know Suite and Name.
+    def test_every_patch_here_names_tests_of_its_target(self):
+        there = targets()
+        for mutant in mutants.load(HERE):
+            with self.subTest(mutant.name):
+                sources, needs_torch = there[mutant.target]
+                self.assertTrue(mutant.preset == "cpu" or not needs_torch, "not built there")
+                known = tests_in(sources)
+                for test in mutant.tests:
+                    suites, _, name = test.rpartition(".")
+                    self.assertTrue(
+                        [1 for suite, known_name in known
+                         if fnmatch.fnmatch(known_name, name.split("/")[0]) and
+                         any(fnmatch.fnmatch(suite, part) for part in suites.split("/"))],
+                        f"{mutant.target} has no {test}")
 
 
 class Choice(unittest.TestCase):
