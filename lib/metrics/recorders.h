@@ -5,7 +5,9 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
+#include <utility>
 
 #include "lib/core/align.h"
 
@@ -60,14 +62,23 @@ class alignas(kCacheLinePairBytes) HotHistogram {
   void ObserveEach(std::span<const Item> items, Get get) {
     std::array<std::uint64_t, kMaxBounds + 1> counts{};
     double sum = sum_.load(std::memory_order_relaxed);
+    // Neighbours are mostly of one bucket, (lower, upper].
     std::size_t bucket = 0;
+    double lower = LowerOf(0), upper = UpperOf(0);
+    std::uint64_t in_bucket = 0;
     for (const Item& item : items) {
       const double value = get(item);
-      if (std::isnan(value)) continue;
-      if (!IsIn(bucket, value)) bucket = BucketOf(value);
-      ++counts[bucket];
+      if (!(value > lower && value <= upper)) {
+        if (std::isnan(value)) continue;
+        counts[bucket] += std::exchange(in_bucket, 0);
+        bucket = BucketOf(value);
+        lower = LowerOf(bucket);
+        upper = UpperOf(bucket);
+      }
+      ++in_bucket;
       sum += value;
     }
+    counts[bucket] += in_bucket;
     for (std::size_t i = 0; i <= bounds_.size(); ++i) Add(i, counts[i]);
     sum_.store(sum, std::memory_order_relaxed);
   }
@@ -80,9 +91,11 @@ class alignas(kCacheLinePairBytes) HotHistogram {
  private:
   // Not for NaN.
   std::size_t BucketOf(double value) const;
-  bool IsIn(std::size_t bucket, double value) const {
-    return (bucket == 0 || value > bounds_[bucket - 1]) &&
-           (bucket == bounds_.size() || value <= bounds_[bucket]);
+  double LowerOf(std::size_t bucket) const {
+    return bucket == 0 ? -std::numeric_limits<double>::infinity() : bounds_[bucket - 1];
+  }
+  double UpperOf(std::size_t bucket) const {
+    return bucket == bounds_.size() ? std::numeric_limits<double>::infinity() : bounds_[bucket];
   }
   // One writer: load and store need no read-modify-write.
   void Add(std::size_t bucket, std::uint64_t times) {

@@ -187,11 +187,10 @@ Grant Unpack(Reader& r, const fbs::Grant& f) {
 ReportBatch Unpack(Reader& r, const fbs::ReportBatch& f) {
   ReportBatch m{f.session(), f.batch(), {}, f.env_steps()};
   const std::size_t count = r.Count(f.episodes(), kMaxReports);
-  m.episodes.reserve(count);
-  for (std::uint32_t i = 0; i < count; ++i) {
-    const auto e = CopyAt<fbs::EpisodeReport>(f.episodes(), i);
-    m.episodes.push_back({e.token_id(), e.attempt(), e.length_steps(), e.lines(),
-                          e.policy_version(), e.episode_return(), e.lane(), e.worker()});
+  static_assert(sizeof(fbs::EpisodeReport) == sizeof(EpisodeReport));  // and of the same order
+  m.episodes.resize(count);
+  if (count > 0) {
+    std::memcpy(m.episodes.data(), f.episodes()->Data(), count * sizeof(EpisodeReport));
   }
   return m;
 }

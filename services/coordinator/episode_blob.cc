@@ -24,6 +24,7 @@ constexpr std::array<Field, 8> kFields = {{{offsetof(Report, token_id), 8},
                                            {offsetof(Report, lane), 2},
                                            {offsetof(Report, worker), 2}}};
 static_assert(kFields.back().offset + kFields.back().bytes == sizeof(Report));
+static_assert(offsetof(Report, token_id) == 0);
 constexpr std::size_t kHeaderBytes = kFields.size() + sizeof(Report);
 
 // Calls `use` with a zero of the integer of so many bytes.
@@ -60,17 +61,47 @@ std::size_t WidthOf(std::uint64_t most) {
   return std::bit_ceil((static_cast<std::size_t>(std::bit_width(most)) + 7) / 8);
 }
 
-// The least value of a field goes into `base`; returns the width of its column.
-template <typename Value>
-std::size_t Measure(std::span<const Report> episodes, const Field& field, Report& base) {
-  Value least = Load<Value>(episodes[0], field), most = least;
-  for (const Report& episode : episodes) {
-    const auto value = Load<Value>(episode, field);
-    least = std::min(least, value);
-    most = std::max(most, value);
+// A report as one vector of words or half words: each field but the token's id is one of them.
+using Words [[gnu::vector_size(sizeof(Report))]] = std::uint32_t;
+using HalfWords [[gnu::vector_size(sizeof(Report))]] = std::uint16_t;
+
+template <typename Parts>
+struct Extremes {
+  Parts least, most;
+  explicit Extremes(const Report& report) : least(Load<Parts>(&report)), most(least) {}
+  void Add(const Report& report) {
+    const auto parts = Load<Parts>(&report);
+    least = parts < least ? parts : least;
+    most = parts > most ? parts : most;
   }
-  std::memcpy(reinterpret_cast<std::byte*>(&base) + field.offset, &least, sizeof(least));
-  return WidthOf(static_cast<Value>(most - least));
+};
+
+// The least value of each field goes into `base`, the width of its column into `widths`.
+void Measure(std::span<const Report> episodes, Report& base,
+             std::array<std::uint8_t, kFields.size()>& widths) {
+  Extremes<std::uint64_t> ids(episodes[0]);  // a report begins with its token's id
+  Extremes<Words> words(episodes[0]);
+  Extremes<HalfWords> halves(episodes[0]);
+  for (const Report& episode : episodes) {
+    ids.Add(episode);
+    words.Add(episode);
+    halves.Add(episode);
+  }
+  const auto note = [&](std::size_t i, const auto& extremes) {
+    WithInteger(kFields[i].bytes, [&](auto value) {
+      using Value = decltype(value);
+      const std::size_t at = kFields[i].offset;
+      const auto low = Load<Value>(reinterpret_cast<const std::byte*>(&extremes.least) + at);
+      const auto high = Load<Value>(reinterpret_cast<const std::byte*>(&extremes.most) + at);
+      std::memcpy(reinterpret_cast<std::byte*>(&base) + at, &low, sizeof(low));
+      widths[i] = static_cast<std::uint8_t>(WidthOf(static_cast<Value>(high - low)));
+    });
+  };
+  for (std::size_t i = 0; i < kFields.size(); ++i) {
+    if (kFields[i].bytes == sizeof(std::uint64_t)) note(i, ids);
+    if (kFields[i].bytes == sizeof(std::uint32_t)) note(i, words);
+    if (kFields[i].bytes == sizeof(std::uint16_t)) note(i, halves);
+  }
 }
 
 template <typename Value, typename Narrow>
@@ -114,13 +145,9 @@ void EncodeEpisodes(std::span<const Report> episodes, std::vector<std::byte>& bl
   if (episodes.empty()) return;
   std::array<std::uint8_t, kFields.size()> widths{};
   Report base;
+  Measure(episodes, base, widths);
   std::size_t bytes = kHeaderBytes;
-  for (std::size_t i = 0; i < kFields.size(); ++i) {
-    WithInteger(kFields[i].bytes, [&](auto value) {
-      widths[i] = static_cast<std::uint8_t>(Measure<decltype(value)>(episodes, kFields[i], base));
-    });
-    bytes += widths[i] * episodes.size();
-  }
+  for (const std::uint8_t width : widths) bytes += width * episodes.size();
   // Readers refuse columns of more: a header alone could make any number of episodes.
   if (bytes >= blob.size() || episodes.size() > wire::kMaxReports) {
     std::memcpy(blob.data(), episodes.data(), blob.size());
