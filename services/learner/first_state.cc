@@ -40,7 +40,8 @@ void CheckFirstState(const LearnerOptions& options, const RunConfig& run, const 
 }
 
 FirstState LoadFirstState(const LearnerOptions& options, const CheckpointStore& store,
-                          const RunConfig& run, const RunFolder& folder, Trainer& trainer) {
+                          const RunConfig& run, const RunFolder& folder,
+                          std::uint32_t version_first, Trainer& trainer) {
   if (!options.resume) {
     RefuseCheckpoints(store, folder);
     Begin(folder, trainer);
@@ -54,6 +55,12 @@ FirstState LoadFirstState(const LearnerOptions& options, const CheckpointStore& 
     return {};
   }
   if (!checkpoint->warning.empty()) log::warn("{}", checkpoint->warning);
+  if (checkpoint->info.policy_version >= std::int64_t{version_first}) {
+    log::warn(
+        "{} is newer than the run's account: it has policy version {}, and the coordinator gives "
+        "versions from {}; what was played after tetrion.db was copied is not counted",
+        checkpoint->path, checkpoint->info.policy_version, version_first);
+  }
   trainer.Load(checkpoint->state);
   log::info("resumed from {} at update {}", checkpoint->path, checkpoint->info.updates);
   return {.updates = static_cast<std::uint64_t>(checkpoint->info.updates),

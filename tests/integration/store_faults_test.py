@@ -120,6 +120,27 @@ class Contradictions(harness.Case):
         run.wait_for("the honest copy is resumed", lambda s: s["epoch"] == 2)
         run.drain()
 
+    def test_one_older_than_the_checkpoints_is_resumed_and_told_of(self):
+        def saved(status):
+            return status["learner"].get("checkpoints", 0) >= 1
+        run = self.new_run().start_up()
+        run.wait_for("a checkpoint", saved)
+        run.finish_and_check()
+        self.assertNotIn("newer than the run's account", run.log("learner"))
+        store, copy = run.folder / "tetrion.db", self.base / "copy.db"
+        shutil.copy(store, copy)
+        run.start_up(resume=True)
+        run.wait_for("a newer checkpoint", saved)
+        run.drain()
+        self.assertNotIn("newer than the run's account", run.log("learner"))
+        for file in run.folder.glob("tetrion.db*"):
+            file.unlink()
+        shutil.copy(copy, store)
+        run.start_up(resume=True)
+        run.expect_progress()
+        run.drain()
+        self.assertIn("newer than the run's account", run.log("learner"))
+
 
 if __name__ == "__main__":
     harness.main()

@@ -14,10 +14,11 @@ BEATS = range(20, 28)  # of a ring header: both heartbeats
 
 
 def blocks_signals(process):
-    """Whether the program has come so far that it takes signals as requests."""
+    """Whether the program has come so far that it takes signals as requests. While it starts a
+    thread all are blocked, also those that it leaves alone."""
     with open(f"/proc/{process.pid}/status", encoding="ascii") as status:
-        blocked = next(line for line in status if line.startswith("SigBlk:"))
-    return int(blocked.split()[1], 16) >> (signal.SIGINT - 1) & 1
+        blocked = int(next(line for line in status if line.startswith("SigBlk:")).split()[1], 16)
+    return blocked >> (signal.SIGINT - 1) & 1 and not blocked >> (signal.SIGALRM - 1) & 1
 
 
 def pairs(case):
