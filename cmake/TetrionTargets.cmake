@@ -232,7 +232,7 @@ foreach(list TETRION_SIM_TESTS:sim_tests.txt TETRION_LEARNING_TESTS:learning_tes
     TETRION_SERVICES_GPU_TESTS:services_gpu_tests.txt)
   string(REPLACE ":" ";" list ${list})
   cmake_language(EVAL CODE
-    "cmake_language(DEFER DIRECTORY ${CMAKE_SOURCE_DIR} CALL tetrion_list_programs ${list})")
+    "cmake_language(DEFER DIRECTORY \"${CMAKE_SOURCE_DIR}\" CALL tetrion_list_programs ${list})")
 endforeach()
 add_custom_target(gpu_programs)
 

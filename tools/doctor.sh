@@ -200,7 +200,7 @@ check_regions() {
     return
   fi
   for file in "$shm_dir"/*; do
-    [[ -f $file ]] || continue
+    [[ -f $file && $file != *.sock.lock ]] || continue
     pid=$(od -An -t u4 -j 56 -N 4 "$file" 2>/dev/null | tr -d ' ')
     if flock -n -s "$file" true; then
       dead+=("$(basename "$file") (owner was pid ${pid:-unknown})")

@@ -31,7 +31,9 @@ mkdir -p "$to/bin" "$to/lib"
 for name in tetrion-coordinator tetrion-keygen tetrion-actor tetrion-actor-plain tetrion-learner; do
   [[ -x $from/$name ]] || continue
   strip -o "$to/bin/$name" "$from/$name"
-  ldd "$from/$name" | awk '$2 == "=>" && $3 ~ "/[.]deps/torch/|/lib(cudart|cupti)[.]so" {print $3}'
+  # NAME => PATH (ADDRESS), whose path may have spaces.
+  ldd "$from/$name" | sed -nE 's/^[^>]*=> (.*) \(0x[0-9a-f]+\)$/\1/p' |
+    awk '/\/[.]deps\/torch\/|\/lib(cudart|cupti)[.]so/'
 done | sort -u | while read -r library; do
   cp -L "$library" "$to/lib/"
 done

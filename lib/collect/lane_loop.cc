@@ -295,8 +295,8 @@ void LaneLoop::CountNotFinite(std::span<const Token> cut) {
       ExitCode::kTryAgain,
       "the policy gave NaN or infinite logits on " + std::to_string(not_finite_run_) +
           " rows in a row (version " + std::to_string(decider_->version()) +
-          "); lower it with ./tetrion up --resume RUN --learning-rate X, or begin anew with "
-          "its best weights: ./tetrion up --init-from RUN/best --learning-rate X");
+          "); lower the learning rate with ./tetrion up --resume RUN --learning-rate X, or begin "
+          "anew with its best weights: ./tetrion up --init-from RUN/best --learning-rate X");
 }
 
 void LaneLoop::Announce() {

@@ -16,7 +16,7 @@ namespace tetrion {
 namespace {
 
 constexpr std::size_t kMaxHostNameBytes = 256;
-const std::string kTcp = "tcp://";
+const std::string kTcp = "tcp://", kIpc = "ipc://";
 // Of a name, an address or an interface, and of what stands in brackets, with its zone.
 constexpr const char* kHostBytes =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
@@ -68,8 +68,12 @@ HostPort ParseHostPort(const std::string& what, const std::string& address) {
                   "IPv6 in brackets");
 }
 
-void CheckTcp(const std::string& option, const std::string& endpoint, TcpUse use) {
-  if (!endpoint.starts_with(kTcp)) return;
+void CheckEndpoint(const std::string& option, const std::string& endpoint, TcpUse use) {
+  if (endpoint.empty() || endpoint.starts_with(kIpc)) return;
+  if (!endpoint.starts_with(kTcp)) {
+    throw Error(ExitCode::kUsage,
+                option + " " + endpoint + ": expected tcp://host:port or ipc:///path");
+  }
   const std::string address = endpoint.substr(kTcp.size());
   const std::optional<HostPort> parsed = PartsOf(address);
   const bool listens = use == TcpUse::kListen;

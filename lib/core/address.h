@@ -18,9 +18,9 @@ HostPort ParseHostPort(const std::string& what, const std::string& address);
 
 // What an address of tcp:// is for: port 0 and the host * are a listener's alone.
 enum class TcpUse { kListen, kConnect };
-// Throws Error(kUsage) naming `option` when `endpoint` begins with tcp:// and no single host and
-// port follow: ZeroMQ makes another port of 70000, and another host of "a:1;b:2".
-void CheckTcp(const std::string& option, const std::string& endpoint, TcpUse use);
+// Throws Error(kUsage) naming `option` unless `endpoint` is empty, of ipc:// or of tcp:// with one
+// host and port: ZeroMQ makes another port of 70000, and another host of "a:1;b:2".
+void CheckEndpoint(const std::string& option, const std::string& endpoint, TcpUse use);
 
 // Whether the host of "tcp://host:port" is another machine, and whether that of "host:port" is this
 // machine to itself alone.

@@ -12,7 +12,7 @@ void CheckActions(std::span<const std::int32_t> actions, int count) {
     return static_cast<std::uint32_t>(action) < end;
   });
   if (possible) return;
-  throw Error(ExitCode::kInternal,
+  throw Error(ExitCode::kTryAgain,
               "a row of the replay has an action that the environment has not: a process wrote "
               "into a ring after the learner had checked it; end what else has it open");
 }

@@ -54,7 +54,7 @@ wire::ServerSecurity ServerSecurityOf(const CurveOptions& options) {
 
 void RefuseOpenBind(const std::string& option, const std::string& endpoint,
                     const CurveOptions& curve, bool insecure) {
-  CheckTcp(option, endpoint, TcpUse::kListen);
+  CheckEndpoint(option, endpoint, TcpUse::kListen);
   if (endpoint.starts_with("ipc://@")) {
     throw Error(ExitCode::kUsage,
                 option + " " + endpoint +

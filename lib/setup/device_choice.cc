@@ -11,7 +11,7 @@ void AddDeviceChoice(ServiceOptions& parser, DeviceChoice& choice) {
              {"cpu", "cuda", "sim"});
   parser.Add("resident-lanes", &choice.resident_lanes,
              "lanes that the learner plays itself in the device's memory, a multiple of the run's "
-             "lanes; actors have no place then; 0: none",
+             "lanes; start no actors then, which have no place; 0: none",
              0, kMostLanes, "lanes");
   parser.Add("trainer-device", &choice.trainer,
              "where DreamerV3's updates are computed: cpu; device, the one of --device; auto, the "

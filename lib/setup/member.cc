@@ -1,7 +1,5 @@
 #include "lib/setup/member.h"
 
-#include <unistd.h>
-
 #include "lib/core/address.h"
 #include "lib/core/clock.h"
 #include "lib/core/error.h"
@@ -58,7 +56,7 @@ void CheckMemberOptions(const MemberOptions& options) {
     throw Error(ExitCode::kUsage,
                 "say which run to join: --run-folder runs/NAME or --coordinator tcp://host:port");
   }
-  CheckTcp("--coordinator", options.coordinator, TcpUse::kConnect);
+  CheckEndpoint("--coordinator", options.coordinator, TcpUse::kConnect);
   if (!IsName(options.name)) {
     throw Error(
         ExitCode::kUsage,
@@ -72,7 +70,6 @@ wire::SessionLink::Config LinkConfigOf(const MemberOptions& options) {
   return {.endpoint = [coordinator = options.coordinator,
                        folder = options.run_folder] { return PlaceOf(coordinator, folder); },
           .give_up_ns = options.give_up_s * kNanosPerSecond,
-          .backoff_seed = static_cast<std::uint64_t>(getpid()),
           .security = ClientSecurityOf(options.curve)};
 }
 

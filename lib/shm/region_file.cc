@@ -30,6 +30,13 @@ bool OnTmpfs(int fd) {
   return fstatfs(fd, &info) == 0 && info.f_type == TMPFS_MAGIC;
 }
 
+// Bytes that are free in the file system of `fd`; nothing where that has no limit or is not known.
+std::optional<std::uint64_t> FreeSpace(int fd) {
+  struct statvfs space = {};
+  if (fstatvfs(fd, &space) != 0 || space.f_blocks == 0) return std::nullopt;
+  return std::uint64_t{geteuid() == 0 ? space.f_bfree : space.f_bavail} * space.f_frsize;
+}
+
 bool IsShort(const std::optional<AvailableMemory>& available, std::uint64_t bytes) {
   return available && available->bytes < bytes;
 }
@@ -78,19 +85,19 @@ void AllocateFile(int fd, const std::string& path, std::uint64_t bytes, const st
     const std::optional<AvailableMemory> available = FindAvailableMemory(root);
     if (IsShort(available, bytes)) RefuseMemory("shared region " + path, bytes, available, ENOMEM);
   }
-  const int error = Allocate(fd, bytes);
+  // Asked before: an attempt fills the file system, and others write to it.
+  const std::optional<std::uint64_t> free = FreeSpace(fd);
+  const int error = free && *free < bytes ? ENOSPC : Allocate(fd, bytes);
   if (error == 0) return;
   if (error != ENOSPC) {
     throw ErrnoError(ExitCode::kUsage,
                      "cannot allocate " + std::to_string(bytes) + " bytes for " + path, error,
                      kOnTmpfs);
   }
-  struct statvfs space = {};
-  const bool known = fstatvfs(fd, &space) == 0;
   throw Error(
       ExitCode::kTryAgain,
       "no room for the shared region " + path + ": " + std::to_string(bytes) + " bytes needed, " +
-          (known ? std::to_string(space.f_bavail * space.f_frsize) : "unknown") +
+          (free ? std::to_string(*free) : "unknown") +
           " bytes free; enlarge the file system behind --shm-dir (in docker-compose.yml the "
           "volume's driver_opts: o: size=...), remove stale regions (./tetrion doctor), or "
           "lower --workers, --lanes or --ring-rows");

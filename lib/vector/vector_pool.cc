@@ -70,6 +70,15 @@ VectorPool::VectorPool(const PyEnvConfig& config, int count, int threads)
     queues_.push_back(std::make_unique<Queue>(per_queue_));
   }
   if (threads == 0) return;
+  try {
+    StartOwners();
+  } catch (...) {
+    Close();  // those that run
+    throw;
+  }
+}
+
+void VectorPool::StartOwners() {
   const MutexLock lock(join_mu_);
   for (const auto& queue : queues_) {
     owners_.push_back(std::make_unique<Owner>(*this, *queue, static_cast<int>(owners_.size())));

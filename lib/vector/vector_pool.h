@@ -49,7 +49,7 @@ struct [[nodiscard]] PoolResult {
 class VectorPool {
  public:
   // `threads` 0 plays in the caller's thread. Throws Error(kUsage) for an unknown environment or
-  // observation, or counts out of range.
+  // observation, or counts out of range; std::system_error where a thread cannot be started.
   VectorPool(const PyEnvConfig& config, int count, int threads);
   ~VectorPool();
   VectorPool(const VectorPool&) = delete;
@@ -141,6 +141,7 @@ class VectorPool {
   };
   class Owner;
 
+  void StartOwners() TETRION_EXCLUDES(join_mu_);
   // Whether what the pool needs is in the parent process: its threads, or a caller's.
   bool InChild() const;
   // Changes `envs` to stepping, with `actions` unless those are null (a reset), or moves nothing.

@@ -16,7 +16,8 @@ class Backoff {
   struct Config {
     std::int64_t first_ns = 100 * kNanosPerMilli;
     std::int64_t max_ns = 3 * kNanosPerSecond;
-    std::uint64_t seed = 0;  // differs between peers; the process id will do
+    // Differs between peers, also of other containers, where process ids are the same.
+    std::uint64_t seed = 0;
   };
 
   Backoff(const Clock& clock, const Config& config)

@@ -127,12 +127,13 @@ enum class RefuseReason : std::uint8_t {
   kLearnerTaken = 4,    // another learner's session is alive
   kDraining = 5,        // the run is ending
   kMalformed = 6,
-  // Since protocol 2. The member ends with ExitCode::kTryAgain.
+  // Since protocol 2. For 7 to 10 the member ends with ExitCode::kTryAgain, else it asks again.
   kOtherRun = 7,         // the member belongs to another run than this coordinator
   kRingUnusable = 8,     // the learner cannot use the member's ring; text says why
   kTooManySessions = 9,  // the process was fenced too often
   kImpossible = 10,      // a number that the run does not allow; text names it
   kSlotsAwaited = 11,    // no slot yet: those of dead workers come free; text gives the sizes
+  kStorePaused = 12,     // nothing can be stored now; text says why
 };
 
 struct Refused {

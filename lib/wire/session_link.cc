@@ -55,9 +55,9 @@ SessionLink::SessionLink(Config config, SessionOwner& owner, const Clock& clock)
     : config_(std::move(config)),
       owner_(owner),
       clock_(clock),
-      connect_backoff_(clock, WithSeed(kConnectBackoff, config_.backoff_seed)),
-      register_backoff_(clock, WithSeed(kRegisterBackoff, config_.backoff_seed + 1)),
       identity_{.run_id = 0, .process = config_.process != 0 ? config_.process : MakeProcess()},
+      connect_backoff_(clock, WithSeed(kConnectBackoff, identity_.process)),
+      register_backoff_(clock, WithSeed(kRegisterBackoff, identity_.process + 1)),
       silence_ns_(config_.silence_ns),
       last_heard_ns_(clock.NowNs()),
       last_answer_ns_(clock.NowNs()),
@@ -93,7 +93,7 @@ void SessionLink::Connect() {
   problem_ = "the coordinator at " + place.endpoint + " has not answered yet";
   client_ = std::make_unique<ControlClient>(
       ControlClient::Config{.endpoint = place.endpoint,
-                            .backoff = WithSeed({}, config_.backoff_seed + 2),
+                            .backoff = WithSeed({}, identity_.process + 2),
                             .identity = identity_,
                             .context = config_.context,
                             .security = config_.security},
@@ -310,6 +310,9 @@ void SessionLink::HandleRefused(const Refused& refused) {
     case RefuseReason::kTooManySessions:
     case RefuseReason::kImpossible:
       throw Error(ExitCode::kTryAgain, "the coordinator refused: " + refused.text);
+    case RefuseReason::kStorePaused:
+      last_answer_ns_ = last_heard_ns_;  // it lives, and goes on once the store can be written
+      [[fallthrough]];
     case RefuseReason::kLearnerTaken:  // until the dead learner's lease ends
     case RefuseReason::kSlotsAwaited:
     case RefuseReason::kMalformed:

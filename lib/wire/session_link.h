@@ -63,8 +63,8 @@ class SessionLink {
     std::int64_t silence_ns = 3 * kNanosPerSecond;
     // Nothing heard for so long, and for six heartbeats: Error(kTryAgain).
     std::int64_t give_up_ns = 120 * kNanosPerSecond;
-    std::uint64_t backoff_seed = 0;  // differs between processes
-    std::uint64_t process = 0;       // Identity::process; 0: drawn at random
+    // Identity::process, of which the delays' seeds are made; 0: drawn at random.
+    std::uint64_t process = 0;
     // Without a free slot the member asks again: those of its dead predecessor come free.
     bool waits_for_slots = false;
     std::shared_ptr<SocketContext> context;  // shared with other links; null: its own
@@ -118,9 +118,9 @@ class SessionLink {
   SessionOwner& owner_;
   const Clock& clock_;
   std::unique_ptr<ControlClient> client_;
+  Identity identity_;
   Backoff connect_backoff_;
   Backoff register_backoff_;
-  Identity identity_;
   bool registered_ = false;
   bool retired_ = false;
   int unanswered_ = 0;                // registrations, before there was a session

@@ -40,6 +40,7 @@ class ControlServer::PathLock {
   // may pass.
   explicit PathLock(const std::string& socket_path)
       : socket_path_(socket_path), path_(socket_path + ".lock") {
+    RefuseOtherFile();         // ZeroMQ would remove it
     constexpr int kTries = 8;  // a predecessor may remove the file between our open and our flock
     for (int i = 0; i < kTries; ++i) {
       fd_ = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -76,6 +77,13 @@ class ControlServer::PathLock {
   PathLock& operator=(const PathLock&) = delete;
 
  private:
+  void RefuseOtherFile() const {
+    struct stat named = {};
+    if (lstat(socket_path_.c_str(), &named) != 0 || S_ISSOCK(named.st_mode)) return;
+    throw Error(ExitCode::kUsage, "cannot listen at " + socket_path_ +
+                                      ": it is there and is no socket; choose another --bind");
+  }
+
   const std::string socket_path_, path_;
   int fd_ = -1;
 };

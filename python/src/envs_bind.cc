@@ -59,7 +59,16 @@ class PyPool {
       const GilRelease release;
       result = pool_->Reset(ids, seeds.size() > 0 ? seeds.data() : nullptr);
     }
+    RefuseAnotherStep(result);
     Check(result, ids);
+  }
+
+  // Where all environments move at once: those that cannot are another call's.
+  static void RefuseAnotherStep(const PoolResult& result) {
+    if (result.status != PoolStatus::kBusy) return;
+    throw std::runtime_error(
+        "another step has not ended (a second thread's, or one that was interrupted): reset to "
+        "begin anew, or recv after send");
   }
 
   void Send(const Ints& envs, const Ints& actions) {
@@ -86,11 +95,7 @@ class PyPool {
                                 .c_str());
     }
     const PoolResult result = Sent(all_, actions.data());
-    if (result.status == PoolStatus::kBusy) {
-      throw std::runtime_error(
-          "another step has not ended (a second thread's, or one that was interrupted): reset to "
-          "begin anew, or recv after send");
-    }
+    RefuseAnotherStep(result);
     Check(result, all_);
     Drain(timeout_s);
   }

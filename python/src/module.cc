@@ -1,3 +1,6 @@
+#include <new>
+#include <system_error>
+
 #include "lib/core/error.h"
 #include "python/src/bindings.h"
 
@@ -16,6 +19,16 @@ NB_MODULE(_core, m) {
       // kTryAgain is what set-up says when the machine has no memory left.
       const bool memory = error.code() == tetrion::ExitCode::kTryAgain;
       PyErr_SetString(memory ? PyExc_MemoryError : PyExc_ValueError, error.what());
+    } catch (const std::bad_alloc&) {
+      PyErr_SetString(PyExc_MemoryError,
+                      "the machine has no memory for it: make fewer environments or episodes, or "
+                      "take a smaller obs");
+    } catch (const std::system_error& error) {
+      const bool thread = error.code() == std::errc::resource_unavailable_try_again;
+      PyErr_SetString(PyExc_RuntimeError,
+                      thread ? "a thread cannot be started: take fewer, or raise ulimit -u and "
+                               "ulimit -v, or the container's limits"
+                             : error.what());
     }
   });
   tetrion::BindCollector(m);

@@ -14,6 +14,7 @@ import numpy as np
 
 from . import _checks, _core, _spaces, policies
 from ._setup import Illegal, Reward
+from .policy import Policy
 
 _open: weakref.WeakSet[BatchedTetrisCollector] = weakref.WeakSet()
 _TIMEOUT_S = 600.0  # of a request
@@ -355,6 +356,8 @@ def _outside(policy_fn: Any) -> Callable[..., Any] | None:
     if isinstance(policy_fn, type) and issubclass(policy_fn, built_in):
         made = f"policies.{policy_fn.__name__}"
         raise TypeError(f"policy_fn must be a policy, not its class {made}: make one, {made}(...)")
+    if isinstance(policy_fn, Policy):
+        raise TypeError("policy_fn is a Policy, which is called otherwise: policy.for_collector()")
     return None if isinstance(policy_fn, built_in) else _checks.function("policy_fn", policy_fn)
 
 

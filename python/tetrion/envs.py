@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import gymnasium
 import numpy as np
@@ -483,7 +483,10 @@ for _one in _spaces.TABLE.values():  # those that have no class above
     globals().setdefault(f"{_one.python_name}Env", class_of(_one))
 
 # gymnasium's id -> the environment's name in C++; its class is named after the id.
-IDS = {f"tetrion/{one.python_name}-v0": one.name for one in _spaces.TABLE.values()}
+IDS: dict[str, _spaces.EnvName] = {
+    f"tetrion/{one.python_name}-v0": cast(_spaces.EnvName, one.name)
+    for one in _spaces.TABLE.values()
+}
 
 
 def register() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -42,7 +42,8 @@ class Policy:
                 f"V-trace only; play it with ./tetrion eval {run.path.name}"
             )
         tensors, metadata = read_safetensors(file)
-        self.env = str(run.config.get("env", metadata.get("env", "")))
+        env = str(run.config.get("env", metadata.get("env", "")))
+        self.env = cast(_spaces.EnvName, env)
         if self.env not in _spaces.TABLE:
             raise RunError(
                 f"{run.path} is a run of environment {self.env!r}, which this package "
@@ -55,7 +56,8 @@ class Policy:
         self.greedy = greedy
         self.checkpoint = file
         self.metadata = metadata
-        self.obs = about.views.get(self.view, self.view)  # the view's name among observations
+        # The view's name among observations.
+        self.obs = cast(_spaces.Obs, about.views.get(self.view, self.view))
         try:
             queue_size = run.config.get("queue_size", 4)
             self.queue_size = _checks.integer("queue_size", queue_size, *_core.QUEUE_SIZES)
@@ -135,7 +137,7 @@ class Policy:
         legal = found if mask is None else np.atleast_2d(np.asarray(mask, bool))
         if self._has_mask and legal is None:
             raise ValueError(
-                f"view {self.view!r} does not say which placements are legal: pass "
+                f"observation {self.obs!r} does not say which placements are legal: pass "
                 "mask=info['action_mask'], or records"
             )
         logits, values = self._forward(view)
@@ -184,8 +186,9 @@ class Policy:
             active = view[:, end - _PIECES : end].argmax(axis=1)
             return view, self._legal_of_piece[active]
         raise ValueError(
-            f"this policy takes records (uint8 [n, {record_bytes}]) or views {self.view!r} "
-            f"(float [n, {self.view_floats}]), not {observations.dtype} {list(observations.shape)}"
+            f"this policy takes observations {self.obs!r} (float [n, {self.view_floats}]) or "
+            f"records of its run (uint8 [n, {record_bytes}]), not {observations.dtype} "
+            f"{list(observations.shape)}: make the environment with obs=policy.obs"
         )
 
 

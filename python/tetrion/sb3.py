@@ -12,6 +12,7 @@ from gymnasium.vector import AutoresetMode
 from stable_baselines3.common import vec_env  # type: ignore[import-not-found, unused-ignore]
 
 from . import _spaces, vector
+from .envs import checked_seed
 
 Indices = int | Iterable[int] | None
 
@@ -47,7 +48,7 @@ class VecEnv(vec_env.VecEnv):  # type: ignore[misc, unused-ignore]
 
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
         """Environment i gets seed + i at the next reset."""
-        self._seed = seed
+        self._seed = None if seed is None else checked_seed(seed)
         return [None if seed is None else seed + i for i in range(self.num_envs)]
 
     def reset(self) -> Any:

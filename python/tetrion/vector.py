@@ -36,6 +36,7 @@ _MOST_THREADS = 256
 _TIMEOUT_S = 600.0  # of a wait for the threads
 _open: weakref.WeakSet[TetrionVectorEnv] = weakref.WeakSet()
 
+EnvIds = Sequence[int] | np.ndarray
 Seeds = int | Sequence[int | None] | np.ndarray | None
 
 
@@ -202,6 +203,7 @@ class TetrionVectorEnv(  # pyright: ignore[reportIncompatibleVariableOverride]
         Returns:
             Observations, rewards, terminations, truncations and infos, see the class.
         """
+        self._check_open()
         self._need_whole_batches("step", "send and recv")
         numbers = _int32(actions, "actions")
         if self._autoreset is AutoresetMode.DISABLED:
@@ -292,7 +294,7 @@ class TetrionVectorEnv(  # pyright: ignore[reportIncompatibleVariableOverride]
         self._pool.close()
         _open.discard(self)
 
-    def records(self, env_ids: Sequence[int]) -> list[bytes]:
+    def records(self, env_ids: EnvIds) -> list[bytes]:
         """The states of environments that are not stepping, as bytes.
 
         Args:
@@ -305,7 +307,7 @@ class TetrionVectorEnv(  # pyright: ignore[reportIncompatibleVariableOverride]
         ids = _checks.items("env_ids", env_ids, "a sequence of environments")
         return [self._pool.record(self._checked_env(env)) for env in ids]
 
-    def get_state(self, env_ids: Sequence[int] | None = None) -> list[EnvState]:
+    def get_state(self, env_ids: EnvIds | None = None) -> list[EnvState]:
         """Where environments stand. ValueError while one is stepping, RuntimeError before its first
         reset.
 
@@ -319,7 +321,7 @@ class TetrionVectorEnv(  # pyright: ignore[reportIncompatibleVariableOverride]
         return [self._setup.state(saved) for saved in self._pool.save(self._ids(env_ids))]
 
     def set_state(
-        self, states: EnvState | Sequence[EnvState], env_ids: Sequence[int] | None = None
+        self, states: EnvState | Sequence[EnvState], env_ids: EnvIds | None = None
     ) -> tuple[Any, dict[str, Any]]:
         """Environments go on where the states were taken; in autoreset_mode SameStep with the next
         episode where that of a state has ended. ValueError, and nothing has changed, for a state of
@@ -466,7 +468,7 @@ class TetrionVectorEnv(  # pyright: ignore[reportIncompatibleVariableOverride]
             self._lanes = [kind(self, env) for env in range(self.num_envs)]
         return self._lanes
 
-    def _ids(self, env_ids: Sequence[int] | None) -> np.ndarray:
+    def _ids(self, env_ids: EnvIds | None) -> np.ndarray:
         if env_ids is None:
             return self._all
         wanted = "a sequence of environments or None"

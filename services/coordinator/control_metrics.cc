@@ -13,10 +13,10 @@ constexpr std::array<const char*, std::variant_size_v<wire::Message>> kKinds = {
 
 // In the order of wire::RefuseReason, from 1.
 constexpr std::array<const char*, ControlMetrics::kRefuseReasons> kRefusals = {
-    "protocol_version",  "config_mismatch", "no_slot",      "learner_taken",
-    "draining",          "malformed",       "other_run",    "ring_unusable",
-    "too_many_sessions", "impossible",      "slots_awaited"};
-static_assert(static_cast<std::size_t>(wire::RefuseReason::kSlotsAwaited) == kRefusals.size());
+    "protocol_version",  "config_mismatch", "no_slot",       "learner_taken",
+    "draining",          "malformed",       "other_run",     "ring_unusable",
+    "too_many_sessions", "impossible",      "slots_awaited", "store_paused"};
+static_assert(static_cast<std::size_t>(wire::RefuseReason::kStorePaused) == kRefusals.size());
 
 // In the order of SessionEnd.
 constexpr std::array<const char*, 4> kEnds = {"goodbye", "died", "lease", "refused"};

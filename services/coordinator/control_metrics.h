@@ -21,7 +21,7 @@ enum class SessionEnd { kGoodbye, kDied, kLease, kRefused };
 // The control agent's recorders. The control agent is the only writer.
 class ControlMetrics {
  public:
-  static constexpr std::size_t kRefuseReasons = 11;
+  static constexpr std::size_t kRefuseReasons = 12;
 
   ControlMetrics(MetricsRegistry& registry, const std::string& env);
 

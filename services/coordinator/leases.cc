@@ -1,6 +1,7 @@
 #include "services/coordinator/leases.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "lib/core/log.h"
 
@@ -78,9 +79,11 @@ void Leases::EndSession(std::uint64_t number, const std::string& why, SessionEnd
 void Leases::EndRefused(std::uint64_t number, wire::RefuseReason reason, const std::string& text) {
   Session* session = book_.sessions.Find(number);
   if (session == nullptr) return;
-  if (!session->peer.empty()) context_.Refuse(session->peer, reason, text);
-  session->peer.clear();  // told already
+  const wire::PeerId peer = std::exchange(session->peer, {});  // told below, and not that it ended
   EndSession(number, text, SessionEnd::kRefused);
+  if (peer.empty()) return;
+  metrics_.Refused(reason);
+  context_.ReplyAfter(context_.ended_ticket, peer, 0, wire::Refused{reason, text});
 }
 
 void Leases::JudgeLeases() {

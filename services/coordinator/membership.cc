@@ -157,10 +157,13 @@ bool Registration::IsRepeated(const wire::PeerId& peer, const wire::Register& m,
     return false;
   }
   if (session.registered_ticket > store_.committed()) return true;  // its answer is on its way
+  const std::size_t in_use = book_.slots.InUse();
+  const std::uint64_t revision = book_.slots.revision();
   const auto slots =
       book_.slots.Assign({session.number, session.process}, session.workers, m.rings);
   if (!slots.has_value()) return false;
-  context_.Send(peer, Describe(session, *slots));
+  if (book_.slots.InUse() != in_use || book_.slots.revision() != revision) return false;  // is new
+  context_.ReplyAfter(session.registered_ticket, peer, session.number, Describe(session, *slots));
   return true;
 }
 
@@ -186,6 +189,15 @@ Registration::Awaited Registration::SlotsAwaited(const wire::Register& m,
   return slots + of_its_name >= workers ? Awaited::kItsName : Awaited::kNothing;
 }
 
+void Registration::RefuseWithoutSlots(const wire::PeerId& peer, const wire::Register& m,
+                                      std::uint32_t workers) {
+  const Awaited awaited = SlotsAwaited(m, workers);
+  auto reason = awaited == Awaited::kNothing ? wire::RefuseReason::kNoSlot
+                                             : wire::RefuseReason::kSlotsAwaited;
+  if (workers > book_.slots.size()) reason = wire::RefuseReason::kConfigMismatch;  // for ever
+  context_.Refuse(peer, reason, NoSlotText(m, book_.slots.size(), book_.slots.InUse(), awaited));
+}
+
 // The session a registration is about is that of its process, so a registration that is said again
 // because its answer was lost finds the one it made.
 void Registration::On(const wire::PeerId& peer, const wire::Register& m) {
@@ -195,6 +207,10 @@ void Registration::On(const wire::PeerId& peer, const wire::Register& m) {
   if (session != nullptr && m.registration < session->registration) return;
   // The process is there, whatever the store does: it may say nothing else for the whole pause.
   if (session != nullptr) book_.sessions.Renew(*session);
+  if (store_.Paused()) {
+    context_.Refuse(peer, wire::RefuseReason::kStorePaused,
+                    "the store cannot be written: " + store_.PauseReason());
+  }
   if (!book_.CanStore()) return;
   if (!Welcome(peer, m, session)) return;
   if (session != nullptr) session->registration = m.registration;
@@ -204,11 +220,7 @@ void Registration::On(const wire::PeerId& peer, const wire::Register& m) {
   const std::uint32_t workers = m.role == wire::Role::kActor ? m.workers : 0;
   const auto slots = book_.slots.Assign({number, context_.sender.process}, workers, m.rings);
   if (!slots.has_value()) {
-    const Awaited awaited = SlotsAwaited(m, workers);
-    context_.Refuse(peer,
-                    awaited == Awaited::kNothing ? wire::RefuseReason::kNoSlot
-                                                 : wire::RefuseReason::kSlotsAwaited,
-                    NoSlotText(m, book_.slots.size(), book_.slots.InUse(), awaited));
+    RefuseWithoutSlots(peer, m, workers);
     return;
   }
   std::uint64_t freed = 0;

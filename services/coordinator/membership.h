@@ -32,6 +32,7 @@ class Registration : private ControlPart {
   bool LearnerIsTaken(const wire::PeerId& peer);
   bool IsRepeated(const wire::PeerId& peer, const wire::Register& m, const Session& session);
   Awaited SlotsAwaited(const wire::Register& m, std::uint32_t workers) const;
+  void RefuseWithoutSlots(const wire::PeerId& peer, const wire::Register& m, std::uint32_t workers);
   Session& OpenSession(const wire::Register& m);
   wire::Registered Describe(const Session& session, const std::vector<std::int32_t>& slots) const;
 

@@ -252,8 +252,8 @@ void ResidentAgent::LookAtPolicy() {
       ExitCode::kTryAgain,
       "the policy gave NaN or infinite logits in " + std::to_string(not_finite_run_) +
           " chunks in a row (version " + std::to_string(parts_.policy->version()) +
-          "); lower it with ./tetrion up --resume RUN --learning-rate X, or begin anew with "
-          "its best weights: ./tetrion up --init-from RUN/best --learning-rate X");
+          "); lower the learning rate with ./tetrion up --resume RUN --learning-rate X, or begin "
+          "anew with its best weights: ./tetrion up --init-from RUN/best --learning-rate X");
 }
 
 }  // namespace tetrion::learner

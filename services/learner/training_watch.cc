@@ -79,9 +79,10 @@ void TrainingWatch::LookAtSkipped(const UpdateStats& stats) {
   throw Error(ExitCode::kConfig,
               "training has diverged: no update of the last " + std::to_string(skipped_in_a_row_) +
                   " batches could be taken; first " + first_problem_ +
-                  " was not a finite number. The weights before it are saved; go on from them with "
-                  "./tetrion up --resume RUN and a lower --learning-rate or a tighter bound of the "
-                  "gradient (--grad-clip; with --algo dreamer --agc)");
+                  " was not a finite number. Begin anew with the best weights and a lower "
+                  "--learning-rate or a tighter bound of the gradient (--grad-clip; with --algo "
+                  "dreamer --agc): ./tetrion up --init-from RUN/best; with --resume RUN the newest "
+                  "ones are trained on, which may end the same way");
 }
 
 }  // namespace tetrion::learner

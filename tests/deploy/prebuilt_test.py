@@ -29,7 +29,7 @@ class Prebuilt(unittest.TestCase):
         shutil.copy(ROOT / "deploy" / "docker" / "prebuilt.sh", self.script)
         for name in PROGRAMS:
             private_copy(self.root / "build" / "cpu" / "bin" / name, 0o700)
-        library = self.base / ".deps" / "torch" / "libtensor.so"
+        library = self.root / ".deps" / "torch" / "libtensor.so"
         private_copy(library, 0o600)
         ldd = self.base / "bin" / "ldd"
         ldd.parent.mkdir()

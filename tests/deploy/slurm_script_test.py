@@ -125,6 +125,14 @@ class SlurmScript(unittest.TestCase):
                      JOB_ROWS="shm")
         self.assertEqual(self.slots(), 2 * 7 * 2)
 
+    def test_a_learner_that_plays_its_lanes_itself_has_no_actors(self):
+        self.program("bin", "tetrion-coordinator", RECORD + """
+until grep -q ^tetrion-learner "$CALLS"; do sleep 1; done
+touch "$CALLS.end"
+""")
+        self.run_job(nodes=2, cpus=64, TETRION_RESIDENT_LANES="1024")
+        self.assertEqual(self.called("tetrion-actor"), [])
+
     def test_slots_that_are_given_are_left_to_the_coordinator(self):
         self.run_job(nodes=1, cpus=64, TETRION_MAX_WORKERS="64")
         [call] = self.called("tetrion-coordinator")

@@ -210,16 +210,23 @@ def test_records_of_another_preview_are_refused(references):
 def test_a_policy_in_a_collector_of_another_view_says_what_it_takes(references):
     policy = tetrion.load_policy(references / "conv")
     c = tetrion.BatchedTetrisCollector(1, 4, policy_fn=policy.for_collector())
-    said = r"or views 'planes' .*not float32 \[1, 944\]"
+    said = r"takes observations 'planes' .*not float32 \[1, 944\]: .*obs=policy.obs"
     with c, pytest.raises(ValueError, match=said):
         c.request_episodes(1)
+
+
+def test_a_policy_itself_is_no_policy_of_a_collector(references):
+    policy = tetrion.load_policy(references / "conv")
+    with pytest.raises(TypeError, match=r"policy_fn is a Policy.*policy\.for_collector\(\)"):
+        tetrion.BatchedTetrisCollector(1, 4, policy_fn=policy)
 
 
 def test_observations_of_another_kind_are_refused(references):
     policy = tetrion.load_policy(references / "conv")
     for wrong in (np.zeros((2, 447), np.float32), np.zeros((2, 63), np.uint8), np.zeros((2, 64))):
         with pytest.raises(
-            ValueError, match=r"takes records \(uint8 \[n, 64\]\) or views 'planes'"
+            ValueError,
+            match=r"takes observations 'planes' .*or records of its run \(uint8 \[n, 64\]",
         ):
             policy(wrong)
     with pytest.raises(ValueError, match=r"mask must be of shape \(1, 8\)"):

@@ -20,6 +20,13 @@ def test_arrays_that_the_next_step_overwrites_are_refused(sb3):
         sb3.VecEnv("tetris", 4, copy=False)
 
 
+def test_a_seed_that_is_refused_changes_nothing(sb3):
+    envs = sb3.VecEnv("tetris", 4)
+    with pytest.raises(ValueError, match="seed must be 0 to"):
+        envs.seed(-1)
+    envs.reset()
+
+
 @pytest.mark.parametrize("mode", ["NextStep", gymnasium.vector.AutoresetMode.DISABLED, 3])
 def test_other_modes_than_the_one_that_it_needs_are_refused(sb3, mode):
     with pytest.raises(ValueError, match=r"autoreset_mode=.*stable-baselines3 needs .* SameStep"):

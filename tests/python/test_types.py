@@ -57,6 +57,13 @@ RIGHT = (
     'tetrion.vector.make("tetris", 4, obs="drops", seed=np.arange(4)).reset(seed=np.arange(4))',
     'tetrion.BatchedTetrisCollector(1, 8, obs="drops")',
     "tetrion.policies.Scripted(np.arange(4))",
+    "[tetrion.vector.make(name, 2) for name in tetrion.envs.IDS.values()]",
+    "envs = tetrion.vector.make('catch', 4)",
+    "envs.set_state(envs.get_state(np.arange(2)), np.arange(2))",
+    "envs.records(np.arange(3))",
+    "policy = tetrion.load_policy('runs/a')",
+    "tetrion.vector.make(policy.env, 4, obs=policy.obs)",
+    "tetrion.BatchedTetrisCollector(1, 8, env=policy.env, obs=policy.obs)",
 )
 
 

@@ -3,6 +3,7 @@
 import gc
 import inspect
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -828,6 +829,58 @@ def test_a_step_of_the_same_step_mode_that_was_interrupted_leaves_no_ended_episo
     infos = envs.step(np.zeros(3, int))[4]
     assert infos["episode_length"].tolist() == [1, 1, 1]
     assert "final_obs" not in infos
+
+
+def test_a_step_of_the_same_step_mode_that_has_not_ended_refuses_another():
+    envs = tetrion.vector.make("catch", 3, autoreset_mode="SameStep", max_steps=2, threads=0)
+    envs.reset(seed=1)
+    envs.step(np.zeros(3, int))
+    envs._pool.send(envs._all, np.zeros(3, np.int32))  # ends every episode, and nobody waits for it
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="another step has not ended"):
+            envs.step(np.zeros(3, int))
+    envs.reset()
+    assert envs.step(np.zeros(3, int))[4]["episode_length"].tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep", "Disabled"])
+def test_a_closed_environment_says_so_whatever_has_ended(mode):
+    envs = tetrion.vector.make("catch", 3, autoreset_mode=mode, max_steps=2)
+    envs.reset(seed=1)
+    for _ in range(2):
+        envs.step(np.zeros(3, int))
+    envs.close()
+    with pytest.raises(RuntimeError, match="closed; make a new one"):
+        envs.step(np.zeros(3, int))
+
+
+# The address space stands in for the limits of processes and memory of a container.
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        ("vector.make('tetris', 1000, threads=250)", "RuntimeError: a thread cannot be started"),
+        ("BatchedTetrisCollector(300, 10)", "RuntimeError: a thread cannot be started"),
+        ("vector.make('tetris', 1 << 20, threads=0)", "MemoryError: .*smaller obs"),
+    ],
+)
+def test_what_the_machine_has_too_little_of_is_said(what, said):
+    script = f"""
+import resource, tetrion
+tetrion.vector.make("tetris", 2, threads=1).close()
+pages = int(open("/proc/self/statm").read().split()[0])
+limit = pages * resource.getpagesize() + (1 << 29)
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+tetrion.{what}
+"""
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert re.search(said, done.stderr), done.stderr
 
 
 def test_disabled_autoreset_waits_for_the_mask():

@@ -164,6 +164,7 @@ class Bootstrap(unittest.TestCase):
             self.write(f"tools/{verb}.py", "import sys; print(__file__, sys.argv[1:])")
             done = self.run_it(verb, "--quick", "-h")
             self.assertTrue(done.stdout.endswith(f"tools/{verb}.py ['--help']\n"), done.stdout)
+        self.assertIn("usage: ./tetrion test", self.run_it("test", "-R", "X", "--help").stdout)
         self.assertFalse(self.calls.exists())
         self.run_it("sweep", "--", "--help")  # of up, which is to be built
         self.assertTrue(self.builds())
@@ -459,6 +460,20 @@ class Lists(unittest.TestCase):
         self.assertEqual(names, sorted(set(names)))
         for name in names:
             self.assertRegex(name, r"^[a-z0-9][a-z0-9.+-]+$")
+
+
+class OddFolder(unittest.TestCase):
+    """The tree itself, with the cmake that there is."""
+
+    def test_a_folder_with_spaces_and_brackets_can_be_configured(self):
+        base = pathlib.Path(tempfile.mkdtemp(prefix="tetrion-odd-"))
+        self.addCleanup(shutil.rmtree, base)
+        root = base / "a (b"
+        shutil.copytree(ROOT, root, ignore=shutil.ignore_patterns(".git", ".deps", "build", "runs"))
+        done = subprocess.run(["cmake", "--preset", "asan"], cwd=root, capture_output=True,
+                              text=True, timeout=200, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertTrue((root / "build/asan/sim_tests.txt").read_text(encoding="utf-8"))
 
 
 if __name__ == "__main__":

@@ -148,13 +148,29 @@ TEST(ConsoleTest, PlainLinesBeginWithTheFirstUpdateAndComeEveryTenSeconds) {
 TEST(ConsoleTest, TableStandsBelowWhatOthersHavePrintedSince) {
   FakeClock clock;
   Console console(/*terminal=*/true, clock);
-  console.Show(Sample(), 1, /*lines_between=*/3);
+  console.Show(Sample(), 1, {.lines_between = 3});
   clock.AdvanceMs(1000);
-  EXPECT_THAT(console.Show(Sample(), 1, 3), HasSubstr("\x1b"));
+  EXPECT_THAT(console.Show(Sample(), 1, {.lines_between = 3}), HasSubstr("\x1b"));
   clock.AdvanceMs(1000);
-  EXPECT_THAT(console.Show(Sample(), 1, 4), Not(HasSubstr("\x1b")));
+  EXPECT_THAT(console.Show(Sample(), 1, {.lines_between = 4}), Not(HasSubstr("\x1b")));
   clock.AdvanceMs(1000);
-  EXPECT_THAT(console.Show(Sample(), 1, 4), HasSubstr("\x1b"));
+  EXPECT_THAT(console.Show(Sample(), 1, {.lines_between = 4}), HasSubstr("\x1b"));
+}
+
+TEST(ConsoleTest, LinesAreNoLongerThanTheScreenIsWide) {
+  FakeClock clock;
+  Console console(/*terminal=*/true, clock);
+  const std::string whole = StatusTable(Sample(), 1);
+  const std::string cut = console.Show(Sample(), 1, {.columns = 40});
+  std::istringstream wide(whole), narrow(cut);
+  int lines = 0;
+  for (std::string line, expected; std::getline(wide, expected); ++lines) {
+    ASSERT_TRUE(std::getline(narrow, line));
+    EXPECT_EQ(line, expected.substr(0, 40));
+  }
+  EXPECT_EQ(lines, std::count(cut.begin(), cut.end(), '\n'));
+  clock.AdvanceMs(1000);
+  EXPECT_THAT(console.Show(Sample(), 1, {.columns = 1000}), HasSubstr(whole));
 }
 
 TEST(ConsoleTest, TableIsDrawnOverTheOneBefore) {

@@ -57,7 +57,7 @@ std::optional<int> ParseLoadOptions(int argc, const char* const* argv, LoadOptio
     throw Error(ExitCode::kUsage,
                 "say which coordinator: --run-folder runs/NAME or --coordinator tcp://host:port");
   }
-  CheckTcp("--coordinator", options.coordinator, TcpUse::kConnect);
+  CheckEndpoint("--coordinator", options.coordinator, TcpUse::kConnect);
   CheckCurveOptions(options.curve);
   return std::nullopt;
 }
@@ -74,7 +74,6 @@ Load::Load(const LoadOptions& options, const Clock& clock) : options_(options), 
   const std::uint64_t first_process = (RandomBits() >> 2) | 1;
   for (int i = 0; i < options.sessions; ++i) {
     link.process = first_process + static_cast<std::uint64_t>(i);
-    link.backoff_seed = link.process;
     members_.emplace_back(
         LoadMember::Config{
             .name = "load-" + std::to_string(i), .grants = options.grants, .link = link},

@@ -52,6 +52,17 @@ std::string Skipped(const RunStatus& s) {
   return skipped > 0 ? "  skipped " + HumanNumber(skipped) : "";
 }
 
+// At most `columns` bytes of each line; 0: all.
+std::string CutLines(const std::string& text, std::size_t columns) {
+  if (columns == 0) return text;
+  std::string cut;
+  for (std::size_t begin = 0, end = 0; begin < text.size(); begin = end + 1) {
+    end = std::min(text.find('\n', begin), text.size());
+    cut += text.substr(begin, std::min(end - begin, columns)) + "\n";
+  }
+  return cut;
+}
+
 }  // namespace
 
 std::string HumanNumber(double value) {
@@ -138,7 +149,7 @@ std::string SummaryText(const SummaryInput& input) {
   return text;
 }
 
-std::string Console::Show(const RunStatus& status, int actors_up, std::uint64_t lines_between) {
+std::string Console::Show(const RunStatus& status, int actors_up, const Screen& screen) {
   const std::int64_t now_ns = clock_.NowNs();
   if (now_ns < next_ns_) return "";
   if (!terminal_) {
@@ -147,8 +158,8 @@ std::string Console::Show(const RunStatus& status, int actors_up, std::uint64_t 
     return StatusLine(status);
   }
   next_ns_ = now_ns + kTablePeriodNs;
-  const std::string table = StatusTable(status, actors_up);
-  if (std::exchange(lines_between_, lines_between) != lines_between) lines_shown_ = 0;
+  const std::string table = CutLines(StatusTable(status, actors_up), screen.columns);
+  if (std::exchange(lines_between_, screen.lines_between) != screen.lines_between) lines_shown_ = 0;
   const std::string back = lines_shown_ > 0 ? Format(kUpAndClear, lines_shown_) : "";
   lines_shown_ = static_cast<int>(std::count(table.begin(), table.end(), '\n'));
   return back + table;

@@ -35,17 +35,22 @@ struct SummaryInput {
 // that failed before it had trained anything, or of which nothing is known, only the failure.
 std::string SummaryText(const SummaryInput& input);
 
+struct Screen {
+  std::uint64_t lines_between = 0;  // printed by others so far: the next table stands below them
+  std::size_t columns = 0;          // 0: any number
+};
+
 // Prints the table each second, over the one before, when `terminal`; otherwise a line every 10 s,
-// the first one as soon as an update was made.
+// the first one as soon as an update was made. Of a table's line only what the screen has columns
+// for: a line that wraps would not be drawn over.
 class Console {
  public:
   static constexpr std::int64_t kTablePeriodNs = kNanosPerSecond;
   static constexpr std::int64_t kLinePeriodNs = 10 * kNanosPerSecond;
 
   Console(bool terminal, const Clock& clock) : terminal_(terminal), clock_(clock) {}
-  // The text to print now, empty when it is not time. `lines_between`: lines that others have
-  // printed so far; where there are new ones, the next table stands below them.
-  std::string Show(const RunStatus& status, int actors_up, std::uint64_t lines_between = 0);
+  // The text to print now, empty when it is not time.
+  std::string Show(const RunStatus& status, int actors_up, const Screen& screen = {});
 
  private:
   const bool terminal_;

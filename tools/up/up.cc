@@ -1,10 +1,13 @@
 #include "tools/up/up.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <optional>
+#include <string_view>
 #include <thread>
 
 #include "lib/checkpoint/checkpoint_store.h"
@@ -19,6 +22,18 @@ namespace fs = std::filesystem;
 
 constexpr std::int64_t kTickMs = 50;
 constexpr std::int64_t kPollPeriodNs = kNanosPerSecond / 2;
+
+// Whether standard output is a terminal that moves its cursor.
+bool DrawsTables() {
+  const char* const kind = std::getenv("TERM");
+  return isatty(STDOUT_FILENO) != 0 && kind != nullptr && std::string_view(kind) != "dumb";
+}
+
+// 0: unknown.
+std::size_t ScreenColumns() {
+  winsize size = {};
+  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
 
 std::string Players(const UpOptions& options, const RunPlan& plan) {
   if (options.replay.resident_lanes > 0) {
@@ -48,7 +63,7 @@ Up::Up(const UpOptions& options, RunPlan plan, SignalWatcher& signals)
       folder_(services_.folder()),
       supervisor_(services_.supervisor()),
       out_(STDOUT_FILENO),
-      console_(isatty(STDOUT_FILENO) != 0, MonotonicClock::Get()) {
+      console_(DrawsTables(), MonotonicClock::Get()) {
   signals_.SetEmergencyHook([this] { services_.EndAtOnce(); });
 }
 
@@ -101,7 +116,9 @@ int Up::Run() {
     }
     status_ = services_.Poll();
     WarnOfOlderCheckpoint(status_);
-    if (status_) Print(console_.Show(*status_, supervisor_.ActorsUp(), LogLines()));
+    if (status_)
+      Print(console_.Show(*status_, supervisor_.ActorsUp(),
+                          {.lines_between = LogLines(), .columns = ScreenColumns()}));
   }
   const std::int64_t wall_ns = MonotonicClock::Get().NowNs() - start_ns;
   LookAtTheWhole(before);

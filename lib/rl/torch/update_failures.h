@@ -16,6 +16,14 @@ inline ExitCode CodeOfLack(bool has_worked) {
   return has_worked ? ExitCode::kTryAgain : ExitCode::kConfig;
 }
 
+// What another run may have less of than the one that lacks memory, which has weights to begin it
+// with if an update `has_worked`. Weights of another size cannot be taken over.
+inline std::string AnotherRun(bool has_worked, const std::string& smaller) {
+  return has_worked ? "begin another run with its weights and a lower " + smaller +
+                          ": ./tetrion up --init-from RUN"
+                    : "begin a new run with a lower " + smaller + " or --size";
+}
+
 // Does an update on the CPU. A lack of memory is our Error, CodeOfLack, with the options to change.
 template <typename Work>
 void WithHostErrors(bool has_worked, const Work& work) {
@@ -23,9 +31,9 @@ void WithHostErrors(bool has_worked, const Work& work) {
     InHostMemory(work);
   } catch (const std::bad_alloc&) {
     throw Error(CodeOfLack(has_worked),
-                "an update finds no memory: raise ulimit -v or the container's limit, or lower "
-                "--horizon, or --batch-windows, --window or --size, which a resumed run keeps: "
-                "--init-from RUN begins another");
+                "an update finds no memory: raise ulimit -v or the container's limit, lower "
+                "--horizon with ./tetrion up --resume RUN, or " +
+                    AnotherRun(has_worked, "--batch-windows or --window"));
   }
 }
 
@@ -38,9 +46,8 @@ void WithDeviceErrors(bool has_worked, const Work& work) {
   } catch (const c10::OutOfMemoryError& error) {
     throw Error(CodeOfLack(has_worked),
                 std::string("an update does not fit beside the replay in the device's memory: ") +
-                    error.what_without_backtrace() +
-                    "; give --trainer-device cpu, or lower --replay-rows, --size or "
-                    "--batch-windows, which a resumed run keeps: --init-from RUN begins another");
+                    error.what_without_backtrace() + "; give --trainer-device cpu, or " +
+                    AnotherRun(has_worked, "--replay-rows or --batch-windows"));
   } catch (const c10::Error& error) {
     throw Error(ExitCode::kTryAgain,
                 std::string("an update on the device failed: ") + error.what_without_backtrace());

@@ -62,7 +62,7 @@ TEST(AddressTest, TheMachineItselfAsksByItsLoopback) {
 
 std::string TcpRefusal(const std::string& endpoint, TcpUse use) {
   try {
-    CheckTcp("--bind", endpoint, use);
+    CheckEndpoint("--bind", endpoint, use);
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::kUsage);
     return error.what();
@@ -83,6 +83,14 @@ TEST(AddressTest, TcpAddressIsOneHostAndOnePort) {
           "tcp://[::1]:1;[::]:9300", "tcp://[]:1", "tcp://[::1:1", "tcp://a b:1", "tcp://*x:1"}) {
       EXPECT_EQ(TcpRefusal(bad, use).find(std::string("--bind ") + bad + ": expected"), 0U) << bad;
     }
+  }
+}
+
+TEST(AddressTest, AddressOfAnotherSchemeOrNoneIsRefused) {
+  EXPECT_EQ(TcpRefusal("", TcpUse::kConnect), "");
+  for (const char* bad : {"inproc://x", "udp://127.0.0.1:1", "127.0.0.1:1", "tcp:/127.0.0.1:1"}) {
+    EXPECT_EQ(TcpRefusal(bad, TcpUse::kConnect),
+              std::string("--bind ") + bad + ": expected tcp://host:port or ipc:///path");
   }
 }
 

@@ -91,7 +91,7 @@ TEST_F(MinibatchTest, ActionThatTheEnvironmentHasNotIsRefused) {
     try {
       minibatch.Fill(TestEnv(), BatchWith(action), 0, false);
     } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::kInternal);
+      EXPECT_EQ(error.code(), ExitCode::kTryAgain);
       said = error.what();
     }
     EXPECT_THAT(said, ::testing::HasSubstr("wrote into a ring")) << action;

@@ -608,8 +608,19 @@ INSTANTIATE_TEST_SUITE_P(
                       Refusal{"Draining", RefuseReason::kDraining, ExitCode::kTryAgain},
                       Refusal{"LearnerTaken", RefuseReason::kLearnerTaken, std::nullopt},
                       Refusal{"SlotsAwaited", RefuseReason::kSlotsAwaited, std::nullopt},
+                      Refusal{"StorePaused", RefuseReason::kStorePaused, std::nullopt},
                       Refusal{"Malformed", RefuseReason::kMalformed, std::nullopt}),
     [](const auto& info) { return std::string(info.param.name); });
+
+// However long its disk is full, the coordinator lives.
+TEST_F(SessionLinkTest, MemberWaitsForAStoreThatCannotBeWritten) {
+  for (int i = 0; i < 4; ++i) {
+    Expect<Register>();
+    Answer(Refused{.reason = RefuseReason::kStorePaused, .text = "the store cannot be written"});
+    ASSERT_EQ(Wait(100), "");
+  }
+  EXPECT_NE(Wait(30).find("no coordinator for 120 s"), std::string::npos);
+}
 
 TEST_F(SessionLinkTest, MemberThatWaitsForSlotsAsksAgainWithoutOne) {
   link_ = std::make_unique<SessionLink>(

@@ -1,9 +1,13 @@
 #include "lib/wire/socket.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
 
 #include "lib/core/error.h"
 #include "tests/lib/wire/raw_peer_for_test.h"
@@ -11,6 +15,8 @@
 
 namespace tetrion::wire {
 namespace {
+
+using ::testing::HasSubstr;
 
 constexpr int kWaitMs = 5000;
 
@@ -61,6 +67,23 @@ TEST(SocketTest, SocketInTheFileSystemIsItsUsersAlone) {
     }
   }
   umask(before);
+}
+
+TEST(SocketTest, FileInTheSocketsPlaceIsRefusedAndKept) {
+  const std::string path = "/tmp/tetrion-socket-test-" + std::to_string(getpid());
+  std::ofstream(path) << "precious";
+  try {
+    ControlServer server("ipc://" + path);
+    FAIL() << "a file is there";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kUsage);
+    EXPECT_THAT(error.what(), HasSubstr(path + ": it is there and is no socket"));
+  }
+  std::string kept;
+  std::ifstream(path) >> kept;
+  EXPECT_EQ(kept, "precious");
+  EXPECT_FALSE(std::filesystem::exists(path + ".lock"));
+  std::filesystem::remove(path);
 }
 
 TEST(SocketTest, WantOfOpenFilesIsForNowNotForGood) {

@@ -224,7 +224,7 @@ TEST_F(RestartTest, FullDiskStopsGrantsKeepsSessionsAndIsLeftBehind) {
 }
 
 // A member whose connection was silent, or whose coordinator was started again, says nothing but
-// its registration, which is not answered while nothing can be stored.
+// its registration, which is refused for now while nothing can be stored.
 TEST_F(RestartTest, RegistrationsKeepASessionWhileNothingCanBeStored) {
   auto client = Connect(1);
   const std::uint64_t session = JoinActor(*client).session;
@@ -239,7 +239,10 @@ TEST_F(RestartTest, RegistrationsKeepASessionWhileNothingCanBeStored) {
   client = Connect(1);
   const wire::Register again = {.name = "actor-0", .previous_session = session, .workers = 1};
   for (int i = 0; i < 10; ++i) {
-    ASSERT_EQ(client->Send(again), wire::SendStatus::kOk);
+    const auto refused = Ask<wire::Refused>(*client, again);
+    ASSERT_TRUE(refused.has_value());
+    EXPECT_EQ(refused->reason, wire::RefuseReason::kStorePaused);
+    EXPECT_THAT(refused->text, ::testing::HasSubstr(store_agent_->PauseReason()));
     Pass(900);
   }
   store_->LimitPages(0);

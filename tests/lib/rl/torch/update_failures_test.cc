@@ -13,6 +13,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // More than an address has bits for.
 void AllocateTooMuch() {
@@ -39,10 +40,13 @@ Error ErrorOf(const std::function<void()>& work, bool has_worked = false) {
 }
 
 TEST(UpdateFailuresTest, AnUpdateOnTheCpuWithoutMemoryNamesTheOptions) {
-  EXPECT_EQ(ErrorOfHost(/*has_worked=*/true).code(), ExitCode::kTryAgain);
+  const Error late = ErrorOfHost(/*has_worked=*/true);
+  EXPECT_EQ(late.code(), ExitCode::kTryAgain);
+  EXPECT_THAT(late.what(), AllOf(HasSubstr("--init-from RUN"), Not(HasSubstr("--size"))));
   const Error error = ErrorOfHost(/*has_worked=*/false);
   EXPECT_EQ(error.code(), ExitCode::kConfig);
-  EXPECT_THAT(error.what(), AllOf(HasSubstr("--batch-windows"), HasSubstr("ulimit -v")));
+  EXPECT_THAT(error.what(), AllOf(HasSubstr("--batch-windows"), HasSubstr("ulimit -v"),
+                                  HasSubstr("--size"), Not(HasSubstr("--init-from"))));
 }
 
 TEST(UpdateFailuresTest, OtherErrorsOfTheTensorLibraryOnTheCpuPass) {
