@@ -31,11 +31,19 @@ def newest_first(runs_dir):
     return sorted(runs_dir.glob("*/config.toml"), key=age)
 
 
+def refuse_locked(runs_dir):
+    """PlotError where a folder of `runs_dir` may hold a run that this user cannot read."""
+    for folder in sorted(runs_dir.iterdir()) if runs_dir.is_dir() else []:
+        if folder.is_dir() and not os.access(folder, os.R_OK | os.X_OK):
+            raise PlotError(f"{folder} cannot be read; is the run another user's?")
+
+
 def find_run(runs_dir, name):
     """The folder of a run: a name below runs_dir, a path, or the newest one for "latest"."""
     if name == "latest":
         runs = newest_first(runs_dir)
         if not runs:
+            refuse_locked(runs_dir)
             raise PlotError(f"no run in {runs_dir}; start one with ./tetrion up")
         return runs[0].parent
     folders = [runs_dir / name, pathlib.Path(name)]
@@ -296,6 +304,10 @@ def main():
     except ModuleNotFoundError as error:
         sys.exit(f"tetrion plot: {error.name} is missing; ./tetrion plot installs it from "
                  "deploy/python.txt into .deps/py")
+    except PermissionError as error:
+        print(f"tetrion plot: {error.filename} cannot be read; is the run another user's?",
+              file=sys.stderr)
+        sys.exit(2)
     except PlotError as error:
         print(f"tetrion plot: {error}", file=sys.stderr)
         sys.exit(2)

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <deque>
 #include <map>
 #include <numeric>
 
@@ -185,9 +186,28 @@ struct CommandLine {
     }
   }
 
+  // CLI11 would take the word behind `--name=` for the option's value, which is empty.
+  std::vector<const char*> WithEmptyValues(const OptionList& list, int argc,
+                                           const char* const* argv) {
+    std::vector<const char*> words;
+    bool are_options = true;
+    for (int i = 0; i < argc; ++i) {
+      const std::string word = argv[i];
+      are_options = are_options && word != "--";
+      if (are_options && word.ends_with('=') && TakesValue(list, word.substr(0, word.size() - 1))) {
+        words.push_back(names_.emplace_back(word.substr(0, word.size() - 1)).c_str());
+        words.push_back("");
+      } else {
+        words.push_back(argv[i]);
+      }
+    }
+    return words;
+  }
+
   void Split(OptionList& list, int argc, const char* const* argv) {
+    const std::vector<const char*> words = WithEmptyValues(list, argc, argv);
     try {
-      app.parse(argc, argv);
+      app.parse(static_cast<int>(words.size()), words.data());
     } catch (const CLI::ParseError& error) {
       Refuse(std::string(error.what()) + "; " + list.program + " --help lists the options");
     }
@@ -201,6 +221,16 @@ struct CommandLine {
     Refuse("unknown option " + name + DidYouMean("--", NearestName(name.substr(2), known)) + "; " +
            list.program + " --help lists the options");
   }
+
+ private:
+  static bool TakesValue(const OptionList& list, const std::string& word) {
+    return (word == "--config" && list.TakesConfigFile()) ||
+           std::any_of(list.specs.begin(), list.specs.end(), [&](const auto& spec) {
+             return spec->kind == OptionKind::kValue && word == "--" + spec->name;
+           });
+  }
+
+  std::deque<std::string> names_;  // of WithEmptyValues' words
 };
 
 }  // namespace

@@ -322,7 +322,7 @@ void SessionLink::HandleRefused(const Refused& refused) {
 }
 
 void SessionLink::WarnOfRefusal(const Refused& refused) {
-  if (registered_) return;
+  if (registered_ || refusal_ == refused.text) return;
   refusal_ = refused.text;
   log::warn("the coordinator refused for now: {}", refused.text);
 }

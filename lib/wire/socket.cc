@@ -40,7 +40,7 @@ class ControlServer::PathLock {
   // may pass.
   explicit PathLock(const std::string& socket_path)
       : socket_path_(socket_path), path_(socket_path + ".lock") {
-    RefuseOtherFile();         // ZeroMQ would remove it
+    RefuseOtherFile();
     constexpr int kTries = 8;  // a predecessor may remove the file between our open and our flock
     for (int i = 0; i < kTries; ++i) {
       fd_ = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -77,6 +77,7 @@ class ControlServer::PathLock {
   PathLock& operator=(const PathLock&) = delete;
 
  private:
+  // ZeroMQ would remove it.
   void RefuseOtherFile() const {
     struct stat named = {};
     if (lstat(socket_path_.c_str(), &named) != 0 || S_ISSOCK(named.st_mode)) return;

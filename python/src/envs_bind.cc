@@ -59,16 +59,12 @@ class PyPool {
       const GilRelease release;
       result = pool_->Reset(ids, seeds.size() > 0 ? seeds.data() : nullptr);
     }
-    RefuseAnotherStep(result);
+    if (result.status == PoolStatus::kBusy) {
+      throw std::runtime_error(
+          "another step has not ended (a second thread's, or one that was interrupted): let one "
+          "thread use the environments, and reset all of them to begin anew");
+    }
     Check(result, ids);
-  }
-
-  // Where all environments move at once: those that cannot are another call's.
-  static void RefuseAnotherStep(const PoolResult& result) {
-    if (result.status != PoolStatus::kBusy) return;
-    throw std::runtime_error(
-        "another step has not ended (a second thread's, or one that was interrupted): reset to "
-        "begin anew, or recv after send");
   }
 
   void Send(const Ints& envs, const Ints& actions) {
@@ -95,7 +91,11 @@ class PyPool {
                                 .c_str());
     }
     const PoolResult result = Sent(all_, actions.data());
-    RefuseAnotherStep(result);
+    if (result.status == PoolStatus::kBusy) {
+      throw std::runtime_error(
+          "another step has not ended (a second thread's, or one that was interrupted): reset to "
+          "begin anew, or recv after send");
+    }
     Check(result, all_);
     Drain(timeout_s);
   }

@@ -26,8 +26,8 @@ NB_MODULE(_core, m) {
     } catch (const std::system_error& error) {
       const bool thread = error.code() == std::errc::resource_unavailable_try_again;
       PyErr_SetString(PyExc_RuntimeError,
-                      thread ? "a thread cannot be started: take fewer, or raise ulimit -u and "
-                               "ulimit -v, or the container's limits"
+                      thread ? "a thread cannot be started: take fewer threads or workers, or "
+                               "raise ulimit -u and ulimit -v, or the container's limits"
                              : error.what());
     }
   });

@@ -357,7 +357,7 @@ def _outside(policy_fn: Any) -> Callable[..., Any] | None:
         made = f"policies.{policy_fn.__name__}"
         raise TypeError(f"policy_fn must be a policy, not its class {made}: make one, {made}(...)")
     if isinstance(policy_fn, Policy):
-        raise TypeError("policy_fn is a Policy, which is called otherwise: policy.for_collector()")
+        raise TypeError("policy_fn is a Policy, not a function: pass policy.for_collector()")
     return None if isinstance(policy_fn, built_in) else _checks.function("policy_fn", policy_fn)
 
 

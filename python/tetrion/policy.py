@@ -188,7 +188,8 @@ class Policy:
         raise ValueError(
             f"this policy takes observations {self.obs!r} (float [n, {self.view_floats}]) or "
             f"records of its run (uint8 [n, {record_bytes}]), not {observations.dtype} "
-            f"{list(observations.shape)}: make the environment with obs=policy.obs"
+            f"{list(observations.shape)}: make the environment with obs=policy.obs and "
+            "queue_size=policy.queue_size"
         )
 
 

@@ -203,10 +203,10 @@ class TetrionVectorEnv(  # pyright: ignore[reportIncompatibleVariableOverride]
         Returns:
             Observations, rewards, terminations, truncations and infos, see the class.
         """
-        self._check_open()
         self._need_whole_batches("step", "send and recv")
         numbers = _int32(actions, "actions")
         if self._autoreset is AutoresetMode.DISABLED:
+            self._check_open()  # elsewhere the pool, which knows whether Python is about to end
             self._refuse_ended()
         if self._autoreset is AutoresetMode.SAME_STEP:
             self._restart_ended()  # there are some where the last step was interrupted

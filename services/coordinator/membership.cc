@@ -208,8 +208,10 @@ void Registration::On(const wire::PeerId& peer, const wire::Register& m) {
   // The process is there, whatever the store does: it may say nothing else for the whole pause.
   if (session != nullptr) book_.sessions.Renew(*session);
   if (store_.Paused()) {
+    const std::string reason = store_.PauseReason();  // empty: it has just been written again
     context_.Refuse(peer, wire::RefuseReason::kStorePaused,
-                    "the store cannot be written: " + store_.PauseReason());
+                    "the store cannot be written" + (reason.empty() ? "" : ": " + reason));
+    return;
   }
   if (!book_.CanStore()) return;
   if (!Welcome(peer, m, session)) return;

@@ -23,9 +23,10 @@ void CheckFirstState(const LearnerOptions& options, const RunConfig& run, const 
 
 // Loads what a trainer begins with. When resuming: the newest checkpoint of `store`, or a warning
 // and the beginning where there is none. Otherwise: the weights of another run where the user wants
-// that (--init-from). `version_first` is the first policy version that the coordinator gives: it
-// knows the checkpoint's, or its account is older, which is warned of. Throws Error(kConfig) for a
-// new run whose folder holds checkpoints, and what CheckpointStore::LoadNewest throws.
+// that (--init-from). `version_first` is the first policy version that the coordinator gives. It is
+// above the checkpoint's; where not, the account is older than the checkpoint, which is warned of.
+// An account that is older by less than a block of versions is not noticed. Throws Error(kConfig)
+// for a new run whose folder holds checkpoints, and what CheckpointStore::LoadNewest throws.
 FirstState LoadFirstState(const LearnerOptions& options, const CheckpointStore& store,
                           const RunConfig& run, const RunFolder& folder,
                           std::uint32_t version_first, Trainer& trainer);

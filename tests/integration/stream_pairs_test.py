@@ -99,6 +99,11 @@ class Pairs(stream_harness.Case):
                 self.check(*self.play(kernel_of, host_of, True, kernel_options, host_options),
                            True)
 
+    def test_a_host_that_is_busy_for_now_is_asked_again(self):
+        def host_of(*options):
+            return self.peer("host", "--busy-resets", 3, *options)
+        self.check(*self.play(self.kernel, host_of, True, [], []), True)
+
     def test_a_host_that_answers_ping_with_a_constant(self):
         def host_of(*options):
             return self.peer("host", "--pong", *options)

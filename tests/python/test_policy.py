@@ -217,7 +217,7 @@ def test_a_policy_in_a_collector_of_another_view_says_what_it_takes(references):
 
 def test_a_policy_itself_is_no_policy_of_a_collector(references):
     policy = tetrion.load_policy(references / "conv")
-    with pytest.raises(TypeError, match=r"policy_fn is a Policy.*policy\.for_collector\(\)"):
+    with pytest.raises(TypeError, match=r"policy_fn is a Policy, .*policy\.for_collector\(\)"):
         tetrion.BatchedTetrisCollector(1, 4, policy_fn=policy)
 
 

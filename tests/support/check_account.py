@@ -75,7 +75,8 @@ def check_members(database, counts):
 
 def check(path):
     """(figures, violations) of the store at `path`."""
-    database = sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=10)
+    place = pathlib.Path(path).resolve().as_uri()  # a '#' or '?' of the path would end it
+    database = sqlite3.connect(f"{place}?mode=ro", uri=True, timeout=10)
     database.execute("BEGIN")  # one snapshot for everything below
     columns = [row[1] for row in database.execute("PRAGMA table_info(counts)")]
     row = database.execute("SELECT * FROM counts").fetchone()

@@ -513,6 +513,10 @@ class Host(End):
             blob = struct.pack("<IIQ", 4, 2, 0)
             self.answer(OK, ENV_RESET, self.allocate(RAW, blob))
             return
+        if self.options.busy_resets > 0:
+            self.options.busy_resets -= 1
+            self.answer(BUSY, ENV_RESET, 0)
+            return
         if self.options.refuse_resets:
             self.answer(ERROR, ENV_RESET, 4)
             return
@@ -638,6 +642,7 @@ def arguments():
     parser.add_argument("--die-at", type=int, default=0)
     parser.add_argument("--step-while-streaming", action="store_true")
     parser.add_argument("--refuse-resets", action="store_true", help="host: every one")
+    parser.add_argument("--busy-resets", type=int, default=0, help="host: so many at first")
     parser.add_argument("--name-model", type=int, default=0, help="host: in observations")
     return parser.parse_args()
 

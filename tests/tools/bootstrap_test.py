@@ -462,19 +462,5 @@ class Lists(unittest.TestCase):
             self.assertRegex(name, r"^[a-z0-9][a-z0-9.+-]+$")
 
 
-class OddFolder(unittest.TestCase):
-    """The tree itself, with the cmake that there is."""
-
-    def test_a_folder_with_spaces_and_brackets_can_be_configured(self):
-        base = pathlib.Path(tempfile.mkdtemp(prefix="tetrion-odd-"))
-        self.addCleanup(shutil.rmtree, base)
-        root = base / "a (b"
-        shutil.copytree(ROOT, root, ignore=shutil.ignore_patterns(".git", ".deps", "build", "runs"))
-        done = subprocess.run(["cmake", "--preset", "asan"], cwd=root, capture_output=True,
-                              text=True, timeout=200, check=False)
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        self.assertTrue((root / "build/asan/sim_tests.txt").read_text(encoding="utf-8"))
-
-
 if __name__ == "__main__":
     unittest.main()

@@ -32,7 +32,8 @@ class CheckAccount(unittest.TestCase):
                 episodes_of(blob, count)
 
     def test_an_account_of_an_earlier_build_is_read_with_its_ranges_that_are_all_done(self):
-        with tempfile.TemporaryDirectory(prefix="tetrion-account-") as base:
+        # In a path that would be taken for more than a path within an address.
+        with tempfile.TemporaryDirectory(prefix="tetrion-account#1?a=%41-") as base:
             path = pathlib.Path(base) / "tetrion.db"
             database = sqlite3.connect(path)
             database.execute("PRAGMA journal_mode=WAL")

@@ -65,6 +65,24 @@ class Plot(unittest.TestCase):
         self.assertEqual(plot.find_run(self.runs, "./mine"), pathlib.Path("mine"))
         self.assertEqual(plot.find_run(self.runs, "../elsewhere"), pathlib.Path("../elsewhere"))
 
+    def test_a_run_that_another_user_has_locked_is_named(self):
+        self.run_folder("theirs", self.samples(3))
+        tools = self.runs / "tools"  # where any user may read it
+        tools.mkdir()
+        shutil.copy(ROOT / "tools" / "plot.py", tools)
+        self.runs.chmod(0o755)
+        (self.runs / "theirs").chmod(0)
+        self.addCleanup((self.runs / "theirs").chmod, 0o700)
+        other = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
+        for run in ("theirs", "latest"):
+            done = subprocess.run(
+                ["/usr/bin/python3", "-B", str(tools / "plot.py"), run, "--runs-dir",
+                 str(self.runs)], capture_output=True, text=True, timeout=60, check=False, **other)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertRegex(done.stderr, r"^tetrion plot: .*/theirs\S* cannot be read; "
+                                          "is the run another user's")
+            self.assertEqual(done.stderr.count("\n"), 1)
+
     def test_every_figure_that_is_drawn_is_declared(self):
         source = (ROOT / "tools" / "plot.py").read_text(encoding="utf-8")
         named = figures_of(source)

@@ -6,8 +6,7 @@
 
 int main() {
   using tetrion::BestDenseKernels;
-  return std::printf("%s (--precision bf16: %s)\n", BestDenseKernels().name,
-                     BestDenseKernels(tetrion::Precision::kBf16).name) < 0
-             ? 1
-             : 0;
+  const int said = std::printf("%s (--precision bf16: %s)\n", BestDenseKernels().name,
+                               BestDenseKernels(tetrion::Precision::kBf16).name);
+  return said < 0 || std::fflush(stdout) != 0 ? 1 : 0;
 }

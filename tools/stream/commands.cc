@@ -23,6 +23,9 @@ namespace tetrion {
 namespace {
 
 constexpr std::int64_t kStepsPerLook = 16;
+// A host that has no room for an episode's first observation is asked so often, and for so long.
+constexpr std::int64_t kBusyPauseNs = 10 * kNanosPerMilli;
+constexpr std::int64_t kBusyMs = 10'000;
 
 // The policy behind --policy, null for linear: before the region is touched, so that a wrong name
 // leaves nothing behind.
@@ -89,9 +92,14 @@ class Player {
 
   StreamOutcome PlayEpisode() {
     CompatObs obs;
-    if (const CompatResult result = kernel_.Reset(obs); result != CompatResult::kOk) {
-      return Failed(result);
+    CompatResult result = kernel_.Reset(obs);
+    const Deadline patience = Deadline::AfterMs(kBusyMs);
+    while (result == CompatResult::kBusy && !patience.Passed() &&
+           !stop_.load(std::memory_order_relaxed)) {
+      SleepUnlessStopped(kBusyPauseNs, stop_);
+      result = kernel_.Reset(obs);
     }
+    if (result != CompatResult::kOk) return Failed(result);
     streamed_ = kernel_.streaming();
     double episode_return = 0;
     while (obs.done <= 0.5F) {
@@ -105,9 +113,8 @@ class Player {
       const bool looks = steps_ % kStepsPerLook == 0;
       if (looks && stop_.load(std::memory_order_relaxed)) return {CompatResult::kStopped, "", 0};
       const std::int64_t sent_ns = looks ? MonotonicClock::Get().NowNs() : 0;
-      if (const CompatResult result = kernel_.Step(*action, obs); result != CompatResult::kOk) {
-        return Failed(result);
-      }
+      result = kernel_.Step(*action, obs);
+      if (result != CompatResult::kOk) return Failed(result);
       if (looks) round_trip_.Add(MonotonicClock::Get().NowNs() - sent_ns);
       episode_return += static_cast<double>(obs.reward);
       ++steps_;
@@ -281,7 +288,8 @@ int RunInspect(const StreamOptions& options, std::FILE* out) {
 }
 
 int RunLayout(std::FILE* out) {
-  return std::fputs(RegionDoc().c_str(), out) < 0 ? 1 : 0;
+  std::fputs(RegionDoc().c_str(), out);
+  return 0;  // what could not be written is said at the program's end
 }
 
 }  // namespace tetrion

@@ -95,7 +95,8 @@ void ThrowUnlessGood(const StreamOutcome& outcome, const StreamOptions& options)
       throw Error(ExitCode::kTryAgain,
                   where + "timeout: the " + other + " did not answer" + why + "; is it running?");
     case CompatResult::kBusy:
-      throw Error(ExitCode::kTryAgain, where + "busy: the host stays busy" + why);
+      throw Error(ExitCode::kTryAgain,
+                  where + "busy: the host had no room for an observation" + why);
     case CompatResult::kCorrupt:
       throw Error(ExitCode::kConfig,
                   where + "corrupt" + why + "; end both programs and remove the file");

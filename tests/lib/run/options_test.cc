@@ -129,6 +129,19 @@ TEST(OptionsTest, EveryKindOfValueIsRead) {
   EXPECT_TRUE(program.options.Given("workers"));
 }
 
+TEST(OptionsTest, EmptyValueBehindAnEqualsSignTakesNoOtherWord) {
+  Program program;
+  program.folder = "runs/before";
+  EXPECT_EQ(program.Parse({"--run-folder=", "--resume", "--workers", "3", "play"}), std::nullopt);
+  EXPECT_EQ(program.folder, "");
+  EXPECT_TRUE(program.resume);
+  EXPECT_EQ(program.workers, 3);
+  EXPECT_EQ(program.what, "play");
+  EXPECT_EQ(Complaint({"--workers=", "3"}), "--workers : expected 1 to 64 workers");
+  EXPECT_EQ(Complaint({"--mode="}), "--mode : expected one of fast|slow");
+  EXPECT_THAT(Complaint({"--config=", "--resume"}), ::testing::Not(HasSubstr("--resume")));
+}
+
 TEST(OptionsTest, LastOfRepeatedOptionsWins) {
   Program program;
   EXPECT_EQ(program.Parse({"--workers", "3", "--workers", "4"}), std::nullopt);

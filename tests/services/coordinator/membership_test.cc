@@ -80,9 +80,9 @@ TEST_F(MembershipTest, AnswerToARepeatedRegistrationOvertakesNone) {
   handle();
   for (int i = 0; i < 3; ++i) control_->DoWork();
   std::vector<std::size_t> kinds;
-  for (auto got = member->Receive(1000); got.status == wire::ReceiveStatus::kMessage;
-       got = member->Receive(100)) {
-    kinds.push_back(got.message.index());
+  for (int i = 0; i < kTries && kinds.size() < 3; ++i) {
+    const auto got = member->Receive(100);
+    if (got.status == wire::ReceiveStatus::kMessage) kinds.push_back(got.message.index());
   }
   const std::size_t grant = wire::Message(wire::Grant{}).index();
   const std::size_t registered = wire::Message(wire::Registered{}).index();
