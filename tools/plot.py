@@ -35,7 +35,8 @@ def refuse_locked(runs_dir):
     """PlotError where a folder of `runs_dir` may hold a run that this user cannot read."""
     for folder in sorted(runs_dir.iterdir()) if runs_dir.is_dir() else []:
         if folder.is_dir() and not os.access(folder, os.R_OK | os.X_OK):
-            raise PlotError(f"{folder} cannot be read; is the run another user's?")
+            raise PlotError(f"no run in {runs_dir} that you can read, and {folder} is locked: is "
+                            "it a run of another user?")
 
 
 def find_run(runs_dir, name):
@@ -284,6 +285,25 @@ def headline(folder, samples):
     return "   ".join(parts)
 
 
+def found(runs_dir, name):
+    """The folder of a run and its samples."""
+    try:
+        folder = find_run(runs_dir, name)
+        return folder, read_samples(folder)
+    except PermissionError as error:
+        raise PlotError(f"{error.filename} cannot be read: is it a run of another user?") from error
+
+
+def place_of(out):
+    """The file for --out, which may be a folder or lack its suffix."""
+    try:
+        if out.is_dir():
+            return out / "metrics.png"
+    except OSError as error:
+        raise PlotError(f"--out {out} cannot be written: {error}") from error
+    return out if out.suffix else out.with_name(out.name + ".png")
+
+
 def main():
     parser = argparse.ArgumentParser(prog="./tetrion plot", description=__doc__.split("\n")[0])
     parser.add_argument("run", help='a run\'s name, a path to its folder, or "latest"')
@@ -293,21 +313,12 @@ def main():
                         help="the folder with the runs; TETRION_RUNS_DIR unless given")
     args = parser.parse_args()
     try:
-        folder = find_run(args.runs_dir, args.run)
-        samples = read_samples(folder)
-        out = args.out or folder / "metrics.png"
-        if out.is_dir():
-            out = out / "metrics.png"
-        elif not out.suffix:
-            out = out.with_name(out.name + ".png")
+        folder, samples = found(args.runs_dir, args.run)
+        out = place_of(args.out or folder / "metrics.png")
         draw(samples, headline(folder, samples), out)
     except ModuleNotFoundError as error:
         sys.exit(f"tetrion plot: {error.name} is missing; ./tetrion plot installs it from "
                  "deploy/python.txt into .deps/py")
-    except PermissionError as error:
-        print(f"tetrion plot: {error.filename} cannot be read; is the run another user's?",
-              file=sys.stderr)
-        sys.exit(2)
     except PlotError as error:
         print(f"tetrion plot: {error}", file=sys.stderr)
         sys.exit(2)

@@ -8,6 +8,7 @@
 #include <deque>
 #include <map>
 #include <numeric>
+#include <optional>
 
 #include "lib/core/check.h"
 #include "lib/core/error.h"
@@ -165,7 +166,7 @@ struct CommandLine {
   CLI::App app;
   std::map<std::string, Value> values;  // by the option's name
   bool help = false, version = false, markdown = false, run_markdown = false;
-  std::string config_file;
+  Value config;
 
   explicit CommandLine(OptionList& list) {
     app.set_help_flag();
@@ -174,7 +175,10 @@ struct CommandLine {
     app.add_flag("--version", version);
     app.add_flag("--help-markdown", markdown);
     app.add_flag("--help-markdown-run", run_markdown);
-    if (list.TakesConfigFile()) app.add_option("--config", config_file)->take_last();
+    if (list.TakesConfigFile()) {
+      config.option = app.add_option("--config", config.text);
+      config.option->take_last();
+    }
     for (const auto& spec : list.specs) {
       Value& value = values[spec->name];
       if (value.option != nullptr) continue;  // algorithms share it
@@ -190,16 +194,21 @@ struct CommandLine {
   std::vector<const char*> WithEmptyValues(const OptionList& list, int argc,
                                            const char* const* argv) {
     std::vector<const char*> words;
-    bool are_options = true;
     for (int i = 0; i < argc; ++i) {
       const std::string word = argv[i];
-      are_options = are_options && word != "--";
-      if (are_options && word.ends_with('=') && TakesValue(list, word.substr(0, word.size() - 1))) {
-        words.push_back(names_.emplace_back(word.substr(0, word.size() - 1)).c_str());
-        words.push_back("");
-      } else {
-        words.push_back(argv[i]);
+      const std::string name = word.substr(0, word.size() - (word.ends_with('=') ? 1 : 0));
+      const std::optional<OptionKind> kind = KindOf(list, name);
+      if (word == "--") {
+        words.insert(words.end(), argv + i, argv + argc);
+        break;
       }
+      if (kind == OptionKind::kFlag && name != word) {
+        Refuse(word + ": expected true or false behind the sign, or " + name);
+      }
+      const bool takes_value = kind == OptionKind::kValue;
+      words.push_back(takes_value ? names_.emplace_back(name).c_str() : argv[i]);
+      if (takes_value && name != word) words.push_back("");
+      if (takes_value && name == word && i + 1 < argc) words.push_back(argv[++i]);
     }
     return words;
   }
@@ -223,11 +232,13 @@ struct CommandLine {
   }
 
  private:
-  static bool TakesValue(const OptionList& list, const std::string& word) {
-    return (word == "--config" && list.TakesConfigFile()) ||
-           std::any_of(list.specs.begin(), list.specs.end(), [&](const auto& spec) {
-             return spec->kind == OptionKind::kValue && word == "--" + spec->name;
-           });
+  // Nothing for a word that is no option's name.
+  static std::optional<OptionKind> KindOf(const OptionList& list, const std::string& word) {
+    if (word == "--config" && list.TakesConfigFile()) return OptionKind::kValue;
+    for (const auto& spec : list.specs) {
+      if (spec->kind != OptionKind::kPositional && word == "--" + spec->name) return spec->kind;
+    }
+    return std::nullopt;
   }
 
   std::deque<std::string> names_;  // of WithEmptyValues' words
@@ -250,10 +261,10 @@ std::optional<int> ServiceOptions::Parse(int argc, const char* const* argv) {
     return 0;
   }
   const std::vector<Variable> variables = OptionVariables();
-  impl_->config_file = command_line.config_file;
+  impl_->config_file = command_line.config.text;
+  const bool names_config = list.TakesConfigFile() && command_line.config.option->count() > 0;
   for (const Variable& variable : variables) {
-    const bool is_config =
-        variable.option == "config" && list.TakesConfigFile() && impl_->config_file.empty();
+    const bool is_config = variable.option == "config" && list.TakesConfigFile() && !names_config;
     if (is_config) impl_->config_file = variable.value;
   }
   if (!impl_->config_file.empty()) {
@@ -270,7 +281,7 @@ std::optional<int> ServiceOptions::Parse(int argc, const char* const* argv) {
     const std::string shown =
         spec->kind == OptionKind::kPositional ? spec->name : "--" + spec->name;
     if (value.option->count() > 0) {
-      list.Set(spec->name, value.text, shown + " " + value.text);
+      list.Set(spec->name, value.text, shown + (value.text.empty() ? "=" : " " + value.text));
     } else if (spec->required) {
       Refuse("missing argument " + shown + ": " + spec->help);
     }

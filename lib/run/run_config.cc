@@ -58,8 +58,8 @@ void VisitCommon(RunConfig& c, FieldCollector v) {
   v.Number("queue_size", c.queue_size, 0, kMostQueuePieces, "pieces",
            "Tetris: pieces in the preview");
   v.Number("max_steps", c.max_steps, 0U, 1U << 30, "steps",
-           MayChange("an episode is truncated here; 0: the environment's default, in a resume "
-                     "what the run has"));
+           MayChange("an episode is truncated here; 0: in a resume what the run has, else the "
+                     "environment's default"));
   v.Flag("iid_pieces", c.iid_pieces, "Tetris: independent pieces instead of 7-bags");
   v.Number("board_rows", c.board_rows, kFewestBoardRows, kMostBoardRows, "rows",
            JoinedLater("Tetris: rows of the field"));

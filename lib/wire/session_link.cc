@@ -24,7 +24,9 @@ constexpr Backoff::Config kConnectBackoff = {.first_ns = 20 * kNanosPerMilli,
                                              .max_ns = 2 * kNanosPerSecond};
 
 // A busy coordinator answers late: each repetition would make it later.
-constexpr Backoff::Config kRegisterBackoff = {.first_ns = 500 * kNanosPerMilli};
+// Also the longest delay ends before the coordinator counts as silent.
+constexpr Backoff::Config kRegisterBackoff = {.first_ns = 500 * kNanosPerMilli,
+                                              .max_ns = 2 * kNanosPerSecond};
 
 Backoff::Config WithSeed(Backoff::Config config, std::uint64_t seed) {
   config.seed = seed;
@@ -279,6 +281,7 @@ void SessionLink::HandleRegistered(const Registered& registered) {
   problem_.clear();
   said_problem_.clear();
   refusal_.clear();
+  said_refusal_.clear();
   if (!retired_) owner_.OnRegistered(registered, renewed);
 }
 
@@ -322,9 +325,11 @@ void SessionLink::HandleRefused(const Refused& refused) {
 }
 
 void SessionLink::WarnOfRefusal(const Refused& refused) {
-  if (registered_ || refusal_ == refused.text) return;
+  if (registered_) return;
   refusal_ = refused.text;
-  log::warn("the coordinator refused for now: {}", refused.text);
+  if (said_refusal_ == refusal_) return;
+  log::warn("the coordinator refused for now: {}", refusal_);
+  said_refusal_ = refusal_;
 }
 
 }  // namespace tetrion::wire

@@ -141,6 +141,7 @@ class SessionLink {
   std::string said_problem_;       // by SayProblemOnce
   std::string handshake_problem_;  // empty: none
   std::string refusal_;            // for now, of a coordinator that answers; empty: none
+  std::string said_refusal_;       // the last one that was logged
   std::string other_run_problem_;  // another run's coordinator answers; empty: none
 };
 

@@ -4,6 +4,7 @@ and the other end hears of it."""
 import os
 import signal
 import struct
+import subprocess
 import time
 
 import harness
@@ -13,6 +14,7 @@ from stream_harness import CONFIG, MIB, TRY_AGAIN, USAGE, WEIGHTS
 COMMAND, RESPONSE, DOORBELL, HEAP, OBS, ACTION = 0x0, 0x8000, 0x10000, 0x10100, 0xFE000, 0xFF000
 SHORT = ["--wait", 1, "--peer-timeout", 400]
 ERROR, ERROR_STREAMING, ERROR_SEQ = 0x8001, 1, 5
+UNSAVED = 74
 
 
 class BadOptions(stream_harness.Case):
@@ -39,6 +41,16 @@ class BadOptions(stream_harness.Case):
                                "checkpoint:nowhere", "--runs-dir", self.base)
         self.assertEqual(code, USAGE, said)
         self.assertIn("nowhere", said)
+
+
+class FullDisk(stream_harness.Case):
+    def test_output_that_cannot_be_written_is_said(self):
+        for words in (["tetrion-stream", "layout"], ["tetrion-kernels"]):
+            with open("/dev/full", "w", encoding="utf-8") as full:
+                done = subprocess.run([harness.BIN / words[0], *words[1:]], stdout=full,
+                                      stderr=subprocess.PIPE, text=True, timeout=30, check=False)
+            self.assertEqual(done.returncode, UNSAVED, words)
+            self.assertIn("cannot write standard output", done.stderr)
 
 
 class BadRegions(stream_harness.Case):

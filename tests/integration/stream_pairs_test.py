@@ -102,7 +102,17 @@ class Pairs(stream_harness.Case):
     def test_a_host_that_is_busy_for_now_is_asked_again(self):
         def host_of(*options):
             return self.peer("host", "--busy-resets", 3, *options)
-        self.check(*self.play(self.kernel, host_of, True, [], []), True)
+        kernel, host = self.play(self.kernel, host_of, True, [], [])
+        self.check(kernel, host, True)
+        self.assertGreaterEqual(kernel["commands"], kernel["resets"] + 3)
+
+    def test_a_busy_host_does_not_keep_the_kernel_from_ending(self):
+        kernel = self.kernel("--stay")
+        host = self.peer("host", "--busy-resets", 1_000_000, "--weights", WEIGHTS)
+        harness.wait_until("it was asked", lambda: self.region.exists() and
+                           self.region.stat().st_size > 0 and self.word(COMMAND + 4) > 2)
+        self.assertEqual(kernel.end()["end"], "stopped")
+        host.kill()
 
     def test_a_host_that_answers_ping_with_a_constant(self):
         def host_of(*options):

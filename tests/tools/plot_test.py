@@ -79,8 +79,8 @@ class Plot(unittest.TestCase):
                 ["/usr/bin/python3", "-B", str(tools / "plot.py"), run, "--runs-dir",
                  str(self.runs)], capture_output=True, text=True, timeout=60, check=False, **other)
             self.assertEqual(done.returncode, 2, done.stderr)
-            self.assertRegex(done.stderr, r"^tetrion plot: .*/theirs\S* cannot be read; "
-                                          "is the run another user's")
+            self.assertRegex(done.stderr, r"^tetrion plot: .*/theirs\S* (cannot be read|is locked)"
+                                          ": is it a run of another user")
             self.assertEqual(done.stderr.count("\n"), 1)
 
     def test_every_figure_that_is_drawn_is_declared(self):

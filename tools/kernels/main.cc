@@ -3,10 +3,13 @@
 #include <cstdio>
 
 #include "lib/nn/dense_kernels.h"
+#include "lib/run/program.h"
 
-int main() {
+int main(int argc, char** argv) {
   using tetrion::BestDenseKernels;
-  const int said = std::printf("%s (--precision bf16: %s)\n", BestDenseKernels().name,
-                               BestDenseKernels(tetrion::Precision::kBf16).name);
-  return said < 0 || std::fflush(stdout) != 0 ? 1 : 0;
+  return tetrion::GuardedMain(argc, argv, [](int, const char* const*) {
+    std::printf("%s (--precision bf16: %s)\n", BestDenseKernels().name,
+                BestDenseKernels(tetrion::Precision::kBf16).name);
+    return 0;  // what could not be written is said at the program's end
+  });
 }

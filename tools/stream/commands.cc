@@ -99,6 +99,9 @@ class Player {
       SleepUnlessStopped(kBusyPauseNs, stop_);
       result = kernel_.Reset(obs);
     }
+    if (result == CompatResult::kBusy && stop_.load(std::memory_order_relaxed)) {
+      return {CompatResult::kStopped, "", 0};
+    }
     if (result != CompatResult::kOk) return Failed(result);
     streamed_ = kernel_.streaming();
     double episode_return = 0;

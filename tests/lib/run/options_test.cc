@@ -137,9 +137,26 @@ TEST(OptionsTest, EmptyValueBehindAnEqualsSignTakesNoOtherWord) {
   EXPECT_TRUE(program.resume);
   EXPECT_EQ(program.workers, 3);
   EXPECT_EQ(program.what, "play");
-  EXPECT_EQ(Complaint({"--workers=", "3"}), "--workers : expected 1 to 64 workers");
-  EXPECT_EQ(Complaint({"--mode="}), "--mode : expected one of fast|slow");
-  EXPECT_THAT(Complaint({"--config=", "--resume"}), ::testing::Not(HasSubstr("--resume")));
+  EXPECT_EQ(Complaint({"--workers=", "3"}), "--workers=: expected 1 to 64 workers");
+  EXPECT_EQ(Complaint({"--mode="}), "--mode=: expected one of fast|slow");
+  EXPECT_THAT(Complaint({"--resume="}), HasSubstr("--resume=: expected true or false"));
+}
+
+TEST(OptionsTest, WordThatIsAnOptionsValueIsLookedAtNoFurther) {
+  Program program;
+  EXPECT_EQ(program.Parse({"--run-folder", "--workers=", "--mode", "slow"}), std::nullopt);
+  EXPECT_EQ(program.folder, "--workers=");
+  EXPECT_EQ(program.mode, "slow");
+}
+
+TEST(OptionsTest, EmptyConfigFileOnTheCommandLineIsNoneWhateverTheVariableNames) {
+  const ConfigFile file("[run]\nlanes = 8\n");
+  const SetVariable variable("TETRION_CONFIG", file.path());
+  Program with, without;
+  EXPECT_EQ(with.Parse({}), std::nullopt);
+  EXPECT_EQ(without.Parse({"--config="}), std::nullopt);
+  EXPECT_FALSE(with.given.empty());
+  EXPECT_TRUE(without.given.empty());
 }
 
 TEST(OptionsTest, LastOfRepeatedOptionsWins) {
@@ -153,10 +170,11 @@ TEST(OptionsTest, WordInPlaceOfANumberIsNoNumber) {
   EXPECT_EQ(program.Parse({"--threads", "3", "--threads", "auto"}), std::nullopt);
   EXPECT_EQ(program.threads, std::nullopt);
   EXPECT_THAT(program.options.Help(), HasSubstr("(auto or 0 to 8 threads, default 0)"));
-  for (const char* wrong : {"9", "-1", "auto ", ""}) {
+  for (const char* wrong : {"9", "-1", "auto "}) {
     EXPECT_EQ(Complaint({"--threads", wrong}),
               "--threads " + std::string(wrong) + ": expected auto or 0 to 8 threads");
   }
+  EXPECT_EQ(Complaint({"--threads", ""}), "--threads=: expected auto or 0 to 8 threads");
 }
 
 TEST(OptionsTest, RefusalNamesOptionValueAndRange) {

@@ -84,6 +84,7 @@ TEST_F(MembershipTest, AnswerToARepeatedRegistrationOvertakesNone) {
     const auto got = member->Receive(100);
     if (got.status == wire::ReceiveStatus::kMessage) kinds.push_back(got.message.index());
   }
+  EXPECT_NE(member->Receive(100).status, wire::ReceiveStatus::kMessage) << "one answer each";
   const std::size_t grant = wire::Message(wire::Grant{}).index();
   const std::size_t registered = wire::Message(wire::Registered{}).index();
   EXPECT_EQ(kinds, (std::vector<std::size_t>{grant, registered, registered}));
