@@ -162,7 +162,8 @@ bool Registration::IsRepeated(const wire::PeerId& peer, const wire::Register& m,
   const auto slots =
       book_.slots.Assign({session.number, session.process}, session.workers, m.rings);
   if (!slots.has_value()) return false;
-  if (book_.slots.InUse() != in_use || book_.slots.revision() != revision) return false;  // is new
+  // Slots that it was given just now are to be stored before they are told.
+  if (book_.slots.InUse() != in_use || book_.slots.revision() != revision) return false;
   context_.ReplyAfter(session.registered_ticket, peer, session.number, Describe(session, *slots));
   return true;
 }

@@ -29,9 +29,8 @@ GateConfig GateConfigOf(const RunConfig& run, const ReplayShape& shape) {
 
 // Told to the actor of a ring.
 constexpr const char* kPlaysItself =
-    "the learner plays its lanes itself and takes no rows from actors; to let actors play, start "
-    "it "
-    "without --resident-lanes";
+    "the learner plays its lanes itself and takes no rows from actors; to let actors play, "
+    "start it without --resident-lanes";
 
 // Most lanes that one call of the policy decides for streamed workers: beyond it, gathering more
 // rows costs more than the larger call saves.

@@ -116,9 +116,10 @@ int Up::Run() {
     }
     status_ = services_.Poll();
     WarnOfOlderCheckpoint(status_);
-    if (status_)
+    if (status_) {
       Print(console_.Show(*status_, supervisor_.ActorsUp(),
                           {.lines_between = LogLines(), .columns = ScreenColumns()}));
+    }
   }
   const std::int64_t wall_ns = MonotonicClock::Get().NowNs() - start_ns;
   LookAtTheWhole(before);
