@@ -153,21 +153,24 @@ def output_of(*command):
     return done.stdout.strip().splitlines()[0] if done.returncode == 0 and done.stdout else ""
 
 
-def cached(name):
-    """A value of the release build's CMake cache."""
-    cache = BUILD / "CMakeCache.txt"
+def cached(build, name):
+    """A value of a build folder's CMake cache."""
+    cache = build / "CMakeCache.txt"
     text = cache.read_text(encoding="utf-8") if cache.exists() else ""
     match = re.search(rf"^{name}:[A-Z]+=(.*)$", text, re.MULTILINE)
     return match.group(1) if match else ""
 
 
-def machine():
-    """Where the figures come from."""
-    native = cached("TETRION_NATIVE") in ("ON", "1", "TRUE")
+def machine(build):
+    """Where the figures of programs in a build folder come from."""
+    native = cached(build, "TETRION_NATIVE") in ("ON", "1", "TRUE")
     march = "-march=native" if native else "-march=x86-64-v3"
+    # As cmake/TetrionToolchain.cmake has them.
+    optimised = {"Release": "-O3 -DNDEBUG", "RelWithDebInfo": "-O2 -g1 -DNDEBUG"}.get(
+        cached(build, "CMAKE_BUILD_TYPE"), "flags unknown")
     return {"cpu": cpu_model(), "cores": os.cpu_count(), "kernel": platform.release(),
-            "compiler": output_of(cached("CMAKE_CXX_COMPILER") or "c++", "--version"),
-            "flags": f"-O3 -DNDEBUG {march}",
+            "compiler": output_of(cached(build, "CMAKE_CXX_COMPILER") or "c++", "--version"),
+            "flags": f"{optimised} {march}",
             "revision": output_of("git", "describe", "--always", "--dirty") or "unknown"}
 
 
@@ -263,6 +266,22 @@ def can_write(flag, path):
             tempfile.TemporaryFile(dir=path.parent).close()
     except OSError as error:
         print(f"tetrion bench: {flag} {path} cannot be written: {error.strerror}", file=sys.stderr)
+        return False
+    return True
+
+
+def write_whole(out, text):
+    """Writes a file whole or not at all; whether it could, and says so where not."""
+    new = out.with_name(out.name + ".new")
+    try:
+        if not out.is_file() and out.exists():  # a pipe or a device
+            out.write_text(text, encoding="utf-8")
+            return True
+        new.write_text(text, encoding="utf-8")
+        new.replace(out)
+    except OSError as error:
+        new.unlink(missing_ok=True)
+        print(f"tetrion bench: {out} cannot be written: {error.strerror}", file=sys.stderr)
         return False
     return True
 
@@ -370,7 +389,7 @@ def main():
     if args.picture and not can_draw(args.picture):
         return 2
     if args.stored:
-        return show_stored(machine(), args.quick, args.only, args.picture)
+        return show_stored(machine(BUILD), args.quick, args.only, args.picture)
     args.folder = args.folder.resolve()  # programs run in the root
     chosen = []
     if args.folder.is_dir():
@@ -384,8 +403,8 @@ def main():
     old = read_result(args.compare) if args.compare else None
     if (args.compare and old is None) or not can_write("--out", args.out or RESULTS / "new.json"):
         return 2
+    where = machine(args.folder.parent)  # before, since the tree may change meanwhile
     figures, errors = measure(chosen, args.quick)
-    where = machine()
     print(f"{where['cpu']}, {where['cores']} cores, {where['flags']}, {where['revision']}"
           f"{', quick' if args.quick else ''}\n")
     print(table(figures))
@@ -399,7 +418,8 @@ def main():
     result = {"date": f"{now:%Y-%m-%d %H:%M:%S}", "quick": args.quick, "machine": where,
               "figures": [{**f, "verdict": verdict(f)} for f in figures], "errors": errors}
     compared = 0 if args.compare is None else compare(result, old)
-    out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    if not write_whole(out, json.dumps(result, indent=1) + "\n"):
+        return 2
     print(f"written: {out}")
     drawn = picture(figures, where, result["date"], args.picture) if args.picture else 0
     return 1 if errors else compared or drawn

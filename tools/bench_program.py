@@ -6,7 +6,6 @@ import os
 import pathlib
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 
@@ -16,20 +15,25 @@ INTERRUPTS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 END_S = 45  # from SIGTERM to SIGKILL; the scripts give tetrion-up 40
 
 
+def no_number(name):
+    raise ValueError(f"{name} is no figure")
+
+
 def figures_of(output, program):
-    """The JSON lines of a program's output; other lines are its own remarks."""
-    figures = []
+    """(figures, unreadable lines) of the JSON lines of a program's output; other lines are its own
+    remarks. A line with a figure that is no number is unreadable."""
+    figures, unreadable = [], []
     for line in output.splitlines():
         if not line.lstrip().startswith("{"):
             continue
         try:
-            figure = json.loads(line)
-        except json.JSONDecodeError:
-            print(f"{program}: unreadable line: {line[:80]}", file=sys.stderr)
+            figure = json.loads(line, parse_constant=no_number)
+        except ValueError:
+            unreadable.append(line[:80])
             continue
         if "what" in figure and "ours" in figure:
             figures.append({**figure, "program": program})
-    return figures
+    return figures, unreadable
 
 
 def is_left(program):
@@ -99,12 +103,14 @@ def run(name, command, quick, timeout_s=PROGRAM_TIMEOUT_S):
         out.seek(0)
         messages.seek(0)
         printed, told = (f.read().decode(errors="replace") for f in (out, messages))
-    figures = figures_of(printed, name)
+    figures, unreadable = figures_of(printed, name)
     if late:
         return figures, f"{name}: no end within {timeout_s:g} s"
     if program.returncode != 0:
         last = (told.strip().splitlines() or ["no message"])[-1]
         return figures, f"{name}: exit status {program.returncode}: {last}"
+    if unreadable:
+        return figures, f"{name}: unreadable line: {unreadable[0]}"
     if figures or printed.startswith("skipped"):
         return figures, None
     return figures, f"{name}: printed no figure"

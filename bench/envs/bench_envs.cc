@@ -227,7 +227,8 @@ void TetrisFigures(const Windows& windows) {
   lanes.CheckTetrisRow();
   Print("tetris lanes, compact rows, M=1024", "steps/s", Spread(lane_rate),
         Rival("plain cell arrays", plain_rate, ratio), "\">= 10x\"");
-  Print("tetris rules, no output, M=1024", "steps/s", Spread(bare_rate), kNoRival, "null");
+  Print("tetris rules, one lane after the other, no output, M=1024", "steps/s", Spread(bare_rate),
+        kNoRival, "null");
 }
 
 void CartPoleFigure(const Windows& windows) {

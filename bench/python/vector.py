@@ -70,6 +70,10 @@ class Envpool:
     rate = Stepper.rate
 
 
+class RivalEnded(Exception):
+    """Envpool behind a pipe is no longer there."""
+
+
 class Elsewhere:
     """Envpool behind another interpreter's pipe: one window a line."""
 
@@ -82,9 +86,12 @@ class Elsewhere:
             raise ImportError(f"{python} has no usable envpool")
 
     def rate(self, seconds):
-        self.process.stdin.write(f"{seconds}\n")
-        self.process.stdin.flush()
-        return float(self.process.stdout.readline())
+        try:
+            self.process.stdin.write(f"{seconds}\n")
+            self.process.stdin.flush()
+            return float(self.process.stdout.readline())
+        except (OSError, ValueError) as error:  # an empty line is no number
+            raise RivalEnded from error
 
 
 def serve_envpool(task, num_envs, threads):
@@ -119,15 +126,18 @@ def spread(values):
 
 
 def report(what, ours, rival, rival_name, seconds, target=None, note=None):
-    """Measures in turns and prints one figure."""
-    ours.rate(seconds)
-    if rival is not None:
-        rival.rate(seconds)
+    """Measures in turns and prints one figure; that of ours alone where the rival ended."""
     our_rates, rival_rates = [], []
-    for _ in range(WINDOWS):
-        our_rates.append(ours.rate(seconds))
-        if rival is not None:
-            rival_rates.append(rival.rate(seconds))
+    try:
+        for _ in range(1 + WINDOWS):  # the first warms up
+            our_rates.append(ours.rate(seconds))
+            if rival is not None:
+                rival_rates.append(rival.rate(seconds))
+        our_rates, rival_rates = our_rates[1:], rival_rates[1:]
+    except RivalEnded:
+        print(f"skipped: {rival_name}: it ended while it was measured")
+        report(what, ours, None, rival_name, seconds, target, note)
+        return
     figure = {"what": what, "unit": "steps/s", "ours": spread(our_rates), "target": target}
     figure["rival"] = {"name": rival_name, **spread(rival_rates)} if rival is not None else None
     ratios = [a / b for a, b in zip(our_rates, rival_rates, strict=False)]

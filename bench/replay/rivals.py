@@ -8,6 +8,7 @@ line a figure; a rival that is not there is left out with a remark.
 rivals.py --serve RIVAL BYTES: the other end: one window of insert, fifo or uniform a line.
 """
 
+import contextlib
 import itertools
 import json
 import os
@@ -188,6 +189,13 @@ def serve(rival, total_bytes):
         print(moved / (time.perf_counter() - start), flush=True)
 
 
+class Ended(Exception):
+    """A contestant, the first argument, is no longer there."""
+
+    def __str__(self):
+        return f"{self.args[0].process.args[0]} ended while it was measured"
+
+
 class Served:
     """A contestant behind a pipe."""
 
@@ -197,15 +205,22 @@ class Served:
 
     def ask_all(self, line):
         """The numbers of its answer."""
-        self.process.stdin.write(line + "\n")
-        self.process.stdin.flush()
-        return [float(number) for number in self.process.stdout.readline().split()]
+        try:
+            self.process.stdin.write(line + "\n")
+            self.process.stdin.flush()
+        except OSError as error:
+            raise Ended(self) from error
+        numbers = [float(number) for number in self.process.stdout.readline().split()]
+        if not numbers:
+            raise Ended(self)
+        return numbers
 
     def ask(self, line):
         return self.ask_all(line)[0]
 
     def end(self):
-        self.process.stdin.close()
+        with contextlib.suppress(OSError):  # what it was asked last may still be on its way
+            self.process.stdin.close()
         self.process.wait()
 
 
@@ -250,7 +265,12 @@ def main():
         if not name or name.startswith("not measured"):
             print(f"skipped: {package}: {name or 'not measured: it ended at its start'}")
         else:
-            measure(ours, rival, name, 0.1 if quick else 0.5)
+            try:
+                measure(ours, rival, name, 0.1 if quick else 0.5)
+            except Ended as ended:
+                if ended.args[0] is ours:
+                    raise
+                print(f"skipped: {package}: it ended while it was measured")
         rival.end()
     ours.end()
 

@@ -105,7 +105,7 @@ def serve(size, threads):
 
 def measure(program, size, threads, updates):
     """Prints the wall time of either side, and the CPU time."""
-    from rivals import Served, spread
+    from rivals import Ended, Served, spread
 
     python = DEPS / "sheeprl" / "bin" / "python"
     ours = Served([program, "--serve", size, str(threads)])
@@ -114,10 +114,16 @@ def measure(program, size, threads, updates):
     if not name.startswith("sheeprl"):
         print(f"skipped: sheeprl: {name or 'not measured: it ended at its start'}")
     else:
-        times = [(ours.ask_all(""), rival.ask_all("")) for _ in range(2 + updates)][2:]
+        try:
+            times = [(ours.ask_all(""), rival.ask_all("")) for _ in range(2 + updates)][2:]
+        except Ended as ended:
+            if ended.args[0] is ours:
+                raise
+            print("skipped: sheeprl: it ended while it was measured")
+            times = []
         lanes, window, _ = SIZES[size]
         title = f"DreamerV3 update, {size} {lanes}x{window}, {threads} thread"
-        for column, kind in ((0, ""), (1, ": CPU time")):
+        for column, kind in ((0, ""), (1, ": CPU time")) if times else ():
             ratios = [a[column] / b[column] for a, b in times]
             print(json.dumps({
                 "what": title + ("s" if threads > 1 else "") + kind, "unit": "ms",

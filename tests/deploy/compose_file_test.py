@@ -1,8 +1,12 @@
 """docker-compose.yml, .env and the Dockerfile, read as files: what every container must have."""
 
+import contextlib
+import io
 import pathlib
 import re
+import subprocess
 import sys
+import tempfile
 import unittest
 
 import yaml
@@ -10,6 +14,7 @@ import yaml
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tools" / "up"))
 
+import compose_bad_input  # noqa: E402
 import options_doc  # noqa: E402
 
 OURS = ("coordinator", "learner", "learner-cuda", "actor")
@@ -31,6 +36,20 @@ def read_compose():
     return [path.read_text(encoding="utf-8") for path in (
         ROOT / "docker-compose.yml", ROOT / "deploy" / "docker" / "remote.yml",
         ROOT / "deploy" / "docker" / "remote-actor.yml")]
+
+
+class ComposeTest(unittest.TestCase):
+
+    def test_refusals_that_it_expects_are_no_complaints_to_a_run_that_is_cut_short(self):
+        with tempfile.TemporaryDirectory() as folder:
+            complaint = subprocess.run(
+                ["bash", "-c", '. "$0"; echo "$complaint"', ROOT / ".ci" / "stages.sh"], cwd=folder,
+                capture_output=True, text=True, check=True).stdout.strip()
+        for refusal in ("tetrion-actor: error: no room", "ERROR: for gpu: no room"):
+            with contextlib.redirect_stdout(io.StringIO()) as printed:
+                compose_bad_input.expect("a refusal", (78, refusal + "\n"), 78, "no room")
+            self.assertIn("no room", printed.getvalue())
+            self.assertIsNone(re.search(complaint, printed.getvalue(), re.IGNORECASE))
 
 
 class ComposeFile(unittest.TestCase):

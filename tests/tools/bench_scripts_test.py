@@ -19,10 +19,11 @@ import unittest
 import unittest.mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-for _folder in ("tools", "bench/services", "bench/stream"):
+for _folder in ("tools", "bench/replay", "bench/services", "bench/stream"):
     sys.path.insert(0, str(ROOT / _folder))
 
 import bench_program  # noqa: E402
+import rivals  # noqa: E402
 import stream  # noqa: E402
 import system  # noqa: E402
 import training_rivals  # noqa: E402
@@ -230,7 +231,7 @@ class System(Folder):
         for ours, solved, theirs, status in ((9.0, 1.0, 2.0, 0), (9.0, 1.0, nan, 0),
                                              (nan, 1.0, 2.0, 1), (9.0, nan, 2.0, 1)):
             rival = types.SimpleNamespace(
-                process=types.SimpleNamespace(stdout=io.StringIO("sb3 1\n")),
+                process=types.SimpleNamespace(stdout=io.StringIO("stable-baselines3 1\n")),
                 ask=lambda _, rate=theirs: rate, end=lambda: None)
             self.patch(training_rivals, "Served", lambda _, rival=rival: rival)
             self.patch(training_rivals, "training_rate", lambda *_, rate=ours: rate)
@@ -239,16 +240,59 @@ class System(Folder):
         self.patch(training_rivals, "VENV", self.base / "none")
         self.assertEqual(self.status_of(training_rivals.main), 0)
 
+    def test_a_rival_that_ends_is_left_out_with_a_remark(self):
+        (self.base / "bin").mkdir()
+        self.patch(training_rivals, "VENV", self.base)
+        self.patch(training_rivals, "sample_factory_rate", lambda *_: (None, []))
+        self.patch(sys, "argv", ["", str(self.base), "--quick"])
+        for ending in ("exit 1", "echo stable-baselines3 1; read -r line; exit 1"):
+            self.program("bin/python", f"#!/bin/bash\n{ending}\n")
+            with contextlib.redirect_stdout(io.StringIO()) as printed:
+                self.assertEqual(training_rivals.main(), 0)
+            self.assertIn("skipped: stable-baselines3: it ended", printed.getvalue())
+
+    def test_figures_before_and_after_a_rival_that_ends_are_printed(self):
+        def served(name, answers):
+            return rivals.Served([str(self.program(
+                name, f"#!/bin/bash\nfor i in {answers}; do read -r line; echo $i; done\n"))])
+
+        ours, rival = served("ours", "1 2 3 4 5 6"), served("rival", "1 2 3")
+        with self.assertRaises(rivals.Ended) as raised:
+            rivals.measure(ours, rival, "cpprb 1", 0.1)
+        self.assertIs(raised.exception.args[0], rival)
+        for side in (ours, rival):
+            side.end()
+            side.process.stdout.close()
+
+
+def load_vector():
+    stubs = {name: unittest.mock.MagicMock() for name in ("gymnasium", "numpy")}
+    with unittest.mock.patch.dict(sys.modules, stubs):
+        spec = importlib.util.spec_from_file_location("bench_vector",
+                                                      ROOT / "bench/python/vector.py")
+        vector = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(vector)
+    return vector
+
 
 class Vector(unittest.TestCase):
 
+    def test_a_rival_that_ends_leaves_our_figure(self):
+        vector = load_vector()
+
+        class Ends:
+            def rate(self, _):
+                raise vector.RivalEnded
+
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            vector.report("w", types.SimpleNamespace(rate=lambda _: 5.0), Ends(), "envpool", 0.1)
+        remark, figure = printed.getvalue().splitlines()
+        self.assertEqual(remark, "skipped: envpool: it ended while it was measured")
+        self.assertEqual(json.loads(figure)["ours"]["median"], 5.0)
+        self.assertIsNone(json.loads(figure)["ratio"])
+
     def test_cartpole_has_as_many_threads_as_its_rival_where_there_is_a_target(self):
-        stubs = {name: unittest.mock.MagicMock() for name in ("gymnasium", "numpy")}
-        with unittest.mock.patch.dict(sys.modules, stubs):
-            spec = importlib.util.spec_from_file_location("bench_vector",
-                                                          ROOT / "bench/python/vector.py")
-            vector = importlib.util.module_from_spec(spec)
-            spec.loader.exec_module(vector)
+        vector = load_vector()
         vector.ours = lambda *_, threads: threads + 1  # the caller's own beside them
         vector.envpool_rival = lambda _, threads: threads
         vector.Stepper = lambda *_: 1

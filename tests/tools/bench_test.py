@@ -69,7 +69,39 @@ class Bench(unittest.TestCase):
 
     def test_remarks_between_the_json_lines_are_left_out(self):
         output = "warming up\n" + json.dumps(figure(1)) + "\n{broken\n[1]\n{\"other\": 1}\n"
-        self.assertEqual([f["program"] for f in bench_program.figures_of(output, "p")], ["p"])
+        figures, unreadable = bench_program.figures_of(output, "p")
+        self.assertEqual([f["program"] for f in figures], ["p"])
+        self.assertEqual(unreadable, ["{broken"])
+
+    def test_a_figure_that_is_no_number_is_an_error(self):
+        self.program("divides", f"echo '{json.dumps(figure(3, 2.0))}'; "
+                                "echo '{\"what\": \"w\", \"ours\": {\"median\": inf}}'")
+        self.program("doubts", "echo '{\"what\": \"w\", \"ours\": {\"median\": NaN}}'")
+        done, result = self.run_it()
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(len(result["figures"]), 1)
+        self.assertEqual([error.split(" line:")[0] for error in result["errors"]],
+                         ["divides: unreadable", "doubts: unreadable"])
+
+    def test_flags_are_those_of_the_build_whose_programs_ran(self):
+        with tempfile.TemporaryDirectory() as name:
+            build = pathlib.Path(name)
+            cache = build / "CMakeCache.txt"
+            for kind, flags in (("Release", "-O3"), ("RelWithDebInfo", "-O2"), ("", "unknown")):
+                cache.write_text(f"CMAKE_BUILD_TYPE:STRING={kind}\nTETRION_NATIVE:BOOL=OFF\n")
+                self.assertIn(flags, bench.machine(build)["flags"])
+
+    def test_a_result_is_written_whole_or_not_at_all(self):
+        with tempfile.TemporaryDirectory() as name, \
+                contextlib.redirect_stderr(io.StringIO()) as told:
+            out = pathlib.Path(name) / "result.json"
+            self.assertTrue(bench.write_whole(out, "1"))
+            with unittest.mock.patch.object(pathlib.Path, "write_text",
+                                            side_effect=OSError(28, "No space left on device")):
+                self.assertFalse(bench.write_whole(out, "2"))
+            self.assertEqual(out.read_text(), "1")
+            self.assertEqual([path.name for path in out.parent.iterdir()], ["result.json"])
+        self.assertIn("result.json cannot be written: No space left on device", told.getvalue())
 
     def test_a_run_writes_figures_machine_and_errors(self):
         self.program("good", f"echo '{json.dumps(figure(3, 2.0, '>= 1x'))}'; echo \"$1\" >&2")

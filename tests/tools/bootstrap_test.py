@@ -238,6 +238,16 @@ class Bootstrap(unittest.TestCase):
         self.assertIn("expected a semicolon", done.stderr)
         self.assertIn("build/cpu/build.log", done.stderr)
 
+    def test_a_rival_of_the_bench_that_was_installed_configures_again(self):
+        packages = self.base / "packages"
+        config = packages / "lib/cmake/iceoryx_posh/iceoryx_poshConfig.cmake"
+        self.run_it("up", TETRION_PACKAGES_ROOT=str(packages))
+        config.parent.mkdir(parents=True)
+        config.touch()
+        for _ in range(2):
+            self.run_it("up", TETRION_PACKAGES_ROOT=str(packages))
+            self.assertEqual(len(self.called("cmake")), 2)
+
     def test_a_new_module_configures_again(self):
         self.run_it("up")
         self.write("lib/new/CMakeLists.txt", "")

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "lib/nn/thread_team.h"
 #include "lib/nn/torch/torch_pch.h"
 
 namespace tetrion {
@@ -7,9 +8,12 @@ namespace tetrion {
 // Has the tensor library use so many threads for what the calling thread computes. The count
 // belongs to the thread. When a thread first asks for its count, or first computes much, the
 // library overwrites that count with the one that any thread set last. So this function asks first
-// and then sets: what it sets stays.
+// and then sets: what it sets stays. Throws what std::thread throws when so many threads cannot be
+// started now: later the library would end the process, with no more than a line of its own.
 inline void UseThreads(int threads) {
-  if (at::get_num_threads() != threads) at::set_num_threads(threads);
+  if (at::get_num_threads() == threads) return;
+  const ThreadTeam trial(threads, "trial");
+  at::set_num_threads(threads);
 }
 
 }  // namespace tetrion

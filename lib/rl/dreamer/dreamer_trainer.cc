@@ -91,6 +91,7 @@ DreamerTrainer::DreamerTrainer(const DreamerConfig& config, const EnvSpec& env,
       layout_(DreamerLayout(shape_)),
       critic_(DreamerModule(layout_, "value")),
       batch_(env, config.window, config.batch_lanes, DreamerLatents(config.settings)) {
+  UseThreads(config.threads);
   const DreamerEngineConfig engine = {config.settings, config.seed, shape_};
   const DreamerState initial = InitialState(shape_, config.seed);
   engine_ = place != nullptr ? MakeDeviceEngine(engine, initial, batch_, std::move(place))

@@ -172,7 +172,11 @@ void HostEngine::Write(const DreamerState& state) {
 std::unique_ptr<DreamerEngine> MakeHostEngine(const DreamerEngineConfig& config,
                                               const DreamerState& state, SequenceBatch& batch,
                                               std::unique_ptr<GradientSync> sync) {
-  return std::make_unique<HostEngine>(config, state, batch, std::move(sync));
+  std::unique_ptr<DreamerEngine> engine;
+  WithHostErrors(/*has_worked=*/false, [&] {
+    engine = std::make_unique<HostEngine>(config, state, batch, std::move(sync));
+  });
+  return engine;
 }
 
 }  // namespace tetrion
