@@ -39,6 +39,15 @@ bool IsFinite(const TrainerState& state) {
   });
 }
 
+RunFolder OpenRun(const std::string& runs_dir, const std::string& name, const std::string& from) {
+  try {
+    return RunFolder::Open(runs_dir, name);
+  } catch (const Error& error) {
+    throw Error(error.code(), "--init-from " + from + ": " + error.what() + "; it takes RUN, RUN" +
+                                  kNewest + " or RUN" + kBest);
+  }
+}
+
 }  // namespace
 
 Checkpoint LoadInitial(const std::string& runs_dir, const std::string& from, const RunConfig& run) {
@@ -48,7 +57,7 @@ Checkpoint LoadInitial(const std::string& runs_dir, const std::string& from, con
   std::string name = from;
   const bool best = TakeEnd(name, kBest);
   if (!best) TakeEnd(name, kNewest);
-  const RunFolder folder = RunFolder::Open(runs_dir, name);
+  const RunFolder folder = OpenRun(runs_dir, name, from);
   RunConfig theirs = folder.ReadConfig();
   Resolve(theirs);
   if (ShapeOf(theirs) != ShapeOf(run)) {

@@ -43,6 +43,16 @@ class BadOptions(harness.Case):
                 self.expect(USAGE, words, program, "--runs-dir", runs, "--shm-dir", shm, *settings)
                 self.assertFalse(runs.exists() or shm.exists(), settings)
 
+    def test_a_folder_for_shared_memory_that_cannot_be_used_is_refused_before_a_run_is_made(self):
+        runs, open_to_all, file = self.base / "runs", self.base / "open", self.base / "file"
+        open_to_all.mkdir()
+        open_to_all.chmod(0o755)
+        file.write_text("")
+        for shm, words in [(open_to_all, ["open to other users"]), (file, ["is no folder"])]:
+            self.expect(USAGE, [shm, "--shm-dir", *words], "tetrion-up", "--run", "x",
+                        "--runs-dir", runs, "--shm-dir", shm)
+            self.assertFalse((runs / "x").exists())
+
     def test_a_run_whose_service_cannot_start_does_not_end_like_a_success(self):
         file = self.base / "c.toml"
         file.write_text("[learner]\nthreadz = 4\n")

@@ -14,6 +14,7 @@
 #include "lib/core/error.h"
 #include "lib/core/log.h"
 #include "lib/run/value_text.h"
+#include "lib/shm/shm_dir.h"
 
 namespace tetrion {
 namespace {
@@ -51,6 +52,10 @@ std::string Greeting(const UpOptions& options, const RunPlan& plan) {
 
 bool HasTimeLimit(const UpOptions& options) {
   return !options.stop_after.empty() && ParseStopAfter(options.stop_after).seconds > 0;
+}
+
+double SecondsSince(std::int64_t start_ns) {
+  return static_cast<double>(MonotonicClock::Get().NowNs() - start_ns) / kNanosPerSecond;
 }
 
 }  // namespace
@@ -98,6 +103,7 @@ void Up::WarnOfOlderCheckpoint(const std::optional<RunStatus>& status) {
 }
 
 int Up::Run() {
+  EnsureShmDir(services_.shm_dir());  // refused while the run is not made, whose name is then free
   const std::int64_t start_ns = MonotonicClock::Get().NowNs();
   const RunStatus before = LastStatusOf(folder_.metrics_jsonl()).value_or(RunStatus());
   std::error_code missing;
@@ -117,18 +123,21 @@ int Up::Run() {
     status_ = services_.Poll();
     WarnOfOlderCheckpoint(status_);
     if (status_) {
-      Print(console_.Show(*status_, supervisor_.ActorsUp(),
+      RunStatus shown = *status_;
+      // The status counts from the coordinator's start, which may be one after a death.
+      shown.elapsed_s = SecondsSince(start_ns);
+      Print(console_.Show(shown, supervisor_.ActorsUp(),
                           {.lines_between = LogLines(), .columns = ScreenColumns()}));
     }
   }
-  const std::int64_t wall_ns = MonotonicClock::Get().NowNs() - start_ns;
+  const double wall_s = SecondsSince(start_ns);
   LookAtTheWhole(before);
   // What stood there before tells of the learners of earlier starts.
   WarnOfOlderCheckpoint(LastStatusOf(folder_.metrics_jsonl(), before_bytes));
   // Rings that no learner has emptied wait for the one of the resumed run.
   services_.ReapSharedMemory(supervisor_.exit_code() == 0 ? kNoRun : RunIdIn(folder_));
   services_.ReportFailure();
-  PrintSummary(static_cast<double>(wall_ns) / kNanosPerSecond);
+  PrintSummary(wall_s);
   return supervisor_.exit_code();
 }
 

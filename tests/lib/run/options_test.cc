@@ -345,9 +345,11 @@ TEST(OptionsTest, ConfigFileErrorsSayWhere) {
               HasSubstr("[actor] wokers: unknown key; did you mean workers?"));
   EXPECT_THAT(complaint("[run]\nlane = 3\n"),
               HasSubstr("[run] lane: unknown key; did you mean lanes?"));
-  EXPECT_THAT(complaint("[actor]\nlanes = 3\n"), HasSubstr("[actor] lanes: unknown key"));
+  EXPECT_THAT(complaint("[actor]\nlanes = 3\n"),
+              HasSubstr("[actor] lanes: unknown key; it belongs in [run]"));
   EXPECT_THAT(complaint("[run]\nworkers = 3\n"), HasSubstr("[run] workers: unknown key"));
-  EXPECT_THAT(complaint("[run.vtrace]\nlanes = 3\n"), HasSubstr("[run.vtrace] lanes: unknown key"));
+  EXPECT_THAT(complaint("[run.vtrace]\nlanes = 3\n"),
+              HasSubstr("[run.vtrace] lanes: unknown key; it belongs in [run]"));
   EXPECT_THAT(complaint("[run.vtrace]\nreus = 3\n"), HasSubstr("did you mean reuse?"));
   EXPECT_THAT(complaint("[run.vtrac]\nreuse = 3\n"), HasSubstr("[run.vtrac] reuse: unknown key"));
   EXPECT_THAT(complaint("[actor.more]\nworkers = 3\n"), HasSubstr("more: expected a string"));

@@ -100,6 +100,9 @@ TEST_F(LoadInitialTest, ScorerOfAnotherWidthIsRefused) {
 
 TEST_F(LoadInitialTest, RunsWithoutUsableWeightsAreRefused) {
   EXPECT_NE(Refusal("nowhere", run_).find("no run at"), std::string::npos);
+  const std::string mistyped = Refusal("old/bestt", run_);
+  EXPECT_NE(mistyped.find("--init-from old/bestt: no run at"), std::string::npos) << mistyped;
+  EXPECT_NE(mistyped.find("RUN/newest or RUN/best"), std::string::npos) << mistyped;
   EXPECT_NE(Refusal("old", run_).find("no checkpoint yet"), std::string::npos);
   Save(1, 10, 99);
   Save(std::nanf(""), 20, 0);
