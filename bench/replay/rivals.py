@@ -222,6 +222,7 @@ class Served:
         with contextlib.suppress(OSError):  # what it was asked last may still be on its way
             self.process.stdin.close()
         self.process.wait()
+        self.process.stdout.close()
 
 
 def spread(values):
