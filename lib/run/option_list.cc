@@ -220,10 +220,9 @@ void OptionList::SetSection(const std::string& file, const std::string& section,
       const bool is_of_the_run = std::ranges::any_of(specs, [&](const auto& spec) {
         return spec->is_run_setting && KeyFor(spec->name) == name && spec->algorithm.empty();
       });
-      const bool is_elsewhere = is_of_the_run && (section != kRunSection || !algorithm.empty());
       Refuse(where + ": unknown key" +
-             (is_elsewhere ? "; it belongs in [" + std::string(kRunSection) + "]"
-                           : DidYouMean("", NearestName(name, known))));
+             (is_of_the_run ? "; it belongs in [" + std::string(kRunSection) + "]"
+                            : DidYouMean("", NearestName(name, known))));
     }
     // One file, one value: which of two sections is read first is nothing to build on.
     const auto again = std::find_if(settings.begin(), settings.end(), [&](const Setting& other) {

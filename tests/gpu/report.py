@@ -27,7 +27,10 @@ def report(results):
     machine = (results / "machine.txt").read_text(encoding="utf-8").splitlines()
     figures = []
     for file in sorted(results.glob("*.json")):
-        figures += bench_program.figures_of(file.read_text(encoding="utf-8"), file.stem)[0]
+        found, unreadable = bench_program.figures_of(file.read_text(encoding="utf-8"), file.stem)
+        figures += found
+        for line in unreadable:
+            print(f"{file.stem}: unreadable line: {line}", file=sys.stderr)
     lines = ["; ".join(machine) + ".", ""]
     if not figures:
         return "\n".join([*lines, "No benchmark ran: not measured."])
